@@ -1,0 +1,164 @@
+"""What one experiment is: frozen dataclasses, from which the command-line flags are made.
+
+Each field carries its help text, its unit and its bounds. An experiment is written to and read from
+lines of flags (`--model.score=additive`), so that the file of a run starts that run again.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from attn_jax.errors import InputError, choose
+
+
+def option(default: Any, help: str, *, low: int | float | None = None, high: int | float | None = None) -> Any:
+    """A field with its help text (unit included) and its smallest and largest value."""
+    return field(default=default, metadata={"help": help, "low": low, "high": high})
+
+
+def path(help: str) -> Any:
+    """A field that holds a path, stored absolute so that a run can be continued from anywhere."""
+    return field(default="", metadata={"help": help, "path": True})
+
+
+@dataclass(frozen=True)
+class Data:
+    """Which sentence pairs, and how they are cut into tokens."""
+
+    name: str = option(
+        "reverse",
+        "copy, reverse, sort, dates, parallel (your own text), "
+        "or a translation data set of TFDS such as ted_hrlr_translate/pt_to_en",
+    )
+    train: str = path("parallel: prefix of PREFIX.<source> and PREFIX.<target> (or .gz), or a TSV")
+    valid: str = path("parallel: the same for validation")
+    test: str = path("parallel: the same for the final test; may be left out")
+    source: str = option("", "source side: file suffix (parallel) or language (TFDS)")
+    target: str = option("", "target side: file suffix (parallel) or language (TFDS)")
+    source_level: str = option("auto", "source tokens: word, character, symbol, subword or auto")
+    target_level: str = option("auto", "target tokens: word, character, symbol, subword or auto")
+    min_count: int = option(2, "word level: occurrences in training that a word needs", low=1)
+    subwords: int = option(8000, "subword level: largest size of the vocabulary", low=8)
+    bleu_tokenizer: str = option("13a", "sacrebleu's tokenisation: 13a, none, char, intl, zh, ...")
+    examples: int = option(20000, "copy, reverse, sort, dates: training pairs made", low=1)
+    held_out: int = option(1000, "copy, reverse, sort, dates: pairs each to validate, test", low=1)
+    shortest: int = option(5, "copy, reverse, sort: symbols in the shortest sequence", low=1)
+    longest: int = option(20, "copy, reverse, sort: symbols in the longest sequence", low=1)
+    symbols: int = option(26, "copy, reverse, sort: distinct symbols", low=1)
+    seed: int = option(0, "copy, reverse, sort, dates: seed of what is made", low=0)
+    max_length: int = option(512, "at use: most tokens in a sentence", low=1)
+    directory: str = path("where prepared data sets are kept; the user cache folder when empty")
+
+
+@dataclass(frozen=True)
+class Model:
+    """The encoder-decoder. Capital letters name sizes as in the signatures of the code."""
+
+    encoder: str = option("bidirectional", "bidirectional or unidirectional GRU")
+    decoder: str = option("bahdanau", "bahdanau: attends from s_{i-1}; luong: from the new state")
+    readout: str = option("maxout", "maxout (deep output) or linear (straight to the vocabulary)")
+    score: str = option(
+        "additive",
+        "additive, dot, scaled_dot, general, concat, last (no attention), or your own "
+        "module:function",
+    )
+    embedding_size: int = option(128, "E, features of a word vector", low=1)
+    annotation_size: int = option(256, "D, features of an annotation, both directions", low=2)
+    hidden_size: int = option(256, "Q, units of the decoder state", low=1)
+    alignment_size: int = option(128, "A, units of the additive and concat scores", low=1)
+    readout_size: int = option(128, "maxout units before the output layer", low=1)
+    dropout: float = option(0.0, "share of features dropped in training", low=0, high=0.95)
+
+
+@dataclass(frozen=True)
+class Train:
+    """How the parameters are found."""
+
+    steps: int = option(2000, "training steps in all", low=0)
+    batch_size: int = option(64, "B, sentence pairs in a step", low=1)
+    learning_rate: float = option(1e-3, "Adam's step size after warm-up", low=0)
+    warmup_steps: int = option(100, "steps over which the step size rises from zero", low=0)
+    schedule: str = option("constant", "after warm-up: constant or inverse_sqrt")
+    clip_norm: float = option(1.0, "largest global norm of the gradient", low=1e-9)
+    label_smoothing: float = option(0.0, "probability spread over the vocabulary", low=0, high=0.9)
+    max_length: int = option(100, "pairs with a side of more tokens are dropped, counted", low=1)
+    buckets: int = option(6, "padded shapes, hence compilations, at most", low=1)
+    valid_every: int = option(500, "steps between validations, each with a checkpoint", low=1)
+    patience: int = option(0, "validations without a better metric before stopping; 0: off", low=0)
+    metric: str = option("perplexity", "validation metric that picks the best checkpoint")
+    initial: str = path("workdir of another run whose best parameters to start from")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything that decides what a run computes."""
+
+    seed: int = option(0, "seed of parameters, dropout and the order of batches", low=0)
+    data: Data = dataclasses.field(default_factory=Data)
+    model: Model = dataclasses.field(default_factory=Model)
+    train: Train = dataclasses.field(default_factory=Train)
+
+
+def fields(node: Any = Experiment, prefix: str = "") -> Iterator[tuple[str, dataclasses.Field]]:
+    """The names (`model.score`) and fields of every option, in order."""
+    for entry in dataclasses.fields(node):
+        if dataclasses.is_dataclass(entry.type):
+            yield from fields(entry.type, f"{prefix}{entry.name}.")
+        else:
+            yield f"{prefix}{entry.name}", entry
+
+
+def values(experiment: Experiment) -> dict[str, Any]:
+    """The options by name, such as `{"model.score": "additive", ...}`."""
+    return {
+        f"{group}.{name}" if group else name: value
+        for group, part in [("", experiment), *vars(experiment).items()]
+        if dataclasses.is_dataclass(part)
+        for name, value in vars(part).items()
+        if not dataclasses.is_dataclass(value)
+    }
+
+
+def experiment(options: dict[str, Any]) -> Experiment:
+    """The experiment with these options; what is not named keeps its default.
+
+    Raises:
+      InputError: an option has no such name, is of the wrong type or out of bounds.
+    """
+    known = dict(fields())
+    groups: dict[str, dict[str, Any]] = {"": {}, "data": {}, "model": {}, "train": {}}
+    for name, value in options.items():
+        group, _, leaf = name.rpartition(".")
+        groups[group][leaf] = _checked(name, choose(known, name, "option"), value)
+    return Experiment(
+        **groups[""],
+        data=Data(**groups["data"]),
+        model=Model(**groups["model"]),
+        train=Train(**groups["train"]),
+    )
+
+
+def lines(experiment: Experiment) -> list[str]:
+    """The experiment as lines of a flag file."""
+    return [f"--{name}={value}" for name, value in values(experiment).items()]
+
+
+def parse(text: Iterable[str]) -> Experiment:
+    """The experiment of a flag file as `lines` wrote it."""
+    options = (line.strip().removeprefix("--").partition("=") for line in text if line.strip())
+    return experiment({name: value for name, _, value in options})
+
+
+def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
+    try:
+        value = entry.type(value)
+    except ValueError:
+        message = f"--{name} must be of type {entry.type.__name__}, got {value!r}"
+        raise InputError(message) from None
+    low, high = entry.metadata.get("low"), entry.metadata.get("high")
+    if low is not None and not value >= low:
+        raise InputError(f"--{name} must be at least {low:g}, got {value}")
+    if high is not None and not value <= high:
+        raise InputError(f"--{name} must be at most {high:g}, got {value}")
+    return value

@@ -1,0 +1,113 @@
+"""Every data set by its name: made here, the user's own text, or any translation set of TFDS."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow_datasets as tfds
+
+from attn_jax.config import Data
+from attn_jax.data.dates import make_dates
+from attn_jax.data.parallel import make_parallel
+from attn_jax.data.preparation import cache_directory, prepared
+from attn_jax.data.synthetic import make_sequences
+from attn_jax.errors import InputError
+
+
+class Example(NamedTuple):
+    """One sentence pair; `alignment` is the source position of each target token, where known."""
+
+    source: str
+    target: str
+    alignment: np.ndarray | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSet:
+    """A data set of this package: its builder, and what its tokens are unless flags say other."""
+
+    make: Callable[[Data, str], tfds.core.DatasetBuilder]
+    level: str
+
+
+DATASETS = {
+    "copy": DataSet(make_sequences, "symbol"),
+    "reverse": DataSet(make_sequences, "symbol"),
+    "sort": DataSet(make_sequences, "symbol"),
+    "dates": DataSet(make_dates, "character"),
+    "parallel": DataSet(make_parallel, "word"),
+}
+
+
+def with_defaults(config: Data) -> Data:
+    """The options with `auto` levels replaced by those of the data set."""
+    level = DATASETS[config.name].level if config.name in DATASETS else "subword"
+    return dataclasses.replace(
+        config,
+        source_level=level if config.source_level == "auto" else config.source_level,
+        target_level=level if config.target_level == "auto" else config.target_level,
+    )
+
+
+def open_builder(config: Data) -> tfds.core.DatasetBuilder:
+    """The data set that the options name, prepared.
+
+    Raises:
+      InputError: there is no such data set, or what it is made from cannot be used.
+    """
+    directory = config.directory or str(cache_directory() / "data")
+    if config.name in DATASETS:
+        return prepared(
+            lambda: DATASETS[config.name].make(config, directory), Path(directory) / config.name
+        )
+    return prepared(lambda: _tfds_builder(config), Path(directory) / config.name)
+
+
+def _tfds_builder(config: Data) -> tfds.core.DatasetBuilder:
+    import tensorflow_datasets.translate  # noqa: F401  registers the older translation sets
+
+    try:
+        return tfds.builder(
+            config.name, data_dir=config.directory or None, file_format="array_record"
+        )
+    except (tfds.core.DatasetNotFoundError, ValueError) as error:
+        raise InputError(
+            f"unknown data set {config.name!r}; allowed: {', '.join(DATASETS)}, or a translation "
+            "data set of TFDS such as ted_hrlr_translate/pt_to_en"
+        ) from error
+
+
+def load_split(config: Data, split: str) -> list[Example]:
+    """The examples of `train`, `validation` or `test`, in the order of the data set.
+
+    Raises:
+      InputError: the data set has no such split, or has not the languages asked for.
+    """
+    builder = open_builder(config)
+    if split not in builder.info.splits:
+        raise InputError(
+            f"the data set {config.name!r} has no split {split!r}; it has: "
+            f"{', '.join(builder.info.splits)}"
+        )
+    source, target = _sides(config, builder)
+    records = builder.as_data_source(split)
+    return [
+        Example(record[source].decode(), record[target].decode(), record.get("alignment"))
+        for record in records.__getitems__(range(len(records)))
+    ]
+
+
+def _sides(config: Data, builder: tfds.core.DatasetBuilder) -> tuple[str, str]:
+    if config.name in DATASETS:
+        return "source", "target"
+    languages = list(builder.info.features)
+    default = builder.info.supervised_keys or languages[:2]
+    sides = config.source or default[0], config.target or default[1]
+    for side in sides:
+        if side not in languages:
+            raise InputError(
+                f"{config.name} has no language {side!r}; it has: {', '.join(languages)}"
+            )
+    return sides

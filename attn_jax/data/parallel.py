@@ -1,0 +1,67 @@
+"""A user's own parallel text as a TFDS data set, prepared once for each content."""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import tensorflow_datasets as tfds
+
+from attn_jax.config import Data
+from attn_jax.data.text_files import find_sides, read_pairs
+from attn_jax.errors import InputError
+
+SPLITS = {"train": "train", "validation": "valid", "test": "test"}  # TFDS's name: the option's
+
+
+@dataclasses.dataclass
+class ParallelConfig(tfds.core.BuilderConfig):
+    """The files of each split; the name holds a hash of their content."""
+
+    files: dict[str, tuple[Path, ...]] = dataclasses.field(default_factory=dict)
+
+
+class Parallel(tfds.core.GeneratorBasedBuilder):
+    """Sentence pairs in the order of their files."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self) -> tfds.core.DatasetInfo:
+        return self.dataset_info_from_configs(
+            features=tfds.features.FeaturesDict(
+                {"source": tfds.features.Text(), "target": tfds.features.Text()}
+            ),
+            supervised_keys=("source", "target"),
+            disable_shuffling=True,
+        )
+
+    def _split_generators(self, dl_manager: tfds.download.DownloadManager) -> dict:
+        files = self.builder_config.files
+        return {split: self._generate_examples(paths) for split, paths in files.items()}
+
+    def _generate_examples(self, paths: tuple[Path, ...]) -> Iterator[tuple[int, dict]]:
+        for index, (source, target) in enumerate(read_pairs(paths)):
+            yield index, {"source": source, "target": target}
+
+
+def make_parallel(config: Data, directory: str) -> tfds.core.DatasetBuilder:
+    """The builder of the text that the options point to, which is read and checked here.
+
+    Raises:
+      InputError: training or validation text is not given, or a file cannot be used.
+    """
+    files = {}
+    digest = hashlib.sha256()
+    for split, option in SPLITS.items():
+        prefix = getattr(config, option)
+        if prefix:
+            files[split] = find_sides(prefix, config.source, config.target)
+            digest.update(repr((split, read_pairs(files[split]))).encode())
+        elif split != "test":
+            raise InputError(
+                f"--data.name=parallel needs --data.{option}: the prefix of two files, or a TSV"
+            )
+    builder_config = ParallelConfig(
+        name=digest.hexdigest()[:16], version="1.0.0", files=files
+    )
+    return Parallel(config=builder_config, data_dir=directory, file_format="array_record")

@@ -1,0 +1,37 @@
+"""Prepares a TFDS data set once, however many runs ask for it at the same time."""
+
+import contextlib
+import fcntl
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import tensorflow_datasets as tfds
+
+Builder = tfds.core.DatasetBuilder
+
+
+def cache_directory() -> Path:
+    """Where data sets and compiled programs are kept: `$ATTN_JAX_CACHE` or the user's cache."""
+    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "attn_jax"
+    return Path(os.environ.get("ATTN_JAX_CACHE") or default)
+
+
+def prepared(make: Callable[[], Builder], directory: Path) -> Builder:
+    """The builder that `make` makes, its data written under `directory` by whoever comes first.
+
+    A builder made before another process has written its data keeps no splits, so each look is at
+    a new one.
+    """
+    if not make().info.splits:
+        directory.mkdir(parents=True, exist_ok=True)
+        with open(directory / ".prepare.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            builder = make()
+            if not builder.info.splits:
+                # What TFDS prints would stand between the lines of the program that asked.
+                tfds.disable_progress_bar()
+                with contextlib.redirect_stdout(io.StringIO()):
+                    builder.download_and_prepare(file_format="array_record")
+    return make()

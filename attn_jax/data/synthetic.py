@@ -1,0 +1,106 @@
+"""Integer sequences to copy, reverse or sort, each with its gold alignment."""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import tensorflow_datasets as tfds
+
+from attn_jax.config import Data
+from attn_jax.errors import InputError
+
+# A task is the source position that each target token comes from.
+TASKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "copy": lambda numbers: np.arange(len(numbers)),
+    "reverse": lambda numbers: np.arange(len(numbers))[::-1],
+    "sort": lambda numbers: np.argsort(numbers, kind="stable"),
+}
+
+
+@dataclasses.dataclass
+class SequencesConfig(tfds.core.BuilderConfig):
+    """What is made, under a name that says it."""
+
+    task: str = "reverse"
+    shortest: int = 5
+    longest: int = 20
+    symbols: int = 26
+    examples: int = 20000
+    held_out: int = 1000
+    seed: int = 0
+
+
+class Sequences(tfds.core.GeneratorBasedBuilder):
+    """Sequences of the integers 1 to `symbols`; no sequence is in two splits, or twice in one."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self) -> tfds.core.DatasetInfo:
+        features = {
+            "source": tfds.features.Text(),
+            "target": tfds.features.Text(),
+            "alignment": tfds.features.Tensor(shape=(None,), dtype=np.int32),
+        }
+        return self.dataset_info_from_configs(
+            features=tfds.features.FeaturesDict(features),
+            supervised_keys=("source", "target"),
+            disable_shuffling=True,
+        )
+
+    def _split_generators(self, dl_manager: tfds.download.DownloadManager) -> dict:
+        config = self.builder_config
+        sequences = list(distinct_sequences(config, config.examples + 2 * config.held_out))
+        held_out = config.held_out
+        return {
+            "train": self._generate_examples(sequences[2 * held_out :]),
+            "validation": self._generate_examples(sequences[:held_out]),
+            "test": self._generate_examples(sequences[held_out : 2 * held_out]),
+        }
+
+    def _generate_examples(self, sequences: list[np.ndarray]) -> Iterator[tuple[int, dict]]:
+        positions_of = TASKS[self.builder_config.task]
+        for index, numbers in enumerate(sequences):
+            positions = positions_of(numbers)
+            yield index, {
+                "source": " ".join(map(str, numbers)),
+                "target": " ".join(map(str, numbers[positions])),
+                "alignment": positions.astype(np.int32),
+            }
+
+
+def distinct_sequences(config: SequencesConfig, count: int) -> Iterator[np.ndarray]:
+    """Different sequences, of lengths drawn evenly between the shortest and the longest."""
+    rng = np.random.default_rng(config.seed)
+    seen = set()
+    while len(seen) < count:
+        length = rng.integers(config.shortest, config.longest + 1)
+        numbers = rng.integers(1, config.symbols + 1, length)
+        if numbers.tobytes() not in seen:
+            seen.add(numbers.tobytes())
+            yield numbers
+
+
+def make_sequences(config: Data, directory: str) -> tfds.core.DatasetBuilder:
+    """The builder of the sequences that the options ask for.
+
+    Raises:
+      InputError: so many different sequences do not exist.
+    """
+    if config.shortest > config.longest:
+        raise InputError(
+            f"--data.shortest={config.shortest} is more than --data.longest={config.longest}"
+        )
+    wanted = config.examples + 2 * config.held_out
+    exist = sum(config.symbols**n for n in range(config.shortest, config.longest + 1))
+    if wanted > exist // 2:
+        raise InputError(
+            f"{wanted} different sequences are asked for, but only {exist} exist (at most half of "
+            "them are used): raise --data.symbols or --data.longest, or lower --data.examples"
+        )
+    options = {
+        name: getattr(config, name)
+        for name in ("shortest", "longest", "symbols", "examples", "held_out", "seed")
+    }
+    name = "-".join([config.name, *map(str, options.values())])
+    builder_config = SequencesConfig(name=name, version="1.0.0", task=config.name, **options)
+    return Sequences(config=builder_config, data_dir=directory, file_format="array_record")

@@ -1,0 +1,92 @@
+"""Reads a user's parallel text, and says exactly what is wrong with it."""
+
+import gzip
+import zlib
+from pathlib import Path
+
+from attn_jax.errors import InputError
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 file, plain or gzip, none of them empty.
+
+    Raises:
+      InputError: the file cannot be read, or a line is empty or not UTF-8 (its number is named).
+    """
+    try:
+        data = path.read_bytes()
+        if path.suffix == ".gz":
+            data = gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read {path}: {error}") from error
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    if not lines:
+        raise InputError(f"{path} is empty")
+    return [_decoded(path, number, line) for number, line in enumerate(lines, start=1)]
+
+
+def _decoded(path: Path, number: int, line: bytes) -> str:
+    try:
+        text = line.decode("utf-8").rstrip("\r")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}, line {number}: not UTF-8 ({error.reason})") from error
+    if not text.strip():
+        raise InputError(f"{path}, line {number}: the line is empty")
+    return text
+
+
+def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
+    """The file or files of one split: (TSV,) or (source side, target side).
+
+    Raises:
+      InputError: they do not exist, or a side has no suffix.
+    """
+    if Path(prefix).is_file():
+        return (Path(prefix),)
+    if not source or not target:
+        raise InputError(
+            f"{prefix} is no file; for two files PREFIX.de and PREFIX.en give the suffixes, such "
+            "as --data.source=de --data.target=en"
+        )
+    return tuple(_existing(prefix, side) for side in (source, target))
+
+
+def _existing(prefix: str, side: str) -> Path:
+    for path in (Path(f"{prefix}.{side}"), Path(f"{prefix}.{side}.gz")):
+        if path.is_file():
+            return path
+    raise InputError(f"missing file: neither {prefix}.{side} nor {prefix}.{side}.gz exists")
+
+
+def read_pairs(paths: tuple[Path, ...]) -> list[tuple[str, str]]:
+    """The sentence pairs of one split.
+
+    Args:
+      paths: a file of two columns with a tab between, or the two sides.
+
+    Raises:
+      InputError: a line has not two columns, or the sides have different numbers of lines.
+    """
+    if len(paths) == 1:
+        return _read_columns(paths[0])
+    source, target = map(read_lines, paths)
+    if len(source) != len(target):
+        raise InputError(
+            f"{paths[0]} has {len(source)} lines, but {paths[1]} has {len(target)}: line n of one "
+            "side must translate line n of the other"
+        )
+    return list(zip(source, target, strict=True))
+
+
+def _read_columns(path: Path) -> list[tuple[str, str]]:
+    pairs = []
+    for number, line in enumerate(read_lines(path), start=1):
+        columns = line.split("\t")
+        if len(columns) != 2 or not all(column.strip() for column in columns):
+            raise InputError(
+                f"{path}, line {number}: expected two columns with one tab between them"
+            )
+        pairs.append((columns[0], columns[1]))
+    return pairs

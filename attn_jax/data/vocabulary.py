@@ -1,0 +1,188 @@
+"""Vocabularies: how a text becomes tokens and ids, and text again."""
+
+import abc
+import base64
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from attn_jax.config import Data
+from attn_jax.errors import InputError, choose
+from attn_jax.tokens import BOS, EOS, PAD, SPECIALS, UNK
+
+
+class Vocabulary(abc.ABC):
+    """Tokens and their ids, which begin with `SPECIALS`."""
+
+    def __init__(self, tokens: Sequence[str]):
+        self.tokens = [*SPECIALS, *tokens]
+        # A token of the text that looks like a special one is not that special one.
+        self._ids = {token: index for index, token in enumerate(tokens, start=len(SPECIALS))}
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @abc.abstractmethod
+    def split(self, text: str) -> list[str]:
+        """The tokens of a text."""
+
+    @abc.abstractmethod
+    def join(self, tokens: Sequence[str]) -> str:
+        """The text of tokens."""
+
+    def words(self, text: str) -> list[str]:
+        """The words of a text, as word error rates count them."""
+        return text.split()
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, `UNK` for unknown tokens, without `BOS` and `EOS`."""
+        return [self._ids.get(token, UNK) for token in self.split(text)]
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """The tokens of ids, up to the first `EOS`."""
+        tokens = []
+        for index in ids:
+            if index == EOS:
+                break
+            tokens.append(self.tokens[index])
+        return tokens
+
+    @classmethod
+    def build(cls, texts: Iterable[str], config: Data) -> "Vocabulary":
+        """The vocabulary of a training text, most frequent tokens first."""
+        counts = Counter(token for text in texts for token in cls([]).split(text))
+        return cls(sorted(counts, key=lambda token: (-counts[token], token)))
+
+    def content(self) -> dict:
+        """What `save` writes."""
+        return {"tokens": self.tokens[len(SPECIALS) :]}
+
+    @classmethod
+    def from_content(cls, content: dict) -> "Vocabulary":
+        """The vocabulary that `content` came from."""
+        return cls(content["tokens"])
+
+
+class Symbols(Vocabulary):
+    """What stands between spaces; every one of the training text is known."""
+
+    def split(self, text: str) -> list[str]:
+        return text.split()
+
+    def join(self, tokens: Sequence[str]) -> str:
+        return " ".join(tokens)
+
+    def words(self, text: str) -> list[str]:
+        """The whole sequence, which the symbols spell."""
+        return [" ".join(text.split())]
+
+
+class Words(Vocabulary):
+    """What stands between spaces; rare words are unknown."""
+
+    def split(self, text: str) -> list[str]:
+        return text.split()
+
+    def join(self, tokens: Sequence[str]) -> str:
+        return " ".join(tokens)
+
+    @classmethod
+    def build(cls, texts: Iterable[str], config: Data) -> Vocabulary:
+        counts = Counter(word for text in texts for word in text.split())
+        kept = [word for word, count in counts.items() if count >= config.min_count]
+        if not kept:
+            raise InputError(
+                f"the vocabulary is empty: no word occurs {config.min_count} times in the "
+                "training text; lower --data.min_count"
+            )
+        return cls(sorted(kept, key=lambda word: (-counts[word], word)))
+
+
+class Characters(Vocabulary):
+    """Every character, spaces too."""
+
+    def split(self, text: str) -> list[str]:
+        return list(text)
+
+    def join(self, tokens: Sequence[str]) -> str:
+        return "".join(tokens)
+
+
+class Subwords(Vocabulary):
+    """SentencePiece's unigram model. Kudo 2018; Kudo and Richardson 2018."""
+
+    def __init__(self, model: bytes):
+        self._model = model
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        pieces = range(len(SPECIALS), self._processor.get_piece_size())
+        super().__init__([self._processor.id_to_piece(piece) for piece in pieces])
+
+    def split(self, text: str) -> list[str]:
+        return self._processor.encode(text, out_type=str)
+
+    def join(self, tokens: Sequence[str]) -> str:
+        return self._processor.decode_pieces(list(tokens))
+
+    @classmethod
+    def build(cls, texts: Iterable[str], config: Data) -> Vocabulary:
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(texts),
+                model_writer=model,
+                vocab_size=config.subwords,
+                hard_vocab_limit=False,  # a small text may not fill the vocabulary
+                character_coverage=1.0,
+                pad_id=PAD,
+                unk_id=UNK,
+                bos_id=BOS,
+                eos_id=EOS,
+                unk_surface=SPECIALS[UNK],
+                minloglevel=2,
+            )
+        except (RuntimeError, OSError) as error:
+            raise InputError(f"SentencePiece cannot learn subwords from this: {error}") from error
+        return cls(model.getvalue())
+
+    def content(self) -> dict:
+        return {"model": base64.b64encode(self._model).decode()}
+
+    @classmethod
+    def from_content(cls, content: dict) -> Vocabulary:
+        return cls(base64.b64decode(content["model"]))
+
+
+LEVELS: dict[str, type[Vocabulary]] = {
+    "word": Words,
+    "character": Characters,
+    "symbol": Symbols,
+    "subword": Subwords,
+}
+
+
+def build_vocabulary(level: str, texts: Iterable[str], config: Data) -> Vocabulary:
+    """The vocabulary of a training text at a level.
+
+    Raises:
+      InputError: there is no such level, or no token in the text.
+    """
+    vocabulary = choose(LEVELS, level, "level of tokens").build(texts, config)
+    if len(vocabulary) == len(SPECIALS):
+        raise InputError("the vocabulary is empty: the training text has no token")
+    return vocabulary
+
+
+def save_vocabulary(vocabulary: Vocabulary, path: Path) -> None:
+    """Writes a vocabulary as JSON."""
+    level = next(name for name, cls in LEVELS.items() if type(vocabulary) is cls)
+    path.write_text(json.dumps({"level": level, **vocabulary.content()}, ensure_ascii=False))
+
+
+def load_vocabulary(path: Path) -> Vocabulary:
+    """Reads what `save_vocabulary` wrote."""
+    content = json.loads(path.read_text())
+    return LEVELS[content["level"]].from_content(content)

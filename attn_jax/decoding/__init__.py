@@ -1,0 +1,1 @@
+"""Decoding: search over a step function, and what a model attends to."""

@@ -1,0 +1,24 @@
+"""What a user gave cannot be used: one exception, whose message is one sentence for that user."""
+
+import difflib
+from collections.abc import Mapping
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class InputError(ValueError):
+    """Input that cannot be used. Programs print its message and exit with status 2."""
+
+
+def choose(table: Mapping[str, T], name: str, what: str) -> T:
+    """`table[name]`.
+
+    Raises:
+      InputError: the name is not in the table; the message lists the allowed ones.
+    """
+    if name in table:
+        return table[name]
+    close = difflib.get_close_matches(name, table, n=1)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    raise InputError(f"unknown {what} {name!r}{hint}; allowed: {', '.join(table)}")

@@ -1,0 +1,1 @@
+"""Evaluation: how good hypotheses and alignments are, in NumPy."""

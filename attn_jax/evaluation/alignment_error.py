@@ -1,0 +1,34 @@
+"""How often attention looks where the gold alignment says."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+SHIFTS = (-1, 0, 1)
+
+
+def hits(alignment: np.ndarray, gold: np.ndarray, shift: int) -> np.ndarray:
+    """Whether the largest weight is at the gold position, for each target token that can say.
+
+    Args:
+      alignment: weights [T, S], end of sentence included.
+      gold: the source position of each target token, [T - 1].
+      shift: the step whose weights answer for token t is t + shift. A model that attends from the
+        state before a word and one that attends from the state after it may look one step apart.
+    """
+    steps = np.arange(len(gold)) + shift
+    answered = (steps >= 0) & (steps < len(alignment))
+    return alignment[steps[answered]].argmax(axis=1) == np.asarray(gold)[answered]
+
+
+def alignment_accuracy(
+    alignments: Sequence[np.ndarray], golds: Sequence[np.ndarray]
+) -> tuple[float, int]:
+    """The percentage of hits at the best constant shift, and that shift."""
+    accuracies = {
+        shift: 100
+        * float(np.concatenate([hits(a, g, shift) for a, g in zip(alignments, golds)]).mean())
+        for shift in SHIFTS
+    }
+    best = max(SHIFTS, key=lambda shift: (accuracies[shift], -abs(shift)))
+    return accuracies[best], best

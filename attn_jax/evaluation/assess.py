@@ -1,0 +1,72 @@
+"""Everything that is measured of a model on a set of examples."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attn_jax.evaluation import metrics
+from attn_jax.evaluation.alignment_error import alignment_accuracy
+
+
+class Assessment(NamedTuple):
+    """The figures of a model, and the sentences that they are made of."""
+
+    figures: dict[str, float]
+    signatures: dict[str, str]
+    sentences: list[dict[str, Any]]
+    alignments: list[np.ndarray]  # of the hypotheses, weights [T, S]
+
+
+def assess(translator: Any, examples: Sequence[Any], bleu_tokenizer: str) -> Assessment:
+    """Translates and scores the examples.
+
+    A word is what stands between spaces; of symbols, the whole sequence is the word, as when
+    phones spell one. Where the examples have gold alignments, the alignment of the reference under
+    the model is held against them.
+
+    Args:
+      translator: with `translate`, `force`, and vocabularies `source` and `target`.
+      examples: with `source`, `target` and `alignment`.
+      bleu_tokenizer: sacrebleu's name of a tokenisation.
+    """
+    sources = [example.source for example in examples]
+    targets = [example.target for example in examples]
+    hypotheses = translator.translate(sources)
+    forced = translator.force(sources, targets)
+    texts = [hypothesis.text for hypothesis in hypotheses]
+    tokens = [hypothesis.tokens for hypothesis in hypotheses]
+    references = [translator.target.split(target) for target in targets]
+    bleu, bleu_signature = metrics.bleu(texts, targets, bleu_tokenizer)
+    chrf, chrf_signature = metrics.chrf(texts, targets)
+    words = translator.target.words
+    log_probabilities = np.concatenate([f.log_probabilities for f in forced])
+    figures = {
+        "perplexity": float(np.exp(-log_probabilities.mean())),
+        "token_accuracy": 100 * float(np.concatenate([f.correct for f in forced]).mean()),
+        "exact_match": metrics.exact_match(tokens, references),
+        "bleu": bleu,
+        "chrf": chrf,
+        "word_error_rate": metrics.error_rate(list(map(words, texts)), list(map(words, targets))),
+        "symbol_error_rate": metrics.error_rate(tokens, references),
+    }
+    golds = [example.alignment for example in examples]
+    if all(gold is not None for gold in golds):
+        accuracy, shift = alignment_accuracy([f.alignment for f in forced], golds)
+        figures |= {"alignment_accuracy": accuracy, "alignment_shift": shift}
+    sentences = [
+        {
+            "source": translator.source.split(example.source),
+            "target": reference,
+            "hypothesis": hypothesis.tokens,
+            "log_probability": hypothesis.log_probability,
+            "gold": None if example.alignment is None else list(map(int, example.alignment)),
+        }
+        for example, reference, hypothesis in zip(examples, references, hypotheses, strict=True)
+    ]
+    return Assessment(
+        figures,
+        {"bleu": bleu_signature, "chrf": chrf_signature},
+        sentences,
+        [hypothesis.alignment for hypothesis in hypotheses],
+    )

@@ -1,0 +1,59 @@
+"""Quality of hypotheses against references. Rates and shares are percentages."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import sacrebleu
+
+# Whether a larger value is better.
+METRICS: dict[str, bool] = {
+    "perplexity": False,
+    "token_accuracy": True,
+    "exact_match": True,
+    "bleu": True,
+    "chrf": True,
+    "word_error_rate": False,
+    "symbol_error_rate": False,
+}
+
+
+def edit_distance(hypothesis: Sequence, reference: Sequence) -> int:
+    """Fewest insertions, deletions and substitutions between two sequences. Levenshtein 1966."""
+    row = np.arange(len(reference) + 1)
+    steps = np.arange(len(reference) + 1)
+    codes: dict = {}
+    columns = np.array([codes.setdefault(token, len(codes)) for token in reference], int)
+    for token in hypothesis:
+        substituted = row[:-1] + (columns != codes.get(token, -1))
+        row = row + 1
+        row[1:] = np.minimum(row[1:], substituted)
+        # Insertions run along the row: the best start before each cell, plus the way from it.
+        row = np.minimum.accumulate(row - steps) + steps
+    return int(row[-1])
+
+
+def error_rate(hypotheses: Sequence[Sequence], references: Sequence[Sequence]) -> float:
+    """Edit distance in percent of the length of the references, over all sentences."""
+    edits = sum(map(edit_distance, hypotheses, references))
+    return 100 * edits / sum(map(len, references))
+
+
+def exact_match(hypotheses: Sequence, references: Sequence) -> float:
+    """Percentage of sentences that are right from beginning to end."""
+    return 100 * float(np.mean([h == r for h, r in zip(hypotheses, references, strict=True)]))
+
+
+def bleu(
+    hypotheses: Sequence[str], references: Sequence[str], tokenizer: str
+) -> tuple[float, str]:
+    """Corpus BLEU (0 to 100) and sacrebleu's signature of it. Papineni et al. 2002; Post 2018."""
+    metric = sacrebleu.BLEU(tokenize=tokenizer, force=True)
+    score = metric.corpus_score(list(hypotheses), [list(references)]).score
+    return score, str(metric.get_signature())
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
+    """Corpus chrF (0 to 100) and its signature. Popović 2015."""
+    metric = sacrebleu.CHRF()
+    score = metric.corpus_score(list(hypotheses), [list(references)]).score
+    return score, str(metric.get_signature())

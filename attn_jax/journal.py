@@ -1,0 +1,33 @@
+"""The journal of a run: one JSON object a line, in step order, also after a restart."""
+
+import json
+from pathlib import Path
+
+
+class Journal:
+    """`metrics.jsonl` of a run."""
+
+    def __init__(self, path: Path):
+        self._path = path
+
+    def truncate(self, step: int) -> None:
+        """Forgets what came after a step, which will be done again."""
+        if self._path.exists():
+            kept = [line for line in read(self._path) if line["step"] <= step]
+            self._path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+
+    def write(self, record: dict) -> None:
+        """Appends a record, which holds its `step`."""
+        with self._path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+def read(path: Path) -> list[dict]:
+    """The records of a journal; a last line that was cut short is left out."""
+    records = []
+    for line in path.read_text().splitlines():
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return records

@@ -1,0 +1,1 @@
+"""Models: parameters (Flax NNX modules used as plain pytrees) around the mathematics."""

@@ -1,0 +1,34 @@
+"""Readouts: from what a decoder knows at one step to the features of the output layer."""
+
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float
+
+
+class Maxout(nnx.Module):
+    """Deep output: the larger of two linear maps, unit by unit.
+
+    Bahdanau, Cho and Bengio 2014, appendix A.2.2; Goodfellow et al. 2013.
+    """
+
+    def __init__(self, inputs: int, features: int, *, rngs: nnx.Rngs):
+        self.size = features
+        self.linear = nnx.Linear(inputs, 2 * features, rngs=rngs)
+
+    def __call__(self, *inputs: Float[Array, "..."]) -> Float[Array, "... F"]:
+        """Features, from the concatenated inputs."""
+        return jnp.maximum(*jnp.split(self.linear(jnp.concatenate(inputs, axis=-1)), 2, axis=-1))
+
+
+class Linear(nnx.Module):
+    """The inputs side by side: the output layer alone makes a linear readout of them."""
+
+    def __init__(self, inputs: int, features: int, *, rngs: nnx.Rngs):
+        self.size = inputs
+
+    def __call__(self, *inputs: Float[Array, "..."]) -> Float[Array, "... F"]:
+        """Features, which are the concatenated inputs."""
+        return jnp.concatenate(inputs, axis=-1)
+
+
+READOUTS: dict[str, type[nnx.Module]] = {"maxout": Maxout, "linear": Linear}

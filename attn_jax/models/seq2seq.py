@@ -1,0 +1,88 @@
+"""The encoder-decoder: embeddings, an encoder, a decoder with attention, an output layer.
+
+The model is a pytree of its parameters: `jax.jit`, `jax.grad` and optax take it as it is.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float, Int
+
+from attn_jax.config import Model
+from attn_jax.errors import choose
+from attn_jax.models.attention import Source
+from attn_jax.models.decoders import DECODERS
+from attn_jax.models.dropout import dropout
+from attn_jax.models.encoders import ENCODERS
+from attn_jax.tokens import BOS, PAD
+
+
+class Seq2Seq(nnx.Module):
+    """An encoder-decoder with any score of attention.
+
+    Args:
+      config: its parts and sizes.
+      source_size: words in the source vocabulary.
+      target_size: V, words in the target vocabulary.
+      rngs: where the first parameters are drawn from.
+    """
+
+    def __init__(self, config: Model, source_size: int, target_size: int, *, rngs: nnx.Rngs):
+        encoder = choose(ENCODERS, config.encoder, "encoder")
+        decoder = choose(DECODERS, config.decoder, "decoder")
+        self.dropout = config.dropout
+        self.source_embedding = nnx.Embed(source_size, config.embedding_size, rngs=rngs)
+        self.target_embedding = nnx.Embed(target_size, config.embedding_size, rngs=rngs)
+        self.encoder = encoder(config.embedding_size, config.annotation_size, rngs=rngs)
+        self.decoder = decoder(config, self.encoder.summary_size, rngs=rngs)
+        self.output = nnx.Linear(self.decoder.readout.size, target_size, rngs=rngs)
+
+    def encode(self, source: Int[Array, "B S"], rng: Array | None = None) -> Source:
+        """Reads source sentences; `PAD` marks what is no word. `rng` turns dropout on."""
+        mask = source != PAD
+        embeddings = dropout(self.source_embedding(source), self.dropout, rng)
+        annotations, summary = self.encoder(embeddings, mask)
+        keys = self.decoder.attention.keys(annotations)
+        return Source(annotations, keys, mask, summary)
+
+    def __call__(
+        self, source: Int[Array, "B S"], target: Int[Array, "B T"], rng: Array | None = None
+    ) -> tuple[Float[Array, "B T F"], Float[Array, "B T S"]]:
+        """The features of the output layer and the alignment at each word of known targets.
+
+        Args:
+          source: source sentences.
+          target: target sentences, each ended by `EOS`.
+          rng: turns dropout on.
+        """
+        rngs = (None, None, None) if rng is None else jax.random.split(rng, 3)
+        before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
+        embeddings = dropout(self.target_embedding(before), self.dropout, rngs[0])
+        features, alignment = self.decoder(embeddings, self.encode(source, rngs[1]))
+        return dropout(features, self.dropout, rngs[2]), alignment
+
+    def start(self, source: Source) -> Float[Array, "B Q"]:
+        """The decoder's state before the first word."""
+        return self.decoder.start(source)
+
+    def step(
+        self, state: Float[Array, "B Q"], word: Int[Array, " B"], source: Source
+    ) -> tuple[Float[Array, "B Q"], Float[Array, "B V"], Float[Array, "B S"]]:
+        """The next state, the log-probabilities of the next word in nats, and the weights.
+
+        Args:
+          state: of the decoder.
+          word: the one before, `BOS` at first.
+          source: the sentences, encoded.
+        """
+        embedding = self.target_embedding(word)
+        state, features, weights = self.decoder.step(state, embedding, source)
+        return state, jax.nn.log_softmax(self.output(features)), weights
+
+
+@functools.partial(jax.jit, static_argnames=("config", "source_size", "target_size"))
+def initialize(config: Model, source_size: int, target_size: int, rng: Array) -> Seq2Seq:
+    """A model with its first parameters, drawn in one compiled program."""
+    return Seq2Seq(config, source_size, target_size, rngs=nnx.Rngs(rng))

@@ -1,0 +1,87 @@
+"""The runs of a comparison, read from their folders."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attn_jax import config
+from attn_jax.journal import read
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One finished run."""
+
+    options: dict[str, Any]
+    evaluation: dict[str, Any]
+    journal: list[dict[str, Any]]
+    sentences: list[dict[str, Any]]
+    alignments: list[np.ndarray]  # of the first sentences, weights [T, S]
+
+    @property
+    def data(self) -> str:
+        """The name of the data set."""
+        return self.options["data.name"]
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return self.options["seed"]
+
+
+def read_cell(folder: Path) -> Cell:
+    """The run that was evaluated in a folder."""
+    options = config.values(config.parse((folder / "flags.txt").read_text().splitlines()))
+    with np.load(folder / "alignments.test.npz") as arrays:
+        alignments = list(arrays.values())
+    lines = (folder / "predictions.test.jsonl").read_text().splitlines()
+    return Cell(
+        options,
+        json.loads((folder / "evaluation.test.json").read_text()),
+        read(folder / "metrics.jsonl"),
+        list(map(json.loads, lines)),
+        alignments,
+    )
+
+
+def find_cells(root: Path) -> tuple[list[Cell], list[Path]]:
+    """The evaluated runs under a folder, and the folders of those that are not evaluated yet."""
+    folders = sorted(file.parent for file in root.rglob("flags.txt"))
+    evaluated = [folder for folder in folders if (folder / "evaluation.test.json").is_file()]
+    return [read_cell(f) for f in evaluated], [f for f in folders if f not in evaluated]
+
+
+def by_data(cells: list[Cell]) -> dict[str, list[Cell]]:
+    """The runs of each data set (its options included), under a name for it."""
+    groups: dict[tuple, list[Cell]] = {}
+    for cell in cells:
+        data = tuple((k, v) for k, v in cell.options.items() if k.startswith("data."))
+        groups.setdefault(data, []).append(cell)
+    named: dict[str, list[Cell]] = {}
+    for group in groups.values():
+        name = group[0].data
+        number = 1 + sum(other.startswith(name) for other in named)
+        named[name if number == 1 else f"{name}-{number}"] = group
+    return named
+
+
+def by_system(cells: list[Cell]) -> dict[str, list[Cell]]:
+    """The runs that differ in nothing but the seed, under what tells them from the others."""
+    names = [
+        name
+        for name in cells[0].options
+        if name != "seed" and len({cell.options[name] for cell in cells}) > 1
+    ]
+    systems: dict[str, list[Cell]] = {}
+    for cell in cells:
+        label = ", ".join(
+            str(cell.options[name])
+            if name == "model.score"
+            else f"{name.rpartition('.')[2]}={cell.options[name]}"
+            for name in names
+        )
+        systems.setdefault(label or cell.options["model.score"], []).append(cell)
+    return systems

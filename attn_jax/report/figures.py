@@ -1,0 +1,165 @@
+"""Figures: what a model attends to, and how systems compare."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attn_jax.report.cells import Cell
+from attn_jax.report.profiles import by_length, by_position, length_bins
+
+mpl.use("agg")
+
+STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "legend.frameon": False,
+}
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes a figure as PNG."""
+    figure.savefig(path, dpi=130, bbox_inches="tight")
+
+
+def _new(columns: int, width: float, height: float, **options) -> tuple[Figure, np.ndarray]:
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        axes = figure.subplots(1, columns, squeeze=False, **options)[0]
+    return figure, axes
+
+
+def _visible(tokens: Sequence[str]) -> list[str]:
+    return ["␣" if token == " " else token for token in tokens]
+
+
+def _draw_heat_map(
+    axes: Axes, alignment: np.ndarray, source: Sequence[str], target: Sequence[str]
+) -> None:
+    image = axes.imshow(alignment, cmap="Greys", vmin=0, vmax=1, aspect="equal")
+    axes.set_xticks(range(len(source)), _visible(source))
+    axes.set_yticks(range(len(target)), _visible(target))
+    if max(map(len, source)) > 2:
+        axes.tick_params(axis="x", rotation=90)
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    axes.set_xlabel("source")
+    axes.set_ylabel("target")
+    axes.spines[:].set_visible(True)
+    axes.figure.colorbar(image, ax=axes, shrink=0.6, label="weight")
+
+
+def heat_map(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Figure:
+    """The weights of one sentence, target tokens down and source tokens across.
+
+    Bahdanau, Cho and Bengio 2014, figure 3.
+
+    Args:
+      alignment: weights [T, S].
+      source: S tokens.
+      target: T tokens, end of sentence included.
+    """
+    figure, (axes,) = _new(1, 1.8 + 0.26 * len(source), 1.2 + 0.26 * len(target))
+    _draw_heat_map(axes, alignment, source, target)
+    return figure
+
+
+def beside(
+    panels: dict[str, tuple[np.ndarray, Sequence[str]]], source: Sequence[str], reference: str
+) -> Figure:
+    """The same source sentence under several systems.
+
+    Args:
+      panels: for each system the weights [T, S] and the T tokens that it wrote.
+      source: S tokens.
+      reference: what should have been written.
+    """
+    tallest = max(len(target) for _, target in panels.values())
+    width = len(panels) * (1.9 + 0.24 * len(source))
+    figure, all_axes = _new(len(panels), width, 1.6 + 0.26 * tallest)
+    for axes, (label, (alignment, target)) in zip(all_axes, panels.items(), strict=True):
+        _draw_heat_map(axes, alignment, source, target)
+        axes.set_title(label)
+    figure.suptitle(f"reference: {reference}", fontsize=9)
+    return figure
+
+
+def step_bars(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Figure:
+    """The weights of each step as a bar chart of its own."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(
+            figsize=(1.2 + 0.24 * len(source), 0.5 + 0.42 * len(target)), layout="constrained"
+        )
+        all_axes = figure.subplots(len(target), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        for axes, weights, token in zip(all_axes, alignment, _visible(target), strict=True):
+            axes.bar(range(len(source)), weights, color=COLOURS[0])
+            axes.set_ylim(0, 1)
+            axes.set_yticks([])
+            axes.set_ylabel(token, rotation=0, ha="right", va="center")
+        all_axes[-1].set_xticks(range(len(source)), _visible(source))
+        if max(map(len, source)) > 2:
+            all_axes[-1].tick_params(axis="x", rotation=90)
+        all_axes[-1].set_xlabel("source (bars reach from 0 to 1)")
+    return figure
+
+
+def _mean_line(axes: Axes, x: Sequence, runs: Sequence[Sequence[float]], label: str, nth: int):
+    """The mean over runs, and the range of the runs around it."""
+    values = np.array(runs)
+    colour = COLOURS[nth % len(COLOURS)]
+    axes.plot(x, values.mean(axis=0), marker="o", markersize=3, color=colour, label=label)
+    if len(values) > 1:
+        axes.fill_between(
+            x, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.2, linewidth=0
+        )
+
+
+def learning_curves(systems: dict[str, list[Cell]]) -> Figure:
+    """Validation perplexity and exact match after each interval of training."""
+    figure, all_axes = _new(2, 8, 3)
+    for axes, name in zip(all_axes, ("valid_perplexity", "valid_exact_match"), strict=True):
+        for nth, (label, cells) in enumerate(systems.items()):
+            shortest = min(len(cell.journal) for cell in cells)
+            runs = [[line[name] for line in cell.journal[:shortest]] for cell in cells]
+            steps = [line["step"] for line in cells[0].journal[:shortest]]
+            _mean_line(axes, steps, runs, label, nth)
+        axes.set_xlabel("training step")
+    all_axes[0].set(ylabel="validation perplexity", yscale="log")
+    all_axes[1].set(ylabel="validation exact match, %", ylim=(-3, 103))
+    all_axes[1].legend()
+    return figure
+
+
+def quality_by_length(systems: dict[str, list[Cell]]) -> Figure:
+    """Exact match and symbol error rate by source length. Bahdanau et al. 2014, figure 2."""
+    figure, all_axes = _new(2, 8, 3)
+    bins = length_bins(next(iter(systems.values()))[0].sentences)
+    ticks = [f"{a}" if a == b else f"{a}–{b}" for a, b in bins]  # noqa: RUF001
+    for nth, (label, cells) in enumerate(systems.items()):
+        profiles = [by_length(cell.sentences, bins) for cell in cells]
+        for axes, runs in zip(all_axes, zip(*profiles, strict=True), strict=True):
+            _mean_line(axes, range(len(bins)), runs, label, nth)
+    for axes in all_axes:
+        axes.set_xticks(range(len(bins)), ticks)
+        axes.set_xlabel("source tokens")
+    all_axes[0].set(ylabel="exact match, %", ylim=(-3, 103))
+    all_axes[1].set(ylabel="symbol error rate, %")
+    all_axes[0].legend()
+    return figure
+
+
+def accuracy_by_position(systems: dict[str, list[Cell]]) -> Figure:
+    """Right target tokens by the source position that they come from."""
+    figure, (axes,) = _new(1, 5, 3)
+    for nth, (label, cells) in enumerate(systems.items()):
+        runs = [by_position(cell.sentences) for cell in cells]
+        _mean_line(axes, range(1, len(runs[0]) + 1), runs, label, nth)
+    axes.set(xlabel="source position", ylabel="right target tokens, %", ylim=(-3, 103))
+    axes.legend()
+    return figure

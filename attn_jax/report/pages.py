@@ -1,0 +1,87 @@
+"""The page of a comparison: `report.md` and the figures beside it."""
+
+from pathlib import Path
+
+from attn_jax.evaluation.metrics import edit_distance
+from attn_jax.report import figures, tables
+from attn_jax.report.cells import Cell, by_data, by_system
+from attn_jax.tokens import EOS, SPECIALS
+
+
+def write_report(cells: list[Cell], folder: Path) -> Path:
+    """Writes the page of some runs into a folder and gives its path."""
+    parts = ["# Comparison of attention mechanisms"]
+    for name, group in by_data(cells).items():
+        parts += section(name, by_system(group), folder)
+    page = folder / "report.md"
+    page.write_text("\n\n".join(parts) + "\n")
+    return page
+
+
+def section(name: str, systems: dict[str, list[Cell]], folder: Path) -> list[str]:
+    """The part of the page on one data set; its figures are written into the folder."""
+
+    def picture(kind: str, figure: figures.Figure, caption: str) -> str:
+        path = f"{name.replace('/', '-')}-{kind}.png"
+        figures.save(figure, folder / path)
+        return f"![{caption}]({path})\n\n*{caption}*"
+
+    first = next(iter(systems.values()))[0]
+    parts = [
+        f"## {name}",
+        f"{first.evaluation['sentences']} test sentences; mean ± standard deviation over seeds. "
+        "The model of each run is that of its best validation "
+        f"{first.options['train.metric'].replace('_', ' ')}.",
+        tables.quality(systems).markdown(),
+        tables.cost(systems).markdown(),
+        *(f"{name}: `{text}`" for name, text in first.evaluation["signatures"].items()),
+        picture("learning", figures.learning_curves(systems), "Learning curves"),
+        picture("length", figures.quality_by_length(systems), "Quality by source length"),
+    ]
+    if all(sentence["gold"] is not None for sentence in first.sentences):
+        caption = "Accuracy by source position"
+        parts.append(picture("position", figures.accuracy_by_position(systems), caption))
+    index = telling_sentence(systems)
+    alignment, source, written = sentence_of(first, index)
+    label = next(iter(systems))
+    parts += [
+        picture(
+            "alignment",
+            figures.heat_map(alignment, source, written),
+            f"What {label} attends to as it writes each token",
+        ),
+        picture(
+            "steps", figures.step_bars(alignment, source, written), f"The same, step by step ({label})"
+        ),
+    ]
+    if len(systems) > 1:
+        panels = {}
+        for label, cells in systems.items():
+            alignment, source, written = sentence_of(cells[0], index)
+            panels[label] = alignment, written
+        reference = " ".join(first.sentences[index]["target"])
+        caption = "The same sentence under each system"
+        parts.append(picture("beside", figures.beside(panels, source, reference), caption))
+    return parts
+
+
+def sentence_of(cell: Cell, index: int) -> tuple:
+    """The weights, the source tokens and the tokens written of a sentence."""
+    sentence, alignment = cell.sentences[index], cell.alignments[index]
+    written = [*sentence["hypothesis"], SPECIALS[EOS]][: len(alignment)]
+    return alignment, sentence["source"], written
+
+
+def telling_sentence(systems: dict[str, list[Cell]]) -> int:
+    """The pictured sentence on which the systems differ most."""
+
+    def errors(cell: Cell, index: int) -> int:
+        sentence = cell.sentences[index]
+        return edit_distance(sentence["hypothesis"], sentence["target"])
+
+    def spread(index: int) -> int:
+        counts = [errors(cells[0], index) for cells in systems.values()]
+        return max(counts) - min(counts)
+
+    pictured = min(len(cells[0].alignments) for cells in systems.values())
+    return max(range(pictured), key=spread)

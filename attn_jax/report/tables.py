@@ -1,0 +1,80 @@
+"""Tables that compare systems, each figure as mean ± standard deviation over seeds."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from attn_jax.report.cells import Cell
+
+TITLES = {
+    "perplexity": "perplexity",
+    "exact_match": "exact match %",
+    "token_accuracy": "token accuracy %",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "word_error_rate": "word error %",
+    "symbol_error_rate": "symbol error %",
+    "alignment_accuracy": "alignment accuracy %",
+    "alignment_shift": "at shift",
+}
+
+
+class Table(NamedTuple):
+    """A heading and rows of cells, the first of each row a name."""
+
+    heading: list[str]
+    rows: list[list[str]]
+
+    def markdown(self) -> str:
+        """The table as Markdown."""
+        rule = ["---"] + ["---:"] * (len(self.heading) - 1)
+        return "\n".join(f"| {' | '.join(row)} |" for row in [self.heading, rule, *self.rows])
+
+
+def mean_and_deviation(values: Sequence[float], digits: int = 2) -> str:
+    """`mean ± sd`, the deviation estimated from the sample; the mean alone of one value."""
+    if len(values) == 1:
+        return f"{values[0]:.{digits}f}"
+    return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
+
+
+def quality(systems: dict[str, list[Cell]]) -> Table:
+    """What each system does on the test split."""
+    known = [
+        name
+        for name in TITLES
+        if any(name in cell.evaluation for cells in systems.values() for cell in cells)
+    ]
+    rows = []
+    for label, cells in systems.items():
+        row = [label, str(len(cells))]
+        for name in known:
+            values = [cell.evaluation[name] for cell in cells if name in cell.evaluation]
+            if name == "alignment_shift":
+                row.append(", ".join(f"{value:+d}" for value in sorted(set(values))))
+            else:
+                row.append(mean_and_deviation(values) if values else "")
+        rows.append(row)
+    return Table(["system", "seeds", *(TITLES[name] for name in known)], rows)
+
+
+def cost(systems: dict[str, list[Cell]]) -> Table:
+    """What each system costs. Rates are those of the last validation interval."""
+    heading = ["system", "parameters", "steps", "steps/s", "target tokens/s", "training seconds"]
+    rows = []
+    for label, cells in systems.items():
+        last = [cell.journal[-1] for cell in cells if cell.journal]
+        rows.append(
+            [
+                label,
+                f"{cells[0].evaluation['parameters']:,}",
+                mean_and_deviation([line["step"] for line in last], 0),
+                mean_and_deviation([line["steps_per_second"] for line in last], 1),
+                mean_and_deviation([line["target_tokens_per_second"] for line in last], 0),
+                mean_and_deviation([line["seconds"] for line in last], 0),
+            ]
+            if last
+            else [label, f"{cells[0].evaluation['parameters']:,}", "0", "", "", ""]
+        )
+    return Table(heading, rows)

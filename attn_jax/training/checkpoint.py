@@ -1,0 +1,123 @@
+"""Checkpoints: the best and the last state of a run, through Orbax, checked by their content."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+from orbax.checkpoint import checkpoint_managers
+
+from attn_jax.errors import InputError
+
+
+def named_leaves(tree: Any) -> dict[str, Any]:
+    """The arrays of a pytree by their path, which is how they are stored."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
+def digest(leaves: dict[str, Any]) -> str:
+    """SHA-256 over names, types, shapes and bytes: Orbax does not notice a flipped bit."""
+    sha = hashlib.sha256()
+    for name, leaf in sorted(leaves.items()):
+        array = np.asarray(leaf)
+        sha.update(f"{name} {array.dtype} {array.shape}".encode())
+        sha.update(array.tobytes())
+    return sha.hexdigest()
+
+
+class Checkpoints:
+    """The checkpoints of a run: the two last, and the best by a score (larger is better)."""
+
+    def __init__(self, directory: Path):
+        def score(metrics: dict[str, float]) -> float:
+            return metrics["score"]
+
+        keep = [
+            checkpoint_managers.LatestN(2),
+            checkpoint_managers.BestN(get_metric_fn=score, n=1),
+        ]
+        options = ocp.CheckpointManagerOptions(
+            best_fn=score,
+            preservation_policy=checkpoint_managers.AnyPreservationPolicy(keep),
+            cleanup_tmp_directories=True,
+        )
+        # A relative path would lose what is written to it.
+        self._manager = ocp.CheckpointManager(directory.absolute(), options=options)
+
+    def save(self, step: int, model: Any, optimizer: Any, facts: dict, score: float) -> None:
+        """Writes a checkpoint, in the background.
+
+        Args:
+          step: steps done.
+          model: parameters, an item of their own so that use need not read the rest.
+          optimizer: its state.
+          facts: what else a run must remember, as JSON.
+          score: by which the best is kept. NaN would make Orbax forget the best, so that it is
+            stored as the worst.
+        """
+        items = {"model": named_leaves(model), "optimizer": named_leaves(optimizer)}
+        facts = {**facts, "sha256": {name: digest(leaves) for name, leaves in items.items()}}
+        self._manager.save(
+            step,
+            args=ocp.args.Composite(
+                facts=ocp.args.JsonSave(facts),
+                **{name: ocp.args.StandardSave(leaves) for name, leaves in items.items()},
+            ),
+            metrics={"score": score if np.isfinite(score) else -1e30},
+        )
+
+    def wait(self) -> None:
+        """Returns when all that was saved is on disk."""
+        self._manager.wait_until_finished()
+
+    @property
+    def latest(self) -> int | None:
+        """The step of the last checkpoint."""
+        return self._manager.latest_step()
+
+    @property
+    def best(self) -> int | None:
+        """The step of the best checkpoint."""
+        return self._manager.best_step()
+
+    def facts(self, step: int) -> dict:
+        """What a run remembered at a step."""
+        restored = self._manager.restore(
+            step, args=ocp.args.Composite(facts=ocp.args.JsonRestore())
+        )
+        return restored["facts"]
+
+    def restore(self, step: int, item: str, like: Any) -> Any:
+        """The `model` or the `optimizer` at a step, in the structure of `like`.
+
+        Raises:
+          InputError: what is stored has other names or shapes, or its content was damaged.
+        """
+        wanted = named_leaves(like)
+        target = {
+            name: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype, sharding=_one_device())
+            for name, leaf in wanted.items()
+        }
+        try:
+            restored = self._manager.restore(
+                step, args=ocp.args.Composite(**{item: ocp.args.StandardRestore(target)})
+            )[item]
+        except ValueError as error:
+            raise InputError(
+                f"the checkpoint of step {step} does not fit this model: {error}"
+            ) from error
+        if digest(restored) != self.facts(step)["sha256"][item]:
+            raise InputError(f"the checkpoint of step {step} is damaged: its {item} has changed")
+        return jax.tree.unflatten(jax.tree.structure(like), [restored[name] for name in wanted])
+
+    def close(self) -> None:
+        """Waits for what is being written, and ends the threads."""
+        self._manager.close()
+
+
+def _one_device() -> jax.sharding.Sharding:
+    # Named, so that a checkpoint of another machine's devices is read onto this one's.
+    return jax.sharding.SingleDeviceSharding(jax.devices()[0])

@@ -1,0 +1,202 @@
+"""The loop: steps, validations, checkpoints, and going on where a run was left."""
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from attn_jax.config import Train
+from attn_jax.errors import InputError
+from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.tokens import PAD
+from attn_jax.training.checkpoint import Checkpoints
+from attn_jax.journal import Journal
+from attn_jax.training.optimizer import make_optimizer
+from attn_jax.training.step import State, start, train_step
+
+WINDOW = 20  # steps between two looks at the loss, which make the device wait
+
+
+class Progressed(NamedTuple):
+    """What a run remembers beside its state; kept in each checkpoint."""
+
+    best: float  # value of the metric at the best validation, larger is better
+    best_step: int
+    seconds: float  # spent on training steps
+
+    def exhausted(self, step: int, config: Train) -> bool:
+        """Whether the metric has not become better for as long as patience allows."""
+        return 0 < config.patience * config.valid_every <= step - self.best_step
+
+
+class Windows:
+    """Times windows of steps. Medians over windows leave compilations and hiccups out."""
+
+    def __init__(self) -> None:
+        self._rates: list[tuple[float, float]] = []
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins a window."""
+        self._begin, self._tokens, self._steps = time.perf_counter(), 0, 0
+
+    def count(self, target: np.ndarray) -> None:
+        """Counts a step."""
+        self._tokens += int((target != PAD).sum())
+        self._steps += 1
+
+    def close(self) -> float:
+        """Ends the window, begins the next, and gives the seconds of the ended one."""
+        seconds = time.perf_counter() - self._begin
+        if self._steps:
+            self._rates.append((self._steps / seconds, self._tokens / seconds))
+        self.reset()
+        return seconds
+
+    def rates(self) -> dict[str, float]:
+        """Median steps and real target tokens a second, since the last call."""
+        names = ("steps_per_second", "target_tokens_per_second")
+        medians = [round(statistics.median(rates), 2) for rates in zip(*self._rates, strict=True)]
+        self._rates = []
+        return dict(zip(names, medians, strict=True))
+
+
+def fit(
+    config: Train,
+    model: Seq2Seq,
+    batches: Callable[[int], Iterator],
+    evaluate: Callable[[Seq2Seq], dict[str, float]],
+    workdir: Path,
+    *,
+    rng: jax.Array,
+    larger_is_better: bool,
+) -> None:
+    """Trains a model, or goes on from the last checkpoint in the workdir.
+
+    Args:
+      config: how.
+      model: the first parameters.
+      batches: from a step to the batches that follow it.
+      evaluate: from a model to its validation figures, `config.metric` among them.
+      workdir: where `metrics.jsonl` and `checkpoints/` are kept.
+      rng: of dropout; every step derives its own from it.
+      larger_is_better: of the metric.
+
+    Raises:
+      InputError: the loss is no longer finite.
+    """
+    optimizer = make_optimizer(config)
+    state = start(model, optimizer)
+    progressed = Progressed(best=-np.inf, best_step=0, seconds=0.0)
+    journal = Journal(workdir / "metrics.jsonl")
+    checkpoints = Checkpoints(workdir / "checkpoints")
+    try:
+        if checkpoints.latest is not None:
+            state, progressed = _resume(checkpoints, state)
+            _say(f"going on from step {int(state.step)}")
+        first = int(state.step)
+        journal.truncate(first)
+        windows, losses = Windows(), []
+        following = batches(first)
+        with _progress_bar(first, config.steps) as advance:
+            for step in range(first + 1, config.steps + 1):
+                if progressed.exhausted(step - 1, config):
+                    _say(f"no better {config.metric} since step {progressed.best_step}: stopping")
+                    break
+                batch = next(following)
+                state, loss = train_step(
+                    state,
+                    batch.source,
+                    batch.target,
+                    rng,
+                    optimizer=optimizer,
+                    label_smoothing=config.label_smoothing,
+                )
+                windows.count(batch.target)
+                losses.append(loss)
+                validate = step % config.valid_every == 0 or step == config.steps
+                if step == first + 1 or step % WINDOW == 0 or validate:
+                    losses = _finite(losses, step)
+                    advance(step, losses[-1])
+                    progressed = progressed._replace(
+                        seconds=progressed.seconds + windows.close()
+                    )
+                if validate:
+                    figures = evaluate(state.model)
+                    record = {"step": step, "train_loss": float(np.mean(losses))}
+                    record |= windows.rates() | {f"valid_{k}": v for k, v in figures.items()}
+                    record["seconds"] = round(progressed.seconds, 2)
+                    journal.write(record)
+                    _say(_summary(record, config.metric))
+                    value = figures[config.metric] * (1 if larger_is_better else -1)
+                    if value > progressed.best:
+                        progressed = progressed._replace(best=value, best_step=step)
+                    checkpoints.save(
+                        step, state.model, state.optimizer, progressed._asdict(), value
+                    )
+                    losses = []
+                    windows.reset()
+    finally:
+        checkpoints.close()
+
+
+def _resume(checkpoints: Checkpoints, state: State) -> tuple[State, Progressed]:
+    step = checkpoints.latest
+    facts = checkpoints.facts(step)
+    state = State(
+        state.step + step,
+        checkpoints.restore(step, "model", state.model),
+        checkpoints.restore(step, "optimizer", state.optimizer),
+    )
+    return state, Progressed(*(facts[name] for name in Progressed._fields))
+
+
+def _finite(losses: list, step: int) -> list[float]:
+    losses = [float(loss) for loss in losses]
+    if not np.isfinite(losses).all():
+        raise InputError(
+            f"the training loss is not finite any more by step {step}: lower "
+            "--train.learning_rate or --train.clip_norm and start again in a new --workdir"
+        )
+    return losses
+
+
+def _summary(record: dict, metric: str) -> str:
+    return (
+        f"step {record['step']}: loss {record['train_loss']:.3f}, validation {metric} "
+        f"{record['valid_' + metric]:.2f}, {record['steps_per_second']:.1f} steps/s"
+    )
+
+
+def _say(line: str) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(line)
+
+
+class _progress_bar:
+    """A bar in a terminal, and nothing anywhere else."""
+
+    def __init__(self, first: int, steps: int):
+        self._bar = Progress(
+            TextColumn("training"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("loss {task.fields[loss]:.3f}"),
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+        )
+        self._task = self._bar.add_task("training", total=steps, completed=first, loss=np.nan)
+
+    def __enter__(self) -> Callable[[int, float], None]:
+        self._bar.start()
+        return lambda step, loss: self._bar.update(self._task, completed=step, loss=loss)
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()

@@ -1,0 +1,60 @@
+"""One training step, as a pure function."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int
+
+from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.training.losses import mean_loss
+from attn_jax.tokens import PAD
+
+
+class State(NamedTuple):
+    """All that training carries from step to step."""
+
+    step: Int[Array, ""]  # steps done
+    model: Seq2Seq
+    optimizer: optax.OptState
+
+
+def start(model: Seq2Seq, optimizer: optax.GradientTransformation) -> State:
+    """The state before the first step."""
+    return State(jnp.zeros((), jnp.int32), model, optimizer.init(model))
+
+
+@partial(jax.jit, static_argnames=("optimizer", "label_smoothing"), donate_argnames="state")
+def train_step(
+    state: State,
+    source: Int[Array, "B S"],
+    target: Int[Array, "B T"],
+    rng: Array,
+    *,
+    optimizer: optax.GradientTransformation,
+    label_smoothing: float,
+) -> tuple[State, Float[Array, ""]]:
+    """One step down the gradient.
+
+    Args:
+      state: what the step before left; its memory is given up.
+      source: source sentences.
+      target: target sentences, each ended by `EOS`.
+      rng: of the run; each step folds its own number into it, so that nothing random is carried.
+      optimizer: from gradients to updates.
+      label_smoothing: probability spread over the vocabulary.
+
+    Returns:
+      The next state, and the loss before the step in nats per target token.
+    """
+
+    def loss(model: Seq2Seq) -> Float[Array, ""]:
+        features, _ = model(source, target, jax.random.fold_in(rng, state.step))
+        return mean_loss(features, model.output, target, target != PAD, label_smoothing)
+
+    value, gradient = jax.value_and_grad(loss)(state.model)
+    updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.model)
+    model = optax.apply_updates(state.model, updates)
+    return State(state.step + 1, model, optimizer_state), value

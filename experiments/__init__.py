@@ -1,0 +1,1 @@
+"""Programs: train, evaluate, translate, align, sweep and report."""

@@ -1,0 +1,76 @@
+"""Evaluates a run: `./launch.sh evaluate --workdir=runs/mine --split=test`."""
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+from absl import flags as absl_flags
+from rich.console import Console
+from rich.table import Table
+
+from attn_jax import config as config_lib
+from attn_jax.data.datasets import load_split
+from attn_jax.evaluation.assess import assess
+from attn_jax.translator import load
+from experiments import flags
+from experiments.program import FLAGS, run
+
+PICTURED = 16  # sentences whose alignments are kept for figures
+SPLITS = ["train", "validation", "test"]
+
+
+def evaluate_split(workdir: Path, split: str) -> dict:
+    """Translates a split with the best checkpoint and writes what came of it into the workdir.
+
+    Returns:
+      The content of `evaluation.<split>.json`: figures, signatures, sentences, parameters.
+    """
+    translator = load(workdir)
+    data = config_lib.parse((workdir / "flags.txt").read_text().splitlines()).data
+    assessment = assess(translator, load_split(data, split), data.bleu_tokenizer)
+    result = {
+        "split": split,
+        "sentences": len(assessment.sentences),
+        "parameters": sum(leaf.size for leaf in jax.tree.leaves(translator.model)),
+        **assessment.figures,
+        "signatures": assessment.signatures,
+    }
+    with (workdir / f"predictions.{split}.jsonl").open("w") as file:
+        for sentence in assessment.sentences:
+            file.write(json.dumps(sentence, ensure_ascii=False) + "\n")
+    np.savez(workdir / f"alignments.{split}.npz", *assessment.alignments[:PICTURED])
+    evaluation_file(workdir, split).write_text(json.dumps(result, indent=2) + "\n")
+    return result
+
+
+def evaluation_file(workdir: Path, split: str) -> Path:
+    """Where the figures of a split are kept; written last."""
+    return workdir / f"evaluation.{split}.json"
+
+
+def print_evaluation(result: dict) -> None:
+    """Prints the figures as a table."""
+    table = Table(title=f"{result['split']}, {result['sentences']} sentences")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    for name, value in result.items():
+        if isinstance(value, float):
+            table.add_row(name.replace("_", " "), f"{value:.2f}")
+        elif name in ("parameters", "alignment_shift"):
+            table.add_row(name.replace("_", " "), f"{value:+d}" if "shift" in name else str(value))
+    console = Console()
+    console.print(table)
+    for name, signature in result["signatures"].items():
+        console.print(f"{name}: {signature}", highlight=False, soft_wrap=True)
+
+
+def main() -> None:
+    """Evaluates one split."""
+    print_evaluation(evaluate_split(Path(FLAGS.workdir), FLAGS.split))
+
+
+if __name__ == "__main__":
+    flags.define_workdir("folder of a run")
+    absl_flags.DEFINE_enum("split", "test", SPLITS, "which examples")
+    run(main)

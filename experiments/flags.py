@@ -1,0 +1,71 @@
+"""Command-line flags, one for each field of `attn_jax.config`."""
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from absl import flags
+
+from attn_jax import config
+from attn_jax.config import Experiment
+from attn_jax.errors import InputError
+
+DEFINE = {int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFINE_string}
+
+
+def define_workdir(help: str) -> None:
+    """Defines `--workdir`."""
+    flags.DEFINE_string("workdir", None, help, required=True)
+    flags.declare_key_flag("workdir")
+
+
+def define_experiment() -> None:
+    """Defines a flag for each option of an experiment."""
+    for name, field in config.fields():
+        DEFINE[field.type](name, field.default, field.metadata["help"])
+        flags.declare_key_flag(name)
+
+
+def given() -> dict[str, Any]:
+    """The options that the command line names, paths made absolute."""
+    return {
+        name: _absolute(field, flags.FLAGS[name].value)
+        for name, field in config.fields()
+        if flags.FLAGS[name].present
+    }
+
+
+def as_arguments(options: dict[str, Any]) -> list[str]:
+    """Options as a command line."""
+    return [f"--{name}={value}" for name, value in options.items()]
+
+
+def differing(stored: Experiment, wanted: Experiment, ignored: Iterable[str] = ()) -> list[str]:
+    """What was stored otherwise than it is wanted, a phrase for each option."""
+    before, now = config.values(stored), config.values(wanted)
+    return [
+        f"--{name} was {before[name]!r} and is now {now[name]!r}"
+        for name in before
+        if before[name] != now[name] and name not in ignored
+    ]
+
+
+def _absolute(field: Any, value: Any) -> Any:
+    if field.metadata.get("path") and value:
+        return os.path.abspath(value)
+    return value
+
+
+def parse(arguments: list[str]) -> list[str]:
+    """Parses a command line.
+
+    Raises:
+      InputError: a flag is unknown, of a wrong type, missing, or a word that is no flag.
+    """
+    try:
+        rest = flags.FLAGS(arguments)
+    except flags.Error as error:
+        raise InputError(str(error)) from error
+    if len(rest) > 1:
+        raise InputError(f"{rest[1]!r} is no flag: flags look like --name=value")
+    return rest

@@ -1,0 +1,42 @@
+"""How every program starts, and how it ends when its input cannot be used."""
+
+import os
+import sys
+from collections.abc import Callable
+
+import jax
+from absl import app, flags, logging
+
+from attn_jax.data.preparation import cache_directory
+from attn_jax.errors import InputError
+from experiments.flags import parse
+
+
+def use_compilation_cache() -> None:
+    """Keeps compiled programs in the user's cache, unless JAX was told where to keep them."""
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        jax.config.update("jax_compilation_cache_dir", str(cache_directory() / "programs"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def run(main: Callable[[], None]) -> None:
+    """Runs a program. One clear sentence and status 2 for input that cannot be used."""
+    app.define_help_flags()
+    try:
+        parse(sys.argv)
+        use_compilation_cache()
+        logging.set_verbosity(logging.ERROR)  # TFDS warns of every data set that it does not ship
+        main()
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read the output has gone (as `head` does); nothing is left to say to them.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+FLAGS = flags.FLAGS

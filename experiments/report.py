@@ -1,0 +1,43 @@
+"""Tables and figures of the runs under a folder: `./launch.sh report --workdir=runs/main`."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from attn_jax.errors import InputError
+from attn_jax.report import tables
+from attn_jax.report.cells import by_data, by_system, find_cells
+from attn_jax.report.pages import write_report
+from experiments import flags
+from experiments.program import FLAGS, run
+
+
+def print_table(title: str, table: tables.Table) -> None:
+    """Prints a table to the terminal."""
+    printed = Table(title=title)
+    for nth, name in enumerate(table.heading):
+        printed.add_column(name, justify="right" if nth else "left", overflow="fold")
+    for row in table.rows:
+        printed.add_row(*row)
+    Console().print(printed)
+
+
+def main() -> None:
+    """Prints the tables and writes `report.md` with its figures into the folder."""
+    root = Path(FLAGS.workdir)
+    cells, unfinished = find_cells(root)
+    if not cells:
+        raise InputError(f"{root} holds no run that was evaluated on a test split")
+    for name, group in by_data(cells).items():
+        systems = by_system(group)
+        print_table(f"{name}: quality", tables.quality(systems))
+        print_table(f"{name}: cost", tables.cost(systems))
+    for folder in unfinished:
+        print(f"left out, not finished: {folder}")
+    print(f"report: {write_report(cells, root)}")
+
+
+if __name__ == "__main__":
+    flags.define_workdir("folder with runs beneath it")
+    run(main)

@@ -1,0 +1,112 @@
+"""Runs a grid: `./launch.sh sweep --workdir=runs/scores --grid.model.score=additive,dot`.
+
+Each option has a flag `--grid.<option>=value,value`; every combination is one run, in a folder of
+its own. The same command again skips what is finished and goes on with what is not.
+"""
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Queue
+
+from absl import flags as absl_flags
+
+from attn_jax import config as config_lib
+from attn_jax.errors import InputError
+from experiments import flags
+from experiments.evaluate import evaluation_file
+from experiments.program import FLAGS, run
+
+
+def grid() -> dict[str, list[str]]:
+    """The options that vary, each with its values."""
+    return {
+        name: FLAGS[f"grid.{name}"].value
+        for name, _ in config_lib.fields()
+        if FLAGS[f"grid.{name}"].value
+    }
+
+
+def cells(varied: dict[str, list[str]], fixed: dict) -> dict[str, dict]:
+    """The options of each run under the name of its folder.
+
+    Raises:
+      InputError: an option is both fixed and varied, or a value is not allowed.
+    """
+    for name in varied.keys() & fixed.keys():
+        raise InputError(f"--{name} and --grid.{name} are both given")
+    made = {}
+    for combination in itertools.product(*varied.values()):
+        options = fixed | dict(zip(varied, combination, strict=True))
+        config_lib.experiment(options)
+        label = ",".join(f"{name}={options[name]}" for name in varied).replace("/", "-")
+        made[label] = options
+    return made
+
+
+def slots(jobs: int) -> list[set[int] | None]:
+    """The processor cores of each run at a time: small models are faster side by side on one core
+    each than one by one on all. On a machine with a GPU, one run has it all."""
+    if shutil.which("nvidia-smi") or not hasattr(os, "sched_getaffinity"):
+        return [None] * max(jobs, 1)
+    cores = sorted(os.sched_getaffinity(0))
+    jobs = jobs or len(cores)
+    return [set(cores[nth::jobs]) or {cores[nth % len(cores)]} for nth in range(jobs)]
+
+
+def run_cell(folder: Path, options: dict, cores: set[int] | None) -> None:
+    """Trains and evaluates one cell in a process of its own; its output goes to `<cell>.log`."""
+    command = [sys.executable, "-m", "experiments.train", f"--workdir={folder}"]
+    with folder.with_name(folder.name + ".log").open("a") as log:
+        process = subprocess.Popen(
+            command + flags.as_arguments(options), stdout=log, stderr=subprocess.STDOUT
+        )
+        if cores:
+            os.sched_setaffinity(process.pid, cores)
+        status = process.wait()
+    if status:
+        lines = Path(log.name).read_text().splitlines()
+        raise InputError(f"{folder.name} failed: {lines[-1] if lines else status} (see {log.name})")
+
+
+def main() -> None:
+    """Runs what is not finished."""
+    root = Path(FLAGS.workdir)
+    planned = cells(grid(), flags.given())
+    waiting = {
+        label: options
+        for label, options in planned.items()
+        if not evaluation_file(root / label, "test").is_file()
+    }
+    root.mkdir(parents=True, exist_ok=True)
+    print(f"{len(planned)} runs, {len(planned) - len(waiting)} of them finished", flush=True)
+    free: Queue = Queue()
+    for cores in slots(FLAGS.jobs):
+        free.put(cores)
+
+    def work(label: str) -> None:
+        cores = free.get()
+        try:
+            run_cell(root / label, waiting[label], cores)
+            print(f"finished {label}", flush=True)
+        finally:
+            free.put(cores)
+
+    with ThreadPoolExecutor(free.qsize()) as pool:
+        futures = [pool.submit(work, label) for label in waiting]
+    failures = [str(future.exception()) for future in futures if future.exception()]
+    if failures:
+        raise InputError("; ".join(failures))
+
+
+if __name__ == "__main__":
+    flags.define_workdir("folder for the runs")
+    flags.define_experiment()
+    for option, field in config_lib.fields():
+        absl_flags.DEFINE_list(f"grid.{option}", None, f"values to try: {field.metadata['help']}")
+    absl_flags.DEFINE_integer("jobs", 0, "runs at a time; 0: one for each core, or one on a GPU")
+    run(main)

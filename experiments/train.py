@@ -1,0 +1,164 @@
+"""Trains one model and evaluates it: `./launch.sh train --workdir=runs/mine --data.name=reverse`.
+
+The same command again goes on from the last checkpoint; a larger --train.steps makes the run longer.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from attn_jax import config as config_lib
+from attn_jax.config import Data, Experiment
+from attn_jax.data.datasets import Example, load_split, with_defaults
+from attn_jax.data.pipeline import BucketedBatches
+from attn_jax.data.vocabulary import Vocabulary, build_vocabulary, save_vocabulary
+from attn_jax.errors import InputError, choose
+from attn_jax.evaluation.assess import assess
+from attn_jax.evaluation.metrics import METRICS
+from attn_jax.models.seq2seq import Seq2Seq, initialize
+from attn_jax.training.checkpoint import Checkpoints
+from attn_jax.training.loop import fit
+from attn_jax.training.optimizer import make_optimizer
+from attn_jax.translator import Translator, load, load_vocabularies
+from experiments import flags
+from experiments.evaluate import evaluate_split, evaluation_file, print_evaluation
+from experiments.program import FLAGS, run
+
+flags.define_workdir("folder of the run: new, or one to go on with")
+flags.define_experiment()
+
+
+def main() -> None:
+    """Trains, then evaluates on the test split where there is one."""
+    workdir = Path(FLAGS.workdir)
+    experiment = settle(workdir, flags.given())
+    train(workdir, experiment)
+    if has_test(experiment.data):
+        print_evaluation(evaluate_split(workdir, "test"))
+
+
+def settle(workdir: Path, given: dict) -> Experiment:
+    """The experiment to run: a new one, or the one of the workdir with no more than longer steps.
+
+    Raises:
+      InputError: the workdir is another run's, or holds something else.
+    """
+    file = workdir / "flags.txt"
+    if file.is_file():
+        stored = config_lib.parse(file.read_text().splitlines())
+        wanted = config_lib.experiment(config_lib.values(stored) | given)
+        wanted = dataclasses.replace(wanted, data=with_defaults(wanted.data))
+        longer = wanted.train.steps >= stored.train.steps
+        changed = flags.differing(stored, wanted, ignored=["train.steps"] if longer else [])
+        if changed:
+            raise InputError(
+                f"{workdir} holds a run with other flags: {'; '.join(changed)}. Take another "
+                "--workdir, or the flags of that run"
+            )
+        return wanted
+    if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
+        raise InputError(f"{workdir} exists and is not the folder of a run: take another --workdir")
+    experiment = config_lib.experiment(given)
+    return dataclasses.replace(experiment, data=with_defaults(experiment.data))
+
+
+def has_test(data: Data) -> bool:
+    """Whether the data has a test split: a user's own text may have none."""
+    return data.name != "parallel" or bool(data.test)
+
+
+def train(workdir: Path, experiment: Experiment) -> None:
+    """Trains to the last step; all that can be wrong with the input is found before writing."""
+    config = experiment.train
+    larger_is_better = choose(METRICS, config.metric, "metric")
+    make_optimizer(config)
+    examples = load_split(experiment.data, "train")
+    validation = load_split(experiment.data, "validation")
+    source, target = vocabularies(workdir, experiment, examples)
+    rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
+    model = initialize(experiment.model, len(source), len(target), rng_parameters)
+    if config.initial:
+        model = load(config.initial).model
+    check_lengths(validation, source, target, experiment.data.max_length)
+    pairs, dropped = encode(examples, source, target, config.max_length)
+    batches = BucketedBatches(pairs, config.batch_size, config.buckets, experiment.seed)
+
+    workdir.mkdir(parents=True, exist_ok=True)
+    for side, vocabulary in (("source", source), ("target", target)):
+        save_vocabulary(vocabulary, workdir / f"vocabulary.{side}.json")
+    lines = config_lib.lines(experiment)
+    (workdir / "flags.txt").write_text("\n".join(lines) + "\n")
+    parameters = sum(leaf.size for leaf in jax.tree.leaves(model))
+    print(
+        f"{len(pairs)} training pairs ({dropped} over {config.max_length} tokens left out), "
+        f"{len(source)} source and {len(target)} target tokens known, {parameters} parameters, "
+        f"{len(batches.buckets)} padded shapes, {100 * batches.fill():.0f}% of their tokens real",
+        flush=True,
+    )
+
+    def evaluate(model: Seq2Seq) -> dict[str, float]:
+        translator = Translator(model, source, target, experiment.data.max_length)
+        return assess(translator, validation, experiment.data.bleu_tokenizer).figures
+
+    fit(
+        config,
+        model,
+        batches.from_step,
+        evaluate,
+        workdir,
+        rng=rng_dropout,
+        larger_is_better=larger_is_better,
+    )
+
+
+def vocabularies(
+    workdir: Path, experiment: Experiment, examples: Sequence[Example]
+) -> tuple[Vocabulary, Vocabulary]:
+    """The vocabularies of the run, of the run it starts from, or of the training text."""
+    for folder in (workdir, Path(experiment.train.initial or workdir)):
+        if (folder / "vocabulary.source.json").is_file():
+            return load_vocabularies(folder)
+    data = experiment.data
+    return (
+        build_vocabulary(data.source_level, [example.source for example in examples], data),
+        build_vocabulary(data.target_level, [example.target for example in examples], data),
+    )
+
+
+def encode(
+    examples: Sequence[Example], source: Vocabulary, target: Vocabulary, max_length: int
+) -> tuple[list[tuple[list[int], list[int]]], int]:
+    """The pairs as ids, and how many were too long to keep.
+
+    Raises:
+      InputError: none is left.
+    """
+    encoded = [(source.encode(example.source), target.encode(example.target)) for example in examples]
+    kept = [pair for pair in encoded if max(map(len, pair)) <= max_length]
+    if not kept:
+        raise InputError(
+            f"every training pair is longer than --train.max_length={max_length} tokens"
+        )
+    return kept, len(encoded) - len(kept)
+
+
+def check_lengths(
+    examples: Sequence[Example], source: Vocabulary, target: Vocabulary, max_length: int
+) -> None:
+    """Raises InputError where a validation pair is too long to be decoded."""
+    lengths = [
+        max(len(source.encode(example.source)), len(target.encode(example.target)))
+        for example in examples
+    ]
+    if max(lengths) > max_length:
+        raise InputError(
+            f"validation pair {int(np.argmax(lengths)) + 1} has {max(lengths)} tokens, more than "
+            f"--data.max_length={max_length}"
+        )
+
+
+if __name__ == "__main__":
+    run(main)

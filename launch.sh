@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Sets up and runs everything.
+#
+#   ./launch.sh                  install, compare attention mechanisms, write a report (the main job)
+#   ./launch.sh test [ARGS]      install and run the tests
+#   ./launch.sh train|evaluate|translate|align|sweep|report [FLAGS]
+#
+# The first call makes .venv beside this file with the newest Python (3.11 to 3.14) that works.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+venv=$root/.venv
+python=$venv/bin/python
+
+# The newest Python that really starts: a shim without a version behind it does not.
+newest_python() {
+    local minor candidate
+    for minor in 14 13 12 11; do
+        for candidate in "$(command -v "python3.$minor" || true)" \
+            "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3."$minor".*/bin/python \
+            "$HOME"/.local/share/uv/python/cpython-3."$minor".*/bin/python \
+            "$(command -v python3 || true)"; do
+            if [ -x "$candidate" ] && "$candidate" -c \
+                "import sys, venv; sys.exit(sys.version_info[:2] != (3, $minor))" 2>/dev/null; then
+                echo "$candidate"
+                return
+            fi
+        done
+    done
+    echo "error: no working Python 3.11 to 3.14 was found" >&2
+    exit 2
+}
+
+# Installs the package with its extras, unless that has been done for this pyproject.toml.
+install() {
+    local extras=$1 stamp=$venv/.installed base wanted
+    wanted=$(cksum <"$root/pyproject.toml")
+    if grep -qsF "$wanted $extras" "$stamp"; then
+        return
+    fi
+    if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then
+        extras=${extras:+$extras,}cuda
+    fi
+    if [ ! -x "$python" ]; then
+        base=$(newest_python)
+        echo "making .venv with $("$base" --version)" >&2
+        if command -v uv >/dev/null; then
+            uv venv --quiet --python "$base" "$venv"
+        else
+            "$base" -m venv "$venv"
+        fi
+    fi
+    echo "installing attn_jax${extras:+ with $extras} (the first time takes a minute)" >&2
+    if command -v uv >/dev/null; then
+        uv pip install --quiet --compile-bytecode --python "$python" -e "$root${extras:+[$extras]}"
+    else
+        "$python" -m pip install --quiet --disable-pip-version-check -e "$root${extras:+[$extras]}"
+    fi
+    echo "$wanted $extras" >"$stamp"
+}
+
+# Attention beside no attention, on two tasks: about six minutes on two cores.
+main_job() {
+    local presets=$root/experiments/presets runs=${1:-runs/main}
+    "$python" -m experiments.sweep --workdir="$runs/reverse" --flagfile="$presets/reverse.flags" \
+        --grid.model.score=additive,general,scaled_dot,last --grid.seed=0,1
+    "$python" -m experiments.sweep --workdir="$runs/dates" --flagfile="$presets/dates.flags" \
+        --grid.model.score=additive,last
+    "$python" -m experiments.report --workdir="$runs"
+}
+
+command=${1:-main}
+[ $# -gt 0 ] && shift
+case $command in
+main)
+    install ""
+    main_job "$@"
+    ;;
+test)
+    install test
+    cd "$root"
+    exec "$python" -m pytest -n auto "$@"
+    ;;
+train | evaluate | translate | align | sweep | report)
+    install ""
+    exec "$python" -m "experiments.$command" "$@"
+    ;;
+*)
+    sed -n '4,6s/^# *//p' "${BASH_SOURCE[0]}" >&2
+    exit 2
+    ;;
+esac

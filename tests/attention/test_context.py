@@ -1,0 +1,102 @@
+"""Attention of one query over one sentence."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attn_jax import attend
+from attn_jax.attention.normalizers import last, softmax
+
+S, Q, D, B = 7, 5, 11, 3
+
+
+def inputs(generator, dtype=np.float32):
+    return (
+        jnp.asarray(generator.normal(size=Q), dtype),
+        jnp.asarray(generator.normal(size=(S, Q)), dtype),
+        jnp.asarray(generator.normal(size=(S, D)), dtype),
+    )
+
+
+def test_by_hand():
+    # Scores 0 and ln 3 give weights 1/4 and 3/4.
+    keys = jnp.array([[0.0], [np.log(3.0)]])
+    context, weights = attend(jnp.ones(1), keys, jnp.array([[4.0], [8.0]]), score="dot")
+    np.testing.assert_allclose(weights, [0.25, 0.75], rtol=1e-6)
+    np.testing.assert_allclose(context, [7.0], rtol=1e-6)
+
+
+def test_equals_a_loop_in_float64(generator):
+    query, keys, values = inputs(generator)
+    mask = np.array([True, False, True, True, False, True, False])
+    energies = [np.exp(float(np.dot(np.float64(query), np.float64(k)))) for k in keys]
+    total = sum(e for e, real in zip(energies, mask, strict=True) if real)
+    expected = [e / total if real else 0.0 for e, real in zip(energies, mask, strict=True)]
+    context, weights = attend(query, keys, values, jnp.asarray(mask), score="dot")
+    np.testing.assert_allclose(weights, expected, rtol=1e-5, atol=1e-7)
+    read = sum(w * np.float64(v) for w, v in zip(expected, values, strict=True))
+    np.testing.assert_allclose(context, read, rtol=1e-4, atol=1e-6)
+
+
+def test_masked_equals_cut(generator):
+    query, keys, values = inputs(generator)
+    mask = jnp.arange(S) < 4
+    context, weights = attend(query, keys, values, mask, score="dot")
+    cut_context, cut_weights = attend(query, keys[:4], values[:4], score="dot")
+    np.testing.assert_allclose(context, cut_context, rtol=1e-6)
+    np.testing.assert_allclose(weights[:4], cut_weights, rtol=1e-6)
+    np.testing.assert_array_equal(weights[4:], np.zeros(3))
+
+
+def test_vmap_equals_loop(generator):
+    rows = [inputs(generator) for _ in range(B)]
+    batched = jax.jit(jax.vmap(partial(attend, score="scaled_dot")))
+    contexts, weights = batched(*map(jnp.stack, zip(*rows, strict=True)))
+    for row, (context, weight) in enumerate(zip(contexts, weights, strict=True)):
+        expected = attend(*rows[row], score="scaled_dot")
+        np.testing.assert_allclose(context, expected[0], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(weight, expected[1], rtol=1e-5, atol=1e-6)
+
+
+def test_no_gradient_reaches_padding(generator):
+    mask = jnp.arange(S) < 4
+
+    def loss(keys, values, query):
+        context, _ = attend(query, keys, values, mask, score="dot")
+        return (context**2).sum()
+
+    query, keys, values = inputs(generator)
+    for gradient in jax.grad(loss, argnums=(0, 1))(keys, values, query):
+        assert np.any(gradient[:4])
+        np.testing.assert_array_equal(gradient[4:], np.zeros_like(gradient[4:]))
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
+def test_a_fully_masked_row_is_zero_with_finite_gradients(generator, dtype):
+    query, keys, values = inputs(generator, dtype)
+    nowhere = jnp.zeros(S, bool)
+    context, weights = attend(query, keys, values, nowhere, score="dot")
+    np.testing.assert_array_equal(weights, np.zeros(S))
+    np.testing.assert_array_equal(context, np.zeros(D))
+    assert weights.dtype == dtype
+
+    def loss(*arrays):
+        return attend(*arrays, nowhere, score="dot")[0].sum()
+
+    for gradient in jax.grad(loss, argnums=(0, 1, 2))(query, keys, values):
+        np.testing.assert_array_equal(gradient, np.zeros(gradient.shape))
+
+
+def test_softmax_keeps_large_scores_finite():
+    huge = jnp.array([3e38, -3e38, jnp.inf])
+    weights = softmax(huge, jnp.array([True, True, False]))
+    np.testing.assert_array_equal(weights, [1.0, 0.0, 0.0])
+
+
+def test_last_is_one_hot_on_the_last_real_position():
+    mask = jnp.array([True, True, True, False, False])
+    np.testing.assert_array_equal(last(jnp.zeros(5), mask), [0, 0, 1, 0, 0])
+    np.testing.assert_array_equal(last(jnp.zeros(5), jnp.zeros(5, bool)), np.zeros(5))

@@ -1,0 +1,28 @@
+"""Set-up of all tests: shapes are checked, and nothing is read from or left in the user's cache."""
+
+import os
+
+import numpy as np
+import pytest
+from jaxtyping import install_import_hook
+
+os.environ["NPROC"] = "16"  # virtual devices on few cores can starve one another
+
+with install_import_hook("attn_jax", "beartype.beartype"):
+    from experiments.program import use_compilation_cache
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory, worker_id):
+    """One cache for the whole session, shared by its workers."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "cache"
+    os.environ["ATTN_JAX_CACHE"] = str(folder)
+    use_compilation_cache()
+    return folder
+
+
+@pytest.fixture
+def generator():
+    """A NumPy generator."""
+    return np.random.default_rng(7)

@@ -1,0 +1,163 @@
+"""Encoder-decoders: their equations, their two ways of decoding, and what must not matter."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attn_jax.config import Model
+from attn_jax.errors import InputError
+from attn_jax.models.decoders import DECODERS
+from attn_jax.models.encoders import ENCODERS
+from attn_jax.models.readouts import READOUTS
+from attn_jax.models.seq2seq import Seq2Seq, initialize
+from attn_jax.tokens import BOS, EOS, PAD
+from tests.models import oracle
+
+SOURCE_SIZE, TARGET_SIZE = 17, 19
+SOURCE = np.array([[4, 9, 6, 7, 16], [5, 8, 11, PAD, PAD], [13, PAD, PAD, PAD, PAD]])
+TARGET = np.array(
+    [
+        [7, 5, 18, 4, 9, 6, EOS],
+        [10, 12, EOS, PAD, PAD, PAD, PAD],
+        [6, EOS, PAD, PAD, PAD, PAD, PAD],
+    ]
+)
+
+
+def make(**options):
+    sizes = {
+        "embedding_size": 5,
+        "annotation_size": 14,
+        "hidden_size": 11,
+        "alignment_size": 3,
+        "readout_size": 13,
+    }
+    return initialize(Model(**(sizes | options)), SOURCE_SIZE, TARGET_SIZE, jax.random.key(1))
+
+
+@jax.jit
+def logits(model, source, target):
+    features, alignment = model(source, target)
+    return model.output(features), alignment
+
+
+MODELS = list(itertools.product(DECODERS, ENCODERS, READOUTS))
+PAIRWISE = [
+    ("bahdanau", "bidirectional", "maxout"),
+    ("bahdanau", "unidirectional", "linear"),
+    ("luong", "bidirectional", "linear"),
+    ("luong", "unidirectional", "maxout"),
+]
+names = "decoder,encoder,readout"
+
+
+@pytest.mark.parametrize(names, MODELS)
+def test_equals_the_papers_loop(decoder, encoder, readout):
+    model = make(decoder=decoder, encoder=encoder, readout=readout)
+    actual, alignment = logits(model, SOURCE, TARGET)
+    for row in range(len(SOURCE)):
+        source = [i for i in SOURCE[row] if i != PAD]
+        target = [i for i in TARGET[row] if i != PAD]
+        expected, weights = oracle.decode(model, decoder, source, [BOS, *target[:-1]])
+        steps, width = len(target), len(source)
+        np.testing.assert_allclose(actual[row, :steps], expected, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(alignment[row, :steps, :width], weights, rtol=1e-5, atol=1e-6)
+        assert not np.any(alignment[row, :, width:])
+
+
+@pytest.mark.parametrize(names, PAIRWISE)
+def test_steps_equal_the_teacher_forced_pass(decoder, encoder, readout):
+    model = make(decoder=decoder, encoder=encoder, readout=readout)
+    expected, alignment = logits(model, SOURCE, TARGET)
+    encoded = jax.jit(Seq2Seq.encode)(model, SOURCE)
+    one_step = jax.jit(Seq2Seq.step)
+    state, word = model.start(encoded), jnp.full(3, BOS)
+    for step in range(TARGET.shape[1]):
+        state, log_probabilities, weights = one_step(model, state, word, encoded)
+        np.testing.assert_allclose(
+            log_probabilities, jax.nn.log_softmax(expected[:, step]), rtol=1e-5, atol=1e-5
+        )
+        np.testing.assert_allclose(weights, alignment[:, step], rtol=1e-5, atol=1e-6)
+        word = jnp.asarray(TARGET[:, step])
+
+
+@pytest.mark.parametrize("score", ["additive", "general", "concat", "last"])
+@pytest.mark.parametrize(names, PAIRWISE)
+def test_padding_and_neighbours_change_nothing(decoder, encoder, readout, score):
+    model = make(decoder=decoder, encoder=encoder, readout=readout, score=score)
+    together, _ = logits(model, np.pad(SOURCE, ((0, 0), (0, 6))), np.pad(TARGET, ((0, 0), (0, 4))))
+    for row in range(len(SOURCE)):
+        source = SOURCE[row : row + 1, : np.count_nonzero(SOURCE[row])]
+        target = TARGET[row : row + 1, : np.count_nonzero(TARGET[row])]
+        alone, _ = logits(model, source, target)
+        steps = target.shape[1]
+        np.testing.assert_allclose(together[row, :steps], alone[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(names, PAIRWISE)
+def test_no_gradient_from_padding_or_the_future(decoder, encoder, readout):
+    model = make(decoder=decoder, encoder=encoder, readout=readout)
+    step = 2
+
+    def loss(source_vectors, target_vectors):
+        mask = jnp.asarray(SOURCE) != PAD
+        annotations, summary = model.encoder(source_vectors, mask)
+        source = model.encode(jnp.asarray(SOURCE))._replace(
+            annotations=annotations, summary=summary, keys=model.decoder.attention.keys(annotations)
+        )
+        features, _ = model.decoder(target_vectors, source)
+        return (features[:, step] ** 2).sum()
+
+    source_vectors = model.source_embedding(jnp.asarray(SOURCE))
+    target_vectors = model.target_embedding(jnp.asarray(TARGET))
+    source_gradient, target_gradient = jax.jit(jax.grad(loss, argnums=(0, 1)))(source_vectors, target_vectors)
+    assert np.all(np.any(source_gradient[SOURCE != PAD], axis=-1))
+    assert not np.any(source_gradient[SOURCE == PAD])
+    assert np.all(np.any(target_gradient[:, : step + 1], axis=-1))
+    assert not np.any(target_gradient[:, step + 1 :])
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_last_looks_at_the_last_word_alone(decoder):
+    _, alignment = logits(make(decoder=decoder, score="last"), SOURCE, TARGET)
+    for row, length in enumerate((SOURCE != PAD).sum(axis=1)):
+        np.testing.assert_array_equal(alignment[row, :, length - 1], np.ones(TARGET.shape[1]))
+    np.testing.assert_array_equal(alignment.sum(axis=-1), np.ones(TARGET.shape))
+
+
+def test_the_control_has_all_but_the_score():
+    """The same seed gives the same encoder and first state with attention and without."""
+    for part in ("encoder", "source_embedding"):
+        with_attention, without = (getattr(make(score=s), part) for s in ("additive", "last"))
+        jax.tree.map(np.testing.assert_array_equal, with_attention, without)
+
+
+def test_dropout_is_of_the_given_rng_and_off_without():
+    model = make(dropout=0.5)
+    source, target = jnp.asarray(SOURCE), jnp.asarray(TARGET)
+    first, _ = model(source, target, jax.random.key(0))
+    again, _ = model(source, target, jax.random.key(0))
+    other, _ = model(source, target, jax.random.key(1))
+    plain, _ = model(source, target)
+    np.testing.assert_array_equal(first, again)
+    assert np.any(first != other)
+    np.testing.assert_array_equal(plain, make(dropout=0.0)(source, target)[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"score": "bilinear"}, "unknown score 'bilinear'; allowed: additive, dot, .*last"),
+        ({"encoder": "lstm"}, "unknown encoder 'lstm'; allowed: bidirectional, unidirectional"),
+        ({"decoder": "bahdanaw"}, r"did you mean bahdanau\?"),
+        ({"readout": "x"}, "allowed: maxout, linear"),
+        ({"score": "dot"}, "Q=11 and D=14"),
+        ({"annotation_size": 7}, "must be even, got 7"),
+    ],
+)
+def test_refuses_what_makes_no_sense(options, message):
+    with pytest.raises(InputError, match=message):
+        make(**options)
