@@ -17,7 +17,7 @@ def print_table(title: str, table: tables.Table) -> None:
     """Prints a table to the terminal."""
     printed = Table(title=title)
     for nth, name in enumerate(table.heading):
-        printed.add_column(name, justify="right" if nth else "left", overflow="fold")
+        printed.add_column(name, justify="right" if nth else "left", no_wrap=nth == 0)
     for row in table.rows:
         printed.add_row(*row)
     Console().print(printed)

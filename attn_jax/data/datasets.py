@@ -86,13 +86,14 @@ def load_split(config: Data, split: str) -> list[Example]:
       InputError: the data set has no such split, or has not the languages asked for.
     """
     builder = open_builder(config)
-    if split not in builder.info.splits:
+    source, target = _sides(config, builder)
+    try:
+        records = builder.as_data_source(split)
+    except ValueError as error:
         raise InputError(
             f"the data set {config.name!r} has no split {split!r}; it has: "
             f"{', '.join(builder.info.splits)}"
-        )
-    source, target = _sides(config, builder)
-    records = builder.as_data_source(split)
+        ) from error
     return [
         Example(record[source].decode(), record[target].decode(), record.get("alignment"))
         for record in records.__getitems__(range(len(records)))

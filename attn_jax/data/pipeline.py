@@ -42,7 +42,7 @@ def make_buckets(pairs: Sequence[Pair], count: int) -> list[Bucket]:
     """
     lengths = np.array([(len(source), len(target) + 1) for source, target in pairs])
     longest = lengths.max(axis=1)
-    edges = np.unique(np.quantile(longest, np.linspace(0, 1, count + 1)[1:], method="higher"))
+    edges = np.unique(np.quantile(longest, np.linspace(0, 1, count + 1)[1:], method="inverted_cdf"))
     membership = np.searchsorted(edges, longest)
     buckets, shape = [], np.zeros(2, int)
     for bucket in range(len(edges)):

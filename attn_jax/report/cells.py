@@ -69,7 +69,10 @@ def by_data(cells: list[Cell]) -> dict[str, list[Cell]]:
 
 
 def by_system(cells: list[Cell]) -> dict[str, list[Cell]]:
-    """The runs that differ in nothing but the seed, under what tells them from the others."""
+    """The runs that differ in nothing but the seed, under what tells them from the others.
+
+    The system of the lowest mean perplexity comes first.
+    """
     names = [
         name
         for name in cells[0].options
@@ -84,4 +87,8 @@ def by_system(cells: list[Cell]) -> dict[str, list[Cell]]:
             for name in names
         )
         systems.setdefault(label or cell.options["model.score"], []).append(cell)
-    return systems
+
+    def perplexity(label: str) -> float:
+        return float(np.mean([cell.evaluation["perplexity"] for cell in systems[label]]))
+
+    return {label: systems[label] for label in sorted(systems, key=perplexity)}

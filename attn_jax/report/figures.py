@@ -7,6 +7,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 from attn_jax.report.cells import Cell
 from attn_jax.report.profiles import by_length, by_position, length_bins
@@ -41,7 +42,7 @@ def _visible(tokens: Sequence[str]) -> list[str]:
 
 def _draw_heat_map(
     axes: Axes, alignment: np.ndarray, source: Sequence[str], target: Sequence[str]
-) -> None:
+) -> AxesImage:
     image = axes.imshow(alignment, cmap="Greys", vmin=0, vmax=1, aspect="equal")
     axes.set_xticks(range(len(source)), _visible(source))
     axes.set_yticks(range(len(target)), _visible(target))
@@ -52,7 +53,7 @@ def _draw_heat_map(
     axes.set_xlabel("source")
     axes.set_ylabel("target")
     axes.spines[:].set_visible(True)
-    axes.figure.colorbar(image, ax=axes, shrink=0.6, label="weight")
+    return image
 
 
 def heat_map(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Figure:
@@ -66,27 +67,39 @@ def heat_map(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]
       target: T tokens, end of sentence included.
     """
     figure, (axes,) = _new(1, 1.8 + 0.26 * len(source), 1.2 + 0.26 * len(target))
-    _draw_heat_map(axes, alignment, source, target)
+    image = _draw_heat_map(axes, alignment, source, target)
+    figure.colorbar(image, ax=axes, shrink=0.6, label="weight")
     return figure
 
 
 def beside(
-    panels: dict[str, tuple[np.ndarray, Sequence[str]]], source: Sequence[str], reference: str
+    panels: dict[str, tuple[np.ndarray, Sequence[str]]],
+    source: Sequence[str],
+    reference: Sequence[str],
 ) -> Figure:
-    """The same source sentence under several systems.
+    """The same source sentence under several systems; what differs from the reference is red.
 
     Args:
       panels: for each system the weights [T, S] and the T tokens that it wrote.
       source: S tokens.
-      reference: what should have been written.
+      reference: what should have been written, end of sentence included.
     """
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
     tallest = max(len(target) for _, target in panels.values())
-    width = len(panels) * (1.9 + 0.24 * len(source))
-    figure, all_axes = _new(len(panels), width, 1.6 + 0.26 * tallest)
-    for axes, (label, (alignment, target)) in zip(all_axes, panels.items(), strict=True):
-        _draw_heat_map(axes, alignment, source, target)
-        axes.set_title(label)
-    figure.suptitle(f"reference: {reference}", fontsize=9)
+    size = columns * (1.4 + 0.24 * len(source)), rows * (1.3 + 0.26 * tallest)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axes in all_axes[len(panels) :]:
+            axes.set_axis_off()
+        for axes, (label, (alignment, target)) in zip(all_axes, panels.items(), strict=False):
+            image = _draw_heat_map(axes, alignment, source, target)
+            axes.set_title(label, fontweight="bold")
+            expected = [*reference, *[None] * len(target)]
+            for tick, said, right in zip(axes.get_yticklabels(), target, expected, strict=False):
+                tick.set_color("black" if said == right else "red")
+        figure.colorbar(image, ax=all_axes, shrink=0.4, label="weight")
     return figure
 
 

@@ -59,8 +59,8 @@ def section(name: str, systems: dict[str, list[Cell]], folder: Path) -> list[str
         for label, cells in systems.items():
             alignment, source, written = sentence_of(cells[0], index)
             panels[label] = alignment, written
-        reference = " ".join(first.sentences[index]["target"])
-        caption = "The same sentence under each system"
+        reference = [*first.sentences[index]["target"], SPECIALS[EOS]]
+        caption = "The same sentence under each system; wrong tokens are red"
         parts.append(picture("beside", figures.beside(panels, source, reference), caption))
     return parts
 

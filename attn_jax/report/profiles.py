@@ -12,7 +12,7 @@ Sentence = dict[str, Any]
 def length_bins(sentences: list[Sentence], count: int = 6) -> list[tuple[int, int]]:
     """At most `count` ranges (first, last) of source length with about as many sentences each."""
     lengths = np.array([len(sentence["source"]) for sentence in sentences])
-    lasts = np.unique(np.quantile(lengths, np.linspace(0, 1, count + 1)[1:], method="higher"))
+    lasts = np.unique(np.quantile(lengths, np.linspace(0, 1, count + 1)[1:], method="inverted_cdf"))
     firsts = [lengths.min(), *(lasts[:-1] + 1)]
     return [(int(first), int(last)) for first, last in zip(firsts, lasts, strict=True)]
 

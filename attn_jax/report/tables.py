@@ -9,15 +9,18 @@ from attn_jax.report.cells import Cell
 
 TITLES = {
     "perplexity": "perplexity",
-    "exact_match": "exact match %",
-    "token_accuracy": "token accuracy %",
+    "token_accuracy": "token %",
+    "exact_match": "exact %",
     "bleu": "BLEU",
     "chrf": "chrF",
-    "word_error_rate": "word error %",
-    "symbol_error_rate": "symbol error %",
-    "alignment_accuracy": "alignment accuracy %",
-    "alignment_shift": "at shift",
+    "word_error_rate": "word err. %",
+    "symbol_error_rate": "symbol err. %",
+    "alignment_accuracy": "aligned %",
+    "alignment_shift": "shift",
 }
+# Figures that say something of a target cut into words; of single signs, the others do.
+OF_TEXT = ("token_accuracy", "bleu", "chrf", "word_error_rate")
+OF_SIGNS = ("exact_match", "symbol_error_rate")
 
 
 class Table(NamedTuple):
@@ -41,11 +44,10 @@ def mean_and_deviation(values: Sequence[float], digits: int = 2) -> str:
 
 def quality(systems: dict[str, list[Cell]]) -> Table:
     """What each system does on the test split."""
-    known = [
-        name
-        for name in TITLES
-        if any(name in cell.evaluation for cells in systems.values() for cell in cells)
-    ]
+    first = next(iter(systems.values()))[0]
+    in_words = first.options["data.target_level"] in ("word", "subword")
+    hidden = OF_SIGNS if in_words else OF_TEXT
+    known = [name for name in TITLES if name in first.evaluation and name not in hidden]
     rows = []
     for label, cells in systems.items():
         row = [label, str(len(cells))]
@@ -61,7 +63,7 @@ def quality(systems: dict[str, list[Cell]]) -> Table:
 
 def cost(systems: dict[str, list[Cell]]) -> Table:
     """What each system costs. Rates are those of the last validation interval."""
-    heading = ["system", "parameters", "steps", "steps/s", "target tokens/s", "training seconds"]
+    heading = ["system", "parameters", "steps", "steps/s", "target tokens/s", "seconds"]
     rows = []
     for label, cells in systems.items():
         last = [cell.journal[-1] for cell in cells if cell.journal]

@@ -1,0 +1,158 @@
+"""Every data set, read back through TFDS."""
+
+import dataclasses
+import datetime
+import itertools
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+import tensorflow_datasets as tfds
+
+from attn_jax.config import Data
+from attn_jax.data import dates
+from attn_jax.data.datasets import load_split, with_defaults
+from attn_jax.errors import InputError
+
+SMALL = Data(examples=60, held_out=11, shortest=2, longest=7, symbols=13)
+SPLITS = ("train", "validation", "test")
+
+
+@pytest.mark.parametrize("name", ["copy", "reverse", "sort"])
+def test_sequences_are_what_their_task_says(name, tmp_path):
+    config = dataclasses.replace(SMALL, name=name, directory=str(tmp_path))
+    task = {"copy": list, "reverse": lambda x: x[::-1], "sort": sorted}[name]
+    sources = []
+    for split in SPLITS:
+        examples = load_split(config, split)
+        assert len(examples) == (60 if split == "train" else 11)
+        for example in examples:
+            source = list(map(int, example.source.split()))
+            target = list(map(int, example.target.split()))
+            assert 2 <= len(source) <= 7
+            assert set(source) <= set(range(1, 14))
+            assert target == task(source)
+            assert [source[position] for position in example.alignment] == target
+            assert sorted(example.alignment) == list(range(len(source)))
+            sources.append(example.source)
+    assert len(set(sources)) == len(sources), "a sequence is in two splits"
+
+
+def test_the_seed_decides_the_sequences(tmp_path):
+    config = dataclasses.replace(SMALL, directory=str(tmp_path))
+    first = [example.source for example in load_split(config, "train")]
+    other = load_split(dataclasses.replace(config, seed=1), "train")
+    assert first != [example.source for example in other]
+
+
+def test_refuses_more_sequences_than_exist(tmp_path):
+    config = dataclasses.replace(SMALL, symbols=2, longest=3, directory=str(tmp_path))
+    with pytest.raises(InputError, match="82 different sequences are asked for, but only 12 exist"):
+        load_split(config, "train")
+    with pytest.raises(InputError, match="shortest=8 is more than"):
+        load_split(dataclasses.replace(SMALL, shortest=8), "train")
+
+
+def test_dates_are_held_out_whole(tmp_path):
+    config = Data(name="dates", examples=300, held_out=40, directory=str(tmp_path))
+    splits = {split: load_split(config, split) for split in SPLITS}
+    days = {split: {example.target for example in examples} for split, examples in splits.items()}
+    for a, b in itertools.combinations(SPLITS, 2):
+        assert not days[a] & days[b]
+    for example in splits["train"]:
+        date = datetime.date.fromisoformat(example.target)
+        written = {
+            dates.write_date(date, locale, style)
+            for locale in dates.LOCALES
+            for style in dates.FORMATS
+        }
+        assert example.source in written
+        assert str(date.year) in example.source
+
+
+def test_a_french_date():
+    assert dates.write_date(datetime.date(1998, 3, 3), "fr", "full") == "mardi 3 mars 1998"
+
+
+def test_every_written_date_has_one_answer():
+    """All days of two years, of which one leaps, in every locale and format."""
+    days = [datetime.date(1999, 1, 1) + datetime.timedelta(n) for n in range(731)]
+    answers = {}
+    for date, locale, style in itertools.product(days, dates.LOCALES, dates.FORMATS):
+        text = dates.write_date(date, locale, style)
+        assert answers.setdefault(text, date) == date, (text, locale, style)
+
+
+def write(folder, **files):
+    for name, text in files.items():
+        (folder / name.replace("_", ".")).write_bytes(text.encode())
+
+
+def parallel(folder, **options):
+    prefixes = {split: str(folder / split) for split in ("train", "valid")}
+    options = {"source": "de", "target": "en", "directory": str(folder / "d")} | prefixes | options
+    return Data(name="parallel", **options)
+
+
+def test_parallel_text_keeps_its_order(tmp_path):
+    write(tmp_path, train_de="ein Haus\nein Hund\n", train_en="a house\na dog\n")
+    write(tmp_path, valid_de="Hund", valid_en="dog")
+    config = parallel(tmp_path)
+    pairs = [(example.source, example.target) for example in load_split(config, "train")]
+    assert pairs == [("ein Haus", "a house"), ("ein Hund", "a dog")]
+    assert load_split(config, "train")[0].alignment is None
+    with pytest.raises(InputError, match="no split 'test'"):
+        load_split(config, "test")
+
+
+def test_parallel_text_is_prepared_once_for_each_content(tmp_path):
+    write(tmp_path, train_de="a\n", train_en="b\n", valid_de="a\n", valid_en="b\n")
+    load_split(parallel(tmp_path), "train")
+    folder = tmp_path / "d" / "parallel"
+    before = sorted(folder.iterdir())
+    load_split(parallel(tmp_path), "train")
+    assert sorted(folder.iterdir()) == before
+    write(tmp_path, train_de="c\n")
+    assert load_split(parallel(tmp_path), "train")[0].source == "c"
+    assert len(list(folder.iterdir())) == len(before) + 1
+
+
+def _first_source(config):
+    return load_split(config, "train")[0].source
+
+
+def test_several_runs_prepare_at_once(tmp_path):
+    config = dataclasses.replace(SMALL, directory=str(tmp_path))
+    with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
+        assert len(set(pool.map(_first_source, [config] * 3))) == 1
+
+
+def test_a_translation_set_of_tfds_by_name(tmp_path):
+    class Records(list):
+        def __getitems__(self, indices):
+            return [self[i] for i in indices]
+
+    def as_data_source(builder, split, **_):
+        assert builder.name == "ted_hrlr_translate"
+        return Records([{"pt": b"ol\xc3\xa1", "en": b"hello"}, {"pt": b"sim", "en": b"yes"}])
+
+    config = Data(name="ted_hrlr_translate/pt_to_en", directory=str(tmp_path))
+    with tfds.testing.mock_data(as_data_source_fn=as_data_source):
+        pairs = [(example.source, example.target) for example in load_split(config, "train")]
+        assert pairs == [("olá", "hello"), ("sim", "yes")]
+        turned = dataclasses.replace(config, source="en", target="pt")
+        assert load_split(turned, "train")[0].source == "hello"
+        with pytest.raises(InputError, match="no language 'fr'; it has: "):
+            load_split(dataclasses.replace(config, source="fr"), "train")
+    assert with_defaults(config).source_level == "subword"
+
+
+def test_an_unknown_data_set(tmp_path):
+    with pytest.raises(InputError, match="unknown data set 'revers'; allowed: copy, reverse"):
+        load_split(Data(name="revers", directory=str(tmp_path)), "train")
+
+
+def test_records_hold_gold_as_integers(tmp_path):
+    config = dataclasses.replace(SMALL, directory=str(tmp_path))
+    assert load_split(config, "test")[0].alignment.dtype == np.int32

@@ -1,0 +1,54 @@
+"""Parallel text that cannot be used, and the sentence that says why."""
+
+import gzip
+
+import pytest
+
+from attn_jax.data.text_files import find_sides, read_pairs
+from attn_jax.errors import InputError
+
+
+@pytest.fixture
+def prefix(tmp_path):
+    (tmp_path / "t.de").write_text("ein Haus\nein Hund\n")
+    (tmp_path / "t.en.gz").write_bytes(gzip.compress(b"a house\r\na dog\r\n"))
+    return str(tmp_path / "t")
+
+
+def read(prefix, source="de", target="en"):
+    return read_pairs(find_sides(prefix, source, target))
+
+
+def test_reads_two_sides_plain_or_gzip(prefix):
+    assert read(prefix) == [("ein Haus", "a house"), ("ein Hund", "a dog")]
+
+
+def test_reads_two_columns(tmp_path):
+    (tmp_path / "t.tsv").write_text("\ufeffabc\ta b\nd\tc", "utf-8")
+    assert read(str(tmp_path / "t.tsv")) == [("abc", "a b"), ("d", "c")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.de", b"one\n", r"t\.de has 1 lines, but .*t\.en\.gz has 2"),
+        ("t.de", b"one\n\xff\n", r"t\.de, line 2: not UTF-8"),
+        ("t.de", b"one\n \n", r"t\.de, line 2: the line is empty"),
+        ("t.de", b"", r"t\.de is empty"),
+        ("t.en.gz", b"no gzip", r"cannot read .*t\.en\.gz"),
+        ("t", b"one column\n", r"t, line 1: expected two columns"),
+        ("t", b"a\tb\tc\n", r"t, line 1: expected two columns"),
+        ("t", b"a\t\n", r"t, line 1: expected two columns"),
+    ],
+)
+def test_says_what_is_wrong(prefix, tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read(prefix)
+
+
+def test_names_the_files_that_are_missing(prefix):
+    with pytest.raises(InputError, match=r"neither .*t\.fr nor .*t\.fr\.gz exists"):
+        read(prefix, target="fr")
+    with pytest.raises(InputError, match="give the suffixes"):
+        read(prefix, target="")

@@ -1,0 +1,68 @@
+"""Vocabularies: text to tokens to text, and what is unknown."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attn_jax.config import Data
+from attn_jax.data.vocabulary import LEVELS, build_vocabulary, load_vocabulary, save_vocabulary
+from attn_jax.errors import InputError
+from attn_jax.tokens import EOS, SPECIALS, UNK
+
+TEXTS = ["ein haus am see", "ein hund am haus", "der see <unk> </s>"] * 2
+DATA = Data(min_count=2, subwords=40)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_text_survives_the_round_trip(level, tmp_path):
+    vocabulary = build_vocabulary(level, TEXTS, DATA)
+    save_vocabulary(vocabulary, tmp_path / "v.json")
+    loaded = load_vocabulary(tmp_path / "v.json")
+    assert type(loaded) is type(vocabulary)
+    assert loaded.tokens == vocabulary.tokens
+    assert loaded.tokens[:4] == list(SPECIALS)
+    for text in TEXTS[:2]:
+        ids = loaded.encode(text)
+        assert UNK not in ids
+        assert loaded.join(loaded.decode([*ids, EOS, 7, 7])) == text
+
+
+@given(st.text(min_size=1))
+def test_characters_spell_any_text(text):
+    vocabulary = build_vocabulary("character", [text], DATA)
+    assert vocabulary.join(vocabulary.decode(vocabulary.encode(text))) == text
+
+
+@pytest.mark.parametrize("level", ["word", "character", "symbol"])
+def test_what_was_not_in_training_is_unknown(level):
+    vocabulary = build_vocabulary(level, TEXTS, DATA)
+    assert vocabulary.encode("Ж") == [UNK]
+
+
+def test_words_need_their_count():
+    vocabulary = build_vocabulary("word", ["a a b", "a c"], Data(min_count=2))
+    assert vocabulary.tokens[4:] == ["a"]
+    assert build_vocabulary("symbol", ["a a b"], Data(min_count=2)).tokens[4:] == ["a", "b"]
+
+
+def test_a_token_that_looks_special_is_none():
+    vocabulary = build_vocabulary("word", TEXTS, DATA)
+    assert EOS not in vocabulary.encode("see </s> am")
+
+
+@pytest.mark.parametrize(
+    ("level", "texts", "message"),
+    [
+        ("word", ["a b c"], "the vocabulary is empty: no word occurs 2 times"),
+        ("symbol", [" "], "the vocabulary is empty"),
+        ("letters", ["a"], "unknown level of tokens 'letters'; allowed: word, character, symbol"),
+    ],
+)
+def test_refuses_an_empty_vocabulary(level, texts, message):
+    with pytest.raises(InputError, match=message):
+        build_vocabulary(level, texts, DATA)
+
+
+def test_a_word_of_symbols_is_the_whole_sequence():
+    assert build_vocabulary("symbol", ["a b"], DATA).words("a  b") == ["a b"]
+    assert build_vocabulary("character", ["a b"], DATA).words("a  b") == ["a", "b"]

@@ -1,0 +1,56 @@
+"""Metrics against brute force and worked cases."""
+
+import functools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attn_jax.evaluation import metrics
+from attn_jax.evaluation.alignment_error import alignment_accuracy, hits
+
+words = st.lists(st.sampled_from("abc"), max_size=6).map(tuple)
+
+
+@functools.cache
+def distance(a, b):
+    if not a or not b:
+        return len(a) + len(b)
+    change = distance(a[1:], b[1:]) + (a[0] != b[0])
+    return min(change, distance(a[1:], b) + 1, distance(a, b[1:]) + 1)
+
+
+@given(words, words)
+def test_edit_distance_equals_the_recursion(hypothesis, reference):
+    assert metrics.edit_distance(hypothesis, reference) == distance(hypothesis, reference)
+
+
+def test_rates_by_hand():
+    # kitten → sitting takes three edits of seven letters; the second pair takes none of three.
+    assert metrics.error_rate(["kitten", "abc"], ["sitting", "abc"]) == pytest.approx(30.0)
+    assert metrics.exact_match(["kitten", "abc"], ["sitting", "abc"]) == 50.0
+
+
+def test_bleu_by_hand():
+    # Precisions 5/6, 3/5, 1/4 and, smoothed, 1/2 of 1/3; no brevity penalty.
+    hypothesis, reference = "the cat sat on a mat", "the cat sat on the mat"
+    precisions = [5 / 6, 3 / 5, 2 / 4, 1 / 3]
+    score, signature = metrics.bleu([hypothesis], [reference], "none")
+    assert score == pytest.approx(100 * np.prod(precisions) ** 0.25)
+    assert "tok:none" in signature
+    assert metrics.chrf([reference], [reference])[0] == pytest.approx(100)
+
+
+def test_hits_at_a_shift():
+    # Rows look at 1, 0, 2, 2; tokens come from 0, 2, 2: right when each answers one step later.
+    alignment = np.eye(3)[[1, 0, 2, 2]]
+    gold = np.array([0, 2, 2])
+    np.testing.assert_array_equal(hits(alignment, gold, 1), [True, True, True])
+    np.testing.assert_array_equal(hits(alignment, gold, 0), [False, False, True])
+    np.testing.assert_array_equal(hits(alignment, gold, -1), [False, False])
+    assert alignment_accuracy([alignment], [gold]) == (100.0, 1)
+
+
+def test_no_shift_wins_a_draw():
+    assert alignment_accuracy([np.ones((4, 1))], [np.zeros(3, int)]) == (100.0, 0)

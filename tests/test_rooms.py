@@ -1,0 +1,65 @@
+"""The rooms of the package import downwards only, and no part of it TensorFlow."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import attn_jax
+
+PACKAGE = Path(attn_jax.__file__).parent
+BASE = {"errors", "tokens", "config", "journal"}
+MAY_IMPORT = {
+    "errors": set(),
+    "tokens": set(),
+    "journal": set(),
+    "config": {"errors"},
+    "attention": {"errors", "attention"},
+    "models": BASE | {"attention", "models"},
+    "data": BASE | {"data"},
+    "training": BASE | {"models", "training"},
+    "decoding": BASE | {"models", "decoding"},
+    "evaluation": BASE | {"evaluation"},
+    "report": BASE | {"evaluation", "report"},
+}
+THIRD_PARTY = {
+    "attention": {"jax", "jaxtyping"},
+    "evaluation": {"numpy", "sacrebleu"},
+    "report": {"numpy", "matplotlib"},
+}
+
+
+def imported(file: Path) -> set[str]:
+    modules = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return modules
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_imports_only_what_lies_below(room):
+    folder = PACKAGE / room
+    files = folder.glob("*.py") if folder.is_dir() else [folder.with_suffix(".py")]
+    for file in files:
+        for module in imported(file):
+            parts = module.split(".")
+            if parts[0] == "attn_jax":
+                assert parts[1] in MAY_IMPORT[room], f"{file.name} imports {module}"
+            elif room in THIRD_PARTY and parts[0] not in sys.stdlib_module_names:
+                assert parts[0] in THIRD_PARTY[room], f"{file.name} imports {module}"
+
+
+def test_flags_stay_in_the_programs():
+    for file in PACKAGE.rglob("*.py"):
+        assert not any(module.startswith("absl") for module in imported(file)), file
+
+
+def test_nothing_imports_tensorflow():
+    program = "import sys, experiments.train, experiments.sweep; print('tensorflow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "False", done.stderr

@@ -1,0 +1,118 @@
+"""Training through, and in pieces, with its checkpoints."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from attn_jax import journal
+from attn_jax.config import Model, Train
+from attn_jax.data.pipeline import BucketedBatches
+from attn_jax.errors import InputError
+from attn_jax.models.seq2seq import initialize
+from attn_jax.training.checkpoint import Checkpoints, named_leaves
+from attn_jax.training.loop import fit
+
+CONFIG = Model(
+    embedding_size=5,
+    annotation_size=6,
+    hidden_size=7,
+    alignment_size=3,
+    readout_size=4,
+    dropout=0.2,
+)
+PAIRS = [([4 + n % 5] * (1 + n % 4), [4 + n % 3] * (1 + n % 3)) for n in range(23)]
+
+
+def train(workdir, evaluate=None, **options):
+    options = {"steps": 6, "valid_every": 2, "batch_size": 5, "warmup_steps": 3} | options
+    config = Train(**options)
+    workdir.mkdir(exist_ok=True)
+    fit(
+        config,
+        initialize(CONFIG, 9, 9, jax.random.key(0)),
+        BucketedBatches(PAIRS, config.batch_size, 2, seed=0).from_step,
+        evaluate or (lambda model: {"perplexity": 1.0}),
+        workdir,
+        rng=jax.random.key(1),
+        larger_is_better=False,
+    )
+    checkpoints = Checkpoints(workdir / "checkpoints")
+    step = checkpoints.latest
+    model = checkpoints.restore(step, "model", initialize(CONFIG, 9, 9, jax.random.key(5)))
+    best = checkpoints.best
+    checkpoints.close()
+    return step, best, named_leaves(model), journal.read(workdir / "metrics.jsonl")
+
+
+def test_in_pieces_equals_through_bit_for_bit(tmp_path):
+    _, _, through, record = train(tmp_path / "a")
+    train(tmp_path / "b", steps=2)
+    train(tmp_path / "b", steps=4)
+    step, _, pieces, again = train(tmp_path / "b")
+    assert step == 6
+    for name, leaf in through.items():
+        np.testing.assert_array_equal(leaf, pieces[name])
+    assert [line["train_loss"] for line in record] == [line["train_loss"] for line in again]
+
+
+def test_training_lowers_the_loss(tmp_path):
+    *_, record = train(tmp_path, steps=150, valid_every=50, learning_rate=0.02)
+    losses = [line["train_loss"] for line in record]
+    assert losses[2] < losses[1] < losses[0]
+
+
+def scripted(values):
+    """An evaluation that gives these perplexities in turn."""
+    values = iter(values)
+    return lambda model: {"perplexity": next(values)}
+
+
+def test_the_best_and_the_last_are_kept(tmp_path):
+    step, best, _, record = train(
+        tmp_path, scripted([3.0, 1.0, 2.0, float("nan"), 5.0]), steps=10
+    )
+    assert (step, best) == (10, 4)
+    assert [line["step"] for line in record] == [2, 4, 6, 8, 10]
+
+
+def test_patience_ends_a_run_also_after_a_restart(tmp_path):
+    step, best, _, _ = train(tmp_path, scripted([3, 1, 2]), steps=6, patience=2)
+    assert (step, best) == (6, 4)
+    step, _, _, record = train(tmp_path, scripted([2, 2, 2]), steps=20, patience=2)
+    assert step == 8
+    assert [line["step"] for line in record] == [2, 4, 6, 8]
+
+
+def test_the_journal_forgets_what_will_be_done_again(tmp_path):
+    train(tmp_path, steps=4)
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps({"step": 5}) + "\n" + '{"step": 6, "cut')
+    *_, record = train(tmp_path, steps=6)
+    assert [line["step"] for line in record] == [2, 4, 6]
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
+    with pytest.raises(InputError, match="not finite any more by step"):
+        train(tmp_path, learning_rate=1e30, clip_norm=1e30, steps=40, valid_every=20)
+
+
+def test_a_changed_bit_is_noticed(tmp_path):
+    model = initialize(CONFIG, 9, 9, jax.random.key(0))
+    leaves = named_leaves(model)
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(1, model, {"m": np.zeros(3)}, {}, 0.0)
+    checkpoints.wait()
+    facts = json.loads(next(tmp_path.glob("1/facts/metadata")).read_text())
+    facts["sha256"]["model"] = facts["sha256"]["model"].replace("a", "b")
+    next(tmp_path.glob("1/facts/metadata")).write_text(json.dumps(facts))
+    with pytest.raises(InputError, match="step 1 is damaged: its model has changed"):
+        checkpoints.restore(1, "model", model)
+    optimizer = checkpoints.restore(1, "optimizer", {"m": np.ones(3)})
+    np.testing.assert_array_equal(optimizer["m"], np.zeros(3))
+    other = initialize(CONFIG, 11, 9, jax.random.key(0))
+    with pytest.raises(InputError, match="does not fit this model"):
+        checkpoints.restore(1, "model", other)
+    assert len(leaves) == len(named_leaves(other))
+    checkpoints.close()

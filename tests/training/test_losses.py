@@ -1,0 +1,62 @@
+"""The loss and the schedule by hand and in float64."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from attn_jax.config import Train
+from attn_jax.errors import InputError
+from attn_jax.training.losses import cross_entropy, mean_loss
+from attn_jax.training.optimizer import make_optimizer
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_cross_entropy_equals_a_loop(generator, smoothing):
+    logits, targets = generator.normal(size=(3, 5, 7)), generator.integers(0, 7, (3, 5))
+    actual = cross_entropy(jnp.asarray(logits, jnp.float32), jnp.asarray(targets), smoothing)
+    for index in np.ndindex(3, 5):
+        p = np.exp(logits[index]) / np.exp(logits[index]).sum()
+        q = np.full(7, smoothing / 7)
+        q[targets[index]] += 1 - smoothing
+        np.testing.assert_allclose(actual[index], -(q * np.log(p)).sum(), rtol=1e-5)
+
+
+def test_the_mean_is_over_real_tokens_alone(generator):
+    output = nnx.Linear(5, 7, rngs=nnx.Rngs(0))
+    features = jnp.asarray(generator.normal(size=(2, 3, 5)), jnp.float32)
+    targets = jnp.array([[1, 2, 3], [4, 0, 0]])
+    mask = targets != 0
+    losses = cross_entropy(output(features), targets)
+    expected = (losses[0].sum() + losses[1, 0]) / 4
+    np.testing.assert_allclose(mean_loss(features, output, targets, mask, 0.0), expected, rtol=1e-6)
+    gradient = jax.grad(mean_loss)(features, output, targets, mask, 0.1)
+    assert not np.any(gradient[1, 1:])
+    assert mean_loss(features, output, targets, jnp.zeros((2, 3), bool), 0.0) == 0
+
+
+def step_sizes(config, steps):
+    """Adam moves each parameter by its step size under a constant gradient."""
+    optimizer = make_optimizer(config)
+    state, sizes = optimizer.init(jnp.zeros(())), []
+    for _ in range(steps):
+        update, state = optimizer.update(jnp.ones(()), state)
+        sizes.append(-float(update))
+    return sizes
+
+
+def test_warm_up_then_constant():
+    sizes = step_sizes(Train(learning_rate=0.5, warmup_steps=4), 6)
+    np.testing.assert_allclose(sizes, [0.125, 0.25, 0.375, 0.5, 0.5, 0.5], rtol=1e-5)
+
+
+def test_warm_up_then_inverse_square_root():
+    sizes = step_sizes(Train(learning_rate=0.5, warmup_steps=4, schedule="inverse_sqrt"), 16)
+    np.testing.assert_allclose(sizes[3], 0.5, rtol=1e-5)
+    np.testing.assert_allclose(sizes[15], 0.25, rtol=1e-5)
+
+
+def test_an_unknown_schedule():
+    with pytest.raises(InputError, match="allowed: constant, inverse_sqrt"):
+        make_optimizer(Train(schedule="cosine"))

@@ -1,0 +1,61 @@
+"""What runs here lowers for the other platforms too, and compiles once for a shape."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import export
+
+from attn_jax.config import Model, Train
+from attn_jax.models.decoders import DECODERS
+from attn_jax.models.seq2seq import initialize
+from attn_jax.training.optimizer import make_optimizer
+from attn_jax.training.step import start, train_step
+from attn_jax.translator import decode_batch, force_batch
+
+PLATFORMS = ("cpu", "cuda", "tpu")
+IDS = jnp.ones((3, 5), jnp.int32)
+
+
+@pytest.fixture(params=DECODERS)
+def model(request):
+    config = Model(decoder=request.param, dropout=0.1)
+    return initialize(config, 11, 13, jax.random.key(0))
+
+
+def lowers(function, *arguments):
+    """Whether a function of arrays lowers for every platform."""
+    leaves, structure = jax.tree.flatten(arguments)
+
+    def flat(*leaves):
+        return jax.tree.leaves(function(*jax.tree.unflatten(structure, leaves)))
+
+    return export.export(jax.jit(flat), platforms=PLATFORMS)(*leaves).platforms == PLATFORMS
+
+
+def test_the_training_step(model):
+    optimizer = make_optimizer(Train())
+    step = partial(train_step.__wrapped__, optimizer=optimizer, label_smoothing=0.1)
+    rng = jax.random.key_data(jax.random.key(0))
+
+    def one(state, source, target, rng):
+        return step(state, source, target, jax.random.wrap_key_data(rng))
+
+    assert lowers(one, start(model, optimizer), IDS, IDS, rng)
+
+
+def test_decoding_and_forcing(model):
+    assert lowers(partial(decode_batch.__wrapped__, max_length=7), model, IDS)
+    assert lowers(force_batch.__wrapped__, model, IDS, IDS)
+
+
+def test_no_compilation_after_the_first_of_a_shape(model):
+    optimizer = make_optimizer(Train())
+    state, before = start(model, optimizer), train_step._cache_size()
+    for length in (5, 7, 5, 7, 5):
+        ids = jnp.ones((3, length), jnp.int32)
+        state, _ = train_step(
+            state, ids, ids, jax.random.key(0), optimizer=optimizer, label_smoothing=0.0
+        )
+    assert train_step._cache_size() - before == 2
