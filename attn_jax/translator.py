@@ -86,7 +86,7 @@ class Translator:
             found = jax.device_get(decode_batch(self.model, batch, max_length=limit))
             for row, index in enumerate(indices):
                 steps = np.count_nonzero(found.tokens[row] != PAD)
-                tokens = self.target.decode(found.tokens[row, :steps])
+                tokens = self.target.decode(found.tokens[row, :steps].tolist())
                 yield Hypothesis(
                     self.target.join(tokens),
                     tokens,

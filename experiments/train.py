@@ -27,8 +27,8 @@ from experiments import flags
 from experiments.evaluate import evaluate_split, evaluation_file, print_evaluation
 from experiments.program import FLAGS, run
 
-flags.define_workdir("folder of the run: new, or one to go on with")
-flags.define_experiment()
+
+
 
 
 def main() -> None:
@@ -161,4 +161,6 @@ def check_lengths(
 
 
 if __name__ == "__main__":
+    flags.define_workdir("folder of the run: new, or one to go on with")
+    flags.define_experiment()
     run(main)

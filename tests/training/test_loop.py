@@ -78,9 +78,9 @@ def test_the_best_and_the_last_are_kept(tmp_path):
 
 
 def test_patience_ends_a_run_also_after_a_restart(tmp_path):
-    step, best, _, _ = train(tmp_path, scripted([3, 1, 2]), steps=6, patience=2)
+    step, best, _, _ = train(tmp_path, scripted([3.0, 1.0, 2.0]), steps=6, patience=2)
     assert (step, best) == (6, 4)
-    step, _, _, record = train(tmp_path, scripted([2, 2, 2]), steps=20, patience=2)
+    step, _, _, record = train(tmp_path, scripted([2.0, 2.0, 2.0]), steps=20, patience=2)
     assert step == 8
     assert [line["step"] for line in record] == [2, 4, 6, 8]
 
@@ -102,14 +102,14 @@ def test_a_changed_bit_is_noticed(tmp_path):
     model = initialize(CONFIG, 9, 9, jax.random.key(0))
     leaves = named_leaves(model)
     checkpoints = Checkpoints(tmp_path)
-    checkpoints.save(1, model, {"m": np.zeros(3)}, {}, 0.0)
+    checkpoints.save(1, model, {"m": np.zeros(3, np.float32)}, {}, 0.0)
     checkpoints.wait()
     facts = json.loads(next(tmp_path.glob("1/facts/metadata")).read_text())
     facts["sha256"]["model"] = facts["sha256"]["model"].replace("a", "b")
     next(tmp_path.glob("1/facts/metadata")).write_text(json.dumps(facts))
     with pytest.raises(InputError, match="step 1 is damaged: its model has changed"):
         checkpoints.restore(1, "model", model)
-    optimizer = checkpoints.restore(1, "optimizer", {"m": np.ones(3)})
+    optimizer = checkpoints.restore(1, "optimizer", {"m": np.ones(3, np.float32)})
     np.testing.assert_array_equal(optimizer["m"], np.zeros(3))
     other = initialize(CONFIG, 11, 9, jax.random.key(0))
     with pytest.raises(InputError, match="does not fit this model"):

@@ -9,7 +9,7 @@ from flax import nnx
 from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.training.losses import cross_entropy, mean_loss
-from attn_jax.training.optimizer import make_optimizer
+from attn_jax.training.optimizer import make_optimizer, make_schedule
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -37,18 +37,12 @@ def test_the_mean_is_over_real_tokens_alone(generator):
 
 
 def step_sizes(config, steps):
-    """Adam moves each parameter by its step size under a constant gradient."""
-    optimizer = make_optimizer(config)
-    state, sizes = optimizer.init(jnp.zeros(())), []
-    for _ in range(steps):
-        update, state = optimizer.update(jnp.ones(()), state)
-        sizes.append(-float(update))
-    return sizes
+    return [make_schedule(config)(jnp.asarray(step)) for step in range(steps)]
 
 
 def test_warm_up_then_constant():
     sizes = step_sizes(Train(learning_rate=0.5, warmup_steps=4), 6)
-    np.testing.assert_allclose(sizes, [0.125, 0.25, 0.375, 0.5, 0.5, 0.5], rtol=1e-5)
+    np.testing.assert_allclose(sizes, [0.125, 0.25, 0.375, 0.5, 0.5, 0.5], rtol=1e-6)
 
 
 def test_warm_up_then_inverse_square_root():
@@ -60,3 +54,16 @@ def test_warm_up_then_inverse_square_root():
 def test_an_unknown_schedule():
     with pytest.raises(InputError, match="allowed: constant, inverse_sqrt"):
         make_optimizer(Train(schedule="cosine"))
+
+
+def test_long_gradients_are_cut_to_the_norm():
+    """Adam forgets the length of a constant gradient, but not how it changes."""
+    optimizer = make_optimizer(Train(learning_rate=1.0, warmup_steps=0, clip_norm=1.0))
+    state = optimizer.init(jnp.zeros(2))
+    for gradient in ([3.0, 4.0], [0.3, 0.4]):
+        update, state = optimizer.update(jnp.array(gradient), state)
+    first, second = 0.6, 0.3  # clipped, and as it was
+    mean = (0.9 * 0.1 * first + 0.1 * second) / (1 - 0.9**2)
+    square = (0.999 * 0.001 * first**2 + 0.001 * second**2) / (1 - 0.999**2)
+    # float32 keeps five digits of 1 - 0.999².
+    np.testing.assert_allclose(update[0], -mean / np.sqrt(square), rtol=1e-4)

@@ -1,0 +1,113 @@
+"""Tables, profiles and figures from the files of made-up runs."""
+
+import json
+
+import numpy as np
+import pytest
+
+from attn_jax import config
+from attn_jax.report import figures, tables
+from attn_jax.report.cells import by_data, by_system, find_cells
+from attn_jax.report.pages import telling_sentence, write_report
+from attn_jax.report.profiles import by_length, by_position, length_bins
+
+SENTENCES = [
+    {"source": ["a", "b"], "target": ["b", "a"], "hypothesis": ["b", "a"], "gold": [1, 0]},
+    {"source": ["c"], "target": ["c"], "hypothesis": ["d"], "gold": [0]},
+    {"source": ["a", "b", "c"], "target": ["c", "b", "a"], "hypothesis": ["c"], "gold": [2, 1, 0]},
+]
+
+
+def write_run(folder, score, seed, exact):
+    folder.mkdir(parents=True)
+    options = {"model.score": score, "seed": seed, "data.target_level": "symbol"}
+    lines = config.lines(config.experiment(options))
+    (folder / "flags.txt").write_text("\n".join(lines))
+    names = ("exact_match", "symbol_error_rate", "bleu", "alignment_accuracy")
+    evaluation = {name: exact for name in names} | {
+        "perplexity": 200 - exact,
+        "alignment_shift": 1,
+        "parameters": 1234,
+        "sentences": 3,
+        "signatures": {"bleu": "nrefs:1"},
+    }
+    (folder / "evaluation.test.json").write_text(json.dumps(evaluation))
+    (folder / "predictions.test.jsonl").write_text("\n".join(map(json.dumps, SENTENCES)))
+    record = {
+        "steps_per_second": 2.0,
+        "target_tokens_per_second": 30.0,
+        "seconds": 7.0,
+        "valid_perplexity": 3.0,
+        "valid_exact_match": exact,
+    }
+    journal = "\n".join(json.dumps({"step": step} | record) for step in (10, 20))
+    (folder / "metrics.jsonl").write_text(journal)
+    alignments = [np.eye(3)[:, :2], np.ones((2, 1)), np.full((2, 3), 1 / 3)]
+    np.savez(folder / "alignments.test.npz", *alignments)
+
+
+@pytest.fixture
+def root(tmp_path):
+    write_run(tmp_path / "a", "last", 0, 40.0)
+    write_run(tmp_path / "b", "additive", 0, 90.0)
+    write_run(tmp_path / "c", "additive", 1, 94.0)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "flags.txt").write_text("--seed=0")
+    return tmp_path
+
+
+def test_a_page_with_its_figures(root):
+    cells, unfinished = find_cells(root)
+    assert [folder.name for folder in unfinished] == ["d"]
+    page = write_report(cells, root).read_text()
+    assert "| additive | 2 | 108.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | +1 |" in page
+    assert "| last | 1 | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page
+    assert "| additive | 1,234 | 20 ± 0 | 2.0 ± 0.0 | 30 ± 0 | 7 ± 0 |" in page
+    pictures = {path.name for path in root.glob("*.png")}
+    kinds = ("learning", "length", "position", "alignment", "steps", "beside")
+    assert pictures == {f"reverse-{kind}.png" for kind in kinds}
+    assert all(f"({name})" in page for name in pictures)
+
+
+def test_runs_that_differ_in_the_seed_alone_are_one_system(root):
+    systems = by_system(by_data(find_cells(root)[0])["reverse"])
+    assert {label: [cell.seed for cell in cells] for label, cells in systems.items()} == {
+        "additive": [0, 1],
+        "last": [0],
+    }
+    assert telling_sentence(systems) in range(3)
+
+
+def test_profiles_by_hand():
+    assert by_length(SENTENCES, [(1, 1), (2, 3)]) == ([0.0, 50.0], [100.0, 40.0])
+    assert by_position(SENTENCES) == [pytest.approx(100 / 3), 50.0, 100.0]
+    assert length_bins(SENTENCES, 3) == [(1, 1), (2, 2), (3, 3)]
+    assert length_bins(SENTENCES * 3, 1) == [(1, 3)]
+
+
+def test_mean_and_deviation():
+    assert tables.mean_and_deviation([1.0, 3.0]) == "2.00 ± 1.41"
+    assert tables.mean_and_deviation([1.0]) == "1.00"
+
+
+def test_a_heat_map_shows_weights_and_tokens():
+    alignment = np.array([[0.2, 0.8], [0.9, 0.1], [0.5, 0.5]])
+    axes, _ = figures.heat_map(alignment, ["ein", " "], ["a", "b", "</s>"]).axes
+    np.testing.assert_array_equal(axes.images[0].get_array(), alignment)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["ein", "␣"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "</s>"]
+
+
+def test_bars_are_the_weights_of_each_step():
+    alignment = np.array([[0.2, 0.8], [0.9, 0.1]])
+    for axes, weights in zip(
+        figures.step_bars(alignment, ["x", "y"], ["a", "b"]).axes, alignment, strict=True
+    ):
+        np.testing.assert_allclose([bar.get_height() for bar in axes.patches], weights)
+
+
+def test_wrong_tokens_are_red():
+    panels = {"one": (np.ones((2, 1)), ["b", "</s>"]), "two": (np.ones((2, 1)), ["c", "</s>"])}
+    one, two, _ = figures.beside(panels, ["b"], ["b", "</s>"]).axes
+    assert [label.get_color() for label in one.get_yticklabels()] == ["black", "black"]
+    assert [label.get_color() for label in two.get_yticklabels()] == ["red", "black"]
