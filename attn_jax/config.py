@@ -12,7 +12,9 @@ from typing import Any
 from attn_jax.errors import InputError, choose
 
 
-def option(default: Any, help: str, *, low: int | float | None = None, high: int | float | None = None) -> Any:
+def option(
+    default: Any, help: str, *, low: int | float | None = None, high: int | float | None = None
+) -> Any:
     """A field with its help text (unit included) and its smallest and largest value."""
     return field(default=default, metadata={"help": help, "low": low, "high": high})
 

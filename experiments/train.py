@@ -28,9 +28,6 @@ from experiments.evaluate import evaluate_split, evaluation_file, print_evaluati
 from experiments.program import FLAGS, run
 
 
-
-
-
 def main() -> None:
     """Trains, then evaluates on the test split where there is one."""
     workdir = Path(FLAGS.workdir)
@@ -136,7 +133,9 @@ def encode(
     Raises:
       InputError: none is left.
     """
-    encoded = [(source.encode(example.source), target.encode(example.target)) for example in examples]
+    encoded = [
+        (source.encode(example.source), target.encode(example.target)) for example in examples
+    ]
     kept = [pair for pair in encoded if max(map(len, pair)) <= max_length]
     if not kept:
         raise InputError(

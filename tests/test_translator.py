@@ -131,7 +131,9 @@ def test_the_same_run_goes_on_and_another_is_refused(workdir):
     longer = train.settle(workdir, {"train.steps": 400})
     assert longer.train.steps == 400
     assert longer.data.symbols == 9
-    message = "other flags: --seed was 0 and is now 1; --model.score was 'additive' and is now 'dot'"
+    message = (
+        "other flags: --seed was 0 and is now 1; --model.score was 'additive' and is now 'dot'"
+    )
     with pytest.raises(InputError, match=message):
         train.settle(workdir, {"seed": 1, "model.score": "dot"})
     with pytest.raises(InputError, match="train.steps was 300 and is now 200"):

@@ -9,9 +9,7 @@ from attn_jax.attention.normalizers import softmax
 from attn_jax.attention.scores import resolve
 
 
-def context(
-    weights: Float[Array, " S"], values: Float[Array, "S D"]
-) -> Float[Array, " D"]:
+def context(weights: Float[Array, " S"], values: Float[Array, "S D"]) -> Float[Array, " D"]:
     """Σ_j α_j h_j. Bahdanau, Cho and Bengio 2014, equation 5."""
     return weights @ values
 

@@ -120,9 +120,7 @@ def _general_keys(
 
 
 @score(shapes=_general_shapes, keys=_general_keys)
-def general(
-    query: Float[Array, " Q"], keys: Float[Array, "S Q"], **_: Array
-) -> Float[Array, " S"]:
+def general(query: Float[Array, " Q"], keys: Float[Array, "S Q"], **_: Array) -> Float[Array, " S"]:
     """s · W h_j, bilinear: states and annotations may differ in size.
 
     Luong, Pham and Manning 2015, equation 8; W h_j comes in as `keys`.

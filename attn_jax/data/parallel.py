@@ -61,7 +61,5 @@ def make_parallel(config: Data, directory: str) -> tfds.core.DatasetBuilder:
             raise InputError(
                 f"--data.name=parallel needs --data.{option}: the prefix of two files, or a TSV"
             )
-    builder_config = ParallelConfig(
-        name=digest.hexdigest()[:16], version="1.0.0", files=files
-    )
+    builder_config = ParallelConfig(name=digest.hexdigest()[:16], version="1.0.0", files=files)
     return Parallel(config=builder_config, data_dir=directory, file_format="array_record")

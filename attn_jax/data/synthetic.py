@@ -61,11 +61,14 @@ class Sequences(tfds.core.GeneratorBasedBuilder):
         positions_of = TASKS[self.builder_config.task]
         for index, numbers in enumerate(sequences):
             positions = positions_of(numbers)
-            yield index, {
-                "source": " ".join(map(str, numbers)),
-                "target": " ".join(map(str, numbers[positions])),
-                "alignment": positions.astype(np.int32),
-            }
+            yield (
+                index,
+                {
+                    "source": " ".join(map(str, numbers)),
+                    "target": " ".join(map(str, numbers[positions])),
+                    "alignment": positions.astype(np.int32),
+                },
+            )
 
 
 def distinct_sequences(config: SequencesConfig, count: int) -> Iterator[np.ndarray]:

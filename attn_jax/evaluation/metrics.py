@@ -43,9 +43,7 @@ def exact_match(hypotheses: Sequence, references: Sequence) -> float:
     return 100 * float(np.mean([h == r for h, r in zip(hypotheses, references, strict=True)]))
 
 
-def bleu(
-    hypotheses: Sequence[str], references: Sequence[str], tokenizer: str
-) -> tuple[float, str]:
+def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenizer: str) -> tuple[float, str]:
     """Corpus BLEU (0 to 100) and sacrebleu's signature of it. Papineni et al. 2002; Post 2018."""
     metric = sacrebleu.BLEU(tokenize=tokenizer, force=True)
     score = metric.corpus_score(list(hypotheses), [list(references)]).score

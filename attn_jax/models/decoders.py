@@ -108,9 +108,7 @@ class Luong(Recurrent):
     ) -> tuple[Float[Array, "B T F"], Float[Array, "B T S"]]:
         """The features and the alignment, given the words before each step."""
         everywhere = jnp.ones(embeddings.shape[:2], bool)
-        states = unroll(
-            self.cell, self.cell.input(embeddings), everywhere, self.start(source)
-        )
+        states = unroll(self.cell, self.cell.input(embeddings), everywhere, self.start(source))
         attend = jax.vmap(self.attention, in_axes=(1, None), out_axes=1)
         contexts, alignment = attend(states, source)
         return self._features(states, contexts), alignment

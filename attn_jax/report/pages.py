@@ -51,7 +51,9 @@ def section(name: str, systems: dict[str, list[Cell]], folder: Path) -> list[str
             f"What {label} attends to as it writes each token",
         ),
         picture(
-            "steps", figures.step_bars(alignment, source, written), f"The same, step by step ({label})"
+            "steps",
+            figures.step_bars(alignment, source, written),
+            f"The same, step by step ({label})",
         ),
     ]
     if len(systems) > 1:

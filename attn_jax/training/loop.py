@@ -125,9 +125,7 @@ def fit(
                 if step == first + 1 or step % WINDOW == 0 or validate:
                     losses = _finite(losses, step)
                     advance(step, losses[-1])
-                    progressed = progressed._replace(
-                        seconds=progressed.seconds + windows.close()
-                    )
+                    progressed = progressed._replace(seconds=progressed.seconds + windows.close())
                 if validate:
                     figures = evaluate(state.model)
                     record = {"step": step, "train_loss": float(np.mean(losses))}

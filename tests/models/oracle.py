@@ -52,9 +52,7 @@ def encode(model, source):
 
 def attend(model, s, annotations):
     p = {name: double(value) for name, value in model.decoder.attention.parameters.items()}
-    weights = softmax(
-        np.array([p["v"] @ np.tanh(s @ p["W"] + h @ p["U"]) for h in annotations])
-    )
+    weights = softmax(np.array([p["v"] @ np.tanh(s @ p["W"] + h @ p["U"]) for h in annotations]))
     return sum(w * h for w, h in zip(weights, annotations, strict=True)), weights
 
 

@@ -113,7 +113,9 @@ def test_no_gradient_from_padding_or_the_future(decoder, encoder, readout):
 
     source_vectors = model.source_embedding(jnp.asarray(SOURCE))
     target_vectors = model.target_embedding(jnp.asarray(TARGET))
-    source_gradient, target_gradient = jax.jit(jax.grad(loss, argnums=(0, 1)))(source_vectors, target_vectors)
+    source_gradient, target_gradient = jax.jit(jax.grad(loss, argnums=(0, 1)))(
+        source_vectors, target_vectors
+    )
     assert np.all(np.any(source_gradient[SOURCE != PAD], axis=-1))
     assert not np.any(source_gradient[SOURCE == PAD])
     assert np.all(np.any(target_gradient[:, : step + 1], axis=-1))

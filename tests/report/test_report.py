@@ -60,7 +60,9 @@ def test_a_page_with_its_figures(root):
     cells, unfinished = find_cells(root)
     assert [folder.name for folder in unfinished] == ["d"]
     page = write_report(cells, root).read_text()
-    assert "| additive | 2 | 108.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | +1 |" in page
+    assert (
+        "| additive | 2 | 108.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | +1 |" in page
+    )
     assert "| last | 1 | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page
     assert "| additive | 1,234 | 20 ± 0 | 2.0 ± 0.0 | 30 ± 0 | 7 ± 0 |" in page
     pictures = {path.name for path in root.glob("*.png")}

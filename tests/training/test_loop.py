@@ -70,9 +70,7 @@ def scripted(values):
 
 
 def test_the_best_and_the_last_are_kept(tmp_path):
-    step, best, _, record = train(
-        tmp_path, scripted([3.0, 1.0, 2.0, float("nan"), 5.0]), steps=10
-    )
+    step, best, _, record = train(tmp_path, scripted([3.0, 1.0, 2.0, float("nan"), 5.0]), steps=10)
     assert (step, best) == (10, 4)
     assert [line["step"] for line in record] == [2, 4, 6, 8, 10]
 

@@ -1,0 +1,184 @@
+"""The programs as a user types them: what they do, and how they refuse."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+SMALL = [
+    "--data.examples=300",
+    "--data.held_out=20",
+    "--data.longest=6",
+    "--model.embedding_size=8",
+    "--model.annotation_size=16",
+    "--model.hidden_size=16",
+    "--model.alignment_size=8",
+    "--model.readout_size=8",
+    "--train.steps=20",
+    "--train.valid_every=10",
+    "--train.buckets=1",
+]
+
+
+def program(name, *arguments, stdin="", **environment):
+    return subprocess.run(
+        [sys.executable, "-m", f"experiments.{name}", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+    )
+
+
+def works(name, *arguments, **options):
+    done = program(name, *arguments, **options)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """A sweep of two runs."""
+    root = tmp_path_factory.mktemp("sweep")
+    works("sweep", f"--workdir={root}", *SMALL, "--grid.model.score=additive,last")
+    return root
+
+
+@pytest.fixture(scope="module")
+def workdir(sweep):
+    return sweep / "model.score=additive"
+
+
+def test_a_sweep_leaves_its_runs_and_skips_them(sweep):
+    for score in ("additive", "last"):
+        folder = sweep / f"model.score={score}"
+        evaluation = json.loads((folder / "evaluation.test.json").read_text())
+        assert evaluation["sentences"] == 20
+        lines = (folder / "metrics.jsonl").read_text().splitlines()
+        assert [json.loads(line)["step"] for line in lines] == [10, 20]
+    again = works("sweep", f"--workdir={sweep}", *SMALL, "--grid.model.score=additive,last")
+    assert "2 runs, 2 of them finished" in again.stdout
+
+
+def test_a_report_of_a_sweep(sweep):
+    done = works("report", f"--workdir={sweep}")
+    assert f"report: {sweep / 'report.md'}" in done.stdout
+    assert (sweep / "reverse-beside.png").stat().st_size > 10_000
+
+
+def test_a_run_starts_again_from_its_flags(workdir, tmp_path):
+    works("train", f"--flagfile={workdir / 'flags.txt'}", f"--workdir={tmp_path / 'again'}")
+    for file in ("flags.txt", "evaluation.test.json", "predictions.test.jsonl"):
+        assert (tmp_path / "again" / file).read_text() == (workdir / file).read_text()
+
+
+def test_evaluate_prints_and_writes(workdir):
+    done = works("evaluate", f"--workdir={workdir}", "--split=validation")
+    assert "exact match" in done.stdout
+    assert "tok:13a" in done.stdout
+    assert (workdir / "evaluation.validation.json").is_file()
+
+
+def test_translate_reads_lines(workdir, tmp_path):
+    piped = works("translate", f"--workdir={workdir}", stdin="1 2 3\n4 5\n")
+    assert len(piped.stdout.splitlines()) == 2
+    (tmp_path / "source.txt").write_text("1 2 3\n4 5\n")
+    read = works("translate", f"--workdir={workdir}", f"--input={tmp_path / 'source.txt'}")
+    assert read.stdout == piped.stdout
+    assert "tensorflow" not in piped.stderr
+
+
+def test_align_writes_links_weights_and_pictures(workdir, tmp_path):
+    (tmp_path / "a").write_text("1 2 3\n4 5\n")
+    (tmp_path / "b").write_text("3 2 1\n5 4\n")
+    done = works(
+        "align",
+        f"--workdir={workdir}",
+        f"--sources={tmp_path / 'a'}",
+        f"--targets={tmp_path / 'b'}",
+        f"--weights={tmp_path / 'w.npz'}",
+        f"--figures={tmp_path / 'figures'}",
+    )
+    assert [len(line.split()) for line in done.stdout.splitlines()] == [3, 2]
+    with np.load(tmp_path / "w.npz") as weights:
+        assert [weights[name].shape for name in weights] == [(4, 3), (3, 2)]
+    assert len(list((tmp_path / "figures").glob("*.png"))) == 2
+
+
+def refused(name, *arguments, **options):
+    done = program(name, *arguments, **options)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--model.score=bilinear"], "unknown score 'bilinear'; allowed: additive, dot"),
+        (["--model.score=dot", "--model.hidden_size=6"], "Q=6 and D=16"),
+        (["--data.name=revers"], "unknown data set 'revers'; allowed: copy, reverse"),
+        (["--modle.score=dot"], "model.score"),
+        (["--train.steps=many"], "train.steps"),
+        (["--train.metric=blue"], "did you mean bleu?"),
+        (["additive"], "'additive' is no flag"),
+        (["--data.name=parallel"], "--data.name=parallel needs --data.train"),
+        (["--data.name=parallel", "--data.train=none", "--data.source=a"], "none is no file"),
+        (["--train.initial=nowhere"], "nowhere is not the folder of a run"),
+        (["--train.max_length=4", "--data.shortest=5"], "longer than --train.max_length=4"),
+        (["--data.max_length=5", "--data.shortest=6"], "more than --data.max_length=5"),
+    ],
+)
+def test_train_refuses_and_writes_nothing(flags, message, tmp_path):
+    assert message in refused("train", f"--workdir={tmp_path / 'run'}", *SMALL, *flags)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_sides_of_a_text_must_match(tmp_path):
+    for side, text in {"de": "eins\nzwei\n", "en": "one\n"}.items():
+        (tmp_path / f"t.{side}").write_text(text)
+    prefix = tmp_path / "t"
+    line = refused(
+        "train",
+        f"--workdir={tmp_path / 'run'}",
+        "--data.name=parallel",
+        f"--data.train={prefix}",
+        f"--data.valid={prefix}",
+        "--data.source=de",
+        "--data.target=en",
+    )
+    assert "t.de has 2 lines" in line
+    assert "t.en has 1" in line
+
+
+def test_another_run_is_not_overwritten(workdir):
+    before = (workdir / "flags.txt").read_text()
+    line = refused("train", f"--workdir={workdir}", "--model.score=dot", "--seed=3")
+    assert "--seed was 0 and is now 3; --model.score was 'additive' and is now 'dot'" in line
+    assert (workdir / "flags.txt").read_text() == before
+
+
+def test_a_folder_of_something_else_is_not_written_to(tmp_path):
+    (tmp_path / "thesis.txt").write_text("all of it")
+    assert "is not the folder of a run" in refused("train", f"--workdir={tmp_path}")
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_what_is_no_run_cannot_be_used(tmp_path):
+    assert "is not the folder of a run" in refused("evaluate", f"--workdir={tmp_path}")
+    assert "is not the folder of a run" in refused("translate", f"--workdir={tmp_path}")
+    assert "holds no run" in refused("report", f"--workdir={tmp_path}")
+    assert "workdir" in refused("train")
+
+
+def test_sentences_that_cannot_be_translated(workdir):
+    assert "source sentence 2 is empty" in refused(
+        "translate", f"--workdir={workdir}", stdin="1\n\n2\n"
+    )
+    assert "has 600 tokens, more than the 512" in refused(
+        "translate", f"--workdir={workdir}", stdin="1 " * 600
+    )
