@@ -79,6 +79,7 @@ main)
 test)
     install test
     cd "$root"
+    "$python" -m ruff check --quiet . && "$python" -m ruff format --check --quiet .
     exec "$python" -m pytest -n auto "$@"
     ;;
 train | evaluate | translate | align | sweep | report)

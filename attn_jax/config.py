@@ -7,6 +7,7 @@ lines of flags (`--model.score=additive`), so that the file of a run starts that
 import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from attn_jax.errors import InputError, choose
@@ -150,6 +151,11 @@ def parse(text: Iterable[str]) -> Experiment:
     """The experiment of a flag file as `lines` wrote it."""
     options = (line.strip().removeprefix("--").partition("=") for line in text if line.strip())
     return experiment({name: value for name, _, value in options})
+
+
+def read(file: Path) -> Experiment:
+    """The experiment of a flag file."""
+    return parse(file.read_text().splitlines())
 
 
 def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:

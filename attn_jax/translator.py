@@ -8,15 +8,13 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from flax import nnx
 
-from attn_jax import config as config_lib
-from attn_jax.config import Experiment
+from attn_jax import config
 from attn_jax.data.pipeline import pad
 from attn_jax.data.vocabulary import Vocabulary, load_vocabulary
 from attn_jax.decoding.search import Found, greedy
 from attn_jax.errors import InputError
-from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.losses import cross_entropy
@@ -165,13 +163,6 @@ def _in_order(lengths: Sequence[int], run: Callable) -> list:
     return results
 
 
-def abstract_model(experiment: Experiment, source: Vocabulary, target: Vocabulary) -> Seq2Seq:
-    """A model of the experiment whose parameters are shapes only."""
-    return jax.eval_shape(
-        lambda: Seq2Seq(experiment.model, len(source), len(target), rngs=nnx.Rngs(0))
-    )
-
-
 def load(workdir: str | Path, checkpoint: str = "best") -> Translator:
     """The translator that a run has trained; needs nothing but the run's folder.
 
@@ -180,24 +171,37 @@ def load(workdir: str | Path, checkpoint: str = "best") -> Translator:
       checkpoint: `best` by the validation metric, or `last`.
 
     Raises:
-      InputError: the folder holds no finished checkpoint of a run, or a damaged one.
+      InputError: the folder holds no checkpoint of a run, or a damaged one.
     """
     workdir = Path(workdir)
     if not (workdir / "flags.txt").is_file():
         raise InputError(f"{workdir} is not the folder of a run: it has no flags.txt")
-    experiment = config_lib.parse((workdir / "flags.txt").read_text().splitlines())
+    experiment = config.read(workdir / "flags.txt")
+    source, target = load_vocabularies(workdir)
+    shapes = jax.eval_shape(
+        functools.partial(initialize, experiment.model, len(source), len(target)),
+        jax.random.key(0),
+    )
+    model = load_parameters(workdir, shapes, checkpoint)
+    return Translator(model, source, target, experiment.data.max_length)
+
+
+def load_parameters(workdir: Path, model: Seq2Seq, checkpoint: str = "best") -> Seq2Seq:
+    """The model with the parameters that a run has trained.
+
+    Raises:
+      InputError: the folder holds no checkpoint of a run, or one of another model.
+    """
     if not (workdir / "checkpoints").is_dir():
-        raise InputError(f"{workdir} has no checkpoint yet")
+        raise InputError(f"{workdir} has no checkpoint of a run")
     checkpoints = Checkpoints(workdir / "checkpoints")
     try:
         step = checkpoints.best if checkpoint == "best" else checkpoints.latest
         if step is None:
             raise InputError(f"{workdir} has no checkpoint yet")
-        source, target = load_vocabularies(workdir)
-        model = checkpoints.restore(step, "model", abstract_model(experiment, source, target))
+        return checkpoints.restore(step, "model", model)
     finally:
         checkpoints.close()
-    return Translator(model, source, target, experiment.data.max_length)
 
 
 def load_vocabularies(workdir: Path) -> tuple[Vocabulary, Vocabulary]:

@@ -15,7 +15,8 @@ from attn_jax.report import figures
 from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translator import load
 from experiments import flags
-from experiments.program import FLAGS, run
+from experiments.flags import FLAGS
+from experiments.program import run
 
 
 def main() -> None:

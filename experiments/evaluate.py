@@ -9,12 +9,13 @@ from absl import flags as absl_flags
 from rich.console import Console
 from rich.table import Table
 
-from attn_jax import config as config_lib
+from attn_jax import config
 from attn_jax.data.datasets import load_split
 from attn_jax.evaluation.assess import assess
 from attn_jax.translator import load
 from experiments import flags
-from experiments.program import FLAGS, run
+from experiments.flags import FLAGS
+from experiments.program import run
 
 PICTURED = 16  # sentences whose alignments are kept for figures
 SPLITS = ["train", "validation", "test"]
@@ -27,7 +28,7 @@ def evaluate_split(workdir: Path, split: str) -> dict:
       The content of `evaluation.<split>.json`: figures, signatures, sentences, parameters.
     """
     translator = load(workdir)
-    data = config_lib.parse((workdir / "flags.txt").read_text().splitlines()).data
+    data = config.read(workdir / "flags.txt").data
     assessment = assess(translator, load_split(data, split), data.bleu_tokenizer)
     result = {
         "split": split,

@@ -10,28 +10,30 @@ from attn_jax import config
 from attn_jax.config import Experiment
 from attn_jax.errors import InputError
 
+# `--help` shows a flag under the program that asked this module to define it.
+flags.disclaim_key_flags()
+
+FLAGS = flags.FLAGS
 DEFINE = {int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFINE_string}
 
 
 def define_workdir(help: str) -> None:
     """Defines `--workdir`."""
     flags.DEFINE_string("workdir", None, help, required=True)
-    flags.declare_key_flag("workdir")
 
 
 def define_experiment() -> None:
     """Defines a flag for each option of an experiment."""
     for name, field in config.fields():
         DEFINE[field.type](name, field.default, field.metadata["help"])
-        flags.declare_key_flag(name)
 
 
 def given() -> dict[str, Any]:
     """The options that the command line names, paths made absolute."""
     return {
-        name: _absolute(field, flags.FLAGS[name].value)
+        name: _absolute(field, FLAGS[name].value)
         for name, field in config.fields()
-        if flags.FLAGS[name].present
+        if FLAGS[name].present
     }
 
 
@@ -63,7 +65,7 @@ def parse(arguments: list[str]) -> list[str]:
       InputError: a flag is unknown, of a wrong type, missing, or a word that is no flag.
     """
     try:
-        rest = flags.FLAGS(arguments)
+        rest = FLAGS(arguments)
     except flags.Error as error:
         raise InputError(str(error)) from error
     if len(rest) > 1:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 import jax
-from absl import app, flags, logging
+from absl import app, logging
 
 from attn_jax.data.preparation import cache_directory
 from attn_jax.errors import InputError
@@ -37,6 +37,3 @@ def run(main: Callable[[], None]) -> None:
     except BrokenPipeError:
         # Whoever read the output has gone (as `head` does); nothing is left to say to them.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-FLAGS = flags.FLAGS

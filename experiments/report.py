@@ -10,7 +10,8 @@ from attn_jax.report import tables
 from attn_jax.report.cells import by_data, by_system, find_cells
 from attn_jax.report.pages import write_report
 from experiments import flags
-from experiments.program import FLAGS, run
+from experiments.flags import FLAGS
+from experiments.program import run
 
 
 def print_table(title: str, table: tables.Table) -> None:

@@ -16,10 +16,13 @@ from queue import Queue
 from absl import flags as absl_flags
 
 from attn_jax import config as config_lib
+from attn_jax.data.datasets import split_names
 from attn_jax.errors import InputError
 from experiments import flags
 from experiments.evaluate import evaluation_file
-from experiments.program import FLAGS, run
+from experiments.flags import FLAGS
+from experiments.program import run
+from experiments.train import settle
 
 
 def grid() -> dict[str, list[str]]:
@@ -73,15 +76,28 @@ def run_cell(folder: Path, options: dict, cores: set[int] | None) -> None:
         raise InputError(f"{folder.name} failed: {lines[-1] if lines else status} (see {log.name})")
 
 
+def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
+    """The runs that are not trained and evaluated yet, after looking at all that are planned.
+
+    Raises:
+      InputError: a run cannot go on with these flags, or its data set has no test split.
+    """
+    waiting = {}
+    for label, options in planned.items():
+        experiment = settle(root / label, options)
+        if "test" not in split_names(experiment.data):
+            raise InputError("a sweep compares runs on a test split: give --data.test")
+        done = evaluation_file(root / label, "test").is_file()
+        if not done or config_lib.read(root / label / "flags.txt") != experiment:
+            waiting[label] = options
+    return waiting
+
+
 def main() -> None:
     """Runs what is not finished."""
     root = Path(FLAGS.workdir)
     planned = cells(grid(), flags.given())
-    waiting = {
-        label: options
-        for label, options in planned.items()
-        if not evaluation_file(root / label, "test").is_file()
-    }
+    waiting = unfinished(root, planned)
     root.mkdir(parents=True, exist_ok=True)
     print(f"{len(planned)} runs, {len(planned) - len(waiting)} of them finished", flush=True)
     free: Queue = Queue()

@@ -1,6 +1,6 @@
 """Trains one model and evaluates it: `./launch.sh train --workdir=runs/mine --data.name=reverse`.
 
-The same command again goes on from the last checkpoint; a larger --train.steps makes the run longer.
+The same command again goes on from the last checkpoint; a larger --train.steps makes it longer.
 """
 
 import dataclasses
@@ -11,21 +11,21 @@ import jax
 import numpy as np
 
 from attn_jax import config as config_lib
-from attn_jax.config import Data, Experiment
-from attn_jax.data.datasets import Example, load_split, with_defaults
+from attn_jax.config import Experiment
+from attn_jax.data.datasets import Example, load_split, split_names, with_defaults
 from attn_jax.data.pipeline import BucketedBatches
 from attn_jax.data.vocabulary import Vocabulary, build_vocabulary, save_vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import METRICS
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.loop import fit
 from attn_jax.training.optimizer import make_optimizer
-from attn_jax.translator import Translator, load, load_vocabularies
+from attn_jax.translator import Translator, load_parameters, load_vocabularies
 from experiments import flags
 from experiments.evaluate import evaluate_split, evaluation_file, print_evaluation
-from experiments.program import FLAGS, run
+from experiments.flags import FLAGS
+from experiments.program import run
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
     workdir = Path(FLAGS.workdir)
     experiment = settle(workdir, flags.given())
     train(workdir, experiment)
-    if has_test(experiment.data):
+    if "test" in split_names(experiment.data):
         print_evaluation(evaluate_split(workdir, "test"))
 
 
@@ -45,7 +45,7 @@ def settle(workdir: Path, given: dict) -> Experiment:
     """
     file = workdir / "flags.txt"
     if file.is_file():
-        stored = config_lib.parse(file.read_text().splitlines())
+        stored = config_lib.read(file)
         wanted = config_lib.experiment(config_lib.values(stored) | given)
         wanted = dataclasses.replace(wanted, data=with_defaults(wanted.data))
         longer = wanted.train.steps >= stored.train.steps
@@ -62,11 +62,6 @@ def settle(workdir: Path, given: dict) -> Experiment:
     return dataclasses.replace(experiment, data=with_defaults(experiment.data))
 
 
-def has_test(data: Data) -> bool:
-    """Whether the data has a test split: a user's own text may have none."""
-    return data.name != "parallel" or bool(data.test)
-
-
 def train(workdir: Path, experiment: Experiment) -> None:
     """Trains to the last step; all that can be wrong with the input is found before writing."""
     config = experiment.train
@@ -78,7 +73,7 @@ def train(workdir: Path, experiment: Experiment) -> None:
     rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
     model = initialize(experiment.model, len(source), len(target), rng_parameters)
     if config.initial:
-        model = load(config.initial).model
+        model = load_parameters(Path(config.initial), model)
     check_lengths(validation, source, target, experiment.data.max_length)
     pairs, dropped = encode(examples, source, target, config.max_length)
     batches = BucketedBatches(pairs, config.batch_size, config.buckets, experiment.seed)
@@ -88,6 +83,8 @@ def train(workdir: Path, experiment: Experiment) -> None:
         save_vocabulary(vocabulary, workdir / f"vocabulary.{side}.json")
     lines = config_lib.lines(experiment)
     (workdir / "flags.txt").write_text("\n".join(lines) + "\n")
+    # What was measured of shorter training does not hold for what follows.
+    evaluation_file(workdir, "test").unlink(missing_ok=True)
     parameters = sum(leaf.size for leaf in jax.tree.leaves(model))
     print(
         f"{len(pairs)} training pairs ({dropped} over {config.max_length} tokens left out), "

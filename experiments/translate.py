@@ -9,7 +9,8 @@ from attn_jax.data.text_files import read_lines
 from attn_jax.errors import InputError
 from attn_jax.translator import load
 from experiments import flags
-from experiments.program import FLAGS, run
+from experiments.flags import FLAGS
+from experiments.program import run
 
 
 def read_source(path: str) -> list[str]:

@@ -113,18 +113,22 @@ def test_refuses_a_folder_that_is_no_run(workdir, tmp_path, name):
         (broken / name).unlink()
     else:
         shutil.rmtree(broken / name)
-    with pytest.raises(InputError, match="broken is not the folder|broken has no checkpoint yet"):
+    with pytest.raises(InputError, match=r"broken (is not the folder|has no checkpoint) of a run"):
         attn_jax.load(broken)
     assert not (broken / name).exists()
 
 
 def test_starts_from_another_run(workdir, tmp_path, translator):
-    options = OPTIONS | {"train.initial": str(workdir), "train.steps": 1}
+    options = OPTIONS | {"train.initial": str(workdir), "train.steps": 1, "model.dropout": 0.1}
     train.train(tmp_path / "next", train.settle(tmp_path / "next", options))
     before = translator.score(SENTENCES, SENTENCES)
     after = attn_jax.load(tmp_path / "next").score(SENTENCES, SENTENCES)
     # One step of warm-up moves each parameter by at most 0.0001.
     np.testing.assert_allclose(after, before, rtol=0.05)
+    other = OPTIONS | {"train.initial": str(workdir), "model.score": "general"}
+    with pytest.raises(InputError, match="does not fit this model"):
+        train.train(tmp_path / "other", train.settle(tmp_path / "other", other))
+    assert not (tmp_path / "other").exists()
 
 
 def test_the_same_run_goes_on_and_another_is_refused(workdir):
@@ -136,5 +140,5 @@ def test_the_same_run_goes_on_and_another_is_refused(workdir):
     )
     with pytest.raises(InputError, match=message):
         train.settle(workdir, {"seed": 1, "model.score": "dot"})
-    with pytest.raises(InputError, match="train.steps was 300 and is now 200"):
+    with pytest.raises(InputError, match=r"train\.steps was 300 and is now 200"):
         train.settle(workdir, {"train.steps": 200})

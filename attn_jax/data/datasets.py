@@ -65,6 +65,11 @@ def open_builder(config: Data) -> tfds.core.DatasetBuilder:
     return prepared(lambda: _tfds_builder(config), Path(directory) / config.name)
 
 
+def split_names(config: Data) -> list[str]:
+    """The splits that the data set has."""
+    return list(open_builder(config).info.splits)
+
+
 def _tfds_builder(config: Data) -> tfds.core.DatasetBuilder:
     import tensorflow_datasets.translate  # noqa: F401  registers the older translation sets
 

@@ -19,9 +19,10 @@ from attn_jax.errors import InputError
 # Languages whose month names do not contradict each other: "listopada" is November in Polish and
 # October in Croatian, so Croatian stays out.
 LOCALES = (
-    "ca cs cy da de el en_GB en_US es et eu fi fr hu id is it lt lv nb nl pl pt ro ru sk sl sv tr "
-    "uk"
-).split()
+    *("ca", "cs", "cy", "da", "de", "el", "en_GB", "en_US", "es", "et", "eu", "fi", "fr", "hu"),
+    *("id", "is", "it", "lt", "lv", "nb", "nl", "pl", "pt", "ro", "ru", "sk", "sl", "sv", "tr"),
+    "uk",
+)
 FORMATS = ("long", "full", "d MMMM y", "EEEE d MMMM y", "MMMM d, y", "d MMMM, y", "y MMMM d")
 FIRST, LAST = datetime.date(1900, 1, 1), datetime.date(2049, 12, 31)
 

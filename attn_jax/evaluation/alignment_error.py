@@ -25,10 +25,11 @@ def alignment_accuracy(
     alignments: Sequence[np.ndarray], golds: Sequence[np.ndarray]
 ) -> tuple[float, int]:
     """The percentage of hits at the best constant shift, and that shift."""
-    accuracies = {
-        shift: 100
-        * float(np.concatenate([hits(a, g, shift) for a, g in zip(alignments, golds)]).mean())
-        for shift in SHIFTS
-    }
+    pairs = list(zip(alignments, golds, strict=True))
+
+    def accuracy(shift: int) -> float:
+        return 100 * float(np.concatenate([hits(*pair, shift) for pair in pairs]).mean())
+
+    accuracies = {shift: accuracy(shift) for shift in SHIFTS}
     best = max(SHIFTS, key=lambda shift: (accuracies[shift], -abs(shift)))
     return accuracies[best], best

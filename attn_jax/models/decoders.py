@@ -33,7 +33,9 @@ class Recurrent(nnx.Module):
 
 
 class Bahdanau(Recurrent):
-    """RNNsearch: attends from s_{i-1}, then s_i = f(s_{i-1}, y_{i-1}, c_i), then g(s_i, y_{i-1}, c_i).
+    """RNNsearch: attends from the state before, moves the state, reads out.
+
+    c_i from s_{i-1},  s_i = f(s_{i-1}, y_{i-1}, c_i),  p(y_i) = g(s_i, y_{i-1}, c_i)
 
     Bahdanau, Cho and Bengio 2014, section 3.1. Their appendix reads out from s_{i-1}; equation 4,
     which is followed here, from s_i.

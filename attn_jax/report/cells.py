@@ -34,7 +34,7 @@ class Cell:
 
 def read_cell(folder: Path) -> Cell:
     """The run that was evaluated in a folder."""
-    options = config.values(config.parse((folder / "flags.txt").read_text().splitlines()))
+    options = config.values(config.read(folder / "flags.txt"))
     with np.load(folder / "alignments.test.npz") as arrays:
         alignments = list(arrays.values())
     lines = (folder / "predictions.test.jsonl").read_text().splitlines()

@@ -14,10 +14,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from attn_jax.config import Train
 from attn_jax.errors import InputError
+from attn_jax.journal import Journal
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
 from attn_jax.training.checkpoint import Checkpoints
-from attn_jax.journal import Journal
 from attn_jax.training.optimizer import make_optimizer
 from attn_jax.training.step import State, start, train_step
 

@@ -9,8 +9,8 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.training.losses import mean_loss
 from attn_jax.tokens import PAD
+from attn_jax.training.losses import mean_loss
 
 
 class State(NamedTuple):

@@ -144,5 +144,5 @@ def test_resolves_module_and_function():
 
 @pytest.mark.parametrize("name", ["nonsense", "no_such_module:f", "math:no_such_function"])
 def test_refuses_an_unknown_score(name):
-    with pytest.raises(InputError, match="nonsense|no_such"):
+    with pytest.raises(InputError, match=r"nonsense|no_such"):
         scores.resolve(name)

@@ -61,6 +61,8 @@ def test_a_sweep_leaves_its_runs_and_skips_them(sweep):
         assert [json.loads(line)["step"] for line in lines] == [10, 20]
     again = works("sweep", f"--workdir={sweep}", *SMALL, "--grid.model.score=additive,last")
     assert "2 runs, 2 of them finished" in again.stdout
+    line = refused("sweep", f"--workdir={sweep}", *SMALL, "--grid.model.score=last", "--seed=7")
+    assert "--seed was 0 and is now 7" in line
 
 
 def test_a_report_of_a_sweep(sweep):
@@ -128,7 +130,7 @@ def refused(name, *arguments, **options):
         (["additive"], "'additive' is no flag"),
         (["--data.name=parallel"], "--data.name=parallel needs --data.train"),
         (["--data.name=parallel", "--data.train=none", "--data.source=a"], "none is no file"),
-        (["--train.initial=nowhere"], "nowhere is not the folder of a run"),
+        (["--train.initial=nowhere"], "nowhere has no checkpoint of a run"),
         (["--train.max_length=4", "--data.shortest=5"], "longer than --train.max_length=4"),
         (["--data.max_length=5", "--data.shortest=6"], "more than --data.max_length=5"),
     ],

@@ -24,7 +24,7 @@ def write_run(folder, score, seed, exact):
     lines = config.lines(config.experiment(options))
     (folder / "flags.txt").write_text("\n".join(lines))
     names = ("exact_match", "symbol_error_rate", "bleu", "alignment_accuracy")
-    evaluation = {name: exact for name in names} | {
+    evaluation = dict.fromkeys(names, exact) | {
         "perplexity": 200 - exact,
         "alignment_shift": 1,
         "parameters": 1234,
