@@ -78,7 +78,7 @@ class Model:
 class Train:
     """How the parameters are found."""
 
-    steps: int = option(2000, "training steps in all", low=0)
+    steps: int = option(2000, "training steps in all", low=1)
     batch_size: int = option(64, "B, sentence pairs in a step", low=1)
     learning_rate: float = option(1e-3, "Adam's step size after warm-up", low=0)
     warmup_steps: int = option(100, "steps over which the step size rises from zero", low=0)

@@ -17,7 +17,7 @@ from attn_jax.data.pipeline import BucketedBatches
 from attn_jax.data.vocabulary import Vocabulary, build_vocabulary, save_vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.assess import assess
-from attn_jax.evaluation.metrics import METRICS
+from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.training.loop import fit
 from attn_jax.training.optimizer import make_optimizer
@@ -67,6 +67,7 @@ def train(workdir: Path, experiment: Experiment) -> None:
     config = experiment.train
     larger_is_better = choose(METRICS, config.metric, "metric")
     make_optimizer(config)
+    make_bleu(experiment.data.bleu_tokenizer)
     examples = load_split(experiment.data, "train")
     validation = load_split(experiment.data, "validation")
     source, target = vocabularies(workdir, experiment, examples)
@@ -85,11 +86,13 @@ def train(workdir: Path, experiment: Experiment) -> None:
     (workdir / "flags.txt").write_text("\n".join(lines) + "\n")
     # What was measured of shorter training does not hold for what follows.
     evaluation_file(workdir, "test").unlink(missing_ok=True)
+    real, padded = batches.tokens()
     parameters = sum(leaf.size for leaf in jax.tree.leaves(model))
     print(
         f"{len(pairs)} training pairs ({dropped} over {config.max_length} tokens left out), "
-        f"{len(source)} source and {len(target)} target tokens known, {parameters} parameters, "
-        f"{len(batches.buckets)} padded shapes, {100 * batches.fill():.0f}% of their tokens real",
+        f"{len(source)} source and {len(target)} target tokens known, {parameters} parameters\n"
+        f"an epoch: {batches.batches_per_epoch} steps, {real} tokens, {padded} with padding "
+        f"({100 * real / padded:.0f}% real), in {len(batches.buckets)} shapes",
         flush=True,
     )
 

@@ -18,7 +18,8 @@ def read_source(path: str) -> list[str]:
     if path:
         return read_lines(Path(path))
     try:
-        return sys.stdin.read().splitlines()
+        # Not splitlines, which also splits at signs that are part of a line, such as U+2028.
+        return [line.rstrip("\n") for line in sys.stdin]
     except UnicodeDecodeError as error:
         raise InputError(f"standard input is not UTF-8 ({error.reason})") from error
 

@@ -42,7 +42,7 @@ def test_experiments_do_not_change():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"train.steps": -1}, "--train.steps must be at least 0, got -1"),
+        ({"train.steps": 0}, "--train.steps must be at least 1, got 0"),
         ({"model.dropout": 1.0}, "--model.dropout must be at most 0.95, got 1.0"),
         ({"model.dropout": float("nan")}, "--model.dropout must be at least 0, got nan"),
         ({"train.steps": "many"}, "--train.steps must be of type int, got 'many'"),

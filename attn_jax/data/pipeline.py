@@ -98,11 +98,11 @@ class BucketedBatches:
         iterator.set_state({"next_index": step})
         return iterator
 
-    def fill(self) -> float:
-        """The share of the tokens of an epoch, both sides, that are not padding."""
+    def tokens(self) -> tuple[int, int]:
+        """The tokens of an epoch, both sides, without padding and with it."""
         real = sum(len(source) + len(target) + 1 for source, target in self.pairs)
         padded = sum(
             self.batch_size * (bucket.source_length + bucket.target_length)
             for bucket, _ in self._epoch(0)
         )
-        return real / padded
+        return real, padded

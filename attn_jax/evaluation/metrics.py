@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import sacrebleu
 
+from attn_jax.errors import InputError, choose
+
 # Whether a larger value is better.
 METRICS: dict[str, bool] = {
     "perplexity": False,
@@ -43,9 +45,22 @@ def exact_match(hypotheses: Sequence, references: Sequence) -> float:
     return 100 * float(np.mean([h == r for h, r in zip(hypotheses, references, strict=True)]))
 
 
+def make_bleu(tokenizer: str) -> sacrebleu.BLEU:
+    """sacrebleu's BLEU with a tokenisation.
+
+    Raises:
+      InputError: there is no such tokenisation, or it needs what is not installed.
+    """
+    choose(dict.fromkeys(sacrebleu.BLEU.TOKENIZERS), tokenizer, "BLEU tokenisation")
+    try:
+        return sacrebleu.BLEU(tokenize=tokenizer, force=True)
+    except (ImportError, RuntimeError, OSError) as error:
+        raise InputError(f"the BLEU tokenisation {tokenizer!r} cannot be used: {error}") from error
+
+
 def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenizer: str) -> tuple[float, str]:
     """Corpus BLEU (0 to 100) and sacrebleu's signature of it. Papineni et al. 2002; Post 2018."""
-    metric = sacrebleu.BLEU(tokenize=tokenizer, force=True)
+    metric = make_bleu(tokenizer)
     score = metric.corpus_score(list(hypotheses), [list(references)]).score
     return score, str(metric.get_signature())
 

@@ -66,7 +66,7 @@ def cost(systems: dict[str, list[Cell]]) -> Table:
     heading = ["system", "parameters", "steps", "steps/s", "target tokens/s", "seconds"]
     rows = []
     for label, cells in systems.items():
-        last = [cell.journal[-1] for cell in cells if cell.journal]
+        last = [cell.journal[-1] for cell in cells]
         rows.append(
             [
                 label,
@@ -76,7 +76,5 @@ def cost(systems: dict[str, list[Cell]]) -> Table:
                 mean_and_deviation([line["target_tokens_per_second"] for line in last], 0),
                 mean_and_deviation([line["seconds"] for line in last], 0),
             ]
-            if last
-            else [label, f"{cells[0].evaluation['parameters']:,}", "0", "", "", ""]
         )
     return Table(heading, rows)

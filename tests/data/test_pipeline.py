@@ -50,7 +50,7 @@ def test_the_seed_and_the_epoch_decide_the_order():
     assert len({tuple(order) for order in orders}) == 3
 
 
-def test_fill_counts_what_is_padded():
+def test_counts_tokens_with_and_without_padding():
     pairs = [([5], [5]), ([5, 5, 5], [5, 5, 5])]  # with EOS 3 and 7 tokens, in shapes 1+2 and 3+4
-    assert BucketedBatches(pairs, 1, 2, seed=0).fill() == 1.0
-    assert BucketedBatches(pairs, 1, 1, seed=0).fill() == 10 / 14
+    assert BucketedBatches(pairs, 1, 2, seed=0).tokens() == (10, 10)
+    assert BucketedBatches(pairs, 1, 1, seed=0).tokens() == (10, 14)

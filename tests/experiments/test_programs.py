@@ -127,6 +127,7 @@ def refused(name, *arguments, **options):
         (["--modle.score=dot"], "model.score"),
         (["--train.steps=many"], "train.steps"),
         (["--train.metric=blue"], "did you mean bleu?"),
+        (["--data.bleu_tokenizer=14a"], "unknown BLEU tokenisation '14a' (did you mean 13a?)"),
         (["additive"], "'additive' is no flag"),
         (["--data.name=parallel"], "--data.name=parallel needs --data.train"),
         (["--data.name=parallel", "--data.train=none", "--data.source=a"], "none is no file"),
