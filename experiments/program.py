@@ -32,7 +32,10 @@ def run(main: Callable[[], None]) -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
+        print(
+            "interrupted; a run goes on from its last checkpoint with the same command",
+            file=sys.stderr,
+        )
         sys.exit(130)
     except BrokenPipeError:
         # Whoever read the output has gone (as `head` does); nothing is left to say to them.

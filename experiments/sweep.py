@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from queue import Queue
 
@@ -23,6 +23,8 @@ from experiments.evaluate import evaluation_file
 from experiments.flags import FLAGS
 from experiments.program import run
 from experiments.train import settle
+
+MOST_JOBS = 8  # runs at a time unless --jobs says other: each takes half a GiB of memory
 
 
 def grid() -> dict[str, list[str]]:
@@ -57,7 +59,7 @@ def slots(jobs: int) -> list[set[int] | None]:
     if shutil.which("nvidia-smi") or not hasattr(os, "sched_getaffinity"):
         return [None] * max(jobs, 1)
     cores = sorted(os.sched_getaffinity(0))
-    jobs = jobs or len(cores)
+    jobs = jobs or min(len(cores), MOST_JOBS)
     return [set(cores[nth::jobs]) or {cores[nth % len(cores)]} for nth in range(jobs)]
 
 
@@ -114,6 +116,11 @@ def main() -> None:
 
     with ThreadPoolExecutor(free.qsize()) as pool:
         futures = [pool.submit(work, label) for label in waiting]
+        try:
+            wait(futures)
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            raise
     failures = [str(future.exception()) for future in futures if future.exception()]
     if failures:
         raise InputError("; ".join(failures))
@@ -124,5 +131,7 @@ if __name__ == "__main__":
     flags.define_experiment()
     for option, field in config_lib.fields():
         absl_flags.DEFINE_list(f"grid.{option}", None, f"values to try: {field.metadata['help']}")
-    absl_flags.DEFINE_integer("jobs", 0, "runs at a time; 0: one for each core, or one on a GPU")
+    absl_flags.DEFINE_integer(
+        "jobs", 0, f"runs at a time; 0: one for each core, at most {MOST_JOBS}, or one on a GPU"
+    )
     run(main)

@@ -14,6 +14,7 @@ import tensorflow_datasets as tfds
 from babel.dates import format_date
 
 from attn_jax.config import Data
+from attn_jax.data.text_pairs import TextPairs
 from attn_jax.errors import InputError
 
 # Languages whose month names do not contradict each other: "listopada" is November in Polish and
@@ -41,19 +42,8 @@ class DatesConfig(tfds.core.BuilderConfig):
     seed: int = 0
 
 
-class Dates(tfds.core.GeneratorBasedBuilder):
+class Dates(TextPairs):
     """Dates in many languages and formats, with the same date in ISO 8601."""
-
-    VERSION = tfds.core.Version("1.0.0")
-
-    def _info(self) -> tfds.core.DatasetInfo:
-        return self.dataset_info_from_configs(
-            features=tfds.features.FeaturesDict(
-                {"source": tfds.features.Text(), "target": tfds.features.Text()}
-            ),
-            supervised_keys=("source", "target"),
-            disable_shuffling=True,
-        )
 
     def _split_generators(self, dl_manager: tfds.download.DownloadManager) -> dict:
         config = self.builder_config

@@ -9,6 +9,7 @@ import tensorflow_datasets as tfds
 
 from attn_jax.config import Data
 from attn_jax.data.text_files import find_sides, read_pairs
+from attn_jax.data.text_pairs import TextPairs
 from attn_jax.errors import InputError
 
 SPLITS = {"train": "train", "validation": "valid", "test": "test"}  # TFDS's name: the option's
@@ -21,19 +22,8 @@ class ParallelConfig(tfds.core.BuilderConfig):
     files: dict[str, tuple[Path, ...]] = dataclasses.field(default_factory=dict)
 
 
-class Parallel(tfds.core.GeneratorBasedBuilder):
+class Parallel(TextPairs):
     """Sentence pairs in the order of their files."""
-
-    VERSION = tfds.core.Version("1.0.0")
-
-    def _info(self) -> tfds.core.DatasetInfo:
-        return self.dataset_info_from_configs(
-            features=tfds.features.FeaturesDict(
-                {"source": tfds.features.Text(), "target": tfds.features.Text()}
-            ),
-            supervised_keys=("source", "target"),
-            disable_shuffling=True,
-        )
 
     def _split_generators(self, dl_manager: tfds.download.DownloadManager) -> dict:
         files = self.builder_config.files

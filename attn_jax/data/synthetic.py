@@ -2,11 +2,13 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 import numpy as np
 import tensorflow_datasets as tfds
 
 from attn_jax.config import Data
+from attn_jax.data.text_pairs import TextPairs
 from attn_jax.errors import InputError
 
 # A task is the source position that each target token comes from.
@@ -30,22 +32,10 @@ class SequencesConfig(tfds.core.BuilderConfig):
     seed: int = 0
 
 
-class Sequences(tfds.core.GeneratorBasedBuilder):
+class Sequences(TextPairs):
     """Sequences of the integers 1 to `symbols`; no sequence is in two splits, or twice in one."""
 
-    VERSION = tfds.core.Version("1.0.0")
-
-    def _info(self) -> tfds.core.DatasetInfo:
-        features = {
-            "source": tfds.features.Text(),
-            "target": tfds.features.Text(),
-            "alignment": tfds.features.Tensor(shape=(None,), dtype=np.int32),
-        }
-        return self.dataset_info_from_configs(
-            features=tfds.features.FeaturesDict(features),
-            supervised_keys=("source", "target"),
-            disable_shuffling=True,
-        )
+    EXTRA_FEATURES: ClassVar = {"alignment": tfds.features.Tensor(shape=(None,), dtype=np.int32)}
 
     def _split_generators(self, dl_manager: tfds.download.DownloadManager) -> dict:
         config = self.builder_config

@@ -1,7 +1,6 @@
 """The loop: steps, validations, checkpoints, and going on where a run was left."""
 
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -97,18 +96,21 @@ def fit(
     progressed = Progressed(best=-np.inf, best_step=0, seconds=0.0)
     journal = Journal(workdir / "metrics.jsonl")
     checkpoints = Checkpoints(workdir / "checkpoints")
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         if checkpoints.latest is not None:
             state, progressed = _resume(checkpoints, state)
-            _say(f"going on from step {int(state.step)}")
+            console.print(f"going on from step {int(state.step)}")
         first = int(state.step)
         journal.truncate(first)
         windows, losses = Windows(), []
         following = batches(first)
-        with _progress_bar(first, config.steps) as advance:
+        with _progress_bar(console, first, config.steps) as advance:
             for step in range(first + 1, config.steps + 1):
                 if progressed.exhausted(step - 1, config):
-                    _say(f"no better {config.metric} since step {progressed.best_step}: stopping")
+                    console.print(
+                        f"no better {config.metric} since step {progressed.best_step}: stopping"
+                    )
                     break
                 batch = next(following)
                 state, loss = train_step(
@@ -132,7 +134,7 @@ def fit(
                     record |= windows.rates() | {f"valid_{k}": v for k, v in figures.items()}
                     record["seconds"] = round(progressed.seconds, 2)
                     journal.write(record)
-                    _say(_summary(record, config.metric))
+                    console.print(_summary(record, config.metric))
                     value = figures[config.metric] * (1 if larger_is_better else -1)
                     if value > progressed.best:
                         progressed = progressed._replace(best=value, best_step=step)
@@ -173,22 +175,18 @@ def _summary(record: dict, metric: str) -> str:
     )
 
 
-def _say(line: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(line)
-
-
 class _progress_bar:
     """A bar in a terminal, and nothing anywhere else."""
 
-    def __init__(self, first: int, steps: int):
+    def __init__(self, console: Console, first: int, steps: int):
         self._bar = Progress(
             TextColumn("training"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
             TextColumn("loss {task.fields[loss]:.3f}"),
-            console=Console(stderr=True),
-            disable=not sys.stderr.isatty(),
+            console=console,
+            disable=not console.is_terminal,
         )
         self._task = self._bar.add_task("training", total=steps, completed=first, loss=np.nan)
 
