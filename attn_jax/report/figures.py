@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
+from matplotlib.ticker import ScalarFormatter
 
 from attn_jax.report.cells import Cell
 from attn_jax.report.profiles import by_length, by_position, length_bins
@@ -19,7 +20,6 @@ STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlesize": 10,
-    "legend.frameon": False,
 }
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 
@@ -144,8 +144,10 @@ def learning_curves(systems: dict[str, list[Cell]]) -> Figure:
             _mean_line(axes, steps, runs, label, nth)
         axes.set_xlabel("training step")
     all_axes[0].set(ylabel="validation perplexity", yscale="log")
+    all_axes[0].yaxis.set_major_formatter(ScalarFormatter())
+    all_axes[0].yaxis.set_minor_formatter(ScalarFormatter())
     all_axes[1].set(ylabel="validation exact match, %", ylim=(-3, 103))
-    all_axes[1].legend()
+    all_axes[1].legend(frameon=False)
     return figure
 
 
@@ -163,7 +165,7 @@ def quality_by_length(systems: dict[str, list[Cell]]) -> Figure:
         axes.set_xlabel("source tokens")
     all_axes[0].set(ylabel="exact match, %", ylim=(-3, 103))
     all_axes[1].set(ylabel="symbol error rate, %")
-    all_axes[0].legend()
+    all_axes[0].legend(frameon=False)
     return figure
 
 
@@ -173,6 +175,7 @@ def accuracy_by_position(systems: dict[str, list[Cell]]) -> Figure:
     for nth, (label, cells) in enumerate(systems.items()):
         runs = [by_position(cell.sentences) for cell in cells]
         _mean_line(axes, range(1, len(runs[0]) + 1), runs, label, nth)
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set(xlabel="source position", ylabel="right target tokens, %", ylim=(-3, 103))
-    axes.legend()
+    axes.legend(frameon=False)
     return figure
