@@ -154,8 +154,15 @@ def parse(text: Iterable[str]) -> Experiment:
 
 
 def read(file: Path) -> Experiment:
-    """The experiment of a flag file."""
-    return parse(file.read_text().splitlines())
+    """The experiment of a flag file.
+
+    Raises:
+      InputError: the file cannot be read, or holds what is no option.
+    """
+    try:
+        return parse(file.read_text("utf-8").splitlines())
+    except (OSError, ValueError) as error:  # InputError is a ValueError
+        raise InputError(f"{file} cannot be used: {error}") from error
 
 
 def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:

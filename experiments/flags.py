@@ -19,7 +19,7 @@ DEFINE = {int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFIN
 
 def define_workdir(help: str) -> None:
     """Defines `--workdir`."""
-    flags.DEFINE_string("workdir", None, help, required=True)
+    flags.DEFINE_string("workdir", "", help)
 
 
 def define_experiment() -> None:
@@ -70,4 +70,6 @@ def parse(arguments: list[str]) -> list[str]:
         raise InputError(str(error)) from error
     if len(rest) > 1:
         raise InputError(f"{rest[1]!r} is no flag: flags look like --name=value")
+    if not FLAGS.workdir:
+        raise InputError(f"--workdir is missing: the {FLAGS['workdir'].help}")
     return rest

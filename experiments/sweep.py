@@ -22,7 +22,7 @@ from experiments import flags
 from experiments.evaluate import evaluation_file
 from experiments.flags import FLAGS
 from experiments.program import run
-from experiments.train import settle
+from experiments.train import check, settle
 
 MOST_JOBS = 8  # runs at a time unless --jobs says other: each takes half a GiB of memory
 
@@ -75,7 +75,8 @@ def run_cell(folder: Path, options: dict, cores: set[int] | None) -> None:
         status = process.wait()
     if status:
         lines = Path(log.name).read_text().splitlines()
-        raise InputError(f"{folder.name} failed: {lines[-1] if lines else status} (see {log.name})")
+        reason = lines[-1].removeprefix("error: ") if lines else f"status {status}"
+        raise InputError(f"{folder.name} failed: {reason} (see {log.name})")
 
 
 def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
@@ -87,6 +88,7 @@ def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
     waiting = {}
     for label, options in planned.items():
         experiment = settle(root / label, options)
+        check(experiment)
         if "test" not in split_names(experiment.data):
             raise InputError("a sweep compares runs on a test split: give --data.test")
         done = evaluation_file(root / label, "test").is_file()
@@ -98,6 +100,8 @@ def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
 def main() -> None:
     """Runs what is not finished."""
     root = Path(FLAGS.workdir)
+    if not grid():
+        raise InputError("give what varies, such as --grid.model.score=additive,dot")
     planned = cells(grid(), flags.given())
     waiting = unfinished(root, planned)
     root.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from attn_jax import config as config_lib
@@ -19,7 +20,7 @@ from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.training.loop import fit
+from attn_jax.training.loop import begin, fit
 from attn_jax.training.optimizer import make_optimizer
 from attn_jax.translator import Translator, load_parameters, load_vocabularies
 from experiments import flags
@@ -64,10 +65,8 @@ def settle(workdir: Path, given: dict) -> Experiment:
 
 def train(workdir: Path, experiment: Experiment) -> None:
     """Trains to the last step; all that can be wrong with the input is found before writing."""
+    check(experiment)
     config = experiment.train
-    larger_is_better = choose(METRICS, config.metric, "metric")
-    make_optimizer(config)
-    make_bleu(experiment.data.bleu_tokenizer)
     examples = load_split(experiment.data, "train")
     validation = load_split(experiment.data, "validation")
     source, target = vocabularies(workdir, experiment, examples)
@@ -75,6 +74,7 @@ def train(workdir: Path, experiment: Experiment) -> None:
     model = initialize(experiment.model, len(source), len(target), rng_parameters)
     if config.initial:
         model = load_parameters(Path(config.initial), model)
+    begun = begin(config, model, workdir)
     check_lengths(validation, source, target, experiment.data.max_length)
     pairs, dropped = encode(examples, source, target, config.max_length)
     batches = BucketedBatches(pairs, config.batch_size, config.buckets, experiment.seed)
@@ -102,13 +102,34 @@ def train(workdir: Path, experiment: Experiment) -> None:
 
     fit(
         config,
-        model,
+        begun,
         batches.from_step,
         evaluate,
         workdir,
         rng=rng_dropout,
-        larger_is_better=larger_is_better,
+        larger_is_better=METRICS[config.metric],
     )
+
+
+def check(experiment: Experiment) -> None:
+    """Raises InputError where an option names what does not exist or does not go together."""
+    choose(METRICS, experiment.train.metric, "metric")
+    make_optimizer(experiment.train)
+    make_bleu(experiment.data.bleu_tokenizer)
+
+    def one_pass(rng: jax.Array) -> tuple:
+        ids = jnp.ones((2, 3), jnp.int32)
+        return initialize(experiment.model, 5, 5, rng)(ids, ids)
+
+    try:
+        jax.eval_shape(one_pass, jax.random.key(0))
+    except InputError:
+        raise
+    except Exception as error:  # whatever a user's own score raises
+        if ":" not in experiment.model.score:
+            raise
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"--model.score={experiment.model.score} fails: {reason}") from error
 
 
 def vocabularies(

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
-from attn_jax.data.text_files import read_lines
-from attn_jax.errors import InputError
+from attn_jax.data.text_files import decode_lines, read_lines
 from attn_jax.translator import load
 from experiments import flags
 from experiments.flags import FLAGS
@@ -17,11 +16,7 @@ def read_source(path: str) -> list[str]:
     """The lines of a file, or of standard input when no file is named."""
     if path:
         return read_lines(Path(path))
-    try:
-        # Not splitlines, which also splits at signs that are part of a line, such as U+2028.
-        return [line.rstrip("\n") for line in sys.stdin]
-    except UnicodeDecodeError as error:
-        raise InputError(f"standard input is not UTF-8 ({error.reason})") from error
+    return decode_lines(sys.stdin.buffer.read(), "standard input")
 
 
 def main() -> None:

@@ -19,21 +19,30 @@ def read_lines(path: Path) -> list[str]:
             data = gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read {path}: {error}") from error
+    return decode_lines(data, str(path))
+
+
+def decode_lines(data: bytes, name: str) -> list[str]:
+    """The lines of UTF-8 text, none of them empty; `name` is what a complaint calls it.
+
+    Raises:
+      InputError: there is no line, or one is empty or not UTF-8 (its number is named).
+    """
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if lines[-1] == b"":
         lines.pop()
     if not lines:
-        raise InputError(f"{path} is empty")
-    return [_decoded(path, number, line) for number, line in enumerate(lines, start=1)]
+        raise InputError(f"{name} is empty")
+    return [_decoded(name, number, line) for number, line in enumerate(lines, start=1)]
 
 
-def _decoded(path: Path, number: int, line: bytes) -> str:
+def _decoded(name: str, number: int, line: bytes) -> str:
     try:
         text = line.decode("utf-8").rstrip("\r")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}, line {number}: not UTF-8 ({error.reason})") from error
+        raise InputError(f"{name}, line {number}: not UTF-8 ({error.reason})") from error
     if not text.strip():
-        raise InputError(f"{path}, line {number}: the line is empty")
+        raise InputError(f"{name}, line {number}: the line is empty")
     return text
 
 
@@ -47,8 +56,8 @@ def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
         return (Path(prefix),)
     if not source or not target:
         raise InputError(
-            f"{prefix} is no file; for two files PREFIX.de and PREFIX.en give the suffixes, such "
-            "as --data.source=de --data.target=en"
+            f"missing file: {prefix} does not exist; if it is the prefix of two files, PREFIX.de "
+            "and PREFIX.en, give the suffixes, such as --data.source=de --data.target=en"
         )
     return tuple(_existing(prefix, side) for side in (source, target))
 

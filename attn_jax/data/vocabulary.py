@@ -179,10 +179,19 @@ def build_vocabulary(level: str, texts: Iterable[str], config: Data) -> Vocabula
 def save_vocabulary(vocabulary: Vocabulary, path: Path) -> None:
     """Writes a vocabulary as JSON."""
     level = next(name for name, cls in LEVELS.items() if type(vocabulary) is cls)
-    path.write_text(json.dumps({"level": level, **vocabulary.content()}, ensure_ascii=False))
+    path.write_text(
+        json.dumps({"level": level, **vocabulary.content()}, ensure_ascii=False), "utf-8"
+    )
 
 
 def load_vocabulary(path: Path) -> Vocabulary:
-    """Reads what `save_vocabulary` wrote."""
-    content = json.loads(path.read_text())
-    return LEVELS[content["level"]].from_content(content)
+    """Reads what `save_vocabulary` wrote.
+
+    Raises:
+      InputError: the file is missing or damaged.
+    """
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        return LEVELS[content["level"]].from_content(content)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"the vocabulary {path} cannot be read: {error}") from error

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from attn_jax import config
+from attn_jax.errors import InputError
 from attn_jax.journal import read
 
 
@@ -33,7 +34,18 @@ class Cell:
 
 
 def read_cell(folder: Path) -> Cell:
-    """The run that was evaluated in a folder."""
+    """The run that was evaluated in a folder.
+
+    Raises:
+      InputError: one of its files is missing or damaged.
+    """
+    try:
+        return _read_cell(folder)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"the run in {folder} cannot be read: {error}") from error
+
+
+def _read_cell(folder: Path) -> Cell:
     options = config.values(config.read(folder / "flags.txt"))
     with np.load(folder / "alignments.test.npz") as arrays:
         alignments = list(arrays.values())

@@ -7,6 +7,8 @@ from attn_jax.report import figures, tables
 from attn_jax.report.cells import Cell, by_data, by_system
 from attn_jax.tokens import EOS, SPECIALS
 
+MOST_STEPS = 40  # drawn of a sentence: a model that has learned little may not find an end
+
 
 def write_report(cells: list[Cell], folder: Path) -> Path:
     """Writes the page of some runs into a folder and gives its path."""
@@ -71,7 +73,7 @@ def sentence_of(cell: Cell, index: int) -> tuple:
     """The weights, the source tokens and the tokens written of a sentence."""
     sentence, alignment = cell.sentences[index], cell.alignments[index]
     written = [*sentence["hypothesis"], SPECIALS[EOS]][: len(alignment)]
-    return alignment, sentence["source"], written
+    return alignment[:MOST_STEPS], sentence["source"], written[:MOST_STEPS]
 
 
 def telling_sentence(systems: dict[str, list[Cell]]) -> int:

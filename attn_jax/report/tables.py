@@ -8,7 +8,7 @@ import numpy as np
 from attn_jax.report.cells import Cell
 
 TITLES = {
-    "perplexity": "perplexity",
+    "perplexity": "ppl",
     "token_accuracy": "token %",
     "exact_match": "exact %",
     "bleu": "BLEU",

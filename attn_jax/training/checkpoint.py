@@ -28,6 +28,11 @@ def digest(leaves: dict[str, Any]) -> str:
     return sha.hexdigest()
 
 
+def shapes(leaves: dict[str, Any]) -> dict[str, str]:
+    """The type and shape of each array, as they are stored beside it."""
+    return {name: f"{leaf.dtype}{list(leaf.shape)}" for name, leaf in leaves.items()}
+
+
 class Checkpoints:
     """The checkpoints of a run: the two last, and the best by a score (larger is better)."""
 
@@ -59,7 +64,11 @@ class Checkpoints:
             stored as the worst.
         """
         items = {"model": named_leaves(model), "optimizer": named_leaves(optimizer)}
-        facts = {**facts, "sha256": {name: digest(leaves) for name, leaves in items.items()}}
+        facts = {
+            **facts,
+            "sha256": {name: digest(leaves) for name, leaves in items.items()},
+            "shapes": {name: shapes(leaves) for name, leaves in items.items()},
+        }
         self._manager.save(
             step,
             args=ocp.args.Composite(
@@ -85,33 +94,39 @@ class Checkpoints:
 
     def facts(self, step: int) -> dict:
         """What a run remembered at a step."""
-        restored = self._manager.restore(
-            step, args=ocp.args.Composite(facts=ocp.args.JsonRestore())
-        )
-        return restored["facts"]
+        return self._read(step, "facts", ocp.args.JsonRestore())
 
     def restore(self, step: int, item: str, like: Any) -> Any:
         """The `model` or the `optimizer` at a step, in the structure of `like`.
 
         Raises:
-          InputError: what is stored has other names or shapes, or its content was damaged.
+          InputError: what is stored has other names or shapes, or was damaged.
         """
-        wanted = named_leaves(like)
+        facts, wanted = self.facts(step), named_leaves(like)
+        stored, expected = facts["shapes"][item], shapes(wanted)
+        for name in sorted(stored.keys() | expected.keys()):
+            if stored.get(name) != expected.get(name):
+                raise InputError(
+                    f"the checkpoint of step {step} does not fit this model: {name} is "
+                    f"{stored.get(name, 'not there')}, wanted {expected.get(name, 'nothing')}"
+                )
         target = {
             name: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype, sharding=_one_device())
             for name, leaf in wanted.items()
         }
-        try:
-            restored = self._manager.restore(
-                step, args=ocp.args.Composite(**{item: ocp.args.StandardRestore(target)})
-            )[item]
-        except ValueError as error:
-            raise InputError(
-                f"the checkpoint of step {step} does not fit this model: {error}"
-            ) from error
-        if digest(restored) != self.facts(step)["sha256"][item]:
+        restored = self._read(step, item, ocp.args.StandardRestore(target))
+        if digest(restored) != facts["sha256"][item]:
             raise InputError(f"the checkpoint of step {step} is damaged: its {item} has changed")
         return jax.tree.unflatten(jax.tree.structure(like), [restored[name] for name in wanted])
+
+    def _read(self, step: int, item: str, how: ocp.args.CheckpointArgs) -> Any:
+        try:
+            return self._manager.restore(step, args=ocp.args.Composite(**{item: how}))[item]
+        except Exception as error:  # Orbax has no class of its own for what it cannot read
+            reason = str(error).partition("\n")[0][:200]
+            raise InputError(
+                f"the checkpoint of step {step} is damaged: its {item} cannot be read ({reason})"
+            ) from error
 
     def close(self) -> None:
         """Waits for what is being written, and ends the threads."""

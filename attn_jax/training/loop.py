@@ -26,9 +26,9 @@ WINDOW = 20  # steps between two looks at the loss, which make the device wait
 class Progressed(NamedTuple):
     """What a run remembers beside its state; kept in each checkpoint."""
 
-    best: float  # value of the metric at the best validation, larger is better
-    best_step: int
-    seconds: float  # spent on training steps
+    best: float = -np.inf  # value of the metric at the best validation, larger is better
+    best_step: int = 0
+    seconds: float = 0.0  # spent on training steps
 
     def exhausted(self, step: int, config: Train) -> bool:
         """Whether the metric has not become better for as long as patience allows."""
@@ -67,9 +67,34 @@ class Windows:
         return dict(zip(names, medians, strict=True))
 
 
+def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[State, Progressed]:
+    """The state of the last checkpoint in a workdir, or the first one; writes nothing.
+
+    Raises:
+      InputError: the checkpoint is damaged, or of another model.
+    """
+    state = start(model, make_optimizer(config))
+    if not (workdir / "checkpoints").is_dir():
+        return state, Progressed()
+    checkpoints = Checkpoints(workdir / "checkpoints")
+    try:
+        step = checkpoints.latest
+        if step is None:
+            return state, Progressed()
+        state = State(
+            state.step + step,
+            checkpoints.restore(step, "model", state.model),
+            checkpoints.restore(step, "optimizer", state.optimizer),
+        )
+        facts = checkpoints.facts(step)
+        return state, Progressed(*(facts[name] for name in Progressed._fields))
+    finally:
+        checkpoints.close()
+
+
 def fit(
     config: Train,
-    model: Seq2Seq,
+    begun: tuple[State, Progressed],
     batches: Callable[[int], Iterator],
     evaluate: Callable[[Seq2Seq], dict[str, float]],
     workdir: Path,
@@ -77,11 +102,11 @@ def fit(
     rng: jax.Array,
     larger_is_better: bool,
 ) -> None:
-    """Trains a model, or goes on from the last checkpoint in the workdir.
+    """Trains a model from where `begin` found it.
 
     Args:
       config: how.
-      model: the first parameters.
+      begun: the state to go on from; its memory is given up.
       batches: from a step to the batches that follow it.
       evaluate: from a model to its validation figures, `config.metric` among them.
       workdir: where `metrics.jsonl` and `checkpoints/` are kept.
@@ -92,16 +117,14 @@ def fit(
       InputError: the loss is no longer finite.
     """
     optimizer = make_optimizer(config)
-    state = start(model, optimizer)
-    progressed = Progressed(best=-np.inf, best_step=0, seconds=0.0)
+    state, progressed = begun
     journal = Journal(workdir / "metrics.jsonl")
     checkpoints = Checkpoints(workdir / "checkpoints")
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        if checkpoints.latest is not None:
-            state, progressed = _resume(checkpoints, state)
-            console.print(f"going on from step {int(state.step)}")
         first = int(state.step)
+        if first:
+            console.print(f"going on from step {first}")
         journal.truncate(first)
         windows, losses = Windows(), []
         following = batches(first)
@@ -145,17 +168,6 @@ def fit(
                     windows.reset()
     finally:
         checkpoints.close()
-
-
-def _resume(checkpoints: Checkpoints, state: State) -> tuple[State, Progressed]:
-    step = checkpoints.latest
-    facts = checkpoints.facts(step)
-    state = State(
-        state.step + step,
-        checkpoints.restore(step, "model", state.model),
-        checkpoints.restore(step, "optimizer", state.optimizer),
-    )
-    return state, Progressed(*(facts[name] for name in Progressed._fields))
 
 
 def _finite(losses: list, step: int) -> list[float]:

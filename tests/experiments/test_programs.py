@@ -65,6 +65,20 @@ def test_a_sweep_leaves_its_runs_and_skips_them(sweep):
     assert "--seed was 0 and is now 7" in line
 
 
+def test_a_sweep_looks_at_all_values_before_it_starts(tmp_path):
+    root = tmp_path / "root"
+    line = refused("sweep", f"--workdir={root}", *SMALL, "--grid.model.score=dot,dott")
+    assert "unknown score 'dott'" in line
+    assert "give what varies" in refused("sweep", f"--workdir={root}", *SMALL)
+    assert not root.exists()
+
+
+def test_a_score_that_fails_leaves_nothing(tmp_path):
+    flag = "--model.score=attn_jax.attention.scores:same_size"
+    assert "same_size fails: " in refused("train", f"--workdir={tmp_path / 'run'}", *SMALL, flag)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_report_of_a_sweep(sweep):
     done = works("report", f"--workdir={sweep}")
     assert f"report: {sweep / 'report.md'}" in done.stdout
@@ -130,7 +144,7 @@ def refused(name, *arguments, **options):
         (["--data.bleu_tokenizer=14a"], "unknown BLEU tokenisation '14a' (did you mean 13a?)"),
         (["additive"], "'additive' is no flag"),
         (["--data.name=parallel"], "--data.name=parallel needs --data.train"),
-        (["--data.name=parallel", "--data.train=none", "--data.source=a"], "none is no file"),
+        (["--data.name=parallel", "--data.train=none", "--data.source=a"], "none does not exist"),
         (["--train.initial=nowhere"], "nowhere has no checkpoint of a run"),
         (["--train.max_length=4", "--data.shortest=5"], "longer than --train.max_length=4"),
         (["--data.max_length=5", "--data.shortest=6"], "more than --data.max_length=5"),
@@ -175,13 +189,15 @@ def test_what_is_no_run_cannot_be_used(tmp_path):
     assert "is not the folder of a run" in refused("evaluate", f"--workdir={tmp_path}")
     assert "is not the folder of a run" in refused("translate", f"--workdir={tmp_path}")
     assert "holds no run" in refused("report", f"--workdir={tmp_path}")
-    assert "workdir" in refused("train")
+    assert "--workdir is missing" in refused("train")
+    (tmp_path / "file").write_text("")
+    assert "Not a directory" in refused("train", f"--workdir={tmp_path / 'file' / 'x'}", *SMALL)
 
 
 def test_sentences_that_cannot_be_translated(workdir):
-    assert "source sentence 2 is empty" in refused(
-        "translate", f"--workdir={workdir}", stdin="1\n\n2\n"
-    )
+    translate = ("translate", f"--workdir={workdir}")
+    assert "standard input, line 2: the line is empty" in refused(*translate, stdin="1\n\n2\n")
+    assert "standard input is empty" in refused(*translate)
     assert "has 600 tokens, more than the 512" in refused(
         "translate", f"--workdir={workdir}", stdin="1 " * 600
     )

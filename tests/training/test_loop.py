@@ -12,7 +12,7 @@ from attn_jax.data.pipeline import BucketedBatches
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import initialize
 from attn_jax.training.checkpoint import Checkpoints, named_leaves
-from attn_jax.training.loop import fit
+from attn_jax.training.loop import begin, fit
 
 CONFIG = Model(
     embedding_size=5,
@@ -31,7 +31,7 @@ def train(workdir, evaluate=None, **options):
     workdir.mkdir(exist_ok=True)
     fit(
         config,
-        initialize(CONFIG, 9, 9, jax.random.key(0)),
+        begin(config, initialize(CONFIG, 9, 9, jax.random.key(0)), workdir),
         BucketedBatches(PAIRS, config.batch_size, 2, seed=0).from_step,
         evaluate or (lambda model: {"perplexity": 1.0}),
         workdir,
@@ -110,7 +110,9 @@ def test_a_changed_bit_is_noticed(tmp_path):
     optimizer = checkpoints.restore(1, "optimizer", {"m": np.ones(3, np.float32)})
     np.testing.assert_array_equal(optimizer["m"], np.zeros(3))
     other = initialize(CONFIG, 11, 9, jax.random.key(0))
-    with pytest.raises(InputError, match="does not fit this model"):
+    with pytest.raises(
+        InputError, match=r"does not fit this model: .*source_embedding.* wanted float32"
+    ):
         checkpoints.restore(1, "model", other)
     assert len(leaves) == len(named_leaves(other))
     checkpoints.close()
