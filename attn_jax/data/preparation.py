@@ -24,14 +24,16 @@ def prepared(make: Callable[[], Builder], directory: Path) -> Builder:
     A builder made before another process has written its data keeps no splits, so each look is at
     a new one.
     """
-    if not make().info.splits:
-        directory.mkdir(parents=True, exist_ok=True)
-        with open(directory / ".prepare.lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            builder = make()
-            if not builder.info.splits:
-                # What TFDS prints would stand between the lines of the program that asked.
-                tfds.disable_progress_bar()
-                with contextlib.redirect_stdout(io.StringIO()):
-                    builder.download_and_prepare(file_format="array_record")
+    builder = make()
+    if builder.info.splits:
+        return builder
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(directory / ".prepare.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        builder = make()
+        if not builder.info.splits:
+            # What TFDS prints would stand between the lines of the program that asked.
+            tfds.disable_progress_bar()
+            with contextlib.redirect_stdout(io.StringIO()):
+                builder.download_and_prepare(file_format="array_record")
     return make()

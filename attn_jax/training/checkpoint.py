@@ -78,10 +78,6 @@ class Checkpoints:
             metrics={"score": score if np.isfinite(score) else -1e30},
         )
 
-    def wait(self) -> None:
-        """Returns when all that was saved is on disk."""
-        self._manager.wait_until_finished()
-
     @property
     def latest(self) -> int | None:
         """The step of the last checkpoint."""
