@@ -1,19 +1,22 @@
 """Encoder-decoder attention in JAX: compare, train, inspect and use it."""
 
-from attn_jax.attention.context import attend
-from attn_jax.attention.normalizers import CONTROLS, NORMALIZERS
-from attn_jax.attention.scores import SCORES, score
+from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
+from attn_jax.attention.context import attend, attend_step, begin
+from attn_jax.attention.parts import Memory, part
 from attn_jax.errors import InputError
 from attn_jax.translator import Hypothesis, Translator, load
 
 __all__ = [
-    "CONTROLS",
     "NORMALIZERS",
     "SCORES",
+    "WINDOWS",
     "Hypothesis",
     "InputError",
+    "Memory",
     "Translator",
     "attend",
+    "attend_step",
+    "begin",
     "load",
-    "score",
+    "part",
 ]

@@ -58,19 +58,42 @@ class Data:
 class Model:
     """The encoder-decoder. Capital letters name sizes as in the signatures of the code."""
 
-    encoder: str = option("bidirectional", "bidirectional or unidirectional GRU")
-    decoder: str = option("bahdanau", "bahdanau: attends from s_{i-1}; luong: from the new state")
-    readout: str = option("maxout", "maxout (deep output) or linear (straight to the vocabulary)")
+    encoder: str = option("bidirectional", "bidirectional or unidirectional")
+    cell: str = option("gru", "recurrent cell of encoder and decoder: gru or lstm")
+    decoder: str = option(
+        "bahdanau",
+        "bahdanau: attends from s_{i-1}; luong: from the new state; transformer: in each block",
+    )
+    readout: str = option(
+        "auto", "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's"
+    )
     score: str = option(
         "additive",
-        "additive, dot, scaled_dot, general, concat, last (no attention), or your own "
-        "module:function",
+        "additive, dot, scaled_dot, general, concat, cosine, linear, relative, location, "
+        "location_aware, coverage, gmm; mean or last (no attention); or your own module:function. "
+        "Settings in brackets, as in location_aware(width=5)",
     )
+    window: str = option("full", "full, local_m, local_p, or your own; local_m(half_width=3)")
+    normalizer: str = option(
+        "auto",
+        "softmax, temperature, sparsemax, entmax, sigmoid, null, exponential, monotonic, mocha, "
+        "forward, or your own; entmax(alpha=1.25). auto: exponential for gmm, else softmax",
+    )
+    heads: int = option(1, "N, heads of queries", low=1)
+    key_value_heads: int = option(0, "heads of keys and values, shared by queries; 0: N", low=0)
+    head_size: int = option(0, "H, features of a head; 0: those of the context over N", low=0)
+    projection: str = option(
+        "auto",
+        "how heads see queries and annotations: linear, affine (with biases), none (as they are), "
+        "auto: none for one head of a recurrent decoder, else linear",
+    )
+    layers: int = option(1, "L, blocks of a transformer decoder", low=1)
     embedding_size: int = option(128, "E, features of a word vector", low=1)
     annotation_size: int = option(256, "D, features of an annotation, both directions", low=2)
     hidden_size: int = option(256, "Q, units of the decoder state", low=1)
-    alignment_size: int = option(128, "A, units of the additive and concat scores", low=1)
+    alignment_size: int = option(128, "A, hidden units of scores and windows that have them", low=1)
     readout_size: int = option(128, "maxout units before the output layer", low=1)
+    feedforward_size: int = option(512, "transformer: hidden units of the feed-forward maps", low=1)
     dropout: float = option(0.0, "share of features dropped in training", low=0, high=0.95)
 
 
@@ -84,6 +107,7 @@ class Train:
     warmup_steps: int = option(100, "steps over which the step size rises from zero", low=0)
     schedule: str = option("constant", "after warm-up: constant or inverse_sqrt")
     clip_norm: float = option(1.0, "largest global norm of the gradient", low=1e-9)
+    coverage_loss: float = option(0.0, "weight of See's loss for attending twice", low=0)
     label_smoothing: float = option(0.0, "probability spread over the vocabulary", low=0, high=0.9)
     max_length: int = option(100, "pairs with a side of more tokens are dropped, counted", low=1)
     buckets: int = option(6, "padded shapes, hence compilations, at most", low=1)

@@ -29,7 +29,12 @@ class Hypothesis:
     text: str
     tokens: list[str]
     log_probability: float  # of the tokens and the end of the sentence, in nats
-    alignment: np.ndarray  # weights [T, S]; the last row is the end of the sentence
+    weights: np.ndarray  # [L, N, T, S], of each layer and head; the last row ends the sentence
+
+    @property
+    def alignment(self) -> np.ndarray:
+        """The mean [T, S] over layers and heads."""
+        return self.weights.mean(axis=(0, 1))
 
 
 class Forced(NamedTuple):
@@ -37,7 +42,12 @@ class Forced(NamedTuple):
 
     log_probabilities: np.ndarray  # [T], of each token, end of sentence included, in nats
     correct: np.ndarray  # [T], whether the model ranked the token first
-    alignment: np.ndarray  # weights [T, S]
+    weights: np.ndarray  # [L, N, T, S], of each layer and head
+
+    @property
+    def alignment(self) -> np.ndarray:
+        """The mean [T, S] over layers and heads."""
+        return self.weights.mean(axis=(0, 1))
 
 
 @functools.partial(jax.jit, static_argnames="max_length")
@@ -48,7 +58,7 @@ def decode_batch(model: Seq2Seq, source: jax.Array, *, max_length: int) -> Found
     def step(state, token):
         return model.step(state, token, encoded)
 
-    return greedy(step, model.start(encoded), encoded.mask, max_length)
+    return greedy(step, model.start(encoded, max_length), encoded.mask, max_length)
 
 
 @jax.jit
@@ -89,7 +99,7 @@ class Translator:
                     self.target.join(tokens),
                     tokens,
                     float(found.log_probability[row]),
-                    found.alignment[row, :steps, : len(sources[index])],
+                    np.moveaxis(found.alignment[row, :steps, ..., : len(sources[index])], 0, -2),
                 )
 
         return _in_order(list(map(len, sources)), decode)
@@ -115,7 +125,7 @@ class Translator:
                 yield Forced(
                     forced.log_probabilities[row, :steps],
                     forced.correct[row, :steps],
-                    forced.alignment[row, :steps, :width],
+                    forced.weights[row, ..., :steps, :width],
                 )
 
         lengths = [max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]

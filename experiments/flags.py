@@ -1,6 +1,7 @@
 """Command-line flags, one for each field of `attn_jax.config`."""
 
 import os
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,6 +27,18 @@ def define_experiment() -> None:
     """Defines a flag for each option of an experiment."""
     for name, field in config.fields():
         DEFINE[field.type](name, field.default, field.metadata["help"])
+
+
+class _Values(flags.ArgumentParser):
+    """Values between commas, which may have commas of their own in brackets."""
+
+    def parse(self, argument: str) -> list[str]:
+        return re.split(r",(?![^(]*\))", argument)
+
+
+def define_values(name: str, help: str) -> None:
+    """Defines a flag for several values."""
+    flags.DEFINE(_Values(), name, None, help)
 
 
 def given() -> dict[str, Any]:

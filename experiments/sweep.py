@@ -1,11 +1,13 @@
 """Runs a grid: `./launch.sh sweep --workdir=runs/scores --grid.model.score=additive,dot`.
 
 Each option has a flag `--grid.<option>=value,value`; every combination is one run, in a folder of
-its own. The same command again skips what is finished and goes on with what is not.
+its own. `--systems=FILE` names a file with the flags of one system on each line, to be combined
+with the grid. The same command again skips what is finished and goes on with what is not.
 """
 
 import itertools
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -36,20 +38,45 @@ def grid() -> dict[str, list[str]]:
     }
 
 
-def cells(varied: dict[str, list[str]], fixed: dict) -> dict[str, dict]:
+def read_systems(file: Path) -> list[dict[str, str]]:
+    """The options on each line of a file; what follows a `#` is a remark.
+
+    Raises:
+      InputError: the file cannot be read, or a line holds what is no option.
+    """
+    systems = []
+    try:
+        lines = file.read_text("utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read: {error}") from error
+    for number, line in enumerate(lines, start=1):
+        words = shlex.split(line, comments=True)
+        for word in words:
+            if not word.startswith("--") or "=" not in word:
+                raise InputError(f"{file}, line {number}: {word!r} is not --option=value")
+        if words:
+            systems.append(dict(word.removeprefix("--").split("=", 1) for word in words))
+    if not systems:
+        raise InputError(f"{file} names no system")
+    return systems
+
+
+def cells(
+    systems: list[dict[str, str]], varied: dict[str, list[str]], fixed: dict
+) -> dict[str, dict]:
     """The options of each run under the name of its folder.
 
     Raises:
-      InputError: an option is both fixed and varied, or a value is not allowed.
+      InputError: an option is given twice, or a value is not allowed.
     """
-    for name in varied.keys() & fixed.keys():
-        raise InputError(f"--{name} and --grid.{name} are both given")
     made = {}
-    for combination in itertools.product(*varied.values()):
-        options = fixed | dict(zip(varied, combination, strict=True))
-        config_lib.experiment(options)
-        label = ",".join(f"{name}={options[name]}" for name in varied).replace("/", "-")
-        made[label] = options
+    for system, combination in itertools.product(systems, itertools.product(*varied.values())):
+        for name in (varied.keys() & fixed) | (system.keys() & (varied.keys() | fixed)):
+            raise InputError(f"--{name} is fixed and varied at the same time")
+        chosen = system | dict(zip(varied, combination, strict=True))
+        config_lib.experiment(fixed | chosen)
+        label = ",".join(f"{name}={value}" for name, value in chosen.items()).replace("/", "-")
+        made[label] = fixed | chosen
     return made
 
 
@@ -100,9 +127,10 @@ def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
 def main() -> None:
     """Runs what is not finished."""
     root = Path(FLAGS.workdir)
-    if not grid():
+    if not grid() and not FLAGS.systems:
         raise InputError("give what varies, such as --grid.model.score=additive,dot")
-    planned = cells(grid(), flags.given())
+    systems = read_systems(Path(FLAGS.systems)) if FLAGS.systems else [{}]
+    planned = cells(systems, grid(), flags.given())
     waiting = unfinished(root, planned)
     root.mkdir(parents=True, exist_ok=True)
     print(f"{len(planned)} runs, {len(planned) - len(waiting)} of them finished", flush=True)
@@ -134,7 +162,8 @@ if __name__ == "__main__":
     flags.define_workdir("folder for the runs")
     flags.define_experiment()
     for option, field in config_lib.fields():
-        absl_flags.DEFINE_list(f"grid.{option}", None, f"values to try: {field.metadata['help']}")
+        flags.define_values(f"grid.{option}", f"values to try: {field.metadata['help']}")
+    absl_flags.DEFINE_string("systems", "", "file with the flags of one system on each line")
     absl_flags.DEFINE_integer(
         "jobs", 0, f"runs at a time; 0: one for each core, at most {MOST_JOBS}, or one on a GPU"
     )

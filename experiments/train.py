@@ -125,11 +125,16 @@ def check(experiment: Experiment) -> None:
         jax.eval_shape(one_pass, jax.random.key(0))
     except InputError:
         raise
-    except Exception as error:  # whatever a user's own score raises
-        if ":" not in experiment.model.score:
+    except Exception as error:  # whatever a user's own function raises
+        own = [
+            f"--model.{part}={getattr(experiment.model, part)}"
+            for part in ("score", "window", "normalizer")
+            if ":" in getattr(experiment.model, part)
+        ]
+        if not own:
             raise
         reason = str(error).partition("\n")[0]
-        raise InputError(f"--model.score={experiment.model.score} fails: {reason}") from error
+        raise InputError(f"{' '.join(own)} fails: {reason}") from error
 
 
 def vocabularies(

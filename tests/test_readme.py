@@ -30,8 +30,8 @@ def folder(tmp_path_factory):
 
 
 def test_a_score_of_ones_own_then_its_use(folder):
-    (folder / "my_score.py").write_text(block("def cosine"))
-    flags = [*SMALL, "--model.score=my_score:cosine"]
+    (folder / "my_score.py").write_text(block("def similar"))
+    flags = [*SMALL, "--model.score=my_score:similar"]
     run("-m", "experiments.train", "--workdir=runs/mine", *flags, cwd=folder)
     assert (folder / "runs" / "mine" / "evaluation.test.json").is_file()
     run("-c", block("attn_jax.load"), cwd=folder)

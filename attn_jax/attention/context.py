@@ -1,12 +1,15 @@
-"""Attention of one query over one sentence: score, normalise, sum."""
+"""Attention of one query over one sentence: score, look through a window, normalise, sum."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
-from attn_jax.attention.normalizers import softmax
-from attn_jax.attention.scores import resolve
+from attn_jax.attention.catalogue import mechanism
+from attn_jax.attention.parts import Memory, Part
+
+Keys = PyTree[Float[Array, "S ..."]]
 
 
 def context(weights: Float[Array, " S"], values: Float[Array, "S D"]) -> Float[Array, " D"]:
@@ -16,30 +19,106 @@ def context(weights: Float[Array, " S"], values: Float[Array, "S D"]) -> Float[A
 
 def attend(
     query: Float[Array, " Q"],
-    keys: Float[Array, "S A"],
+    keys: Keys,
     values: Float[Array, "S D"],
     mask: Bool[Array, " S"] | None = None,
     *,
     score: str | Callable,
-    normalizer: Callable = softmax,
+    window: str | Callable = "full",
+    normalizer: str | Callable = "auto",
+    rng: Array | None = None,
 ) -> tuple[Float[Array, " D"], Float[Array, " S"]]:
     """What one query reads from one sentence.
 
-    `jax.vmap(attend, ...)` makes it a function of a batch, of all steps, of heads.
+    `jax.vmap(attend, ...)` makes it a function of a batch, of all steps, of heads. A mechanism that
+    looks back finds nothing before this query; `attend_step` takes it through a sentence.
 
     Args:
       query: decoder state.
-      keys: what the score compares the query with, made once per sentence.
+      keys: what the score compares the query with, made once per sentence, mostly [S, A].
       values: annotations that are summed.
       mask: True where the query may attend; everywhere when None.
       score: a function `(query, keys) -> [S]`, its parameters bound by `functools.partial`, or the
-        name of a score without parameters.
-      normalizer: scores [S] and mask [S] to weights [S].
+        name of a score without parameters, such as `scaled_dot`.
+      window: a function `(query, mask) -> (support [S], gain [S])` or a name, such as
+        `local_m(half_width=3)`.
+      normalizer: a function `(scores, mask) -> weights [S]` or a name, such as
+        `entmax(alpha=1.25)`; `auto` is the one that belongs to the score, mostly softmax.
+      rng: for normalizers with noise; without it there is none.
 
     Returns:
-      The context and the weights, which sum to 1, or to 0 where the mask is nowhere True.
+      The context and the weights. They sum to 1 after most normalizers, and are 0 where the mask
+      is nowhere True.
+
+    Raises:
+      InputError: a name is unknown, or the three make no sense together.
     """
     if mask is None:
-        mask = jnp.ones(keys.shape[0], bool)
-    weights = normalizer(resolve(score)(query, keys), mask)
-    return context(weights, values), weights
+        mask = jnp.ones(values.shape[0], bool)
+    parts = {"score": score, "window": window, "normalizer": normalizer}
+    memory = begin(mask, **parts)
+    _, read, weights = attend_step(memory, query, keys, values, mask, **parts, rng=rng)
+    return read, weights
+
+
+def attend_step(
+    memory: Memory | None,
+    query: Float[Array, " Q"],
+    keys: Keys,
+    values: Float[Array, "S D"],
+    mask: Bool[Array, " S"],
+    *,
+    score: str | Callable,
+    window: str | Callable = "full",
+    normalizer: str | Callable = "auto",
+    rng: Array | None = None,
+) -> tuple[Memory | None, Float[Array, " D"], Float[Array, " S"]]:
+    """What one query of several reads, and what is to be remembered for the next.
+
+    Args:
+      memory: of the query before, or what `begin` gives.
+
+    The other arguments are those of `attend`. Returns the memory, the context and the weights.
+    """
+    parts = mechanism(score, window, normalizer)
+    available = {"query": query, "mask": mask, "memory": memory}
+    support, gain = parts.window.bound(available)(query, mask)
+    carries: dict[str, Any] = {}
+
+    def run(what: str, part: Part, *inputs: Any, **more: Any) -> Array:
+        if not part.has_carry:
+            return part.bound(available | more)(*inputs)
+        result, carries[what] = part.bound(available | more | {"carry": memory.carries[what]})(
+            *inputs
+        )
+        return result
+
+    scores = run("score", parts.score, query, keys)
+    # Several scores of one position, as mocha takes them, must all be able to reach it.
+    reachable = (scores > -jnp.inf).reshape(-1, mask.size).all(axis=0)
+    scores = jnp.where(reachable, scores, 0)
+    weights = gain * run("normalizer", parts.normalizer, scores, support & reachable, rng=rng)
+    if memory is not None:
+        wide = weights.astype(memory.weights.dtype)
+        memory = Memory(memory.step + 1, wide, memory.total + wide, carries)
+    return memory, context(weights, values), weights
+
+
+def begin(
+    mask: Bool[Array, " S"],
+    *,
+    score: str | Callable,
+    window: str | Callable = "full",
+    normalizer: str | Callable = "auto",
+) -> Memory | None:
+    """What a mechanism remembers before the first query; None if it never looks back."""
+    parts = mechanism(score, window, normalizer)
+    if not parts.looks_back:
+        return None
+    carries = {
+        what: part.start(mask)
+        for what, part in zip(parts._fields, parts, strict=True)
+        if part.has_carry
+    }
+    nothing = jnp.zeros(mask.shape)
+    return Memory(jnp.zeros((), jnp.int32), nothing, nothing, carries)

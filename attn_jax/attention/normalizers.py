@@ -1,34 +1,92 @@
-"""Normalizers: from scores [S] and a mask [S] to weights [S]; a masked position gets exactly 0."""
+"""Normalizers: from scores [S] and a mask [S] to weights [S]; a masked position gets exactly 0.
 
-from collections.abc import Callable
+A normalizer is a part (see `parts`). It computes in float32 at least and gives its weights in the
+type of the scores. Where nothing may be attended, all weights and all gradients are 0.
+"""
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from attn_jax.attention.parts import Shapes, Sizes, part
+from attn_jax.errors import InputError
+
+
+def widen(scores: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Numbers in float32 at least."""
+    return scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
+
 
 def softmax(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
-    """exp(e_j) / Σ_k exp(e_k) over the real positions.
+    """exp(e_j) / Σ_k exp(e_k).
 
-    Where nothing may be attended, every weight is 0 and every gradient 0, never NaN. Computed in
-    float32 at least, and given back in the type of the scores.
-
-    Bahdanau, Cho and Bengio 2014, equation 6.
+    Paper: Bahdanau, Cho and Bengio 2014, section 3.1, equation 6.
+    Cost: time T S, memory T S.
+    Sum: 1.
     """
-    wide = scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
-    return jax.nn.softmax(wide, where=mask).astype(scores.dtype)
+    return jax.nn.softmax(widen(scores), where=mask).astype(scores.dtype)
 
 
-def last(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
-    """All weight on the last real position: the fixed context of a decoder without attention.
+def temperature(
+    scores: Float[Array, " S"], mask: Bool[Array, " S"], *, tau: float = 0.5
+) -> Float[Array, " S"]:
+    """exp(e_j / τ) / Σ_k exp(e_k / τ).
 
-    Cho et al. 2014 and Sutskever et al. 2014 give a decoder nothing but the encoder's last state.
+    Sharper than softmax below `tau` 1, flatter above it.
+
+    Paper: Hinton, Vinyals and Dean 2015, section 2, equation 1.
+    Cost: time T S, memory T S.
+    Sum: 1.
     """
-    positions = jnp.arange(mask.size)
-    return (positions == jnp.max(jnp.where(mask, positions, -1))).astype(scores.dtype)
+    if tau <= 0:
+        raise InputError(f"temperature: tau must be more than 0, got {tau:g}")
+    return softmax(scores / tau, mask)
 
 
-NORMALIZERS: dict[str, Callable] = {"softmax": softmax}
+def _null_shapes(sizes: Sizes) -> Shapes:
+    return {"n": ()}
 
-# Weights that do not look at the scores: what attention is compared with.
-CONTROLS: dict[str, Callable] = {"last": last}
+
+@part(shapes=_null_shapes, initial={"n": 0.0})
+def null(
+    scores: Float[Array, " S"], mask: Bool[Array, " S"], *, n: Float[Array, ""]
+) -> Float[Array, " S"]:
+    """exp(e_j) / (exp(n) + Σ_k exp(e_k)).
+
+    A softmax over the sentence and a position before it that has a learned score n and an
+    annotation of zeros; its weight is what is missing to 1.
+
+    The NULL word of alignment models (Brown et al. 1993, section 4.1) as part of a softmax.
+
+    Paper: Xiao et al. 2024, section 3.3.
+    Cost: time T S, memory T S.
+    Sum: at most 1.
+    """
+    wide = jnp.concatenate([n.astype(jnp.float32)[None], widen(scores)])
+    somewhere = jnp.concatenate([mask.any()[None], mask])
+    return jax.nn.softmax(wide, where=somewhere)[1:].astype(scores.dtype)
+
+
+def sigmoid(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
+    """σ(e_j - log n), n real positions.
+
+    Each position for itself; the bias makes the weights of scores around 0 sum to about 1.
+
+    Paper: Ramapuram et al. 2025, section 2.
+    Cost: time T S, memory T S.
+    Sum: any.
+    """
+    count = jnp.maximum(mask.sum(), 1).astype(jnp.float32)
+    weights = jax.nn.sigmoid(widen(scores) - jnp.log(count))
+    return jnp.where(mask, weights, 0).astype(scores.dtype)
+
+
+def exponential(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
+    """exp(e_j), not normalised, for scores that are logarithms of weights.
+
+    Paper: Graves 2013, section 5.1, equation 46.
+    Cost: time T S, memory T S.
+    Sum: any.
+    """
+    weights = jnp.exp(jnp.where(mask, widen(scores), -jnp.inf))
+    return weights.astype(scores.dtype)

@@ -1,45 +1,15 @@
 """Scores: how well each annotation matches a query.
 
-A score is a function `score(query [Q], keys [S, A], **parameters) -> [S]` of one query and one
-sentence; `jax.vmap` makes it a function of batches. It may carry two attributes, which the
-decorator `score` sets and which have defaults, so that a plain function is a score too:
-
-- `keys(annotations [S, D], **parameters) -> [S, A]` does once per sentence what does not depend on
-  the query (the identity by default);
-- `shapes(sizes) -> {name: shape}` names the parameters, so that a model can own them (none by
-  default).
-
-Each half takes the parameters it needs by keyword and lets the others pass.
+A score is a part (see `parts`) `score(query [Q], keys [S, A]) -> [S]`. What does not depend on the
+query is done once per sentence, by its `keys`. A position whose score is -∞ cannot be attended.
 """
 
-import importlib
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from attn_jax.errors import InputError, choose
-
-Shapes = dict[str, tuple[int, ...]]
-
-
-class Sizes(NamedTuple):
-    """Features of a decoder state, of an annotation, and units of an alignment model."""
-
-    Q: int
-    D: int
-    A: int
-
-
-def identity(annotations: Float[Array, "S D"], **_: Array) -> Float[Array, "S D"]:
-    """Keys that are the annotations themselves."""
-    return annotations
-
-
-def parameterless(sizes: Sizes) -> Shapes:
-    """The shapes of a score that has no parameters."""
-    return {}
+from attn_jax.attention.parts import Shapes, Sizes, part
+from attn_jax.errors import InputError
 
 
 def same_size(sizes: Sizes) -> Shapes:
@@ -51,60 +21,57 @@ def same_size(sizes: Sizes) -> Shapes:
     if sizes.Q != sizes.D:
         raise InputError(
             f"a dot score needs states and annotations of one size, got Q={sizes.Q} and "
-            f"D={sizes.D}: give both the same size or use the score 'general'"
+            f"D={sizes.D}: give both the same size, use heads, or the score 'general'"
         )
     return {}
 
 
-def score(*, shapes: Callable = parameterless, keys: Callable = identity) -> Callable:
-    """Attaches to a score the names of its parameters and its once-per-sentence half."""
-
-    def attach(function: Callable) -> Callable:
-        function.shapes, function.keys = shapes, keys
-        return function
-
-    return attach
-
-
-def _additive_shapes(sizes: Sizes) -> Shapes:
+def additive_shapes(sizes: Sizes) -> Shapes:
+    """The parameters of the additive score."""
     return {"W": (sizes.Q, sizes.A), "U": (sizes.D, sizes.A), "v": (sizes.A,)}
 
 
-def _additive_keys(
-    annotations: Float[Array, "S D"], *, U: Float[Array, "D A"], **_: Array
-) -> Float[Array, "S A"]:
+def additive_keys(annotations: Float[Array, "S D"], *, U: Float[Array, "D A"]) -> Array:
+    """U h_j, [S, A]."""
     return annotations @ U
 
 
-@score(shapes=_additive_shapes, keys=_additive_keys)
+@part(shapes=additive_shapes, keys=additive_keys)
 def additive(
     query: Float[Array, " Q"],
     keys: Float[Array, "S A"],
     *,
     W: Float[Array, "Q A"],
     v: Float[Array, " A"],
-    **_: Array,
 ) -> Float[Array, " S"]:
     """v · tanh(W s + U h_j), a perceptron of one hidden layer.
 
-    Bahdanau, Cho and Bengio 2014, appendix A.1.2; U h_j comes in as `keys`.
+    U h_j comes in as `keys`.
+
+    Paper: Bahdanau, Cho and Bengio 2014, appendix A.1.2.
+    Cost: time T S A (tanh), memory T S A.
     """
     return jnp.tanh(query @ W + keys) @ v
 
 
-@score(shapes=same_size)
-def dot(query: Float[Array, " A"], keys: Float[Array, "S A"], **_: Array) -> Float[Array, " S"]:
-    """s · h_j. Luong, Pham and Manning 2015, equation 8."""
+@part(shapes=same_size)
+def dot(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:
+    """s · h_j.
+
+    Paper: Luong, Pham and Manning 2015, section 3.1, after equation 7.
+    Cost: time T S Q, memory T S.
+    """
     return keys @ query
 
 
-@score(shapes=same_size)
-def scaled_dot(
-    query: Float[Array, " A"], keys: Float[Array, "S A"], **_: Array
-) -> Float[Array, " S"]:
-    """s · h_j / √Q: the variance of a score does not grow with the size of a state.
+@part(shapes=same_size)
+def scaled_dot(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:
+    """s · h_j / √Q.
 
-    Vaswani et al. 2017, section 3.2.1.
+    The variance of a score does not grow with the size of a state.
+
+    Paper: Vaswani et al. 2017, section 3.2.1, equation 1.
+    Cost: time T S Q, memory T S.
     """
     return keys @ query / jnp.sqrt(query.size).astype(query.dtype)
 
@@ -113,17 +80,18 @@ def _general_shapes(sizes: Sizes) -> Shapes:
     return {"W": (sizes.Q, sizes.D)}
 
 
-def _general_keys(
-    annotations: Float[Array, "S D"], *, W: Float[Array, "Q D"]
-) -> Float[Array, "S Q"]:
+def _general_keys(annotations: Float[Array, "S D"], *, W: Float[Array, "Q D"]) -> Array:
     return annotations @ W.T
 
 
-@score(shapes=_general_shapes, keys=_general_keys)
-def general(query: Float[Array, " Q"], keys: Float[Array, "S Q"], **_: Array) -> Float[Array, " S"]:
-    """s · W h_j, bilinear: states and annotations may differ in size.
+@part(shapes=_general_shapes, keys=_general_keys)
+def general(query: Float[Array, " Q"], keys: Float[Array, "S Q"]) -> Float[Array, " S"]:
+    """s · W h_j, bilinear.
 
-    Luong, Pham and Manning 2015, equation 8; W h_j comes in as `keys`.
+    States and annotations may differ in size; W h_j comes in as `keys`.
+
+    Paper: Luong, Pham and Manning 2015, section 3.1, after equation 7.
+    Cost: time T S Q, memory T S.
     """
     return keys @ query
 
@@ -132,13 +100,11 @@ def _concat_shapes(sizes: Sizes) -> Shapes:
     return {"W": (sizes.Q + sizes.D, sizes.A), "v": (sizes.A,)}
 
 
-def _concat_keys(
-    annotations: Float[Array, "S D"], *, W: Float[Array, "QD A"], **_: Array
-) -> Float[Array, "S A"]:
+def _concat_keys(annotations: Float[Array, "S D"], *, W: Float[Array, "QD A"]) -> Array:
     return annotations @ W[-annotations.shape[-1] :]
 
 
-@score(shapes=_concat_shapes, keys=_concat_keys)
+@part(shapes=_concat_shapes, keys=_concat_keys)
 def concat(
     query: Float[Array, " Q"],
     keys: Float[Array, "S A"],
@@ -148,50 +114,97 @@ def concat(
 ) -> Float[Array, " S"]:
     """v · tanh(W [s; h_j]).
 
-    Luong, Pham and Manning 2015, equation 8. The rows of W that meet h_j are applied in `keys`;
-    one matrix over both is the additive score in which W and U share their initial scale.
+    The rows of W that meet h_j are applied in `keys`; one matrix over both is the additive score in
+    which W and U share their initial scale.
+
+    Paper: Luong, Pham and Manning 2015, section 3.1, after equation 7.
+    Cost: time T S A (tanh), memory T S A.
     """
     return jnp.tanh(query @ W[: query.size] + keys) @ v
 
 
-def constant(
-    query: Float[Array, " Q"], keys: Float[Array, "S A"], **_: Array
+def _unit(vectors: Float[Array, "... N"]) -> Float[Array, "... N"]:
+    # A vector of no length stays one, with a finite gradient.
+    squares = (vectors**2).sum(axis=-1, keepdims=True)
+    return vectors * jax.lax.rsqrt(jnp.maximum(squares, jnp.finfo(vectors.dtype).eps ** 2))
+
+
+def _cosine_shapes(sizes: Sizes) -> Shapes:
+    return {"W": (sizes.Q, sizes.D), "w": (sizes.Q,), "b": ()}
+
+
+@part(shapes=_cosine_shapes, keys=_unit, initial={"b": 1.0})
+def cosine(
+    query: Float[Array, " Q"],
+    keys: Float[Array, "S D"],
+    *,
+    W: Float[Array, "Q D"],
+    w: Float[Array, " Q"],
+    b: Float[Array, ""],
 ) -> Float[Array, " S"]:
-    """The same score everywhere, under the controls, whose weights do not depend on the query."""
+    """β cos(W s, h_j), sharpened by β = softplus(w · s + b).
+
+    The paper asks for a positive key strength and a key that the controller emits; softplus and a
+    linear map are our choice. h_j / ‖h_j‖ comes in as `keys`.
+
+    Paper: Graves, Wayne and Danihelka 2014, section 3.3.1, equations 5 and 6.
+    Cost: time T S D, memory T S.
+    """
+    return jax.nn.softplus(w @ query + b) * (keys @ _unit(query @ W))
+
+
+def _log_features(vectors: Float[Array, "... N"]) -> Float[Array, "... N"]:
+    # log(elu(x) + 1), which is x where x is negative.
+    return jnp.where(vectors > 0, jnp.log1p(jnp.maximum(vectors, 0)), vectors)
+
+
+def _linear_shapes(sizes: Sizes) -> Shapes:
+    return {"W": (sizes.Q, sizes.A), "U": (sizes.D, sizes.A)}
+
+
+def _linear_keys(annotations: Float[Array, "S D"], *, U: Float[Array, "D A"]) -> Array:
+    return _log_features(annotations @ U)
+
+
+@part(shapes=_linear_shapes, keys=_linear_keys)
+def linear(
+    query: Float[Array, " Q"], keys: Float[Array, "S A"], *, W: Float[Array, "Q A"]
+) -> Float[Array, " S"]:
+    """log(φ(W s) · φ(U h_j)) with φ(x) = elu(x) + 1.
+
+    Its softmax is the kernelised attention of the paper, φ(q)·φ(k_j) / Σ_l φ(q)·φ(k_l), projections
+    included: bounded states alone could not tell positions apart. The weights are computed, since
+    they are what this project looks at, so that the sum over source positions is not taken out of
+    the loop over queries as the paper does. log φ(U h_j) comes in as `keys`.
+
+    Paper: Katharopoulos et al. 2020, section 3.2, equations 4 and 7.
+    Cost: time T S A (exp), memory T S A.
+    """
+    return jax.nn.logsumexp(_log_features(query @ W) + keys, axis=-1)
+
+
+def mean(query: Float[Array, " Q"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:
+    """0: the same weight on every real position.
+
+    A control: what attention is worth beyond averaging.
+
+    Paper: the uniform attention that Jain and Wallace 2019, section 4.1, compare with.
+    Cost: time T S, memory T S.
+    """
     return jnp.zeros(keys.shape[0], keys.dtype)
 
 
-SCORES: dict[str, Callable] = {
-    "additive": additive,
-    "dot": dot,
-    "scaled_dot": scaled_dot,
-    "general": general,
-    "concat": concat,
-}
+def last(
+    query: Float[Array, " Q"], keys: Float[Array, "S A"], *, mask: Bool[Array, " S"]
+) -> Float[Array, " S"]:
+    """0 at the last real position, -∞ elsewhere: a fixed context.
 
+    A control: the encoder-decoder without attention, which gives its decoder nothing but the
+    encoder's last state.
 
-def resolve(score: str | Callable) -> Callable:
-    """A score from its name, from `module:function`, or itself.
-
-    Raises:
-      InputError: there is no such name, module or function.
+    Paper: Cho et al. 2014, section 2.2; Sutskever, Vinyals and Le 2014, section 2.
+    Cost: time T S, memory T S.
     """
-    if callable(score):
-        return score
-    if ":" not in score:
-        return choose(SCORES, score, "score")
-    module, _, name = score.partition(":")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"cannot use {score!r} as a score: {error}") from error
-
-
-def keys(score: Callable, annotations: Array, **parameters: Any) -> Array:
-    """The keys of a score for one sentence, [S, A]."""
-    return getattr(score, "keys", identity)(annotations, **parameters)
-
-
-def shapes(score: Callable, sizes: Sizes) -> Shapes:
-    """The names and shapes of a score's parameters."""
-    return getattr(score, "shapes", parameterless)(sizes)
+    positions = jnp.arange(mask.size)
+    is_last = positions == jnp.max(jnp.where(mask, positions, -1))
+    return jnp.where(is_last, 0, -jnp.inf).astype(keys.dtype)

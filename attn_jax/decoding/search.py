@@ -15,7 +15,7 @@ class Found(NamedTuple):
 
     tokens: Int[Array, "B T"]  # up to and with `EOS`, then `PAD`
     log_probability: Float[Array, " B"]  # of those tokens, in nats
-    alignment: Float[Array, "B T S"]  # the weights behind each token
+    alignment: Float[Array, "B T ..."]  # the weights behind each token
 
 
 def greedy(
@@ -30,16 +30,18 @@ def greedy(
 
     Args:
       step: from a state and the tokens [B] before to the next state, the log-probabilities
-        [B, V] of the next token and the weights [B, S].
+        [B, V] of the next token and the weights [B, ...].
       state: before the first token.
       mask: real source positions. A sentence without any, which only fills a batch, is not decoded.
       max_length: T, the most tokens in a sentence, `EOS` included.
     """
-    rows, source_length = mask.shape
+    rows = len(mask)
+    first = jnp.full(rows, BOS)
+    _, _, weights = jax.eval_shape(step, state, first)
     found = Found(
         jnp.full((rows, max_length), PAD),
         jnp.zeros(rows),
-        jnp.zeros((rows, max_length, source_length)),
+        jnp.zeros((rows, max_length, *weights.shape[1:])),
     )
 
     def unfinished(carry):
@@ -54,11 +56,12 @@ def greedy(
         found = Found(
             found.tokens.at[:, index].set(token),
             found.log_probability + gained,
-            found.alignment.at[:, index].set(jnp.where(ended[:, None], 0, weights)),
+            found.alignment.at[:, index].set(
+                jnp.where(ended.reshape(-1, *[1] * (weights.ndim - 1)), 0, weights)
+            ),
         )
         return index + 1, state, token, ended | (token == EOS), found
 
-    first = jnp.full(rows, BOS)
     carry = (0, state, first, ~mask.any(axis=-1), found)
     *_, found = jax.lax.while_loop(unfinished, advance, carry)
     return found

@@ -1,72 +1,205 @@
-"""The attention of a decoder: a score together with the parameters that it names."""
+"""The attention of a decoder: a mechanism, the parameters that it names, and its heads."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
-from attn_jax.attention import scores
-from attn_jax.attention.context import attend
-from attn_jax.attention.normalizers import CONTROLS, softmax
-from attn_jax.attention.scores import SCORES, Sizes
-from attn_jax.errors import InputError
+from attn_jax.attention.catalogue import Mechanism, mechanism
+from attn_jax.attention.context import attend_step, begin
+from attn_jax.attention.parts import Memory, Part, attribute, bind
+from attn_jax.config import Model
+from attn_jax.models.heads import Heads, Unprojected, make_projections
+
+
+class Projected(NamedTuple):
+    """What attention needs of a batch of annotations, made once per sentence.
+
+    K is the number of heads of keys and values, each of which G heads of queries look at.
+    """
+
+    keys: tuple[Float[Array, "B K ..."], ...]  # [B, K, S, A] or [B, K, G, S, A], for each score
+    values: Float[Array, "B K S H"]
 
 
 class Source(NamedTuple):
     """A batch of encoded sentences, as a decoder reads it."""
 
-    annotations: Float[Array, "B S D"]
-    keys: Float[Array, "B S A"]  # projected annotations, made once per sentence
+    projected: PyTree  # a `Projected` for each layer that attends
     mask: Bool[Array, "B S"]
     summary: Float[Array, "B Z"]  # what the first decoder state is made of
 
 
-def mechanism(name: str) -> tuple[Callable, Callable]:
-    """The score and the normalizer that a name stands for.
-
-    Raises:
-      InputError: the name is neither a score, nor a control, nor `module:function`.
-    """
-    if name in CONTROLS:
-        return scores.constant, CONTROLS[name]
-    if name not in SCORES and ":" not in name:
-        allowed = ", ".join([*SCORES, *CONTROLS])
-        raise InputError(f"unknown score {name!r}; allowed: {allowed}, or your own module:function")
-    return scores.resolve(name), softmax
+def scaled_normal(rng: Array, heads: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+    """Normal values that keep the variance of what is multiplied with them, for each head."""
+    return jax.random.normal(rng, (*heads, *shape)) * shape[0] ** -0.5
 
 
-def scaled_normal(rng: Array, shape: tuple[int, ...]) -> Array:
-    """Normal values that keep the variance of what is multiplied with them."""
-    return jax.random.normal(rng, shape) * shape[0] ** -0.5
+def draw(part: Part, projections: Unprojected | Heads, rngs: nnx.Rngs) -> Mapping[str, nnx.Param]:
+    """The first parameters of a part, [K, G, ...]: for each head its own."""
+    heads = projections.key_value_heads, projections.groups
+    return nnx.Dict(
+        {
+            name: nnx.Param(
+                jnp.full((*heads, *shape), part.initial[name])
+                if name in part.initial
+                else scaled_normal(rngs.params(), heads, shape)
+            )
+            for name, shape in part.shapes(projections.sizes).items()
+        }
+    )
+
+
+def stacked(scores: list[Callable]) -> Callable:
+    """Several scores as one, over keys for each, as a normalizer of several scores takes them."""
+
+    def score(query: Array, keys: tuple, *, memory: Memory, mask: Array) -> Float[Array, "C S"]:
+        available = {"memory": memory, "mask": mask, "query": query}
+        pairs = zip(scores, keys, strict=True)
+        return jnp.stack([bind(one, available)(query, own) for one, own in pairs])
+
+    return score
 
 
 class Attention(nnx.Module):
-    """Any score, over a batch, with the parameters that it asks for."""
+    """Any mechanism, with any number of heads, over a batch.
 
-    def __init__(self, name: str, sizes: Sizes, *, rngs: nnx.Rngs):
-        self.score, self.normalizer = mechanism(name)
-        self.parameters = nnx.Dict(
-            {
-                name: nnx.Param(scaled_normal(rngs.params(), shape))
-                for name, shape in scores.shapes(self.score, sizes).items()
-            }
+    Args:
+      config: the mechanism and its heads.
+      query_size: Q.
+      annotation_size: D.
+      output_size: features of the context; D where there are no projections.
+      projection: what `auto` stands for.
+    """
+
+    def __init__(
+        self,
+        config: Model,
+        query_size: int,
+        annotation_size: int,
+        output_size: int,
+        *,
+        projection: str,
+        rngs: nnx.Rngs,
+    ):
+        self.mechanism = mechanism(config.score, config.window, config.normalizer)
+        self.projections = make_projections(
+            config, query_size, annotation_size, output_size, projection, rngs=rngs
         )
+        score, window, normalizer = self.mechanism
+        copies = attribute(normalizer.function, "scores", 1)
+        self.scores = nnx.List([draw(score, self.projections, rngs) for _ in range(copies)])
+        self.window = draw(window, self.projections, rngs)
+        self.normalizer = draw(normalizer, self.projections, rngs)
 
-    def _arrays(self) -> dict[str, Array]:
-        return {name: parameter[...] for name, parameter in self.parameters.items()}
+    def project(self, annotations: Float[Array, "B S D"]) -> Projected:
+        """What is needed of the annotations, once per sentence."""
+        keys, values = self.projections.source(annotations)
+        score = self.mechanism.score
+        if not score.makes_keys:
+            return Projected((keys,) * len(self.scores), values)
+        over = self._over_heads(score.keys, len(keys), (None, 0), (0, 0), (0, None))
+        return Projected(tuple(over(keys, _arrays(own)) for own in self.scores), values)
 
-    def keys(self, annotations: Float[Array, "B S D"]) -> Float[Array, "B S A"]:
-        """What the score needs of the annotations, once per sentence."""
-        return jax.vmap(partial(scores.keys, self.score, **self._arrays()))(annotations)
+    def begin(self, mask: Bool[Array, "B S"]) -> Memory | None:
+        """What is remembered before the first query."""
+
+        def head(parameters: list, mask: Array) -> Memory | None:
+            return begin(mask, **_bound(self.mechanism, parameters))
+
+        over = self._over_heads(head, len(mask), (0, None), (0, None), (None, 0))
+        return over(self._parameters(), mask)
 
     def __call__(
-        self, query: Float[Array, "B Q"], source: Source
-    ) -> tuple[Float[Array, "B D"], Float[Array, "B S"]]:
-        """The context and the weights of one query per sentence."""
-        one = partial(
-            attend, score=partial(self.score, **self._arrays()), normalizer=self.normalizer
+        self,
+        memory: Memory | None,
+        query: Float[Array, "B Q"],
+        projected: Projected,
+        mask: Bool[Array, "B S"],
+        rng: Array | None = None,
+    ) -> tuple[Memory | None, Float[Array, "B O"], Float[Array, "B N S"]]:
+        """The memory, the context and the weights of one query per sentence."""
+        heads = self.projections.query(query)
+        memory, contexts, weights = self._attend(memory, heads, projected, mask, rng)
+        return memory, self.projections.combine(contexts), weights
+
+    def over(
+        self,
+        queries: Float[Array, "B T Q"],
+        projected: Projected,
+        mask: Bool[Array, "B S"],
+        rng: Array | None = None,
+    ) -> tuple[Float[Array, "B T O"], Float[Array, "B N T S"]]:
+        """The contexts and the weights of queries that are all known: at once where possible."""
+        queries = jnp.swapaxes(self.projections.query(queries), 0, 1)
+        rngs = None if rng is None else jax.random.split(rng, queries.shape[0])
+
+        def step(memory: Memory | None, inputs: tuple) -> tuple:
+            query, rng = inputs
+            memory, contexts, weights = self._attend(memory, query, projected, mask, rng)
+            return memory, (contexts, weights)
+
+        if self.mechanism.looks_back:
+            _, (contexts, weights) = jax.lax.scan(step, self.begin(mask), (queries, rngs))
+        else:
+            contexts, weights = jax.vmap(lambda inputs: step(None, inputs)[1])((queries, rngs))
+        combined = self.projections.combine(jnp.swapaxes(contexts, 0, 1))
+        return combined, jnp.moveaxis(weights, 0, 2)
+
+    def _over_heads(self, head: Callable, rows: int, *axes: tuple[int | None, ...]) -> Callable:
+        """A function of one head as one of G query heads, of K heads, and of B sentences."""
+        sizes = self.projections.groups, self.projections.key_value_heads, rows
+        for in_axes, size in zip(axes, sizes, strict=True):
+            head = jax.vmap(head, in_axes=in_axes, axis_size=size)
+        return head
+
+    def _parameters(self) -> list[dict[str, Array]]:
+        return [_arrays(group) for group in (self.window, self.normalizer, *self.scores)]
+
+    def _attend(
+        self,
+        memory: Memory | None,
+        queries: Float[Array, "B K G Q"],
+        projected: Projected,
+        mask: Bool[Array, "B S"],
+        rng: Array | None,
+    ) -> tuple[Memory | None, Float[Array, "B K G H"], Float[Array, "B N S"]]:
+        parts = self.mechanism.decoding if rng is None else self.mechanism
+        rngs = None if rng is None else jax.random.split(rng, queries.shape[:3])
+
+        def head(parameters, memory, query, keys, values, mask, rng):
+            keys = keys if len(self.scores) > 1 else keys[0]
+            bound = _bound(parts, parameters)
+            return attend_step(memory, query, keys, values, mask, rng=rng, **bound)
+
+        own = 0 if self.mechanism.score.makes_keys else None
+        over = self._over_heads(
+            head,
+            len(mask),
+            (0, 0, 0, own, None, None, 0),
+            (0, 0, 0, 0, 0, None, 0),
+            (None, 0, 0, 0, 0, 0, 0),
         )
-        return jax.vmap(one)(query, source.keys, source.annotations, source.mask)
+        memory, contexts, weights = over(
+            self._parameters(), memory, queries, projected.keys, projected.values, mask, rngs
+        )
+        rows, *_, source_length = weights.shape
+        return memory, contexts, weights.reshape(rows, -1, source_length)
+
+
+def _arrays(parameters: Mapping[str, nnx.Param]) -> dict[str, Array]:
+    return {name: parameter[...] for name, parameter in parameters.items()}
+
+
+def _bound(parts: Mechanism, parameters: list[dict[str, Array]]) -> dict[str, Callable]:
+    """The three parts of one head with its parameters."""
+    window, normalizer, *scores = parameters
+    bound = [parts.score.bound(own) for own in scores]
+    return {
+        "score": bound[0] if len(bound) == 1 else stacked(bound),
+        "window": parts.window.bound(window),
+        "normalizer": parts.normalizer.bound(normalizer),
+    }

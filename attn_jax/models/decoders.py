@@ -1,35 +1,60 @@
-"""Decoders: in which order a decoder attends, moves its state and reads out.
+"""Recurrent decoders: in which order one attends, moves its state and reads out.
 
-Every decoder has the same three methods: `start` gives the state before the first word, `step` does
-one word, and the call does all words of known targets at once, equal to its steps. The call keeps
-out of its scan all that need not wait for the state before.
+Every decoder has the same methods: `project` makes once per sentence what attention needs of the
+annotations, `start` gives the state before the first word, `step` does one word, and the call does
+all words of known targets at once, equal to its steps. The call keeps out of its scan all that need
+not wait for the state before. A random `rng` makes the call one of training.
 """
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
-from attn_jax.attention.scores import Sizes
 from attn_jax.config import Model
-from attn_jax.errors import choose
-from attn_jax.models.attention import Attention, Source
-from attn_jax.models.readouts import READOUTS
-from attn_jax.models.recurrent import GRU, unroll
+from attn_jax.errors import InputError, choose
+from attn_jax.models.attention import Attention, Projected, Source
+from attn_jax.models.readouts import make_readout
+from attn_jax.models.recurrent import CELLS, unroll
+
+Step = tuple[PyTree, Float[Array, "B F"], Float[Array, "B L N S"]]
+Steps = tuple[Float[Array, "B T F"], Float[Array, "B L N T S"]]
 
 
 class Recurrent(nnx.Module):
-    """What the recurrent decoders share: attention, cell and first state."""
+    """What the recurrent decoders share: attention, cell and first state.
+
+    Its state is that of the cell and the memory of the attention.
+    """
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
-        sizes = Sizes(config.hidden_size, config.annotation_size, config.alignment_size)
-        self.attention = Attention(config.score, sizes, rngs=rngs)
+        if config.layers > 1:
+            raise InputError(
+                f"the decoder {config.decoder!r} has one layer, --model.layers={config.layers}"
+            )
+        self.attention = Attention(
+            config,
+            config.hidden_size,
+            config.annotation_size,
+            config.annotation_size,
+            projection="none",
+            rngs=rngs,
+        )
         self.initial = nnx.Linear(summary_size, config.hidden_size, rngs=rngs)
-        self.cell = GRU(config.embedding_size, config.hidden_size, rngs=rngs)
+        cell = choose(CELLS, config.cell, "cell")
+        self.cell = cell(config.embedding_size, config.hidden_size, rngs=rngs)
 
-    def start(self, source: Source) -> Float[Array, "B Q"]:
-        """s_0 = tanh(W_s · summary). Bahdanau, Cho and Bengio 2014, appendix A.2.2."""
-        return jnp.tanh(self.initial(source.summary))
+    def project(self, annotations: Float[Array, "B S D"]) -> Projected:
+        """What attention needs of the annotations."""
+        return self.attention.project(annotations)
+
+    def start(self, source: Source, length: int) -> PyTree:
+        """The state before the first of at most `length` words.
+
+        s_0 = tanh(W_s · summary): Bahdanau, Cho and Bengio 2014, appendix A.2.2.
+        """
+        hidden = jnp.tanh(self.initial(source.summary))
+        return self.cell.begin(hidden), self.attention.begin(source.mask)
 
 
 class Bahdanau(Recurrent):
@@ -43,37 +68,38 @@ class Bahdanau(Recurrent):
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         super().__init__(config, summary_size, rngs=rngs)
-        self.context = nnx.Linear(
-            config.annotation_size, 3 * config.hidden_size, use_bias=False, rngs=rngs
-        )
+        gates = self.cell.gates * config.hidden_size
+        self.context = nnx.Linear(config.annotation_size, gates, use_bias=False, rngs=rngs)
         inputs = config.hidden_size + config.embedding_size + config.annotation_size
-        readout = choose(READOUTS, config.readout, "readout")
-        self.readout = readout(inputs, config.readout_size, rngs=rngs)
+        self.readout = make_readout(config, inputs, "maxout", rngs=rngs)
 
-    def _advance(self, state: Array, projected: Array, source: Source):
-        context, weights = self.attention(state, source)
-        state = self.cell(state, projected + self.context(context))
-        return state, (state, context, weights)
+    def _advance(self, state: PyTree, projected: Array, source: Source, rng: Array | None) -> tuple:
+        cell, memory = state
+        memory, context, weights = self.attention(
+            memory, self.cell.output(cell), source.projected, source.mask, rng
+        )
+        cell = self.cell(cell, projected + self.context(context))
+        return (cell, memory), (self.cell.output(cell), context, weights)
 
-    def step(
-        self, state: Float[Array, "B Q"], embedding: Float[Array, "B E"], source: Source
-    ) -> tuple[Float[Array, "B Q"], Float[Array, "B F"], Float[Array, "B S"]]:
+    def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
         """The next state, the features to read the next word from, and the weights."""
-        state, (_, context, weights) = self._advance(state, self.cell.input(embedding), source)
-        return state, self.readout(state, embedding, context), weights
+        projected = self.cell.input(embedding)
+        state, (hidden, context, weights) = self._advance(state, projected, source, None)
+        return state, self.readout(hidden, embedding, context), weights[:, None]
 
     def __call__(
-        self, embeddings: Float[Array, "B T E"], source: Source
-    ) -> tuple[Float[Array, "B T F"], Float[Array, "B T S"]]:
+        self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
+    ) -> Steps:
         """The features and the alignment, given the words before each step."""
         projected = jnp.swapaxes(self.cell.input(embeddings), 0, 1)
-        _, steps = jax.lax.scan(
-            lambda state, inputs: self._advance(state, inputs, source),
-            self.start(source),
-            projected,
+        rngs = None if rng is None else jax.random.split(rng, len(projected))
+        _, (states, contexts, alignment) = jax.lax.scan(
+            lambda state, inputs: self._advance(state, inputs[0], source, inputs[1]),
+            self.start(source, len(projected)),
+            (projected, rngs),
         )
-        states, contexts, alignment = (jnp.swapaxes(x, 0, 1) for x in steps)
-        return self.readout(states, embeddings, contexts), alignment
+        states, contexts = jnp.swapaxes(states, 0, 1), jnp.swapaxes(contexts, 0, 1)
+        return self.readout(states, embeddings, contexts), jnp.moveaxis(alignment, 0, 2)[:, None]
 
 
 class Luong(Recurrent):
@@ -91,29 +117,25 @@ class Luong(Recurrent):
             use_bias=False,
             rngs=rngs,
         )
-        readout = choose(READOUTS, config.readout, "readout")
-        self.readout = readout(config.hidden_size, config.readout_size, rngs=rngs)
+        self.readout = make_readout(config, config.hidden_size, "linear", rngs=rngs)
 
     def _features(self, states: Array, contexts: Array) -> Array:
         return self.readout(jnp.tanh(self.combine(jnp.concatenate([contexts, states], axis=-1))))
 
-    def step(
-        self, state: Float[Array, "B Q"], embedding: Float[Array, "B E"], source: Source
-    ) -> tuple[Float[Array, "B Q"], Float[Array, "B F"], Float[Array, "B S"]]:
+    def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
         """The next state, the features to read the next word from, and the weights."""
-        state = self.cell(state, self.cell.input(embedding))
-        context, weights = self.attention(state, source)
-        return state, self._features(state, context), weights
+        cell, memory = state
+        cell = self.cell(cell, self.cell.input(embedding))
+        hidden = self.cell.output(cell)
+        memory, context, weights = self.attention(memory, hidden, source.projected, source.mask)
+        return (cell, memory), self._features(hidden, context), weights[:, None]
 
     def __call__(
-        self, embeddings: Float[Array, "B T E"], source: Source
-    ) -> tuple[Float[Array, "B T F"], Float[Array, "B T S"]]:
+        self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
+    ) -> Steps:
         """The features and the alignment, given the words before each step."""
         everywhere = jnp.ones(embeddings.shape[:2], bool)
-        states = unroll(self.cell, self.cell.input(embeddings), everywhere, self.start(source))
-        attend = jax.vmap(self.attention, in_axes=(1, None), out_axes=1)
-        contexts, alignment = attend(states, source)
-        return self._features(states, contexts), alignment
-
-
-DECODERS: dict[str, type[nnx.Module]] = {"bahdanau": Bahdanau, "luong": Luong}
+        first, _ = self.start(source, embeddings.shape[1])
+        states = unroll(self.cell, self.cell.input(embeddings), everywhere, first)
+        contexts, alignment = self.attention.over(states, source.projected, source.mask, rng)
+        return self._features(states, contexts), alignment[:, None]

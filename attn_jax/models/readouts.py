@@ -4,6 +4,9 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
 
+from attn_jax.config import Model
+from attn_jax.errors import choose
+
 
 class Maxout(nnx.Module):
     """Deep output: the larger of two linear maps, unit by unit.
@@ -32,3 +35,9 @@ class Linear(nnx.Module):
 
 
 READOUTS: dict[str, type[nnx.Module]] = {"maxout": Maxout, "linear": Linear}
+
+
+def make_readout(config: Model, inputs: int, usual: str, *, rngs: nnx.Rngs) -> Maxout | Linear:
+    """The readout that the options ask for; `usual` is what `auto` stands for."""
+    name = usual if config.readout == "auto" else config.readout
+    return choose(READOUTS, name, "readout")(inputs, config.readout_size, rngs=rngs)

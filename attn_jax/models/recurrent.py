@@ -1,14 +1,15 @@
 """Recurrent cells, and the scan that runs one over a batch of padded sentences.
 
 A cell has two halves: `input`, which reads the inputs of all steps at once, outside the scan, and
-the call, which is what must wait for the state before it.
+the call, which is what must wait for the state before it. `begin` makes a state of a vector, and
+`output` reads one.
 """
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 from jax.typing import DTypeLike
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
 
 def orthogonal_gates(rng: Array, shape: tuple[int, int], dtype: DTypeLike) -> Array:
@@ -28,9 +29,19 @@ class GRU(nnx.Module):
     products one.
     """
 
+    gates = 3
+
     def __init__(self, features: int, units: int, *, rngs: nnx.Rngs):
         self.input = nnx.Linear(features, 3 * units, rngs=rngs)
         self.recurrent = nnx.Linear(units, 3 * units, kernel_init=orthogonal_gates, rngs=rngs)
+
+    def begin(self, hidden: Float[Array, "B H"]) -> Float[Array, "B H"]:
+        """The state whose output is `hidden`."""
+        return hidden
+
+    def output(self, state: Float[Array, "B H"]) -> Float[Array, "B H"]:
+        """What a state shows."""
+        return state
 
     def __call__(
         self, state: Float[Array, "B H"], projected: Float[Array, "B G"]
@@ -42,15 +53,58 @@ class GRU(nnx.Module):
         return (1 - update) * jnp.tanh(x_n + reset * h_n) + update * state
 
 
+class LSTM(nnx.Module):
+    """Long short-term memory with a forget gate.
+
+    i, f, o = σ(W x + U h),  g = tanh(W x + U h),  c' = f ∘ c + i ∘ g,  h' = o ∘ tanh(c')
+
+    Hochreiter and Schmidhuber 1997; Gers, Schmidhuber and Cummins 2000. The forget gate begins with
+    a bias of 1 (Jozefowicz, Zaremba and Sutskever 2015).
+    """
+
+    gates = 4
+
+    def __init__(self, features: int, units: int, *, rngs: nnx.Rngs):
+        def remember(rng: Array, shape: tuple[int], dtype: DTypeLike) -> Array:
+            return jnp.zeros(shape, dtype).at[units : 2 * units].set(1)
+
+        self.input = nnx.Linear(features, 4 * units, bias_init=remember, rngs=rngs)
+        self.recurrent = nnx.Linear(
+            units, 4 * units, use_bias=False, kernel_init=orthogonal_gates, rngs=rngs
+        )
+
+    def begin(self, hidden: Float[Array, "B H"]) -> tuple[Float[Array, "B H"], Float[Array, "B H"]]:
+        """The state whose output is `hidden` and whose memory is empty."""
+        return hidden, jnp.zeros_like(hidden)
+
+    def output(self, state: tuple[Float[Array, "B H"], Float[Array, "B H"]]) -> Float[Array, "B H"]:
+        """What a state shows: h."""
+        return state[0]
+
+    def __call__(
+        self,
+        state: tuple[Float[Array, "B H"], Float[Array, "B H"]],
+        projected: Float[Array, "B G"],
+    ) -> tuple[Float[Array, "B H"], Float[Array, "B H"]]:
+        """The next state, from the inputs as `input` projected them (G = 4 H)."""
+        hidden, memory = state
+        i, f, g, o = jnp.split(projected + self.recurrent(hidden), 4, axis=-1)
+        memory = jax.nn.sigmoid(f) * memory + jax.nn.sigmoid(i) * jnp.tanh(g)
+        return jax.nn.sigmoid(o) * jnp.tanh(memory), memory
+
+
+CELLS: dict[str, type[nnx.Module]] = {"gru": GRU, "lstm": LSTM}
+
+
 def unroll(
-    cell: GRU,
+    cell: GRU | LSTM,
     projected: Float[Array, "B T G"],
     mask: Bool[Array, "B T"],
-    initial: Float[Array, "B H"],
+    initial: PyTree[Float[Array, "B H"]],
     *,
     reverse: bool = False,
 ) -> Float[Array, "B T H"]:
-    """The states of a cell over whole sentences.
+    """What the states of a cell show over whole sentences.
 
     A masked step keeps the state. So padding on the right leaves the last state where it was when
     reading forwards, and is passed in the initial state when reading backwards.
@@ -58,9 +112,10 @@ def unroll(
 
     def step(state, inputs):
         projected, real = inputs
-        state = jnp.where(real[:, None], cell(state, projected), state)
-        return state, state
+        moved = cell(state, projected)
+        state = jax.tree.map(lambda new, old: jnp.where(real[:, None], new, old), moved, state)
+        return state, cell.output(state)
 
     steps = jnp.swapaxes(projected, 0, 1), jnp.swapaxes(mask, 0, 1)
-    _, states = jax.lax.scan(step, initial, steps, reverse=reverse)
-    return jnp.swapaxes(states, 0, 1)
+    _, outputs = jax.lax.scan(step, initial, steps, reverse=reverse)
+    return jnp.swapaxes(outputs, 0, 1)

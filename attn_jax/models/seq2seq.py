@@ -8,19 +8,26 @@ import functools
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from attn_jax.config import Model
 from attn_jax.errors import choose
 from attn_jax.models.attention import Source
-from attn_jax.models.decoders import DECODERS
+from attn_jax.models.decoders import Bahdanau, Luong
 from attn_jax.models.dropout import dropout
 from attn_jax.models.encoders import ENCODERS
+from attn_jax.models.transformer import Transformer
 from attn_jax.tokens import BOS, PAD
+
+DECODERS: dict[str, type[nnx.Module]] = {
+    "bahdanau": Bahdanau,
+    "luong": Luong,
+    "transformer": Transformer,
+}
 
 
 class Seq2Seq(nnx.Module):
-    """An encoder-decoder with any score of attention.
+    """An encoder-decoder with any mechanism of attention.
 
     Args:
       config: its parts and sizes.
@@ -35,7 +42,7 @@ class Seq2Seq(nnx.Module):
         self.dropout = config.dropout
         self.source_embedding = nnx.Embed(source_size, config.embedding_size, rngs=rngs)
         self.target_embedding = nnx.Embed(target_size, config.embedding_size, rngs=rngs)
-        self.encoder = encoder(config.embedding_size, config.annotation_size, rngs=rngs)
+        self.encoder = encoder(config, rngs=rngs)
         self.decoder = decoder(config, self.encoder.summary_size, rngs=rngs)
         self.output = nnx.Linear(self.decoder.readout.size, target_size, rngs=rngs)
 
@@ -44,32 +51,31 @@ class Seq2Seq(nnx.Module):
         mask = source != PAD
         embeddings = dropout(self.source_embedding(source), self.dropout, rng)
         annotations, summary = self.encoder(embeddings, mask)
-        keys = self.decoder.attention.keys(annotations)
-        return Source(annotations, keys, mask, summary)
+        return Source(self.decoder.project(annotations), mask, summary)
 
     def __call__(
         self, source: Int[Array, "B S"], target: Int[Array, "B T"], rng: Array | None = None
-    ) -> tuple[Float[Array, "B T F"], Float[Array, "B T S"]]:
-        """The features of the output layer and the alignment at each word of known targets.
+    ) -> tuple[Float[Array, "B T F"], Float[Array, "B L N T S"]]:
+        """The features of the output layer, and the alignment of each layer and head.
 
         Args:
           source: source sentences.
           target: target sentences, each ended by `EOS`.
-          rng: turns dropout on.
+          rng: makes the pass one of training, with dropout and with what is random in attention.
         """
-        rngs = (None, None, None) if rng is None else jax.random.split(rng, 3)
+        rngs = (None,) * 4 if rng is None else jax.random.split(rng, 4)
         before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
         embeddings = dropout(self.target_embedding(before), self.dropout, rngs[0])
-        features, alignment = self.decoder(embeddings, self.encode(source, rngs[1]))
+        features, alignment = self.decoder(embeddings, self.encode(source, rngs[1]), rngs[3])
         return dropout(features, self.dropout, rngs[2]), alignment
 
-    def start(self, source: Source) -> Float[Array, "B Q"]:
-        """The decoder's state before the first word."""
-        return self.decoder.start(source)
+    def start(self, source: Source, length: int) -> PyTree:
+        """The decoder's state before the first of at most `length` words."""
+        return self.decoder.start(source, length)
 
     def step(
-        self, state: Float[Array, "B Q"], word: Int[Array, " B"], source: Source
-    ) -> tuple[Float[Array, "B Q"], Float[Array, "B V"], Float[Array, "B S"]]:
+        self, state: PyTree, word: Int[Array, " B"], source: Source
+    ) -> tuple[PyTree, Float[Array, "B V"], Float[Array, "B L N S"]]:
         """The next state, the log-probabilities of the next word in nats, and the weights.
 
         Args:

@@ -83,6 +83,7 @@ def by_data(cells: list[Cell]) -> dict[str, list[Cell]]:
 def by_system(cells: list[Cell]) -> dict[str, list[Cell]]:
     """The runs that differ in nothing but the seed, under what tells them from the others.
 
+    Where several options vary, those at their defaults are not told.
     The system of the lowest mean perplexity comes first.
     """
     names = [
@@ -90,15 +91,15 @@ def by_system(cells: list[Cell]) -> dict[str, list[Cell]]:
         for name in cells[0].options
         if name != "seed" and len({cell.options[name] for cell in cells}) > 1
     ]
+    usual = config.values(config.Experiment())
     systems: dict[str, list[Cell]] = {}
     for cell in cells:
-        label = ", ".join(
-            str(cell.options[name])
-            if name == "model.score"
-            else f"{name.rpartition('.')[2]}={cell.options[name]}"
-            for name in names
-        )
-        systems.setdefault(label or cell.options["model.score"], []).append(cell)
+        told = [
+            str(value) if name == "model.score" else f"{name.rpartition('.')[2]}={value}"
+            for name, value in ((name, cell.options[name]) for name in names)
+            if name == "model.score" or len(names) == 1 or value != usual[name]
+        ]
+        systems.setdefault(", ".join(told) or cell.options["model.score"], []).append(cell)
 
     def perplexity(label: str) -> float:
         return float(np.mean([cell.evaluation["perplexity"] for cell in systems[label]]))

@@ -61,9 +61,23 @@ def quality(systems: dict[str, list[Cell]]) -> Table:
     return Table(["system", "seeds", *(TITLES[name] for name in known)], rows)
 
 
+def steps_to_learn(cells: list[Cell]) -> str:
+    """Steps before the first validation with 99 % exact match; a dash where a run had none."""
+    firsts = []
+    for cell in cells:
+        learned = [line["step"] for line in cell.journal if line["valid_exact_match"] >= 99]
+        if not learned:
+            return "–"  # noqa: RUF001
+        firsts.append(learned[0])
+    return mean_and_deviation(firsts, 0)
+
+
 def cost(systems: dict[str, list[Cell]]) -> Table:
-    """What each system costs. Rates are those of the last validation interval."""
-    heading = ["system", "parameters", "steps", "steps/s", "target tokens/s", "seconds"]
+    """What each system costs. Rates are those of the last validation interval.
+
+    `to 99 %`: steps before validation gave 99 % exact match.
+    """
+    heading = ["system", "parameters", "steps", "to 99 %", "steps/s", "target tokens/s", "seconds"]
     rows = []
     for label, cells in systems.items():
         last = [cell.journal[-1] for cell in cells]
@@ -72,6 +86,7 @@ def cost(systems: dict[str, list[Cell]]) -> Table:
                 label,
                 f"{cells[0].evaluation['parameters']:,}",
                 mean_and_deviation([line["step"] for line in last], 0),
+                steps_to_learn(cells),
                 mean_and_deviation([line["steps_per_second"] for line in last], 1),
                 mean_and_deviation([line["target_tokens_per_second"] for line in last], 0),
                 mean_and_deviation([line["seconds"] for line in last], 0),

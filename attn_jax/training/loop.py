@@ -17,7 +17,6 @@ from attn_jax.journal import Journal
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
 from attn_jax.training.checkpoint import Checkpoints
-from attn_jax.training.optimizer import make_optimizer
 from attn_jax.training.step import State, start, train_step
 
 WINDOW = 20  # steps between two looks at the loss, which make the device wait
@@ -73,7 +72,7 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[State, Progress
     Raises:
       InputError: the checkpoint is damaged, or of another model.
     """
-    state = start(model, make_optimizer(config))
+    state = start(model, config)
     if not (workdir / "checkpoints").is_dir():
         return state, Progressed()
     checkpoints = Checkpoints(workdir / "checkpoints")
@@ -116,7 +115,6 @@ def fit(
     Raises:
       InputError: the loss is no longer finite.
     """
-    optimizer = make_optimizer(config)
     state, progressed = begun
     journal = Journal(workdir / "metrics.jsonl")
     checkpoints = Checkpoints(workdir / "checkpoints")
@@ -136,14 +134,7 @@ def fit(
                     )
                     break
                 batch = next(following)
-                state, loss = train_step(
-                    state,
-                    batch.source,
-                    batch.target,
-                    rng,
-                    optimizer=optimizer,
-                    label_smoothing=config.label_smoothing,
-                )
+                state, loss = train_step(state, batch.source, batch.target, rng, config=config)
                 windows.count(batch.target)
                 losses.append(loss)
                 validate = step % config.valid_every == 0 or step == config.steps

@@ -28,3 +28,15 @@ def mean_loss(
     """Mean cross-entropy, in nats per real target token, end of sentence included."""
     losses = cross_entropy(output(features), targets, label_smoothing)
     return jnp.sum(jnp.where(mask, losses, 0)) / jnp.maximum(mask.sum(), 1)
+
+
+def coverage_loss(
+    alignment: Float[Array, "B L N T S"], mask: Bool[Array, "B T"]
+) -> Float[Array, ""]:
+    """Σ_j min(α_ij, Σ_{k<i} α_kj): what is attended again, a mean over real target tokens.
+
+    Also a mean over layers and heads. See, Liu and Manning 2017, section 2.3, equations 10 and 12.
+    """
+    covered = jnp.cumsum(alignment, axis=3) - alignment
+    again = jnp.minimum(alignment, covered).sum(axis=-1).mean(axis=(1, 2))
+    return jnp.sum(jnp.where(mask, again, 0)) / jnp.maximum(mask.sum(), 1)

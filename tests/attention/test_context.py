@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attn_jax import attend
-from attn_jax.attention.normalizers import last, softmax
+from attn_jax.attention.normalizers import softmax
 
 S, Q, D, B = 7, 5, 11, 3
 
@@ -19,14 +19,6 @@ def inputs(generator, dtype=np.float32):
         jnp.asarray(generator.normal(size=(S, Q)), dtype),
         jnp.asarray(generator.normal(size=(S, D)), dtype),
     )
-
-
-def test_by_hand():
-    # Scores 0 and ln 3 give weights 1/4 and 3/4.
-    keys = jnp.array([[0.0], [np.log(3.0)]])
-    context, weights = attend(jnp.ones(1), keys, jnp.array([[4.0], [8.0]]), score="dot")
-    np.testing.assert_allclose(weights, [0.25, 0.75], rtol=1e-6)
-    np.testing.assert_allclose(context, [7.0], rtol=1e-6)
 
 
 def test_equals_a_loop_in_float64(generator):
@@ -94,9 +86,3 @@ def test_softmax_keeps_large_scores_finite():
     huge = jnp.array([3e38, -3e38, jnp.inf])
     weights = softmax(huge, jnp.array([True, True, False]))
     np.testing.assert_array_equal(weights, [1.0, 0.0, 0.0])
-
-
-def test_last_is_one_hot_on_the_last_real_position():
-    mask = jnp.array([True, True, True, False, False])
-    np.testing.assert_array_equal(last(jnp.zeros(5), mask), [0, 0, 1, 0, 0])
-    np.testing.assert_array_equal(last(jnp.zeros(5), jnp.zeros(5, bool)), np.zeros(5))

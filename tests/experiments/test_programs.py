@@ -135,7 +135,13 @@ def refused(name, *arguments, **options):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--model.score=bilinear"], "unknown score 'bilinear'; allowed: additive, dot"),
+        (
+            ["--model.score=bilinear"],
+            "unknown score 'bilinear' (did you mean linear?); allowed: additive, dot",
+        ),
+            ["--model.score=bilinear"],
+            "unknown score 'bilinear' (did you mean linear?); allowed: additive, dot",
+        ),
         (["--model.score=dot", "--model.hidden_size=6"], "Q=6 and D=16"),
         (["--data.name=revers"], "unknown data set 'revers'; allowed: copy, reverse"),
         (["--modle.score=dot"], "model.score"),

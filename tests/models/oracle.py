@@ -30,13 +30,34 @@ def gru(cell, h, gates):
     return (1 - z) * candidate + z * h
 
 
+def lstm(cell, state, gates):
+    h, c = state
+    n = len(h)
+    i, f, g, o = (gates + linear(cell.recurrent, h)).reshape(4, n)
+    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(c), c
+
+
+class Cell:
+    """A cell of the model with its state."""
+
+    def __init__(self, cell, hidden=None):
+        units = double(cell.recurrent.kernel).shape[0]
+        self.cell = cell
+        self.hidden = np.zeros(units) if hidden is None else hidden
+        self.memory = np.zeros(units)
+
+    def read(self, gates):
+        if self.cell.gates == 3:
+            self.hidden = gru(self.cell, self.hidden, gates)
+        else:
+            self.hidden, self.memory = lstm(self.cell, (self.hidden, self.memory), gates)
+        return self.hidden
+
+
 def run(cell, vectors):
-    h = np.zeros(double(cell.recurrent.kernel).shape[0])
-    states = []
-    for x in vectors:
-        h = gru(cell, h, linear(cell.input, x))
-        states.append(h)
-    return states
+    reader = Cell(cell)
+    return [reader.read(linear(cell.input, x)) for x in vectors]
 
 
 def encode(model, source):
@@ -50,10 +71,30 @@ def encode(model, source):
     return np.array(joined), backward[0]
 
 
-def attend(model, s, annotations):
-    p = {name: double(value) for name, value in model.decoder.attention.parameters.items()}
-    weights = softmax(np.array([p["v"] @ np.tanh(s @ p["W"] + h @ p["U"]) for h in annotations]))
-    return sum(w * h for w, h in zip(weights, annotations, strict=True)), weights
+def attend(attention, s, annotations):
+    """The context [O] and the weights [N, S] of every head, with an additive score."""
+    p = {name: double(value) for name, value in attention.scores[0].items()}
+    heads = attention.projections
+    contexts, weights = [], []
+    key_heads, groups = p["W"].shape[:2]
+    projected = hasattr(heads, "queries")
+    for k in range(key_heads):
+        for g in range(groups):
+            query, keys, values = s, annotations, annotations
+            if projected:
+                number, size = k * groups + g, heads.sizes.Q
+                query = linear(heads.queries, s)[number * size : (number + 1) * size]
+                columns = slice(k * size, (k + 1) * size)
+                keys = np.array([linear(heads.keys, h)[columns] for h in annotations])
+                values = np.array([linear(heads.values, h)[columns] for h in annotations])
+            W, U, v = (p[name][k, g] for name in ("W", "U", "v"))
+            chosen = softmax(np.array([v @ np.tanh(query @ W + h @ U) for h in keys]))
+            contexts.append(sum(w * h for w, h in zip(chosen, values, strict=True)))
+            weights.append(chosen)
+    context = np.concatenate(contexts)
+    if projected and heads.output is not None:
+        context = linear(heads.output, context)
+    return context, np.array(weights)
 
 
 def readout(model, *inputs):
@@ -65,21 +106,67 @@ def readout(model, *inputs):
 
 
 def decode(model, order, source, before):
-    """Logits [T, V] and alignment [T, S] of one sentence, with an additive score."""
+    """Logits [T, V] and alignment [L, N, T, S] of one sentence, with an additive score."""
     annotations, summary = encode(model, source)
-    decoder = model.decoder
-    s = np.tanh(linear(decoder.initial, summary))
-    logits, alignment = [], []
-    for word in before:
-        y = double(model.target_embedding.embedding)[word]
+    vectors = [double(model.target_embedding.embedding)[word] for word in before]
+    steps = transformer if order == "transformer" else recurrent
+    features, alignment = steps(model, order, annotations, summary, vectors)
+    return np.array([linear(model.output, f) for f in features]), alignment
+
+
+def recurrent(model, order, annotations, summary, vectors):
+    decoder, attention = model.decoder, model.decoder.attention
+    cell = Cell(decoder.cell, np.tanh(linear(decoder.initial, summary)))
+    features, alignment = [], []
+    for y in vectors:
         if order == "bahdanau":
-            c, weights = attend(model, s, annotations)
-            s = gru(decoder.cell, s, linear(decoder.cell.input, y) + linear(decoder.context, c))
-            features = readout(model, s, y, c)
+            c, weights = attend(attention, cell.hidden, annotations)
+            s = cell.read(linear(decoder.cell.input, y) + linear(decoder.context, c))
+            features.append(readout(model, s, y, c))
         else:
-            s = gru(decoder.cell, s, linear(decoder.cell.input, y))
-            c, weights = attend(model, s, annotations)
-            features = readout(model, np.tanh(linear(decoder.combine, np.concatenate([c, s]))))
-        logits.append(linear(model.output, features))
+            s = cell.read(linear(decoder.cell.input, y))
+            c, weights = attend(attention, s, annotations)
+            combined = np.tanh(linear(decoder.combine, np.concatenate([c, s])))
+            features.append(readout(model, combined))
         alignment.append(weights)
-    return np.array(logits), np.array(alignment)
+    return features, np.moveaxis(np.array(alignment), 0, 1)[None]
+
+
+def normed(norm, x):
+    centred = x - x.mean()
+    return centred / np.sqrt((centred**2).mean() + 1e-5) * double(norm.scale) + double(norm.bias)
+
+
+def transformer(model, order, annotations, summary, vectors):
+    """Vaswani et al. 2017, one word after the other, from all words before it."""
+    decoder = model.decoder
+    xs = []
+    for position, y in enumerate(vectors):
+        x = linear(decoder.input, y)
+        for i in range(len(x)):
+            angle = position / 10000 ** (2 * (i // 2) / len(x))
+            x[i] += np.sin(angle) if i % 2 == 0 else np.cos(angle)
+        xs.append(x)
+    alignment = []
+    for block in decoder.blocks:
+        heads = block.self_attention.heads
+        projected = [linear(block.self_attention.inputs, x).reshape(3, heads, -1) for x in xs]
+        outputs, layer = [], []
+        for t, x in enumerate(xs):
+            read = []
+            for n in range(heads):
+                query = projected[t][0, n]
+                scores = [query @ projected[u][1, n] / np.sqrt(len(query)) for u in range(t + 1)]
+                weights = softmax(np.array(scores))
+                read.append(sum(w * projected[u][2, n] for u, w in enumerate(weights)))
+            x = normed(
+                block.self_norm, x + linear(block.self_attention.output, np.concatenate(read))
+            )
+            c, weights = attend(block.cross_attention.attention, x, annotations)
+            x = normed(block.cross_attention.norm, x + c)
+            hidden = np.maximum(linear(block.widen, x), 0)
+            outputs.append(normed(block.norm, x + linear(block.narrow, hidden)))
+            layer.append(weights)
+        xs = outputs
+        alignment.append(np.moveaxis(np.array(layer), 0, 1))
+    return [readout(model, x) for x in xs], np.array(alignment)

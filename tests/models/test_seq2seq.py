@@ -1,7 +1,5 @@
 """Encoder-decoders: their equations, their two ways of decoding, and what must not matter."""
 
-import itertools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,10 +7,8 @@ import pytest
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError
-from attn_jax.models.decoders import DECODERS
-from attn_jax.models.encoders import ENCODERS
-from attn_jax.models.readouts import READOUTS
-from attn_jax.models.seq2seq import Seq2Seq, initialize
+from attn_jax.models.attention import Source
+from attn_jax.models.seq2seq import DECODERS, Seq2Seq, initialize
 from attn_jax.tokens import BOS, EOS, PAD
 from tests.models import oracle
 
@@ -30,10 +26,11 @@ TARGET = np.array(
 def make(**options):
     sizes = {
         "embedding_size": 5,
-        "annotation_size": 14,
-        "hidden_size": 11,
+        "annotation_size": 20,
+        "hidden_size": 22,
         "alignment_size": 3,
         "readout_size": 13,
+        "feedforward_size": 17,
     }
     return initialize(Model(**(sizes | options)), SOURCE_SIZE, TARGET_SIZE, jax.random.key(1))
 
@@ -44,50 +41,56 @@ def logits(model, source, target):
     return model.output(features), alignment
 
 
-MODELS = list(itertools.product(DECODERS, ENCODERS, READOUTS))
-PAIRWISE = [
-    ("bahdanau", "bidirectional", "maxout"),
-    ("bahdanau", "unidirectional", "linear"),
-    ("luong", "bidirectional", "linear"),
-    ("luong", "unidirectional", "maxout"),
+# Of every option each value, and of every two of decoder, encoder, cell and heads each pair.
+MODELS = [
+    {"decoder": "bahdanau", "encoder": "bidirectional", "readout": "maxout"},
+    {"decoder": "bahdanau", "encoder": "unidirectional", "cell": "lstm", "heads": 4},
+    {"decoder": "bahdanau", "readout": "linear", "heads": 4, "key_value_heads": 2},
+    {"decoder": "luong", "encoder": "bidirectional", "cell": "lstm", "readout": "linear"},
+    {"decoder": "luong", "encoder": "unidirectional", "readout": "maxout", "projection": "affine"},
+    {"decoder": "luong", "heads": 4, "key_value_heads": 1, "head_size": 3},
+    {"decoder": "transformer", "encoder": "unidirectional", "layers": 2},
+    {"decoder": "transformer", "cell": "lstm", "layers": 2, "heads": 2, "readout": "maxout"},
 ]
-names = "decoder,encoder,readout"
+every_model = pytest.mark.parametrize(
+    "options", MODELS, ids=lambda options: "-".join(map(str, options.values()))
+)
 
 
-@pytest.mark.parametrize(names, MODELS)
-def test_equals_the_papers_loop(decoder, encoder, readout):
-    model = make(decoder=decoder, encoder=encoder, readout=readout)
+@every_model
+def test_equals_the_papers_loop(options):
+    model = make(**options)
     actual, alignment = logits(model, SOURCE, TARGET)
     for row in range(len(SOURCE)):
         source = [i for i in SOURCE[row] if i != PAD]
         target = [i for i in TARGET[row] if i != PAD]
-        expected, weights = oracle.decode(model, decoder, source, [BOS, *target[:-1]])
+        expected, weights = oracle.decode(model, options["decoder"], source, [BOS, *target[:-1]])
         steps, width = len(target), len(source)
         np.testing.assert_allclose(actual[row, :steps], expected, rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(alignment[row, :steps, :width], weights, rtol=1e-5, atol=1e-6)
-        assert not np.any(alignment[row, :, width:])
+        real = alignment[row, :, :, :steps, :width]
+        np.testing.assert_allclose(real, weights, rtol=1e-5, atol=1e-6)
+        assert not np.any(alignment[row, ..., width:])
 
 
-@pytest.mark.parametrize(names, PAIRWISE)
-def test_steps_equal_the_teacher_forced_pass(decoder, encoder, readout):
-    model = make(decoder=decoder, encoder=encoder, readout=readout)
+@every_model
+def test_steps_equal_the_teacher_forced_pass(options):
+    model = make(**options)
     expected, alignment = logits(model, SOURCE, TARGET)
     encoded = jax.jit(Seq2Seq.encode)(model, SOURCE)
     one_step = jax.jit(Seq2Seq.step)
-    state, word = model.start(encoded), jnp.full(3, BOS)
+    state, word = model.start(encoded, TARGET.shape[1]), jnp.full(3, BOS)
     for step in range(TARGET.shape[1]):
         state, log_probabilities, weights = one_step(model, state, word, encoded)
         np.testing.assert_allclose(
             log_probabilities, jax.nn.log_softmax(expected[:, step]), rtol=1e-5, atol=1e-5
         )
-        np.testing.assert_allclose(weights, alignment[:, step], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(weights, alignment[:, :, :, step], rtol=1e-5, atol=1e-6)
         word = jnp.asarray(TARGET[:, step])
 
 
-@pytest.mark.parametrize("score", ["additive", "general", "concat", "last"])
-@pytest.mark.parametrize(names, PAIRWISE)
-def test_padding_and_neighbours_change_nothing(decoder, encoder, readout, score):
-    model = make(decoder=decoder, encoder=encoder, readout=readout, score=score)
+@every_model
+def test_padding_and_neighbours_change_nothing(options):
+    model = make(**options)
     together, _ = logits(model, np.pad(SOURCE, ((0, 0), (0, 6))), np.pad(TARGET, ((0, 0), (0, 4))))
     for row in range(len(SOURCE)):
         source = SOURCE[row : row + 1, : np.count_nonzero(SOURCE[row])]
@@ -97,17 +100,15 @@ def test_padding_and_neighbours_change_nothing(decoder, encoder, readout, score)
         np.testing.assert_allclose(together[row, :steps], alone[0], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(names, PAIRWISE)
-def test_no_gradient_from_padding_or_the_future(decoder, encoder, readout):
-    model = make(decoder=decoder, encoder=encoder, readout=readout)
+@every_model
+def test_no_gradient_from_padding_or_the_future(options):
+    model = make(**options)
     step = 2
 
     def loss(source_vectors, target_vectors):
         mask = jnp.asarray(SOURCE) != PAD
         annotations, summary = model.encoder(source_vectors, mask)
-        source = model.encode(jnp.asarray(SOURCE))._replace(
-            annotations=annotations, summary=summary, keys=model.decoder.attention.keys(annotations)
-        )
+        source = Source(model.decoder.project(annotations), mask, summary)
         features, _ = model.decoder(target_vectors, source)
         return (features[:, step] ** 2).sum()
 
@@ -126,8 +127,8 @@ def test_no_gradient_from_padding_or_the_future(decoder, encoder, readout):
 def test_last_looks_at_the_last_word_alone(decoder):
     _, alignment = logits(make(decoder=decoder, score="last"), SOURCE, TARGET)
     for row, length in enumerate((SOURCE != PAD).sum(axis=1)):
-        np.testing.assert_array_equal(alignment[row, :, length - 1], np.ones(TARGET.shape[1]))
-    np.testing.assert_array_equal(alignment.sum(axis=-1), np.ones(TARGET.shape))
+        assert np.all(alignment[row, ..., length - 1] == 1)
+    assert np.all(alignment.sum(axis=-1) == 1)
 
 
 def test_the_control_has_all_but_the_score():
@@ -152,12 +153,20 @@ def test_dropout_is_of_the_given_rng_and_off_without():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"score": "bilinear"}, "unknown score 'bilinear'; allowed: additive, dot, .*last"),
+        ({"score": "bilinear"}, "unknown score 'bilinear'.*allowed: additive, dot, .*last"),
         ({"encoder": "lstm"}, "unknown encoder 'lstm'; allowed: bidirectional, unidirectional"),
         ({"decoder": "bahdanaw"}, r"did you mean bahdanau\?"),
         ({"readout": "x"}, "allowed: maxout, linear"),
-        ({"score": "dot"}, "Q=11 and D=14"),
+        ({"score": "dot"}, "Q=22 and D=20"),
         ({"annotation_size": 7}, "must be even, got 7"),
+        ({"cell": "rnn"}, "unknown cell 'rnn'.*allowed: gru, lstm"),
+        ({"layers": 2}, "the decoder 'bahdanau' has one layer"),
+        ({"heads": 3}, "--model.heads=3 does not divide the 20 features"),
+        ({"heads": 4, "key_value_heads": 3}, "key_value_heads=3 does not divide"),
+        ({"heads": 4, "projection": "none"}, "heads need projections"),
+        ({"decoder": "transformer", "projection": "none"}, "not the 22 that are needed"),
+        ({"decoder": "transformer", "heads": 4}, "does not divide --model.hidden_size=22"),
+        ({"score": "gmm", "window": "local_p"}, "is a window of its own"),
     ],
 )
 def test_refuses_what_makes_no_sense(options, message):

@@ -64,7 +64,7 @@ def test_a_page_with_its_figures(root):
         "| additive | 2 | 108.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | +1 |" in page
     )
     assert "| last | 1 | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page
-    assert "| additive | 1,234 | 20 ± 0 | 2.0 ± 0.0 | 30 ± 0 | 7 ± 0 |" in page
+    assert "| additive | 1,234 | 20 ± 0 | – | 2.0 ± 0.0 | 30 ± 0 | 7 ± 0 |" in page  # noqa: RUF001
     pictures = {path.name for path in root.glob("*.png")}
     kinds = ("learning", "length", "position", "alignment", "steps", "beside")
     assert pictures == {f"reverse-{kind}.png" for kind in kinds}
@@ -78,6 +78,27 @@ def test_runs_that_differ_in_the_seed_alone_are_one_system(root):
         "last": [0],
     }
     assert telling_sentence(systems) in range(3)
+
+
+def test_steps_to_learn_are_those_of_the_first_good_validation(tmp_path):
+    for seed, exact in enumerate((99.0, 99.5, 98.9)):
+        write_run(tmp_path / str(seed), "dot", seed, exact)
+    cells, _ = find_cells(tmp_path)
+    assert tables.steps_to_learn(cells[:2]) == "10 ± 0"
+    assert tables.steps_to_learn(cells) == "–"  # noqa: RUF001
+
+
+def test_several_options_are_told_where_they_are_not_the_default(tmp_path):
+    for name, options in {
+        "a": {"model.score": "dot"},
+        "b": {"model.score": "dot", "model.normalizer": "sparsemax"},
+        "c": {"model.score": "gmm"},
+    }.items():
+        write_run(tmp_path / name, "dot", 0, 50.0)
+        lines = config.lines(config.experiment(options))
+        (tmp_path / name / "flags.txt").write_text("\n".join(lines))
+    systems = by_system(find_cells(tmp_path)[0])
+    assert set(systems) == {"dot", "dot, normalizer=sparsemax", "gmm"}
 
 
 def test_profiles_by_hand():

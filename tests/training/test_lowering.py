@@ -8,9 +8,7 @@ import pytest
 from jax import export
 
 from attn_jax.config import Model, Train
-from attn_jax.models.decoders import DECODERS
-from attn_jax.models.seq2seq import initialize
-from attn_jax.training.optimizer import make_optimizer
+from attn_jax.models.seq2seq import DECODERS, initialize
 from attn_jax.training.step import start, train_step
 from attn_jax.translator import decode_batch, force_batch
 
@@ -35,14 +33,14 @@ def lowers(function, *arguments):
 
 
 def test_the_training_step(model):
-    optimizer = make_optimizer(Train())
-    step = partial(train_step.__wrapped__, optimizer=optimizer, label_smoothing=0.1)
+    config = Train(label_smoothing=0.1, coverage_loss=0.5)
+    step = partial(train_step.__wrapped__, config=config)
     rng = jax.random.key_data(jax.random.key(0))
 
     def one(state, source, target, rng):
         return step(state, source, target, jax.random.wrap_key_data(rng))
 
-    assert lowers(one, start(model, optimizer), IDS, IDS, rng)
+    assert lowers(one, start(model, config), IDS, IDS, rng)
 
 
 def test_decoding_and_forcing(model):
@@ -51,11 +49,9 @@ def test_decoding_and_forcing(model):
 
 
 def test_no_compilation_after_the_first_of_a_shape(model):
-    optimizer = make_optimizer(Train())
-    state, before = start(model, optimizer), train_step._cache_size()
+    config = Train()
+    state, before = start(model, config), train_step._cache_size()
     for length in (5, 7, 5, 7, 5):
         ids = jnp.ones((3, length), jnp.int32)
-        state, _ = train_step(
-            state, ids, ids, jax.random.key(0), optimizer=optimizer, label_smoothing=0.0
-        )
+        state, _ = train_step(state, ids, ids, jax.random.key(0), config=config)
     assert train_step._cache_size() - before == 2

@@ -1,0 +1,129 @@
+"""All mechanisms by name, and which of them go together."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from attn_jax.attention import monotonic, normalizers, position_scores, scores, sparse, windows
+from attn_jax.attention.parts import Part, attribute, find, unbound
+from attn_jax.errors import InputError
+
+SCORES: dict[str, Callable] = {
+    "additive": scores.additive,
+    "dot": scores.dot,
+    "scaled_dot": scores.scaled_dot,
+    "general": scores.general,
+    "concat": scores.concat,
+    "cosine": scores.cosine,
+    "linear": scores.linear,
+    "relative": position_scores.relative,
+    "location": position_scores.location,
+    "location_aware": position_scores.location_aware,
+    "coverage": position_scores.coverage,
+    "gmm": position_scores.gmm,
+    "mean": scores.mean,
+    "last": scores.last,
+}
+
+WINDOWS: dict[str, Callable] = {
+    "full": windows.full,
+    "local_m": windows.local_m,
+    "local_p": windows.local_p,
+}
+
+NORMALIZERS: dict[str, Callable] = {
+    "softmax": normalizers.softmax,
+    "temperature": normalizers.temperature,
+    "sparsemax": sparse.sparsemax,
+    "entmax": sparse.entmax,
+    "sigmoid": normalizers.sigmoid,
+    "null": normalizers.null,
+    "exponential": normalizers.exponential,
+    "monotonic": monotonic.monotonic,
+    "mocha": monotonic.mocha,
+    "forward": monotonic.forward,
+}
+
+# Scores that see neither content nor history: what attention is compared with.
+CONTROLS = (scores.mean, scores.last)
+MOVING = (monotonic.monotonic, monotonic.mocha, monotonic.forward)
+TABLES = {"score": SCORES, "window": WINDOWS, "normalizer": NORMALIZERS}
+
+
+class Mechanism(NamedTuple):
+    """A score, a window and a normalizer that go together."""
+
+    score: Part
+    window: Part
+    normalizer: Part
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether a step depends on the attention of the steps before."""
+        return any(part.looks_back for part in self)
+
+    @property
+    def decoding(self) -> "Mechanism":
+        """The mechanism as it is used outside training."""
+        return Mechanism(*(part.decoding for part in self))
+
+
+def resolve(what: str, part: str | Callable) -> Part:
+    """A score, window or normalizer from its name, from `module:function`, or from a function.
+
+    Raises:
+      InputError: there is no such name, module, function or setting.
+    """
+    return Part(part) if callable(part) else find(TABLES[what], part, what)
+
+
+def mechanism(
+    score: str | Callable, window: str | Callable = "full", normalizer: str | Callable = "auto"
+) -> Mechanism:
+    """The three parts of a mechanism.
+
+    Args:
+      score: a name such as `additive` or `location_aware(width=5)`, `module:function`, or a
+        function.
+      window: the same.
+      normalizer: the same; `auto` is the one that belongs to the score, mostly softmax.
+
+    Raises:
+      InputError: one of them does not exist, or they make no sense together.
+    """
+    chosen = resolve("score", score)
+    if normalizer == "auto":
+        normalizer = attribute(chosen.function, "normalizer", "softmax")
+    made = Mechanism(chosen, resolve("window", window), resolve("normalizer", normalizer))
+    functions = [unbound(part.function) for part in made]
+    for refused, reason in _refusals(*functions):
+        if refused:
+            raise InputError(f"{reason}: got {score!r}, {window!r} and {normalizer!r}")
+    return made
+
+
+def _refusals(score: Callable, window: Callable, normalizer: Callable) -> list[tuple[bool, str]]:
+    plain = window is windows.full and normalizer is normalizers.softmax
+    return [
+        (
+            score in CONTROLS and not plain,
+            "a control has the weights that its name says, without window or another normalizer",
+        ),
+        (
+            normalizer is normalizers.exponential
+            and score in SCORES.values()
+            and score is not position_scores.gmm,
+            "the normalizer 'exponential' takes logarithms of weights, which only 'gmm' gives",
+        ),
+        (
+            score is position_scores.gmm and normalizer in MOVING,
+            "the score 'gmm' moves through the source by itself, and takes no monotonic normalizer",
+        ),
+        (
+            window is not windows.full and normalizer in MOVING,
+            "a monotonic normalizer moves through the source by itself, and takes no window",
+        ),
+        (
+            window is not windows.full and score is position_scores.gmm,
+            "the score 'gmm' is a window of its own, and takes no other",
+        ),
+    ]

@@ -1,0 +1,173 @@
+"""Normalizers that move through the source from left to right and never back."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from attn_jax.attention.normalizers import softmax, widen
+from attn_jax.attention.parts import Memory, Shapes, Sizes, part
+from attn_jax.errors import InputError
+
+
+def _first(mask: Bool[Array, " S"]) -> Float[Array, " S"]:
+    """All weight on the first real position, where a sentence begins to be read."""
+    return jnp.where(mask & (jnp.cumsum(mask) == 1), 1.0, 0.0)
+
+
+def _before(memory: Memory, mask: Bool[Array, " S"]) -> Float[Array, " S"]:
+    return jnp.where(memory.step == 0, _first(mask), widen(memory.weights))
+
+
+def expected(
+    chances: Float[Array, " S"], before: Float[Array, " S"], mask: Bool[Array, " S"]
+) -> Float[Array, " S"]:
+    """α_j = p_j q_j,  q_j = (1 - p_{j-1}) q_{j-1} + α⁻_j.
+
+    The distribution of the position that is read when one starts from α⁻ and goes right until one
+    stops, at each position with its chance. As a linear recurrence it is stable where products and
+    quotients are not, and parallel. With chances of 0 and 1 it is that one position.
+
+    Paper: Raffel et al. 2017, section 2.3, equations 9 and 11 to 14.
+
+    Args:
+      chances: p, of stopping.
+      before: α⁻, the weights of the step before.
+      mask: what is not real is passed by.
+    """
+    chances = jnp.where(mask, chances, 0)
+    onwards = jnp.concatenate([jnp.zeros(1, chances.dtype), 1 - chances[:-1]])
+
+    def then(left, right):
+        return left[0] * right[0], right[0] * left[1] + right[1]
+
+    _, arrived = jax.lax.associative_scan(then, (onwards, before.astype(chances.dtype)))
+    return chances * arrived
+
+
+def _offset(sizes: Sizes) -> Shapes:
+    return {"r": ()}
+
+
+def _noisy(scores: Array, r: Array, noise: float, rng: Array | None) -> Array:
+    """Noise in training makes the network prefer chances near 0 and 1. Section 2.5."""
+    energies = widen(scores) + r
+    return energies if rng is None else energies + noise * jax.random.normal(rng, energies.shape)
+
+
+@part(shapes=_offset)
+def hard_monotonic(
+    scores: Float[Array, " S"],
+    mask: Bool[Array, " S"],
+    *,
+    memory: Memory,
+    r: Float[Array, ""],
+) -> Float[Array, " S"]:
+    """The first position from the last one read on with e_j + r > 0; nothing when there is none.
+
+    Paper: Raffel et al. 2017, section 2.2, algorithm 1.
+    """
+    stops = (widen(scores) + r > 0).astype(jnp.float32)
+    return expected(stops, _before(memory, mask), mask).astype(scores.dtype)
+
+
+@part(shapes=_offset, initial={"r": -1.0}, decoding=hard_monotonic)
+def monotonic(
+    scores: Float[Array, " S"],
+    mask: Bool[Array, " S"],
+    *,
+    memory: Memory,
+    r: Float[Array, ""],
+    noise: float = 1.0,
+    rng: Array | None = None,
+) -> Float[Array, " S"]:
+    """α_j = p_j q_j, q_j = (1 - p_{j-1}) q_{j-1} + α⁻_j, p = σ(e + r + ε).
+
+    In training the expected alignment, with normal ε of deviation `noise`; in decoding the first
+    position from the last one read on with e_j + r > 0. Reading stops being possible once nothing
+    was chosen, and the weights are then 0. The score takes the place of the paper's scaled energy.
+
+    Paper: Raffel et al. 2017, sections 2.2 to 2.5, equations 9 and 11 to 14.
+    Cost: time T S, in log S parallel steps; memory T S.
+    Sum: at most 1.
+    """
+    chances = jax.nn.sigmoid(_noisy(scores, r, noise, rng))
+    return expected(chances, _before(memory, mask), mask).astype(scores.dtype)
+
+
+def _spread(
+    weights: Float[Array, " S"], scores: Float[Array, " S"], mask: Bool[Array, " S"], chunk: int
+) -> Float[Array, " S"]:
+    """Each weight shared out over the `chunk` positions that end in its own."""
+    if chunk < 1:
+        raise InputError(f"mocha: chunk must be at least 1, got {chunk}")
+    positions = jnp.arange(mask.size)[:, None] + jnp.arange(chunk)  # into the padded sentence
+    padded_scores = jnp.pad(widen(scores), (chunk - 1, 0))
+    padded_mask = jnp.pad(mask, (chunk - 1, 0))
+    within = jax.nn.softmax(padded_scores[positions], where=padded_mask[positions], axis=1)
+    spread = jnp.zeros(mask.size + chunk - 1, within.dtype)
+    return spread.at[positions].add(weights[:, None] * within)[chunk - 1 :]
+
+
+def _mocha_start(mask: Bool[Array, " S"]) -> Float[Array, " S"]:
+    return _first(mask)
+
+
+@part(shapes=_offset, start=_mocha_start, scores=2)
+def hard_mocha(
+    scores: Float[Array, "2 S"],
+    mask: Bool[Array, " S"],
+    *,
+    carry: Float[Array, " S"],
+    r: Float[Array, ""],
+    chunk: int = 3,
+) -> tuple[Float[Array, " S"], Float[Array, " S"]]:
+    """Soft attention over the chunk that ends where hard monotonic attention stops.
+
+    Paper: Chiu and Raffel 2018, section 2.3, algorithm 1.
+    """
+    stopped = expected((widen(scores[0]) + r > 0).astype(jnp.float32), carry, mask)
+    return _spread(stopped, scores[1], mask, chunk).astype(scores.dtype), stopped
+
+
+@part(shapes=_offset, initial={"r": -1.0}, start=_mocha_start, decoding=hard_mocha, scores=2)
+def mocha(
+    scores: Float[Array, "2 S"],
+    mask: Bool[Array, " S"],
+    *,
+    carry: Float[Array, " S"],
+    r: Float[Array, ""],
+    chunk: int = 3,
+    noise: float = 1.0,
+    rng: Array | None = None,
+) -> tuple[Float[Array, " S"], Float[Array, " S"]]:
+    """β_j = Σ_{k=j}^{j+w-1} α_k exp(u_j) / Σ_{l=k-w+1}^{k} exp(u_l), α as in monotonic.
+
+    Soft attention over the w = `chunk` positions that end where monotonic attention stops. It reads
+    two scores, with parameters of their own: where to stop, and u, for the chunk. The carry is α.
+
+    Paper: Chiu and Raffel 2018, section 2.3.
+    Cost: time T S w, memory T S w.
+    Sum: at most 1.
+    """
+    chances = jax.nn.sigmoid(_noisy(scores[0], r, noise, rng))
+    stopped = expected(chances, carry, mask)
+    return _spread(stopped, scores[1], mask, chunk).astype(scores.dtype), stopped
+
+
+def forward(
+    scores: Float[Array, " S"], mask: Bool[Array, " S"], *, memory: Memory
+) -> Float[Array, " S"]:
+    """α_j ∝ (α⁻_j + α⁻_{j-1}) exp(e_j).
+
+    From one step to the next a position is kept or the next one taken. Before the first step all
+    weight is on the first position. The form without a transition agent.
+
+    Paper: Zhang, Ling and Dai 2018, section 3.1, algorithm 1.
+    Cost: time T S, memory T S.
+    Sum: 1.
+    """
+    before = _before(memory, mask)
+    reached = before + jnp.pad(before[:-1], (1, 0))
+    possible = mask & (reached > 0)
+    log_reached = jnp.log(jnp.where(possible, reached, 1))
+    return softmax(widen(scores) + log_reached, possible).astype(scores.dtype)

@@ -1,0 +1,204 @@
+"""Parts: what a mechanism of attention is put together from, and how each is called.
+
+A mechanism is a score, a window and a normalizer. Each is a plain function of one query and one
+sentence, and is given, of all there is at a step, what it names as keyword arguments:
+
+- its parameters, which `shapes(sizes, **settings) -> {name: shape}` lists, so that a model can own
+  them, and its settings, which are numbers with a default;
+- `query` [Q], `mask` [S], and `memory`, what was attended in the steps before (a `Memory`);
+- `rng`, in training alone, for what is random then;
+- `carry`, what it keeps for itself from step to step. It then returns its result and the next
+  carry; `start(mask, ...)` makes the first one.
+
+`shapes`, `start` and the others are attributes of the function, set by the decorator `part`. A
+function without any is a part too.
+"""
+
+import ast
+import dataclasses
+import functools
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, Bool, Float, Int
+
+from attn_jax.errors import InputError, choose
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+class Sizes(NamedTuple):
+    """Features of a query, of an annotation, and units of an alignment model."""
+
+    Q: int
+    D: int
+    A: int
+
+
+class Memory(NamedTuple):
+    """What a mechanism remembers of the steps before."""
+
+    step: Int[Array, ""]  # how many there were
+    weights: Float[Array, " S"]  # of the last one; 0 at first
+    total: Float[Array, " S"]  # sum over all of them
+    carries: dict[str, Any]  # of the parts that keep one, by what they are
+
+
+def part(**attributes: Any) -> Callable:
+    """Attaches to a function what a model must know of it.
+
+    Args:
+      shapes: `(sizes, **settings) -> {name: shape}`, its parameters; none by default.
+      initial: the number that a parameter begins with, by name; random when not named.
+      keys: of a score, `(annotations [S, D], **parameters) -> [S, A]`, what it needs of the
+        annotations, done once per sentence; the annotations themselves by default.
+      start: `(mask [S], **parameters) -> carry`, for a function with a carry.
+      decoding: of a normalizer, the function that takes its place outside training.
+      normalizer: of a score, the name of the normalizer that its paper gives it.
+      scores: of a normalizer, how many scores it reads, one unless it says otherwise.
+    """
+
+    def attach(function: Callable) -> Callable:
+        vars(function).update(attributes)
+        return function
+
+    return attach
+
+
+def attribute(function: Callable, name: str, default: Any) -> Any:
+    """What `part` attached to a function, also when arguments have been bound to it since."""
+    return getattr(unbound(function), name, default)
+
+
+def unbound(function: Callable) -> Callable:
+    """The function itself, without the arguments that were bound to it."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def bind(function: Callable, available: Mapping[str, Any]) -> Callable:
+    """The function with those of the available things that it names as keyword arguments."""
+    names = keywords_of(function)
+    return functools.partial(function, **{n: available[n] for n in names if n in available})
+
+
+def keywords_of(function: Callable) -> dict[str, Any]:
+    """The keyword arguments of a function with their defaults."""
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+
+
+def settings_of(function: Callable) -> dict[str, int | float]:
+    """The settings of a function: its keyword arguments whose default is a number."""
+    return {n: d for n, d in keywords_of(function).items() if type(d) in (int, float)}
+
+
+def annotations_themselves(annotations: Float[Array, "S D"]) -> Float[Array, "S D"]:
+    """The keys of a score that compares a query with annotations as they are."""
+    return annotations
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A function with its settings; equal to another of the same function and settings."""
+
+    function: Callable
+    given: tuple[tuple[str, int | float], ...] = ()
+
+    @property
+    def settings(self) -> dict[str, int | float]:
+        """All settings, those not given at their defaults."""
+        known = settings_of(self.function)
+        for half in ("shapes", "keys", "start"):
+            function = attribute(self.function, half, None)
+            known |= settings_of(function) if function else {}
+        return known | dict(self.given)
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether a step depends on the attention of the steps before."""
+        return bool({"memory", "carry"} & keywords_of(self.function).keys())
+
+    @property
+    def decoding(self) -> "Part":
+        """The part that takes this one's place outside training: mostly itself."""
+        return Part(attribute(self.function, "decoding", self.function), self.given)
+
+    @property
+    def has_carry(self) -> bool:
+        """Whether the function keeps something for itself from step to step."""
+        return attribute(self.function, "start", None) is not None
+
+    def start(self, mask: Bool[Array, " S"]) -> Any:
+        """The first carry, from the parameters that are bound to the function."""
+        bound = self.function.keywords if isinstance(self.function, functools.partial) else {}
+        return bind(attribute(self.function, "start", None), dict(self.given) | bound)(mask)
+
+    @property
+    def makes_keys(self) -> bool:
+        """Whether a score makes keys of the annotations, with parameters or without."""
+        return attribute(self.function, "keys", None) is not None
+
+    def bound(self, available: Mapping[str, Any]) -> Callable:
+        """The function with its settings and those of the available things that it names."""
+        return bind(self.function, dict(self.given) | dict(available))
+
+    def keys(self, annotations: Float[Array, "S D"], parameters: Mapping[str, Any]) -> Array:
+        """The keys of a score for one sentence, [S, A]."""
+        keys = attribute(self.function, "keys", annotations_themselves)
+        return bind(keys, dict(self.given) | dict(parameters))(annotations)
+
+    def shapes(self, sizes: Sizes) -> Shapes:
+        """The names and shapes of the parameters."""
+        shapes = attribute(self.function, "shapes", None)
+        return bind(shapes, dict(self.given))(sizes) if shapes else {}
+
+    @property
+    def initial(self) -> dict[str, float]:
+        """The numbers that parameters begin with, where they are not random."""
+        return attribute(self.function, "initial", {})
+
+
+def find(table: Mapping[str, Callable], text: str, what: str) -> Part:
+    """The part that a text such as `additive`, `entmax(alpha=1.25)` or `module:function` names.
+
+    Raises:
+      InputError: there is no such name, module, function or setting.
+    """
+    parsed = re.fullmatch(r"([\w.]+:?\w*)(?:\((.*)\))?", text.strip())
+    if not parsed:
+        raise InputError(f"cannot read {what} {text!r}: write name or name(setting=number)")
+    name, inside = parsed.groups()
+    found = Part(_from_module(name, what) if ":" in name else choose(table, name, what))
+    given = []
+    for assignment in filter(None, map(str.strip, (inside or "").split(","))):
+        setting, _, value = map(str.strip, assignment.partition("="))
+        given.append((setting, _number(found, name, setting, value)))
+    return Part(found.function, tuple(sorted(given)))
+
+
+def _from_module(path: str, what: str) -> Callable:
+    module, _, name = path.partition(":")
+    try:
+        function = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"cannot use {path!r} as a {what}: {error}") from error
+    if not callable(function):
+        raise InputError(f"cannot use {path!r} as a {what}: it is not a function")
+    return function
+
+
+def _number(found: Part, name: str, setting: str, text: str) -> int | float:
+    default = choose(found.settings, setting, f"setting of {name}")
+    try:
+        return type(default)(ast.literal_eval(text))
+    except (ValueError, SyntaxError, TypeError):
+        message = f"{name}: {setting} must be of type {type(default).__name__}, got {text!r}"
+        raise InputError(message) from None

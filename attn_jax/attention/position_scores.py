@@ -1,0 +1,171 @@
+"""Scores of where a source position is, and of what was attended before.
+
+They are called as those of `scores`. Source positions count from 0, and from 1 in formulas.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from attn_jax.attention.parts import Memory, Shapes, Sizes, part
+from attn_jax.attention.scores import additive_keys, additive_shapes, same_size
+from attn_jax.errors import InputError
+
+
+def _location_shapes(sizes: Sizes, *, positions: int = 100) -> Shapes:
+    return {"W": (sizes.Q, positions)}
+
+
+@part(shapes=_location_shapes)
+def location(
+    query: Float[Array, " Q"], keys: Float[Array, "S A"], *, W: Float[Array, "Q L"]
+) -> Float[Array, " S"]:
+    """W s at position j.
+
+    W has a row for each of `positions` source positions; as in the paper, a shorter sentence uses
+    the first of them, and words beyond the last cannot be attended.
+
+    Paper: Luong, Pham and Manning 2015, section 3.1, equation 8.
+    Cost: time T S Q, memory T S.
+    """
+    source_length = keys.shape[0]
+    beyond = max(source_length - W.shape[1], 0)
+    return jnp.pad(query @ W[:, :source_length], (0, beyond), constant_values=-jnp.inf)
+
+
+def _relative_shapes(sizes: Sizes, *, distance: int = 16) -> Shapes:
+    if distance < 1:
+        raise InputError(f"relative: distance must be at least 1, got {distance}")
+    return same_size(sizes) | {"b": (2 * distance + 1,)}
+
+
+@part(shapes=_relative_shapes, initial={"b": 0.0})
+def relative(
+    query: Float[Array, " A"],
+    keys: Float[Array, "S A"],
+    *,
+    memory: Memory,
+    b: Float[Array, " K"],
+) -> Float[Array, " S"]:
+    """s_i · h_j / √Q + b at offset j - i.
+
+    A learned number for each offset, clipped at ± `distance`: the clipping of Shaw, Uszkoreit and
+    Vaswani 2018, section 3.2, with the scalars of Raffel et al. 2020 and none of their buckets.
+
+    Paper: Raffel et al. 2020, section 2.1.
+    Cost: time T S Q, memory T S.
+    """
+    distance = b.size // 2
+    offsets = jnp.clip(jnp.arange(keys.shape[0]) - memory.step, -distance, distance)
+    return keys @ query / jnp.sqrt(query.size).astype(query.dtype) + b[offsets + distance]
+
+
+def _location_aware_shapes(sizes: Sizes, *, filters: int = 10, width: int = 11) -> Shapes:
+    if filters < 1 or width < 1:
+        raise InputError("location_aware: filters and width must be at least 1")
+    return additive_shapes(sizes) | {
+        "F": (width, filters),
+        "V": (filters, sizes.A),
+        "b": (sizes.A,),
+    }
+
+
+@part(shapes=_location_aware_shapes, keys=additive_keys, initial={"b": 0.0})
+def location_aware(
+    query: Float[Array, " Q"],
+    keys: Float[Array, "S A"],
+    *,
+    memory: Memory,
+    W: Float[Array, "Q A"],
+    F: Float[Array, "R K"],
+    V: Float[Array, "K A"],
+    b: Float[Array, " A"],
+    v: Float[Array, " A"],
+) -> Float[Array, " S"]:
+    """v · tanh(W s + U h_j + V f_j + b), f = F * α_{i-1}.
+
+    f_j holds what `filters` filters of `width` positions, centred on j, make of the weights of the
+    step before, which are 0 before the first step (the paper does not say).
+
+    Paper: Chorowski et al. 2015, section 2.2, equations 8 and 9.
+    Cost: time T S (A + R K) for K filters of width R, memory T S (A + R).
+    """
+    width = F.shape[0]
+    padded = jnp.pad(memory.weights, (width // 2, (width - 1) // 2))
+    around = padded[jnp.arange(keys.shape[0])[:, None] + jnp.arange(width)]
+    return jnp.tanh(query @ W + keys + around @ F @ V + b) @ v
+
+
+def _coverage_shapes(sizes: Sizes) -> Shapes:
+    return additive_shapes(sizes) | {"V": (sizes.A,), "f": (sizes.D,)}
+
+
+def _coverage_keys(
+    annotations: Float[Array, "S D"],
+    *,
+    U: Float[Array, "D A"],
+    f: Float[Array, " D"],
+    fertility: float = 2.0,
+) -> Float[Array, "S A1"]:
+    if fertility <= 0:
+        raise InputError(f"coverage: fertility must be more than 0, got {fertility:g}")
+    fertilities = fertility * jax.nn.sigmoid(annotations @ f)
+    return jnp.concatenate([additive_keys(annotations, U=U), fertilities[:, None]], axis=1)
+
+
+@part(shapes=_coverage_shapes, keys=_coverage_keys)
+def coverage(
+    query: Float[Array, " Q"],
+    keys: Float[Array, "S A1"],
+    *,
+    memory: Memory,
+    W: Float[Array, "Q A"],
+    V: Float[Array, " A"],
+    v: Float[Array, " A"],
+) -> Float[Array, " S"]:
+    """v · tanh(W s + U h_j + V C_j), C_j = Σ_{k<i} α_kj / Φ_j.
+
+    Φ_j = N σ(f · h_j) is how many words position j is expected to give, N = `fertility` at most.
+    Of the paper's two kinds of coverage this is the linguistic one. U h_j comes in as `keys`, whose
+    last column is Φ_j.
+
+    Paper: Tu et al. 2016, sections 3.1.1 (linguistic coverage) and 3.2.
+    Cost: time T S A (tanh), memory T S A.
+    """
+    covered = memory.total / keys[:, -1]
+    return jnp.tanh(query @ W + keys[:, :-1] + covered[:, None] * V) @ v
+
+
+def _gmm_shapes(sizes: Sizes, *, components: int = 3) -> Shapes:
+    if components < 1:
+        raise InputError(f"gmm: components must be at least 1, got {components}")
+    return {"W": (sizes.Q, 3 * components), "b": (3 * components,)}
+
+
+def _gmm_start(mask: Bool[Array, " S"], *, b: Float[Array, " K3"]) -> Float[Array, " K"]:
+    return jnp.zeros(b.size // 3, b.dtype)
+
+
+@part(shapes=_gmm_shapes, start=_gmm_start, initial={"b": 0.0}, normalizer="exponential")
+def gmm(
+    query: Float[Array, " Q"],
+    keys: Float[Array, "S A"],
+    *,
+    carry: Float[Array, " K"],
+    W: Float[Array, "Q K3"],
+    b: Float[Array, " K3"],
+) -> tuple[Float[Array, " S"], Float[Array, " K"]]:
+    """log Σ_k a_k exp(-β_k (κ_k - j)²).
+
+    a, β and the steps of κ are exp(W s + b), for each of `components` bells; κ, the carry, begins
+    at 0 and only grows. The normalizer `exponential` makes of it the weights of the paper, whose
+    sum is not 1; `softmax` those of Battenberg et al. 2020.
+
+    Paper: Graves 2013, section 5.1, equations 46 to 51.
+    Cost: time T S K for K bells, memory T S K.
+    """
+    log_heights, log_sharpness, log_steps = jnp.split(query @ W + b, 3)
+    centres = carry + jnp.exp(log_steps)
+    positions = jnp.arange(1, keys.shape[0] + 1)[:, None]
+    bells = log_heights - jnp.exp(log_sharpness) * (centres - positions) ** 2
+    return jax.nn.logsumexp(bells, axis=-1), centres

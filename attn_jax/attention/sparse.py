@@ -1,0 +1,100 @@
+"""Sparse normalizers: projections onto the simplex, which give most positions exactly 0."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from attn_jax.attention.normalizers import widen
+from attn_jax.errors import InputError
+
+BISECTIONS = 50  # beyond the precision of float64 for a threshold in [-1, 0]
+
+
+def entmax(
+    scores: Float[Array, " S"], mask: Bool[Array, " S"], *, alpha: float = 1.5
+) -> Float[Array, " S"]:
+    """[(α-1) e_j - τ]₊^{1/(α-1)}, τ such that the weights sum to 1.
+
+    The weights that maximise p · e plus the Tsallis entropy of p. Near α = 1 a softmax, at
+    α = 2 sparsemax. τ is found exactly at 1.5 and 2, by bisection otherwise.
+
+    Paper: Peters, Niculae and Martins 2019, section 3, algorithms 1 and 2.
+    Cost: time T S log S (50 T S at other α than 1.5 and 2), memory T S.
+    Sum: 1.
+    """
+    if alpha <= 1:
+        raise InputError(f"entmax: alpha must be more than 1 (softmax is 1), got {alpha:g}")
+    wide = widen(scores)
+    top = jax.lax.stop_gradient(jnp.max(wide, where=mask, initial=jnp.finfo(wide.dtype).min))
+    # No real position below -1 has weight, so that -2 never has any.
+    shifted = jnp.where(mask, (alpha - 1) * (wide - top), -2)
+    return jnp.where(mask, _project(shifted, alpha), 0).astype(scores.dtype)
+
+
+def sparsemax(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
+    """[e_j - τ]₊, τ such that the weights sum to 1.
+
+    The point of the simplex that is closest to the scores.
+
+    Paper: Martins and Astudillo 2016, section 2, equation 2 and algorithm 1.
+    Cost: time T S log S, memory T S.
+    Sum: 1.
+    """
+    return entmax(scores, mask, alpha=2.0)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _project(shifted: Float[Array, " S"], alpha: float) -> Float[Array, " S"]:
+    threshold = {1.5: _threshold_15, 2.0: _threshold_2}.get(alpha, _threshold_bisected)
+    weights = _power(shifted - threshold(shifted, alpha), 1 / (alpha - 1))
+    return weights / weights.sum()
+
+
+@_project.defjvp
+def _project_jvp(alpha, primals, tangents):
+    """The Jacobian of Peters et al. 2019, proposition 2: diag(s) - s sᵀ / Σ s, s = p^{2-α}."""
+    (shifted,), (tangent,) = primals, tangents
+    weights = _project(shifted, alpha)
+    slopes = _power(weights, 2 - alpha)
+    change = slopes * (tangent - slopes @ tangent / slopes.sum())
+    return weights, change / (alpha - 1)
+
+
+def _power(base: Float[Array, " S"], exponent: float) -> Float[Array, " S"]:
+    # 0 where the base is not positive, with a finite gradient.
+    positive = base > 0
+    return jnp.where(positive, jnp.where(positive, base, 1) ** exponent, 0)
+
+
+def _sorted_means(shifted: Float[Array, " S"]) -> tuple[Array, Array, Array]:
+    """The scores from the largest down, their ranks, and the mean of each with those before it."""
+    descending = -jnp.sort(-shifted)
+    ranks = jnp.arange(1, shifted.size + 1).astype(shifted.dtype)
+    return descending, ranks, jnp.cumsum(descending) / ranks
+
+
+def _threshold_2(shifted: Float[Array, " S"], alpha: float) -> Float[Array, ""]:
+    descending, ranks, means = _sorted_means(shifted)
+    thresholds = means - 1 / ranks
+    return thresholds[(descending > thresholds).sum() - 1]
+
+
+def _threshold_15(shifted: Float[Array, " S"], alpha: float) -> Float[Array, ""]:
+    descending, ranks, means = _sorted_means(shifted)
+    spread = jnp.cumsum(descending**2) - ranks * means**2
+    thresholds = means - jnp.sqrt(jnp.maximum(1 - spread, 0) / ranks)
+    return thresholds[(descending >= thresholds).sum() - 1]
+
+
+def _threshold_bisected(shifted: Float[Array, " S"], alpha: float) -> Float[Array, ""]:
+    def halve(_, interval):
+        low, high = interval
+        middle = (low + high) / 2
+        enough = _power(shifted - middle, 1 / (alpha - 1)).sum() >= 1
+        return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
+
+    interval = jnp.full((), -1, shifted.dtype), jnp.zeros((), shifted.dtype)
+    low, _ = jax.lax.fori_loop(0, BISECTIONS, halve, interval)
+    return low

@@ -1,0 +1,77 @@
+"""Windows: which source positions a step may look at, over any score.
+
+A window is a part (see `parts`) `window(query [Q], mask [S]) -> (support [S], gain [S])`: only the
+support is scored and normalised, and the weights are then multiplied with the gain.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from attn_jax.attention.normalizers import widen
+from attn_jax.attention.parts import Memory, Shapes, Sizes, part
+from attn_jax.errors import InputError
+
+Window = tuple[Bool[Array, " S"], Float[Array, " S"]]
+
+
+def full(query: Float[Array, " Q"], mask: Bool[Array, " S"]) -> Window:
+    """Every real position.
+
+    Paper: Luong, Pham and Manning 2015, section 3.1 (global attention).
+    Cost: none.
+    """
+    return mask, jnp.ones(mask.shape, query.dtype)
+
+
+def _within(mask: Bool[Array, " S"], centre: Array, half_width: int) -> Bool[Array, " S"]:
+    if half_width < 1:
+        raise InputError(f"a window's half_width must be at least 1, got {half_width}")
+    return mask & (jnp.abs(jnp.arange(1, mask.size + 1) - centre) <= half_width)
+
+
+def _length(mask: Bool[Array, " S"]) -> Array:
+    return jnp.max(jnp.where(mask, jnp.arange(1, mask.size + 1), 0))
+
+
+def local_m(
+    query: Float[Array, " Q"], mask: Bool[Array, " S"], *, memory: Memory, half_width: int = 10
+) -> Window:
+    """|j - p_i| ≤ D around p_i = i, D = `half_width`.
+
+    Source and target are taken to go in step. Beyond the end of the source (the paper does not say)
+    the window stays at the last word.
+
+    Paper: Luong, Pham and Manning 2015, section 3.2 (local-m).
+    Cost: time T S, memory T S.
+    """
+    centre = jnp.minimum(memory.step + 1, _length(mask))
+    return _within(mask, centre, half_width), jnp.ones(mask.shape, query.dtype)
+
+
+def _local_p_shapes(sizes: Sizes) -> Shapes:
+    return {"W": (sizes.Q, sizes.A), "v": (sizes.A,)}
+
+
+@part(shapes=_local_p_shapes)
+def local_p(
+    query: Float[Array, " Q"],
+    mask: Bool[Array, " S"],
+    *,
+    W: Float[Array, "Q A"],
+    v: Float[Array, " A"],
+    half_width: int = 10,
+) -> Window:
+    """|j - p_i| ≤ D around p_i = S σ(v · tanh(W s)), gain exp(-(j - p_i)² / 2 (D/2)²).
+
+    As in the paper the weights are not normalised again after the bell, so that they sum to less
+    than 1. The position is learned through the bell alone.
+
+    Paper: Luong, Pham and Manning 2015, section 3.2 (local-p), equations 9 and 10.
+    Cost: time T (S + Q A), memory T S.
+    """
+    # In float32 at least, since bfloat16 cannot tell position 257 from 256.
+    centre = _length(mask) * jax.nn.sigmoid(widen(v @ jnp.tanh(query @ W)))
+    distances = jnp.arange(1, mask.size + 1) - centre
+    gain = jnp.exp(-(distances**2) / (2 * (half_width / 2) ** 2))
+    return _within(mask, centre, half_width), gain.astype(query.dtype)

@@ -1,0 +1,138 @@
+"""Projections: what the heads of an attention see of queries and annotations.
+
+Heads are laid out as [K, G]: K heads of keys and values, each shared by G heads of queries
+(G = 1: multi-head; K = 1: multi-query, Shazeer 2019; between: grouped-query, Ainslie et al. 2023).
+"""
+
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float
+
+from attn_jax.attention.parts import Sizes
+from attn_jax.config import Model
+from attn_jax.errors import InputError, choose
+
+
+class Unprojected(nnx.Module):
+    """One head, which sees queries and annotations as they are."""
+
+    key_value_heads, groups = 1, 1
+
+    def __init__(self, sizes: Sizes):
+        self.sizes = sizes
+
+    def query(self, query: Float[Array, "*any Q"]) -> Float[Array, "*any 1 1 Q"]:
+        """The queries of each head."""
+        return query[..., None, None, :]
+
+    def source(self, annotations: Float[Array, "B S D"]) -> tuple[Array, Array]:
+        """The keys [B, K, S, D] and the values of each head."""
+        return annotations[:, None], annotations[:, None]
+
+    def combine(self, contexts: Float[Array, "*any 1 1 D"]) -> Float[Array, "*any D"]:
+        """The context, from those of the heads."""
+        return contexts[..., 0, 0, :]
+
+
+class Heads(nnx.Module):
+    """Linear maps of queries, keys and values to H features a head, and one that combines heads.
+
+    A single head as large as the output has nothing to combine, and no such map.
+
+    Vaswani et al. 2017, section 3.2.2.
+
+    Raises:
+      InputError: the heads do not divide what they share.
+    """
+
+    def __init__(
+        self,
+        config: Model,
+        query_size: int,
+        annotation_size: int,
+        output_size: int,
+        *,
+        use_bias: bool,
+        rngs: nnx.Rngs,
+    ):
+        heads = config.heads
+        self.key_value_heads = config.key_value_heads or heads
+        if heads % self.key_value_heads:
+            raise InputError(
+                f"--model.key_value_heads={self.key_value_heads} does not divide "
+                f"--model.heads={heads}"
+            )
+        if output_size % heads and not config.head_size:
+            raise InputError(
+                f"--model.heads={heads} does not divide the {output_size} features of the "
+                "context: give --model.head_size"
+            )
+        self.groups = heads // self.key_value_heads
+        size = config.head_size or output_size // heads
+        self.sizes = Sizes(size, size, config.alignment_size)
+
+        def linear(inputs: int, outputs: int) -> nnx.Linear:
+            return nnx.Linear(inputs, outputs, use_bias=use_bias, rngs=rngs)
+
+        self.queries = linear(query_size, heads * size)
+        self.keys = linear(annotation_size, self.key_value_heads * size)
+        self.values = linear(annotation_size, self.key_value_heads * size)
+        alone = (heads, size) == (1, output_size)
+        self.output = None if alone else linear(heads * size, output_size)
+
+    def query(self, query: Float[Array, "*any Q"]) -> Float[Array, "*any K G H"]:
+        """The queries of each head."""
+        projected = self.queries(query)
+        return projected.reshape(*query.shape[:-1], self.key_value_heads, self.groups, -1)
+
+    def source(self, annotations: Float[Array, "B S D"]) -> tuple[Array, Array]:
+        """The keys [B, K, S, H] and the values of each head."""
+        return tuple(
+            jnp.swapaxes(
+                linear(annotations).reshape(*annotations.shape[:2], self.key_value_heads, -1), 1, 2
+            )
+            for linear in (self.keys, self.values)
+        )
+
+    def combine(self, contexts: Float[Array, "*any K G H"]) -> Float[Array, "*any O"]:
+        """The context, from those of the heads."""
+        joined = contexts.reshape(*contexts.shape[:-3], -1)
+        return joined if self.output is None else self.output(joined)
+
+
+# Whether linear maps have biases.
+PROJECTIONS = {"none": None, "linear": False, "affine": True}
+
+
+def make_projections(
+    config: Model,
+    query_size: int,
+    annotation_size: int,
+    output_size: int,
+    usual: str,
+    *,
+    rngs: nnx.Rngs,
+) -> Unprojected | Heads:
+    """The projections that the options ask for.
+
+    Args:
+      usual: the projection of one head where the option is `auto`.
+
+    Raises:
+      InputError: the options make no sense together.
+    """
+    several = config.heads > 1 or config.head_size > 0 or config.key_value_heads > 0
+    name = config.projection
+    if name == "auto":
+        name = "linear" if several else usual
+    use_bias = choose(PROJECTIONS, name, "projection")
+    if use_bias is not None:
+        return Heads(config, query_size, annotation_size, output_size, use_bias=use_bias, rngs=rngs)
+    if several:
+        raise InputError("heads need projections: give --model.projection=linear or affine")
+    if output_size != annotation_size:
+        raise InputError(
+            f"without projections a context has the {annotation_size} features of an annotation, "
+            f"not the {output_size} that are needed: give --model.projection=linear"
+        )
+    return Unprojected(Sizes(query_size, annotation_size, config.alignment_size))

@@ -1,0 +1,160 @@
+"""How parts are named, put together and refused."""
+
+import sys
+import types
+from functools import partial
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attn_jax import InputError, attend, part
+from attn_jax.attention import scores, sparse
+from attn_jax.attention.catalogue import mechanism, resolve
+from attn_jax.attention.parts import Part, Sizes
+
+SIZES = Sizes(5, 11, 3)
+
+
+def test_settings_are_read_from_the_name():
+    found = resolve("normalizer", "entmax(alpha=1.25)")
+    assert found == Part(sparse.entmax, (("alpha", 1.25),))
+    assert hash(found) == hash(resolve("normalizer", " entmax( alpha = 1.25 ) "))
+    assert resolve("score", "location_aware(width=3, filters=2)").shapes(SIZES)["F"] == (3, 2)
+    assert resolve("score", "location_aware").settings == {"filters": 10, "width": 11}
+    assert resolve("score", "coverage").settings == {"fertility": 2.0}
+
+
+def test_the_normalizer_that_belongs_to_a_score():
+    for score, normalizer in (("additive", "softmax"), ("gmm", "exponential")):
+        assert mechanism(score).normalizer == resolve("normalizer", normalizer)
+
+
+@pytest.mark.parametrize(
+    ("score", "window", "normalizer", "looks_back"),
+    [
+        ("additive", "full", "softmax", False),
+        ("location", "local_p", "entmax", False),
+        ("coverage", "full", "softmax", True),
+        ("gmm", "full", "auto", True),
+        ("dot", "local_m", "softmax", True),
+        ("dot", "full", "mocha", True),
+    ],
+)
+def test_what_looks_back(score, window, normalizer, looks_back):
+    assert mechanism(score, window, normalizer).looks_back == looks_back
+
+
+def test_a_plain_function_is_a_part():
+    def mine(query, keys):
+        return keys.sum(axis=1)
+
+    annotations = jnp.ones((7, 3))
+    assert Part(mine).shapes(SIZES) == {}
+    np.testing.assert_array_equal(Part(mine).keys(annotations, {}), annotations)
+    _, weights = attend(jnp.ones(2), annotations, annotations, score=mine)
+    np.testing.assert_allclose(weights, np.full(7, 1 / 7), rtol=1e-6)
+
+
+def test_a_part_of_ones_own_may_look_back_and_have_settings(monkeypatch):
+    module = types.ModuleType("my_parts")
+
+    @part(shapes=lambda sizes, *, units=2: {"W": (sizes.Q, units)}, initial={"W": 1.0})
+    def repelled(query, keys, *, memory, W, strength=3.0):
+        return keys @ (query @ W) - strength * memory.total
+
+    module.repelled = repelled
+    monkeypatch.setitem(sys.modules, "my_parts", module)
+    found = resolve("score", "my_parts:repelled(units=4, strength=1)")
+    assert found.looks_back
+    assert found.shapes(SIZES) == {"W": (5, 4)}
+    assert found.bound({}).keywords == {"strength": 1.0}
+
+
+def test_arguments_bound_before_are_kept():
+    query, annotations = jnp.ones(2), jnp.arange(6.0).reshape(3, 2)
+    W, U, v = jnp.ones((2, 1)), jnp.ones((2, 1)) / 9, jnp.ones(1)
+    keys = resolve("score", "additive").keys(annotations, {"U": U})
+    _, weights = attend(
+        query,
+        keys,
+        annotations,
+        score=partial(scores.additive, W=W, v=v),
+        normalizer=partial(sparse.entmax, alpha=2.0),
+    )
+    raw = scores.additive(query, keys, W=W, v=v)
+    np.testing.assert_allclose(weights, sparse.sparsemax(raw, jnp.ones(3, bool)), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "message"),
+    [
+        ("score", "bilinear", r"unknown score 'bilinear'.*; allowed: additive, dot,"),
+        ("window", "local", r"unknown window 'local'.*allowed: full, local_m, local_p"),
+        ("normalizer", "sparse_max", "did you mean sparsemax"),
+        ("normalizer", "entmax(beta=2)", "unknown setting of entmax 'beta'; allowed: alpha"),
+        ("normalizer", "entmax(alpha=x)", "alpha must be of type float, got 'x'"),
+        ("normalizer", "entmax(alpha", "cannot read normalizer"),
+        ("score", "no_such_module:f", "cannot use 'no_such_module:f' as a score"),
+        ("score", "math:no_such_function", "cannot use"),
+        ("score", "math:pi", "not a function"),
+    ],
+)
+def test_refuses_what_does_not_exist(what, name, message):
+    with pytest.raises(InputError, match=message):
+        resolve(what, name)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("last", "full", "sparsemax"), "a control has the weights that its name says"),
+        (("mean", "local_m", "softmax"), "a control has the weights that its name says"),
+        (("additive", "full", "exponential"), "which only 'gmm' gives"),
+        (("gmm", "full", "monotonic"), "takes no monotonic normalizer"),
+        (("additive", "local_p", "mocha"), "takes no window"),
+        (("gmm", "local_m", "auto"), "is a window of its own"),
+    ],
+)
+def test_refuses_what_makes_no_sense_together(names, message):
+    with pytest.raises(InputError, match=message):
+        mechanism(*names)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("dot", "full", "entmax(alpha=1)"), "alpha must be more than 1"),
+        (("dot", "full", "temperature(tau=0)"), "tau must be more than 0"),
+        (("dot", "full", "mocha(chunk=0)"), "chunk must be at least 1"),
+        (("dot", "local_m(half_width=0)", "softmax"), "half_width must be at least 1"),
+    ],
+)
+def test_refuses_settings_out_of_bounds(names, message):
+    score, window, normalizer = names
+    if "mocha" in normalizer:
+        score = lambda query, keys: jnp.stack([keys @ query] * 2)  # noqa: E731
+        normalizer = partial(resolve("normalizer", normalizer).bound({}), r=jnp.zeros(()))
+    with pytest.raises(InputError, match=message):
+        attend(
+            jnp.ones(2),
+            jnp.ones((3, 2)),
+            jnp.ones((3, 2)),
+            score=score,
+            window=window,
+            normalizer=normalizer,
+        )
+
+
+@pytest.mark.parametrize(
+    "name", ["relative(distance=0)", "location_aware(width=0)", "gmm(components=0)"]
+)
+def test_refuses_shapes_out_of_bounds(name):
+    with pytest.raises(InputError, match="must be at least 1"):
+        resolve("score", name).shapes(Sizes(5, 5, 3))
+
+
+@pytest.mark.parametrize("name", ["dot", "scaled_dot", "relative"])
+def test_dot_refuses_different_sizes(name):
+    with pytest.raises(InputError, match="Q=5 and D=11"):
+        resolve("score", name).shapes(SIZES)

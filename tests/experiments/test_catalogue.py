@@ -1,0 +1,23 @@
+"""The page of mechanisms says what the code does."""
+
+import pytest
+
+from attn_jax import NORMALIZERS, SCORES, WINDOWS
+from experiments import catalogue
+
+
+def test_the_page_is_up_to_date():
+    page = catalogue.FILE.read_text("utf-8")
+    assert page.partition(catalogue.MEASURED)[0].strip() == catalogue.mechanisms().strip()
+
+
+@pytest.mark.parametrize("table", [SCORES, WINDOWS, NORMALIZERS])
+def test_every_mechanism_has_formula_cost_and_paper(table):
+    for row in catalogue.catalogue(table).rows:
+        assert all(row[:2])
+        assert all(row[-2:]), row[0]
+
+
+def test_shapes_are_told_in_letters():
+    row = next(r for r in catalogue.catalogue(SCORES).rows if r[0] == "`concat`")
+    assert "W [Q+D, A], v [A]" in row

@@ -1,0 +1,181 @@
+"""Every mechanism in every decoder: forward, gradient, a training step, greedy decoding.
+
+All scores, normalizers and decoders are combined; windows and heads go along so that each pair of
+options meets. A covering handful runs always, the rest on demand (`-m slow`).
+"""
+
+import itertools
+import random
+
+import jax
+import numpy as np
+import pytest
+
+from attn_jax import NORMALIZERS, SCORES, WINDOWS
+from attn_jax.attention.catalogue import mechanism
+from attn_jax.config import Model, Train
+from attn_jax.errors import InputError
+from attn_jax.models.seq2seq import initialize
+from attn_jax.tokens import EOS, PAD
+from attn_jax.training.step import start, train_step
+from attn_jax.translator import decode_batch, force_batch
+
+SOURCE = np.array([[4, 9, 6, 7, 8], [5, 8, 10, PAD, PAD], [PAD] * 5])
+TARGET = np.array([[7, 5, 4, EOS], [10, EOS, PAD, PAD], [PAD] * 4])
+SIZES = {
+    "embedding_size": 5,
+    "annotation_size": 12,
+    "hidden_size": 12,
+    "alignment_size": 3,
+    "readout_size": 7,
+    "feedforward_size": 11,
+}
+DECODERS = [
+    {"decoder": "bahdanau", "cell": "gru"},
+    {"decoder": "bahdanau", "cell": "lstm"},
+    {"decoder": "luong", "cell": "gru"},
+    {"decoder": "luong", "cell": "lstm"},
+    {"decoder": "transformer", "layers": 2},
+]
+HEADS = [
+    {"heads": 1},
+    {"heads": 2, "projection": "affine"},
+    {"heads": 4, "key_value_heads": 2},
+    {"heads": 2, "key_value_heads": 1, "head_size": 5},
+]
+SETTINGS = {
+    "local_m": "local_m(half_width=2)",
+    "local_p": "local_p(half_width=2)",
+    "location": "location(positions=4)",
+    "entmax": "entmax(alpha=1.4)",
+}
+
+
+def makes_sense(score, window, normalizer):
+    try:
+        mechanism(score, window, normalizer)
+    except InputError:
+        return False
+    return True
+
+
+def combinations():
+    """All scores with all normalizers and decoders, heads in turn, windows drawn along."""
+    cases, generator = [], random.Random(0)
+    for score, normalizer, decoder in itertools.product(SCORES, NORMALIZERS, DECODERS):
+        possible = [w for w in WINDOWS if makes_sense(score, w, normalizer)]
+        if possible:
+            heads = HEADS[len(cases) % len(HEADS)]
+            cases.append((score, generator.choice(possible), normalizer, decoder, heads))
+    return cases
+
+
+def covering(cases):
+    """Few cases that have each value of each option, chosen greedily."""
+    missing = {(place, str(value)) for case in cases for place, value in enumerate(case)}
+    chosen = []
+    while missing:
+        best = max(cases, key=lambda case: len(missing & {(i, str(v)) for i, v in enumerate(case)}))
+        chosen.append(best)
+        missing -= {(i, str(v)) for i, v in enumerate(best)}
+    return chosen
+
+
+CASES = combinations()
+ALWAYS = covering(CASES)
+
+
+def case_id(case):
+    score, window, normalizer, decoder, heads = case
+    return "-".join(map(str, [score, window, normalizer, *decoder.values(), *heads.values()]))
+
+
+def test_every_pair_of_options_meets():
+    met = {
+        (a, str(x), b, str(y))
+        for case in CASES
+        for (a, x), (b, y) in itertools.combinations(enumerate(case), 2)
+    }
+    for window, heads in itertools.product(WINDOWS, HEADS):
+        assert (1, window, 4, str(heads)) in met
+    for decoder, heads in itertools.product(DECODERS, HEADS):
+        assert (3, str(decoder), 4, str(heads)) in met
+    for window, decoder in itertools.product(WINDOWS, DECODERS):
+        assert (1, window, 3, str(decoder)) in met
+    for score, normalizer in itertools.product(SCORES, NORMALIZERS):
+        allowed = any(makes_sense(score, window, normalizer) for window in WINDOWS)
+        assert ((0, score, 2, normalizer) in met) == allowed
+    for score, window in itertools.product(SCORES, WINDOWS):
+        allowed = any(makes_sense(score, window, normalizer) for normalizer in NORMALIZERS)
+        assert ((0, score, 1, window) in met) == allowed
+    for part, names in ((0, SCORES), (2, NORMALIZERS)):
+        for name, heads in itertools.product(names, HEADS):
+            assert (part, name, 4, str(heads)) in met
+
+
+def largest_sum(window, normalizer):
+    """What the weights of a step promise to sum to at most; None for no promise."""
+    promise = NORMALIZERS[normalizer].__doc__.partition("Sum: ")[2].partition(".")[0]
+    return None if promise == "any" else 1.0
+
+
+def smallest_sum(score, window, normalizer):
+    exact = "Sum: 1." in NORMALIZERS[normalizer].__doc__ and window != "local_p"
+    # A location score cannot reach words beyond its positions, and a window may hold just them.
+    return 1.0 if exact and (score, window) != ("location", "local_m") else 0.0
+
+
+def check_sums(sums, score, window, normalizer):
+    assert np.all(sums >= smallest_sum(score, window, normalizer) - 1e-5)
+    if largest_sum(window, normalizer):
+        assert np.all(sums <= 1 + 1e-5)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case_id(case), marks=[] if case in ALWAYS else pytest.mark.slow)
+        for case in CASES
+    ],
+)
+def test_runs_trains_and_decodes(case):
+    score, window, normalizer, decoder, heads = case
+    config = Model(
+        score=SETTINGS.get(score, score),
+        window=SETTINGS.get(window, window),
+        normalizer=SETTINGS.get(normalizer, normalizer),
+        **decoder,
+        **heads,
+        **SIZES,
+    )
+    model = initialize(config, 11, 11, jax.random.key(0))
+    before = jax.tree.map(np.array, model)
+    layers, rows, length = config.layers, len(SOURCE), TARGET.shape[1]
+
+    state, loss = train_step(
+        start(model, Train(coverage_loss=0.1)),
+        SOURCE,
+        TARGET,
+        jax.random.key(1),
+        config=Train(coverage_loss=0.1, warmup_steps=0),
+    )
+    assert np.isfinite(loss)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state))
+    moved = jax.tree.map(lambda a, b: bool(np.any(a != b)), before, state.model)
+    assert all(jax.tree.leaves(moved.output))
+    if hasattr(moved.decoder, "attention"):
+        parameters = jax.tree.leaves(moved.decoder.attention)
+        assert not parameters or any(parameters)
+
+    found = decode_batch(state.model, SOURCE, max_length=length)
+    assert found.alignment.shape == (rows, length, layers, config.heads, SOURCE.shape[1])
+    written = np.asarray(found.tokens != PAD)
+    check_sums(np.asarray(found.alignment.sum(axis=-1))[written], score, window, normalizer)
+    assert not np.any(np.moveaxis(found.alignment, -1, 1)[SOURCE == PAD])
+
+    # What was decoded, forced: the same probabilities and the same weights.
+    forced = force_batch(state.model, SOURCE, found.tokens)
+    total = np.where(written, forced.log_probabilities, 0).sum(axis=1)
+    np.testing.assert_allclose(total, found.log_probability, rtol=1e-4, atol=1e-4)
+    weights = np.moveaxis(np.asarray(forced.weights), 3, 1)
+    np.testing.assert_allclose(weights[written], found.alignment[written], atol=1e-4)

@@ -1,0 +1,162 @@
+"""Asks peers for their answers: writes the `.npz` files beside this file, one for each peer.
+
+The peers are not needed to run the tests. In an environment of their own (Python 3.11 where the
+project itself runs on a newer one):
+
+    python3.11 -m venv peers && peers/bin/pip install torch==2.13.0 keras entmax
+    peers/bin/python tests/peers/make_answers.py
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import torch
+
+os.environ["KERAS_BACKEND"] = "torch"
+
+import entmax
+import keras
+
+HERE = Path(__file__).parent
+B, T, S, Q, D, A, N = 2, 3, 5, 6, 7, 11, 3
+
+
+def draw(seed: int, *shape: int) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).normal(size=shape)).float()
+
+
+def save(name: str, **answers: torch.Tensor) -> None:
+    arrays = {key: value.detach().numpy() for key, value in answers.items()}
+    np.savez_compressed(HERE / f"{name}.npz", **arrays)
+
+
+def mask() -> torch.Tensor:
+    """True where a position may be attended; the second sentence is padded."""
+    return torch.tensor([[True] * S, [True] * (S - 2) + [False] * 2])
+
+
+def scaled_dot_product_attention() -> None:
+    query, keys, values = draw(1, B, T, Q), draw(2, B, S, Q), draw(3, B, S, D)
+    output = torch.nn.functional.scaled_dot_product_attention(
+        query, keys, values, attn_mask=mask()[:, None]
+    )
+    save("scaled_dot", query=query, keys=keys, values=values, mask=mask(), output=output)
+
+
+def multi_head(name: str, bias: bool) -> None:
+    """Cross-attention of sizes that differ, then its residual sum and layer normalisation."""
+    torch.manual_seed(0)
+    attention = torch.nn.MultiheadAttention(
+        Q, N, bias=bias, kdim=D, vdim=D, batch_first=True, dropout=0.0
+    )
+    for parameter in attention.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    norm = torch.nn.LayerNorm(Q)
+    torch.nn.init.normal_(norm.weight)
+    torch.nn.init.normal_(norm.bias)
+    query, annotations = draw(4, B, T, Q), draw(5, B, S, D)
+    output, weights = attention(
+        query, annotations, annotations, key_padding_mask=~mask(), average_attn_weights=False
+    )
+    save(
+        name,
+        query=query,
+        annotations=annotations,
+        mask=mask(),
+        output=output,
+        weights=weights,
+        normed=norm(query + output),
+        norm_scale=norm.weight,
+        norm_bias=norm.bias,
+        W_query=attention.q_proj_weight.T,
+        W_key=attention.k_proj_weight.T,
+        W_value=attention.v_proj_weight.T,
+        W_output=attention.out_proj.weight.T,
+        **(
+            {
+                "b_input": attention.in_proj_bias,
+                "b_output": attention.out_proj.bias,
+            }
+            if bias
+            else {}
+        ),
+    )
+
+
+class SingleHead(torch.nn.Module):
+    """Q from the decoder, K and V from the encoder, and nothing else."""
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.query = torch.nn.Linear(size, size, bias=False)
+        self.key = torch.nn.Linear(size, size, bias=False)
+        self.value = torch.nn.Linear(size, size, bias=False)
+
+    def forward(self, inputs: torch.Tensor, annotations: torch.Tensor):
+        scores = self.query(inputs) @ self.key(annotations).transpose(1, 2)
+        weights = torch.softmax(scores / scores.new_tensor(inputs.shape[-1]).sqrt(), dim=-1)
+        return weights @ self.value(annotations), weights
+
+
+def single_head() -> None:
+    torch.manual_seed(1)
+    attention = SingleHead(4)
+    query, annotations = draw(6, 1, 3, 4), draw(7, 1, 5, 4)
+    output, weights = attention(query, annotations)
+    save(
+        "single_head",
+        query=query,
+        annotations=annotations,
+        output=output,
+        weights=weights,
+        W_query=attention.query.weight.T,
+        W_key=attention.key.weight.T,
+        W_value=attention.value.weight.T,
+    )
+
+
+def additive() -> None:
+    """Keras adds query and keys as they are and has one scale: W = U = 1, v its scale."""
+    layer = keras.layers.AdditiveAttention(use_scale=True)
+    query, keys, values = draw(8, B, T, A), draw(9, B, S, A), draw(10, B, S, D)
+    layer.build([query.shape, values.shape, keys.shape])
+    layer.scale.assign(draw(11, A).numpy())
+    output, weights = layer(
+        [query, values, keys], mask=[None, mask()], return_attention_scores=True
+    )
+    save(
+        "additive",
+        query=query,
+        keys=keys,
+        values=values,
+        mask=mask(),
+        v=torch.tensor(keras.ops.convert_to_numpy(layer.scale)),
+        output=output,
+        weights=weights,
+    )
+
+
+def sparse() -> None:
+    """Weights and the gradient of a weighted sum of them."""
+    scores, towards = draw(12, 4, 13) * 2, draw(13, 4, 13)
+    answers = {"scores": scores, "towards": towards}
+    for name, function in {
+        "sparsemax": entmax.sparsemax,
+        "entmax15": entmax.entmax15,
+        "entmax_125": lambda x, dim: entmax.entmax_bisect(x, alpha=1.25, dim=dim, n_iter=100),
+    }.items():
+        inputs = scores.clone().requires_grad_()
+        weights = function(inputs, dim=-1)
+        (gradient,) = torch.autograd.grad((weights * towards).sum(), inputs)
+        answers |= {name: weights, f"{name}_gradient": gradient}
+    save("sparse", **answers)
+
+
+if __name__ == "__main__":
+    scaled_dot_product_attention()
+    multi_head("multi_head", bias=False)
+    multi_head("multi_head_affine", bias=True)
+    single_head()
+    additive()
+    sparse()

@@ -1,0 +1,130 @@
+"""Answers of PyTorch, Keras, entmax and JAX itself to the same question, on the same weights.
+
+`make_answers.py` writes the files.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from attn_jax import attend
+from attn_jax.attention import scores, sparse
+from attn_jax.config import Model
+from attn_jax.models.attention import Attention
+from attn_jax.models.transformer import CrossAttention
+
+close = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
+
+
+def answers(name):
+    with np.load(Path(__file__).with_name(f"{name}.npz")) as file:
+        return {key: jnp.asarray(value) for key, value in file.items()}
+
+
+def over_steps(**parts):
+    """`attend` over batch and steps."""
+    one = partial(attend, **parts)
+    return jax.jit(jax.vmap(jax.vmap(one, in_axes=(0, None, None, None))))
+
+
+def test_torch_scaled_dot_product_attention():
+    peer = answers("scaled_dot")
+    contexts, _ = over_steps(score="scaled_dot")(
+        peer["query"], peer["keys"], peer["values"], peer["mask"]
+    )
+    close(contexts, peer["output"])
+
+
+def test_jax_dot_product_attention():
+    peer = answers("scaled_dot")  # values of one size with the keys, as JAX wants them
+    query, keys, mask = peer["query"], peer["keys"], peer["mask"]
+    contexts, _ = over_steps(score="scaled_dot")(query, keys, keys, mask)
+    expected = jax.nn.dot_product_attention(
+        query[:, :, None], keys[:, :, None], keys[:, :, None], mask=mask[:, None, None]
+    )
+    close(contexts, expected[:, :, 0])
+
+
+def test_keras_additive_attention():
+    peer = answers("additive")
+    units = peer["v"].size
+    score = partial(scores.additive, W=jnp.eye(units), v=peer["v"])
+    contexts, weights = over_steps(score=score)(
+        peer["query"], peer["keys"], peer["values"], peer["mask"]
+    )
+    close(contexts, peer["output"])
+    close(weights, peer["weights"])
+
+
+def copied(peer, heads, projection):
+    """A cross-attention with the peer's weights."""
+    width, annotation_size = peer["query"].shape[-1], peer["annotations"].shape[-1]
+    config = Model(
+        score="scaled_dot",
+        heads=heads,
+        projection=projection,
+        hidden_size=width,
+        annotation_size=annotation_size,
+    )
+    block = CrossAttention(config, rngs=nnx.Rngs(0))
+    projections = block.attention.projections
+    for linear, name in (("queries", "query"), ("keys", "key"), ("values", "value")):
+        getattr(projections, linear).kernel[...] = peer[f"W_{name}"]
+    if "W_output" in peer:
+        projections.output.kernel[...] = peer["W_output"]
+        block.norm.scale[...], block.norm.bias[...] = peer["norm_scale"], peer["norm_bias"]
+    if projection == "affine":
+        biases = jnp.split(peer["b_input"], 3)
+        linears = projections.queries, projections.keys, projections.values, projections.output
+        for linear, bias in zip(linears, [*biases, peer["b_output"]], strict=True):
+            linear.bias[...] = bias
+    return block
+
+
+@jax.jit
+def attended(attention: Attention, query, annotations, mask):
+    return attention.over(query, attention.project(annotations), mask)
+
+
+@pytest.mark.parametrize(
+    ("name", "projection"), [("multi_head", "linear"), ("multi_head_affine", "affine")]
+)
+def test_torch_multi_head_attention_with_residual_and_norm(name, projection):
+    peer = answers(name)
+    block = copied(peer, 3, projection)
+    query, annotations, mask = peer["query"], peer["annotations"], peer["mask"]
+    contexts, weights = attended(block.attention, query, annotations, mask)
+    close(contexts, peer["output"])
+    close(weights, peer["weights"])
+    normed, again = block(query, block.attention.project(annotations), mask)
+    close(normed, peer["normed"])
+    close(again, peer["weights"])
+
+
+def test_torch_single_head_module():
+    peer = answers("single_head")
+    attention = copied(peer, 1, "linear").attention
+    mask = jnp.ones((1, 5), bool)
+    contexts, weights = attended(attention, peer["query"], peer["annotations"], mask)
+    assert contexts.shape == (1, 3, 4)
+    assert weights[:, 0].shape == (1, 3, 5)
+    np.testing.assert_allclose(contexts, peer["output"], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(weights[:, 0], peer["weights"], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "alpha"), [("sparsemax", 2.0), ("entmax15", 1.5), ("entmax_125", 1.25)]
+)
+def test_entmax_with_its_gradient(name, alpha):
+    peer = answers("sparse")
+    everywhere = jnp.ones(peer["scores"].shape[1:], bool)
+    normalizer = jax.jit(jax.vmap(lambda row: sparse.entmax(row, everywhere, alpha=alpha)))
+    close(normalizer(peer["scores"]), peer[name])
+    assert np.array_equal(normalizer(peer["scores"]) == 0, peer[name] == 0)
+    gradient = jax.grad(lambda x: (normalizer(x) * peer["towards"]).sum())(peer["scores"])
+    close(gradient, peer[f"{name}_gradient"])
