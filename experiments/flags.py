@@ -29,11 +29,14 @@ def define_experiment() -> None:
         DEFINE[field.type](name, field.default, field.metadata["help"])
 
 
-class _Values(flags.ArgumentParser):
+def split_values(text: str) -> list[str]:
     """Values between commas, which may have commas of their own in brackets."""
+    return re.split(r",(?![^(]*\))", text)
 
+
+class _Values(flags.ArgumentParser):
     def parse(self, argument: str) -> list[str]:
-        return re.split(r",(?![^(]*\))", argument)
+        return split_values(argument)
 
 
 def define_values(name: str, help: str) -> None:

@@ -50,7 +50,10 @@ def read_systems(file: Path) -> list[dict[str, str]]:
     except (OSError, ValueError) as error:
         raise InputError(f"{file} cannot be read: {error}") from error
     for number, line in enumerate(lines, start=1):
-        words = shlex.split(line, comments=True)
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError as error:
+            raise InputError(f"{file}, line {number}: {error}") from error
         for word in words:
             if not word.startswith("--") or "=" not in word:
                 raise InputError(f"{file}, line {number}: {word!r} is not --option=value")

@@ -7,6 +7,10 @@ import pytest
 from jaxtyping import install_import_hook
 
 os.environ["NPROC"] = "16"  # virtual devices on few cores can starve one another
+# Tests compile a hundred times more than they compute.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+)
 
 with install_import_hook("attn_jax", "beartype.beartype"):
     from experiments.program import use_compilation_cache

@@ -44,7 +44,7 @@ def test_attention_alone(folder):
 def test_every_program_that_is_named_exists():
     programs = set(re.findall(r"\./launch\.sh ([a-z]+)", README)) - {"test"}
     folder = Path(__file__).parents[1] / "experiments"
-    assert programs == {"train", "sweep", "report", "translate", "evaluate", "align"}
+    assert programs == {"train", "sweep", "report", "translate", "evaluate", "align", "catalogue"}
     assert all((folder / f"{name}.py").is_file() for name in programs)
     for file in re.findall(r"--flagfile=(experiments/[\w./-]+)", README):
         assert (folder.parent / file).is_file()

@@ -8,7 +8,7 @@ from flax import nnx
 
 from attn_jax.config import Train
 from attn_jax.errors import InputError
-from attn_jax.training.losses import cross_entropy, mean_loss
+from attn_jax.training.losses import coverage_loss, cross_entropy, mean_loss
 from attn_jax.training.optimizer import make_optimizer, make_schedule
 
 
@@ -67,3 +67,24 @@ def test_long_gradients_are_cut_to_the_norm():
     square = (0.999 * 0.001 * first**2 + 0.001 * second**2) / (1 - 0.999**2)
     # float32 keeps five digits of 1 - 0.999².
     np.testing.assert_allclose(update[0], -mean / np.sqrt(square), rtol=1e-4)
+
+
+def test_coverage_loss_by_hand():
+    # The second step attends 0.5 and 0.4 again, the third, which is padding, does not count.
+    alignment = jnp.array([[0.6, 0.4], [0.5, 0.5], [1.0, 0.0]])[None, None, None]
+    mask = jnp.array([[True, True, False]])
+    np.testing.assert_allclose(coverage_loss(alignment, mask), 0.9 / 2, rtol=1e-6)
+    np.testing.assert_allclose(coverage_loss(alignment, mask | True), 1.9 / 3, rtol=1e-6)
+
+
+def test_coverage_loss_equals_a_loop(generator):
+    alignment = generator.dirichlet(np.ones(5), size=(2, 3, 2, 4)).astype(np.float32)
+    lengths = (4, 2)
+    mask = np.arange(4) < np.array(lengths)[:, None]
+    total = 0.0
+    for row, length in enumerate(lengths):
+        for layer, head, step in np.ndindex(3, 2, length):
+            before = alignment[row, layer, head, :step].sum(axis=0)
+            total += np.minimum(alignment[row, layer, head, step], before).sum() / 6
+    actual = coverage_loss(jnp.asarray(alignment), jnp.asarray(mask))
+    np.testing.assert_allclose(actual, total / 6, rtol=1e-5)

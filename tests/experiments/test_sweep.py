@@ -1,0 +1,84 @@
+"""Which runs a sweep plans."""
+
+from pathlib import Path
+
+import pytest
+
+from attn_jax import NORMALIZERS, SCORES, WINDOWS
+from attn_jax.errors import InputError
+from experiments import sweep
+from experiments.flags import split_values
+
+
+def test_systems_are_combined_with_the_grid(tmp_path):
+    file = tmp_path / "systems.txt"
+    file.write_text(
+        "# a remark\n\n--model.score=dot --model.normalizer=sparsemax  # and another\n"
+        '--model.window="local_p(half_width=2)"\n'
+    )
+    systems = sweep.read_systems(file)
+    assert systems == [
+        {"model.score": "dot", "model.normalizer": "sparsemax"},
+        {"model.window": "local_p(half_width=2)"},
+    ]
+    planned = sweep.cells(systems, {"seed": ["0", "1"]}, {"data.name": "copy"})
+    assert list(planned) == [
+        "model.score=dot,model.normalizer=sparsemax,seed=0",
+        "model.score=dot,model.normalizer=sparsemax,seed=1",
+        "model.window=local_p(half_width=2),seed=0",
+        "model.window=local_p(half_width=2),seed=1",
+    ]
+    assert all(options["data.name"] == "copy" for options in planned.values())
+
+
+def test_commas_in_brackets_do_not_part_values():
+    text = "additive,location_aware(filters=3,width=5),dot"
+    assert split_values(text) == ["additive", "location_aware(filters=3,width=5)", "dot"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "names no system"),
+        ("--model.score", "line 1: '--model.score' is not --option=value"),
+        ("model.score=dot", "is not --option=value"),
+        ("--model.score='dot", "line 1: No closing quotation"),
+    ],
+)
+def test_a_file_that_is_no_list_of_systems_is_refused(tmp_path, text, message):
+    file = tmp_path / "systems.txt"
+    file.write_text(text)
+    with pytest.raises(InputError, match=message):
+        sweep.read_systems(file)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        sweep.read_systems(tmp_path / "none.txt")
+
+
+@pytest.mark.parametrize(
+    ("systems", "varied", "fixed"),
+    [
+        ([{}], {"seed": ["1"]}, {"seed": "2"}),
+        ([{"seed": "1"}], {}, {"seed": "2"}),
+        ([{"seed": "1"}], {"seed": ["1"]}, {}),
+    ],
+)
+def test_an_option_given_twice_is_refused(systems, varied, fixed):
+    with pytest.raises(InputError, match="--seed is fixed and varied"):
+        sweep.cells(systems, varied, fixed)
+
+
+def test_the_preset_names_every_mechanism():
+    """So that what docs/mechanisms.md measured leaves none out."""
+    presets = Path(sweep.__file__).parent / "presets"
+    named = {
+        (option, value.partition("(")[0])
+        for system in sweep.read_systems(presets / "mechanisms.txt")
+        for option, value in system.items()
+    }
+    assert {name for option, name in named if option == "model.score"} == {*SCORES}
+    implied = {"softmax", "exponential"}  # of the scores above
+    assert {n for o, n in named if o == "model.normalizer"} | implied == {*NORMALIZERS}
+    assert {n for o, n in named if o == "model.window"} | {"full"} == {*WINDOWS}
