@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.attention.catalogue import mechanism
 from attn_jax.attention.parts import Memory, Part
+from attn_jax.errors import InputError
 
 Keys = PyTree[Float[Array, "S ..."]]
 
@@ -79,6 +80,9 @@ def attend_step(
       memory: of the query before, or what `begin` gives.
 
     The other arguments are those of `attend`. Returns the memory, the context and the weights.
+
+    Raises:
+      InputError: as `attend` does, and where a score has another shape than its normalizer takes.
     """
     parts = mechanism(score, window, normalizer)
     available = {"query": query, "mask": mask, "memory": memory}
@@ -94,6 +98,9 @@ def attend_step(
         return result
 
     scores = run("score", parts.score, query, keys)
+    wanted = mask.shape if parts.normalizer.scores == 1 else (parts.normalizer.scores, *mask.shape)
+    if scores.shape != wanted:
+        raise InputError(f"the score has shape {list(scores.shape)}, not {list(wanted)}")
     # Several scores of one position, as mocha takes them, must all be able to reach it.
     reachable = (scores > -jnp.inf).reshape(-1, mask.size).all(axis=0)
     scores = jnp.where(reachable, scores, 0)

@@ -142,6 +142,11 @@ class Part:
         return bind(attribute(self.function, "start", None), dict(self.given) | bound)(mask)
 
     @property
+    def scores(self) -> int:
+        """How many scores a normalizer reads."""
+        return attribute(self.function, "scores", 1)
+
+    @property
     def makes_keys(self) -> bool:
         """Whether a score makes keys of the annotations, with parameters or without."""
         return attribute(self.function, "keys", None) is not None

@@ -4,11 +4,13 @@ A score is a part (see `parts`) `score(query [Q], keys [S, A]) -> [S]`. What doe
 query is done once per sentence, by its `keys`. A position whose score is -∞ cannot be attended.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attn_jax.attention.parts import Shapes, Sizes, part
+from attn_jax.attention.parts import Memory, Shapes, Sizes, bind, part
 from attn_jax.errors import InputError
 
 
@@ -208,3 +210,14 @@ def last(
     positions = jnp.arange(mask.size)
     is_last = positions == jnp.max(jnp.where(mask, positions, -1))
     return jnp.where(is_last, 0, -jnp.inf).astype(keys.dtype)
+
+
+def stacked(scores: list[Callable]) -> Callable:
+    """Several scores as one, over keys for each, as a normalizer of several scores takes them."""
+
+    def score(query: Array, keys: tuple, *, memory: Memory, mask: Array) -> Float[Array, "C S"]:
+        available = {"memory": memory, "mask": mask, "query": query}
+        pairs = zip(scores, keys, strict=True)
+        return jnp.stack([bind(one, available)(query, own) for one, own in pairs])
+
+    return score

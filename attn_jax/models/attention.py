@@ -10,7 +10,8 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.attention.catalogue import Mechanism, mechanism
 from attn_jax.attention.context import attend_step, begin
-from attn_jax.attention.parts import Memory, Part, attribute, bind
+from attn_jax.attention.parts import Memory, Part
+from attn_jax.attention.scores import stacked
 from attn_jax.config import Model
 from attn_jax.models.heads import Heads, Unprojected, make_projections
 
@@ -53,17 +54,6 @@ def draw(part: Part, projections: Unprojected | Heads, rngs: nnx.Rngs) -> Mappin
     )
 
 
-def stacked(scores: list[Callable]) -> Callable:
-    """Several scores as one, over keys for each, as a normalizer of several scores takes them."""
-
-    def score(query: Array, keys: tuple, *, memory: Memory, mask: Array) -> Float[Array, "C S"]:
-        available = {"memory": memory, "mask": mask, "query": query}
-        pairs = zip(scores, keys, strict=True)
-        return jnp.stack([bind(one, available)(query, own) for one, own in pairs])
-
-    return score
-
-
 class Attention(nnx.Module):
     """Any mechanism, with any number of heads, over a batch.
 
@@ -90,8 +80,9 @@ class Attention(nnx.Module):
             config, query_size, annotation_size, output_size, projection, rngs=rngs
         )
         score, window, normalizer = self.mechanism
-        copies = attribute(normalizer.function, "scores", 1)
-        self.scores = nnx.List([draw(score, self.projections, rngs) for _ in range(copies)])
+        self.scores = nnx.List(
+            [draw(score, self.projections, rngs) for _ in range(normalizer.scores)]
+        )
         self.window = draw(window, self.projections, rngs)
         self.normalizer = draw(normalizer, self.projections, rngs)
 

@@ -14,9 +14,9 @@ from jax.test_util import check_grads
 
 from attn_jax import NORMALIZERS, SCORES, WINDOWS, attend_step, begin
 from attn_jax.attention.catalogue import mechanism, resolve
-from attn_jax.attention.parts import Sizes, attribute
+from attn_jax.attention.parts import Sizes
+from attn_jax.attention.scores import stacked
 from attn_jax.errors import InputError
-from attn_jax.models.attention import stacked
 from tests.attention import oracle
 
 B, T, S, Q, D, A = 3, 5, 7, 11, 13, 2
@@ -100,7 +100,6 @@ def draw(generator, parts):
         parts.score.shapes(sizes)
     except InputError:  # a dot score
         sizes = Sizes(Q, Q, A)
-    copies = attribute(parts.normalizer.function, "scores", 1)
 
     def parameters(part):
         return {n: generator.normal(size=s) for n, s in part.shapes(sizes).items()}
@@ -108,7 +107,10 @@ def draw(generator, parts):
     return (
         generator.normal(size=(B, T, sizes.Q)),
         generator.normal(size=(B, S, sizes.D)),
-        [parameters(part) for part in (parts.window, parts.normalizer, *[parts.score] * copies)],
+        [
+            parameters(part)
+            for part in (parts.window, parts.normalizer, *[parts.score] * parts.normalizer.scores)
+        ],
     )
 
 

@@ -146,6 +146,15 @@ def test_refuses_settings_out_of_bounds(names, message):
         )
 
 
+def test_refuses_a_score_of_another_shape():
+    arrays = jnp.ones(2), jnp.ones((3, 2)), jnp.ones((3, 2))
+    with pytest.raises(InputError, match=r"the score has shape \[3, 2\], not \[3\]"):
+        attend(*arrays, score=lambda query, keys: keys)
+    mocha = partial(resolve("normalizer", "mocha").function, r=jnp.zeros(()))
+    with pytest.raises(InputError, match=r"shape \[3\], not \[2, 3\]"):
+        attend(*arrays, score="dot", normalizer=mocha)
+
+
 @pytest.mark.parametrize(
     "name", ["relative(distance=0)", "location_aware(width=0)", "gmm(components=0)"]
 )
