@@ -30,9 +30,15 @@ class Table(NamedTuple):
     rows: list[list[str]]
 
     def markdown(self) -> str:
-        """The table as Markdown."""
-        rule = ["---"] + ["---:"] * (len(self.heading) - 1)
+        """The table as Markdown, columns of figures to the right."""
+        columns = zip(*self.rows, strict=True)
+        rule = ["---:" if all(map(is_figure, column)) else "---" for column in columns]
         return "\n".join(f"| {' | '.join(row)} |" for row in [self.heading, rule, *self.rows])
+
+
+def is_figure(cell: str) -> bool:
+    """Whether a cell holds a number, a dash for one, or nothing."""
+    return cell[:1] in ("", "+", "-", "–") or cell[0].isdigit()  # noqa: RUF001
 
 
 def mean_and_deviation(values: Sequence[float], digits: int = 2) -> str:
