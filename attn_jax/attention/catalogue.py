@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from attn_jax.attention import monotonic, normalizers, position_scores, scores, sparse, windows
-from attn_jax.attention.parts import Part, attribute, find, unbound
+from attn_jax.attention.names import find
+from attn_jax.attention.parts import Part, attribute, unbound
 from attn_jax.errors import InputError
 
 SCORES: dict[str, Callable] = {

@@ -14,18 +14,13 @@ sentence, and is given, of all there is at a step, what it names as keyword argu
 function without any is a part too.
 """
 
-import ast
 import dataclasses
 import functools
-import importlib
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from jaxtyping import Array, Bool, Float, Int
-
-from attn_jax.errors import InputError, choose
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -47,7 +42,16 @@ class Memory(NamedTuple):
     carries: dict[str, Any]  # of the parts that keep one, by what they are
 
 
-def part(**attributes: Any) -> Callable:
+def part(
+    *,
+    shapes: Callable | None = None,
+    initial: Mapping[str, float] | None = None,
+    keys: Callable | None = None,
+    start: Callable | None = None,
+    decoding: Callable | None = None,
+    normalizer: str | None = None,
+    scores: int | None = None,
+) -> Callable:
     """Attaches to a function what a model must know of it.
 
     Args:
@@ -60,6 +64,8 @@ def part(**attributes: Any) -> Callable:
       normalizer: of a score, the name of the normalizer that its paper gives it.
       scores: of a normalizer, how many scores it reads, one unless it says otherwise.
     """
+
+    attributes = {name: value for name, value in locals().items() if value is not None}
 
     def attach(function: Callable) -> Callable:
         vars(function).update(attributes)
@@ -169,41 +175,3 @@ class Part:
     def initial(self) -> dict[str, float]:
         """The numbers that parameters begin with, where they are not random."""
         return attribute(self.function, "initial", {})
-
-
-def find(table: Mapping[str, Callable], text: str, what: str) -> Part:
-    """The part that a text such as `additive`, `entmax(alpha=1.25)` or `module:function` names.
-
-    Raises:
-      InputError: there is no such name, module, function or setting.
-    """
-    parsed = re.fullmatch(r"([\w.]+:?\w*)(?:\((.*)\))?", text.strip())
-    if not parsed:
-        raise InputError(f"cannot read {what} {text!r}: write name or name(setting=number)")
-    name, inside = parsed.groups()
-    found = Part(_from_module(name, what) if ":" in name else choose(table, name, what))
-    given = []
-    for assignment in filter(None, map(str.strip, (inside or "").split(","))):
-        setting, _, value = map(str.strip, assignment.partition("="))
-        given.append((setting, _number(found, name, setting, value)))
-    return Part(found.function, tuple(sorted(given)))
-
-
-def _from_module(path: str, what: str) -> Callable:
-    module, _, name = path.partition(":")
-    try:
-        function = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"cannot use {path!r} as a {what}: {error}") from error
-    if not callable(function):
-        raise InputError(f"cannot use {path!r} as a {what}: it is not a function")
-    return function
-
-
-def _number(found: Part, name: str, setting: str, text: str) -> int | float:
-    default = choose(found.settings, setting, f"setting of {name}")
-    try:
-        return type(default)(ast.literal_eval(text))
-    except (ValueError, SyntaxError, TypeError):
-        message = f"{name}: {setting} must be of type {type(default).__name__}, got {text!r}"
-        raise InputError(message) from None
