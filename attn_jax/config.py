@@ -59,10 +59,11 @@ class Model:
     """The encoder-decoder. Capital letters name sizes as in the signatures of the code."""
 
     encoder: str = option("bidirectional", "bidirectional or unidirectional")
-    cell: str = option("gru", "recurrent cell of encoder and decoder: gru or lstm")
+    cell: str = option("gru", "recurrent cell: gru, gru_reset_first (the papers'), lstm or tanh")
     decoder: str = option(
         "bahdanau",
-        "bahdanau: attends from s_{i-1}; luong: from the new state; transformer: in each block",
+        "bahdanau: attends from s_{i-1}; luong: from the new state; luong_input_feeding: the same, "
+        "what it read going into the next state; transformer: in each block",
     )
     readout: str = option(
         "auto", "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's"
@@ -87,7 +88,9 @@ class Model:
         "how heads see queries and annotations: linear, affine (with biases), none (as they are), "
         "auto: none for one head of a recurrent decoder, else linear",
     )
-    layers: int = option(1, "L, blocks of a transformer decoder", low=1)
+    encoder_layers: int = option(1, "layers of the encoder", low=1)
+    decoder_layers: int = option(1, "layers of a recurrent decoder, blocks of a transformer", low=1)
+    stack: str = option("plain", "recurrent layers above the first: plain, or residual (adding)")
     embedding_size: int = option(128, "E, features of a word vector", low=1)
     annotation_size: int = option(256, "D, features of an annotation, both directions", low=2)
     hidden_size: int = option(256, "Q, units of the decoder state", low=1)

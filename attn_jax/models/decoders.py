@@ -12,10 +12,10 @@ from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
 from attn_jax.config import Model
-from attn_jax.errors import InputError, choose
 from attn_jax.models.attention import Attention, Projected, Source
 from attn_jax.models.readouts import make_readout
-from attn_jax.models.recurrent import CELLS, unroll
+from attn_jax.models.recurrent import unroll
+from attn_jax.models.stacks import make_cell
 
 Step = tuple[PyTree, Float[Array, "B F"], Float[Array, "B L N S"]]
 Steps = tuple[Float[Array, "B T F"], Float[Array, "B L N T S"]]
@@ -28,10 +28,6 @@ class Recurrent(nnx.Module):
     """
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
-        if config.layers > 1:
-            raise InputError(
-                f"the decoder {config.decoder!r} has one layer, --model.layers={config.layers}"
-            )
         self.attention = Attention(
             config,
             config.hidden_size,
@@ -41,8 +37,9 @@ class Recurrent(nnx.Module):
             rngs=rngs,
         )
         self.initial = nnx.Linear(summary_size, config.hidden_size, rngs=rngs)
-        cell = choose(CELLS, config.cell, "cell")
-        self.cell = cell(config.embedding_size, config.hidden_size, rngs=rngs)
+        self.cell = make_cell(
+            config, config.embedding_size, config.hidden_size, config.decoder_layers, rngs=rngs
+        )
 
     def project(self, annotations: Float[Array, "B S D"]) -> Projected:
         """What attention needs of the annotations."""
@@ -55,6 +52,17 @@ class Recurrent(nnx.Module):
         """
         hidden = jnp.tanh(self.initial(source.summary))
         return self.cell.begin(hidden), self.attention.begin(source.mask)
+
+    def _scan(self, embeddings: Array, source: Source, rng: Array | None) -> tuple[Array, ...]:
+        """What `_advance` gives at each step, batch first, the weights as an alignment last."""
+        projected = jnp.swapaxes(self.cell.input(embeddings), 0, 1)
+        rngs = None if rng is None else jax.random.split(rng, len(projected))
+        _, (*given, alignment) = jax.lax.scan(
+            lambda state, inputs: self._advance(state, inputs[0], source, inputs[1]),
+            self.start(source, len(projected)),
+            (projected, rngs),
+        )
+        return *(jnp.swapaxes(x, 0, 1) for x in given), jnp.moveaxis(alignment, 0, 2)[:, None]
 
 
 class Bahdanau(Recurrent):
@@ -91,15 +99,8 @@ class Bahdanau(Recurrent):
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
     ) -> Steps:
         """The features and the alignment, given the words before each step."""
-        projected = jnp.swapaxes(self.cell.input(embeddings), 0, 1)
-        rngs = None if rng is None else jax.random.split(rng, len(projected))
-        _, (states, contexts, alignment) = jax.lax.scan(
-            lambda state, inputs: self._advance(state, inputs[0], source, inputs[1]),
-            self.start(source, len(projected)),
-            (projected, rngs),
-        )
-        states, contexts = jnp.swapaxes(states, 0, 1), jnp.swapaxes(contexts, 0, 1)
-        return self.readout(states, embeddings, contexts), jnp.moveaxis(alignment, 0, 2)[:, None]
+        states, contexts, alignment = self._scan(embeddings, source, rng)
+        return self.readout(states, embeddings, contexts), alignment
 
 
 class Luong(Recurrent):
@@ -139,3 +140,48 @@ class Luong(Recurrent):
         states = unroll(self.cell, self.cell.input(embeddings), everywhere, first)
         contexts, alignment = self.attention.over(states, source.projected, source.mask, rng)
         return self._features(states, contexts), alignment[:, None]
+
+
+class LuongInputFeeding(Recurrent):
+    """Luong's decoder whose h̃ goes into the next state: s_i = f(s_{i-1}, [y_{i-1}; h̃_{i-1}]).
+
+    h̃_0 = 0. Luong, Pham and Manning 2015, section 3.3.
+    """
+
+    def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
+        super().__init__(config, summary_size, rngs=rngs)
+        hidden_size = config.hidden_size
+        gates = self.cell.gates * hidden_size
+        self.feed = nnx.Linear(hidden_size, gates, use_bias=False, rngs=rngs)
+        self.combine = nnx.Linear(
+            config.annotation_size + hidden_size, hidden_size, use_bias=False, rngs=rngs
+        )
+        self.readout = make_readout(config, hidden_size, "linear", rngs=rngs)
+
+    def start(self, source: Source, length: int) -> PyTree:
+        """The state before the first word, h̃_0 = 0 included."""
+        cell, memory = super().start(source, length)
+        return cell, memory, jnp.zeros_like(self.cell.output(cell))
+
+    def _advance(self, state: PyTree, projected: Array, source: Source, rng: Array | None) -> tuple:
+        cell, memory, read = state
+        cell = self.cell(cell, projected + self.feed(read))
+        hidden = self.cell.output(cell)
+        memory, context, weights = self.attention(
+            memory, hidden, source.projected, source.mask, rng
+        )
+        read = jnp.tanh(self.combine(jnp.concatenate([context, hidden], axis=-1)))
+        return (cell, memory, read), (read, weights)
+
+    def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
+        """The next state, the features to read the next word from, and the weights."""
+        projected = self.cell.input(embedding)
+        state, (read, weights) = self._advance(state, projected, source, None)
+        return state, self.readout(read), weights[:, None]
+
+    def __call__(
+        self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
+    ) -> Steps:
+        """The features and the alignment, given the words before each step."""
+        read, alignment = self._scan(embeddings, source, rng)
+        return self.readout(read), alignment

@@ -93,11 +93,71 @@ class LSTM(nnx.Module):
         return jax.nn.sigmoid(o) * jnp.tanh(memory), memory
 
 
-CELLS: dict[str, type[nnx.Module]] = {"gru": GRU, "lstm": LSTM}
+class Tanh(nnx.Module):
+    """The simple recurrent unit h' = tanh(W x + U h). Elman 1990."""
+
+    gates = 1
+
+    def __init__(self, features: int, units: int, *, rngs: nnx.Rngs):
+        self.input = nnx.Linear(features, units, rngs=rngs)
+        self.recurrent = nnx.Linear(
+            units, units, use_bias=False, kernel_init=orthogonal_gates, rngs=rngs
+        )
+
+    def begin(self, hidden: Float[Array, "B H"]) -> Float[Array, "B H"]:
+        """The state whose output is `hidden`."""
+        return hidden
+
+    def output(self, state: Float[Array, "B H"]) -> Float[Array, "B H"]:
+        """What a state shows."""
+        return state
+
+    def __call__(
+        self, state: Float[Array, "B H"], projected: Float[Array, "B H"]
+    ) -> Float[Array, "B H"]:
+        """The next state, from the inputs as `input` projected them."""
+        return jnp.tanh(projected + self.recurrent(state))
+
+
+class GRUResetFirst(GRU):
+    """Gated recurrent unit as in the papers, whose reset gate acts before the recurrent product.
+
+    r, z = σ(W x + U h),  n = tanh(W x + U (r ∘ h)),  h' = (1 - z) ∘ h + z ∘ n
+
+    Cho et al. 2014, section 2.3, and Bahdanau, Cho and Bengio 2014, appendix A.1.1, who have z the
+    other way round and are followed.
+    """
+
+    def __init__(self, features: int, units: int, *, rngs: nnx.Rngs):
+        self.input = nnx.Linear(features, 3 * units, rngs=rngs)
+
+        def recurrent(gates: int) -> nnx.Linear:
+            return nnx.Linear(
+                units, gates * units, use_bias=False, kernel_init=orthogonal_gates, rngs=rngs
+            )
+
+        self.recurrent, self.candidate = recurrent(2), recurrent(1)
+
+    def __call__(
+        self, state: Float[Array, "B H"], projected: Float[Array, "B G"]
+    ) -> Float[Array, "B H"]:
+        """The next state, from the inputs as `input` projected them (G = 3 H)."""
+        x_r, x_z, x_n = jnp.split(projected, 3, axis=-1)
+        h_r, h_z = jnp.split(self.recurrent(state), 2, axis=-1)
+        reset, update = jax.nn.sigmoid(x_r + h_r), jax.nn.sigmoid(x_z + h_z)
+        return (1 - update) * state + update * jnp.tanh(x_n + self.candidate(reset * state))
+
+
+CELLS: dict[str, type[nnx.Module]] = {
+    "gru": GRU,
+    "gru_reset_first": GRUResetFirst,
+    "lstm": LSTM,
+    "tanh": Tanh,
+}
 
 
 def unroll(
-    cell: GRU | LSTM,
+    cell: nnx.Module,
     projected: Float[Array, "B T G"],
     mask: Bool[Array, "B T"],
     initial: PyTree[Float[Array, "B H"]],

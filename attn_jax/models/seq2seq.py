@@ -13,15 +13,16 @@ from jaxtyping import Array, Float, Int, PyTree
 from attn_jax.config import Model
 from attn_jax.errors import choose
 from attn_jax.models.attention import Source
-from attn_jax.models.decoders import Bahdanau, Luong
+from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.dropout import dropout
-from attn_jax.models.encoders import ENCODERS
+from attn_jax.models.encoders import Encoder
 from attn_jax.models.transformer import Transformer
 from attn_jax.tokens import BOS, PAD
 
 DECODERS: dict[str, type[nnx.Module]] = {
     "bahdanau": Bahdanau,
     "luong": Luong,
+    "luong_input_feeding": LuongInputFeeding,
     "transformer": Transformer,
 }
 
@@ -37,12 +38,11 @@ class Seq2Seq(nnx.Module):
     """
 
     def __init__(self, config: Model, source_size: int, target_size: int, *, rngs: nnx.Rngs):
-        encoder = choose(ENCODERS, config.encoder, "encoder")
         decoder = choose(DECODERS, config.decoder, "decoder")
         self.dropout = config.dropout
         self.source_embedding = nnx.Embed(source_size, config.embedding_size, rngs=rngs)
         self.target_embedding = nnx.Embed(target_size, config.embedding_size, rngs=rngs)
-        self.encoder = encoder(config, rngs=rngs)
+        self.encoder = Encoder(config, rngs=rngs)
         self.decoder = decoder(config, self.encoder.summary_size, rngs=rngs)
         self.output = nnx.Linear(self.decoder.readout.size, target_size, rngs=rngs)
 

@@ -132,7 +132,7 @@ class Transformer(nnx.Module):
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         width = config.hidden_size
         self.input = nnx.Linear(config.embedding_size, width, use_bias=False, rngs=rngs)
-        self.blocks = nnx.List([Block(config, rngs=rngs) for _ in range(config.layers)])
+        self.blocks = nnx.List([Block(config, rngs=rngs) for _ in range(config.decoder_layers)])
         self.readout = make_readout(config, width, "linear", rngs=rngs)
 
     def project(self, annotations: Float[Array, "B S D"]) -> tuple[Projected, ...]:

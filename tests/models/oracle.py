@@ -38,6 +38,14 @@ def lstm(cell, state, gates):
     return sigmoid(o) * np.tanh(c), c
 
 
+def reset_first(cell, h, gates):
+    n = len(h)
+    recurrent = linear(cell.recurrent, h)
+    r = sigmoid(gates[:n] + recurrent[:n])
+    z = sigmoid(gates[n : 2 * n] + recurrent[n:])
+    return (1 - z) * h + z * np.tanh(gates[2 * n :] + linear(cell.candidate, r * h))
+
+
 class Cell:
     """A cell of the model with its state."""
 
@@ -48,10 +56,31 @@ class Cell:
         self.memory = np.zeros(units)
 
     def read(self, gates):
-        if self.cell.gates == 3:
-            self.hidden = gru(self.cell, self.hidden, gates)
-        else:
+        kind = type(self.cell).__name__
+        if kind == "LSTM":
             self.hidden, self.memory = lstm(self.cell, (self.hidden, self.memory), gates)
+        elif kind == "Tanh":
+            self.hidden = np.tanh(gates + linear(self.cell.recurrent, self.hidden))
+        else:
+            step = {"GRU": gru, "GRUResetFirst": reset_first}[kind]
+            self.hidden = step(self.cell, self.hidden, gates)
+        return self.hidden
+
+
+class Cells:
+    """A cell or a stack of them, with its state."""
+
+    def __init__(self, cell, hidden):
+        self.cells = [Cell(one, hidden) for one in getattr(cell, "cells", [cell])]
+        self.adds = type(cell).__name__ == "ResidualStack"
+        self.hidden = hidden * len(self.cells) if self.adds else hidden
+
+    def read(self, gates):
+        first, *above = self.cells
+        self.hidden = first.read(gates)
+        for cell in above:
+            output = cell.read(linear(cell.cell.input, self.hidden))
+            self.hidden = output + self.hidden if self.adds else output
         return self.hidden
 
 
@@ -63,12 +92,17 @@ def run(cell, vectors):
 def encode(model, source):
     """The annotations [S, D] and the summary of one unpadded sentence."""
     vectors = [double(model.source_embedding.embedding)[i] for i in source]
-    forward = run(model.encoder.forward, vectors)
-    if not hasattr(model.encoder, "backward"):
-        return np.array(forward), forward[-1]
-    backward = run(model.encoder.backward, vectors[::-1])[::-1]
-    joined = [np.concatenate(pair) for pair in zip(forward, backward, strict=True)]
-    return np.array(joined), backward[0]
+    for number, layer in enumerate(model.encoder.layers):
+        annotations = run(layer.forward, vectors)
+        summary = annotations[-1]
+        if hasattr(layer, "backward"):
+            backward = run(layer.backward, vectors[::-1])[::-1]
+            annotations = [np.concatenate(p) for p in zip(annotations, backward, strict=True)]
+            summary = backward[0]
+        if model.encoder.adds and number:
+            annotations = [a + x for a, x in zip(annotations, vectors, strict=True)]
+        vectors = annotations
+    return np.array(vectors), summary
 
 
 def attend(attention, s, annotations):
@@ -116,18 +150,22 @@ def decode(model, order, source, before):
 
 def recurrent(model, order, annotations, summary, vectors):
     decoder, attention = model.decoder, model.decoder.attention
-    cell = Cell(decoder.cell, np.tanh(linear(decoder.initial, summary)))
+    cell = Cells(decoder.cell, np.tanh(linear(decoder.initial, summary)))
+    lowest = cell.cells[0].cell
+    read = np.zeros_like(cell.hidden)
     features, alignment = [], []
     for y in vectors:
+        gates = linear(lowest.input, y)
         if order == "bahdanau":
             c, weights = attend(attention, cell.hidden, annotations)
-            s = cell.read(linear(decoder.cell.input, y) + linear(decoder.context, c))
+            s = cell.read(gates + linear(decoder.context, c))
             features.append(readout(model, s, y, c))
         else:
-            s = cell.read(linear(decoder.cell.input, y))
+            fed = linear(decoder.feed, read) if order == "luong_input_feeding" else 0
+            s = cell.read(gates + fed)
             c, weights = attend(attention, s, annotations)
-            combined = np.tanh(linear(decoder.combine, np.concatenate([c, s])))
-            features.append(readout(model, combined))
+            read = np.tanh(linear(decoder.combine, np.concatenate([c, s])))
+            features.append(readout(model, read))
         alignment.append(weights)
     return features, np.moveaxis(np.array(alignment), 0, 1)[None]
 

@@ -35,7 +35,7 @@ DECODERS = [
     {"decoder": "bahdanau", "cell": "lstm"},
     {"decoder": "luong", "cell": "gru"},
     {"decoder": "luong", "cell": "lstm"},
-    {"decoder": "transformer", "layers": 2},
+    {"decoder": "transformer", "decoder_layers": 2},
 ]
 HEADS = [
     {"heads": 1},
@@ -150,7 +150,7 @@ def test_runs_trains_and_decodes(case):
     )
     model = initialize(config, 11, 11, jax.random.key(0))
     before = jax.tree.map(np.array, model)
-    layers, rows, length = config.layers, len(SOURCE), TARGET.shape[1]
+    layers, rows, length = config.decoder_layers, len(SOURCE), TARGET.shape[1]
 
     state, loss = train_step(
         start(model, Train(coverage_loss=0.1)),

@@ -49,8 +49,12 @@ MODELS = [
     {"decoder": "luong", "encoder": "bidirectional", "cell": "lstm", "readout": "linear"},
     {"decoder": "luong", "encoder": "unidirectional", "readout": "maxout", "projection": "affine"},
     {"decoder": "luong", "heads": 4, "key_value_heads": 1, "head_size": 3},
-    {"decoder": "transformer", "encoder": "unidirectional", "layers": 2},
-    {"decoder": "transformer", "cell": "lstm", "layers": 2, "heads": 2, "readout": "maxout"},
+    {"decoder": "transformer", "encoder": "unidirectional", "decoder_layers": 2},
+    {"decoder": "transformer", "cell": "lstm", "decoder_layers": 2, "heads": 2},
+    {"decoder": "luong_input_feeding", "cell": "lstm", "encoder_layers": 2, "decoder_layers": 2},
+    {"decoder": "luong_input_feeding", "cell": "gru_reset_first", "heads": 2},
+    {"decoder": "bahdanau", "cell": "gru_reset_first", "encoder_layers": 3, "stack": "residual"},
+    {"decoder": "luong", "cell": "tanh", "decoder_layers": 3, "stack": "residual"},
 ]
 every_model = pytest.mark.parametrize(
     "options", MODELS, ids=lambda options: "-".join(map(str, options.values()))
@@ -159,8 +163,8 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ({"readout": "x"}, "allowed: maxout, linear"),
         ({"score": "dot"}, "Q=22 and D=20"),
         ({"annotation_size": 7}, "must be even, got 7"),
-        ({"cell": "rnn"}, "unknown cell 'rnn'.*allowed: gru, lstm"),
-        ({"layers": 2}, "the decoder 'bahdanau' has one layer"),
+        ({"cell": "rnn"}, "unknown cell 'rnn'.*allowed: gru, gru_reset_first, lstm, tanh"),
+        ({"stack": "adding"}, "unknown stack 'adding'; allowed: plain, residual"),
         ({"heads": 3}, "--model.heads=3 does not divide the 20 features"),
         ({"heads": 4, "key_value_heads": 3}, "key_value_heads=3 does not divide"),
         ({"heads": 4, "projection": "none"}, "heads need projections"),
