@@ -153,6 +153,16 @@ def sparse() -> None:
     save("sparse", **answers)
 
 
+def recurrent(name: str, kind: type[torch.nn.RNNBase]) -> None:
+    """Two bidirectional layers over sentences of different lengths, packed."""
+    torch.manual_seed(2)
+    layers = kind(Q, A, num_layers=2, bidirectional=True, batch_first=True)
+    inputs, lengths = draw(13, B, S, Q), torch.tensor([S, S - 2])
+    packed = torch.nn.utils.rnn.pack_padded_sequence(inputs, lengths, batch_first=True)
+    output, _ = torch.nn.utils.rnn.pad_packed_sequence(layers(packed)[0], batch_first=True)
+    save(name, inputs=inputs, mask=mask(), output=output, **dict(layers.named_parameters()))
+
+
 if __name__ == "__main__":
     scaled_dot_product_attention()
     multi_head("multi_head", bias=False)
@@ -160,3 +170,6 @@ if __name__ == "__main__":
     single_head()
     additive()
     sparse()
+    recurrent("gru", torch.nn.GRU)
+    recurrent("lstm", torch.nn.LSTM)
+    recurrent("tanh", torch.nn.RNN)

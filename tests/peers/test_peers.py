@@ -16,6 +16,7 @@ from attn_jax import attend
 from attn_jax.attention import scores, sparse
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention
+from attn_jax.models.encoders import Encoder
 from attn_jax.models.transformer import CrossAttention
 
 close = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
@@ -115,6 +116,35 @@ def test_torch_single_head_module():
     assert weights[:, 0].shape == (1, 3, 5)
     np.testing.assert_allclose(contexts, peer["output"], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(weights[:, 0], peer["weights"], rtol=1e-6, atol=1e-6)
+
+
+def copy_cell(cell, peer, suffix):
+    """PyTorch has the gates in the same order, and two biases where one is enough."""
+    weights = {kind: peer[f"{kind}_{suffix}"] for kind in ("weight_ih", "weight_hh")}
+    biases = peer[f"bias_ih_{suffix}"], peer[f"bias_hh_{suffix}"]
+    cell.input.kernel[...] = weights["weight_ih"].T
+    cell.recurrent.kernel[...] = weights["weight_hh"].T
+    if cell.recurrent.bias is None:
+        cell.input.bias[...] = sum(biases)
+    else:
+        cell.input.bias[...], cell.recurrent.bias[...] = biases
+
+
+@pytest.mark.parametrize("name", ["gru", "lstm", "tanh"])
+def test_torch_bidirectional_stacks_of_packed_sentences(name):
+    peer = answers(name)
+    config = Model(
+        cell=name,
+        embedding_size=peer["inputs"].shape[-1],
+        annotation_size=peer["output"].shape[-1],
+        encoder_layers=2,
+    )
+    encoder = Encoder(config, rngs=nnx.Rngs(0))
+    for number, layer in enumerate(encoder.layers):
+        copy_cell(layer.forward, peer, f"l{number}")
+        copy_cell(layer.backward, peer, f"l{number}_reverse")
+    annotations, _ = jax.jit(lambda e, x, m: e(x, m))(encoder, peer["inputs"], peer["mask"])
+    close(annotations[peer["mask"]], peer["output"][peer["mask"]])
 
 
 @pytest.mark.parametrize(
