@@ -10,12 +10,13 @@ import random
 import jax
 import numpy as np
 import pytest
+from flax import nnx
 
 from attn_jax import NORMALIZERS, SCORES, WINDOWS
 from attn_jax.attention.catalogue import mechanism
 from attn_jax.config import Model, Train
 from attn_jax.errors import InputError
-from attn_jax.models.seq2seq import initialize
+from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training.step import start, train_step
 from attn_jax.translator import decode_batch, force_batch
@@ -148,7 +149,8 @@ def test_runs_trains_and_decodes(case):
         **heads,
         **SIZES,
     )
-    model = initialize(config, 11, 11, jax.random.key(0))
+    # Not compiled as a whole, which would take longer than all else here.
+    model = Seq2Seq(config, 11, 11, rngs=nnx.Rngs(0))
     before = jax.tree.map(np.array, model)
     layers, rows, length = config.decoder_layers, len(SOURCE), TARGET.shape[1]
 
