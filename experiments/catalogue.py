@@ -108,7 +108,8 @@ def measured(cells: list[Cell]) -> Table:
     groups = {name: by_system(group) for name, group in sorted(by_data(cells).items())}
     heading = ["system", "seeds"]
     for name in groups:
-        heading += [f"{name}: exact %", "aligned %", "shift", "steps to 99 %", "steps/s"]
+        titles = ("exact %", "aligned %", "shift", "steps to 99 %", "steps/s")
+        heading += [f"{name}: {title}" for title in titles]
     first, *_ = groups.values()
     rows = []
     for label, of_first in first.items():
