@@ -57,8 +57,13 @@ def read_systems(file: Path) -> list[dict[str, str]]:
         for word in words:
             if not word.startswith("--") or "=" not in word:
                 raise InputError(f"{file}, line {number}: {word!r} is not --option=value")
-        if words:
-            systems.append(dict(word.removeprefix("--").split("=", 1) for word in words))
+        system = dict(word.removeprefix("--").split("=", 1) for word in words)
+        try:
+            config_lib.experiment(system)
+        except InputError as error:
+            raise InputError(f"{file}, line {number}: {error}") from error
+        if system:
+            systems.append(system)
     if not systems:
         raise InputError(f"{file} names no system")
     return systems

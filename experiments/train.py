@@ -134,7 +134,8 @@ def check(experiment: Experiment) -> None:
         if not own:
             raise
         reason = str(error).partition("\n")[0]
-        raise InputError(f"{' '.join(own)} fails: {reason}") from error
+        kind = type(error).__name__
+        raise InputError(f"{' '.join(own)} fails with {kind}: {reason}") from error
 
 
 def vocabularies(

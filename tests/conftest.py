@@ -2,6 +2,7 @@
 
 import os
 
+import jax
 import numpy as np
 import pytest
 from jaxtyping import install_import_hook
@@ -24,6 +25,13 @@ def cache(tmp_path_factory, worker_id):
     os.environ["ATTN_JAX_CACHE"] = str(folder)
     use_compilation_cache()
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs():
+    """Compiled programs are let go after each file: a process has room for some thousands."""
+    yield
+    jax.clear_caches()
 
 
 @pytest.fixture

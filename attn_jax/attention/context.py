@@ -6,8 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
-from attn_jax.attention.catalogue import mechanism
-from attn_jax.attention.parts import Memory, Part
+from attn_jax.attention.catalogue import Mechanism, mechanism
+from attn_jax.attention.parts import Memory, Part, Sizes, unbound
 from attn_jax.errors import InputError
 
 Keys = PyTree[Float[Array, "S ..."]]
@@ -52,14 +52,36 @@ def attend(
       is nowhere True.
 
     Raises:
-      InputError: a name is unknown, or the three make no sense together.
+      InputError: a name is unknown or that of a part with parameters, one is not bound, the three
+        make no sense together, or a shape does not fit.
     """
     if mask is None:
         mask = jnp.ones(values.shape[0], bool)
+    if mask.shape != values.shape[:1] or mask.dtype != bool:
+        raise InputError(
+            f"the mask must be bool [{values.shape[0]}] as the values, got {mask.dtype} "
+            f"{list(mask.shape)}"
+        )
     parts = {"score": score, "window": window, "normalizer": normalizer}
     memory = begin(mask, **parts)
     _, read, weights = attend_step(memory, query, keys, values, mask, **parts, rng=rng)
     return read, weights
+
+
+def _ready(score: str | Callable, window: str | Callable, normalizer: str | Callable) -> Mechanism:
+    """The mechanism, all of whose parameters must be bound."""
+    parts = mechanism(score, window, normalizer)
+    given = {"score": score, "window": window, "normalizer": normalizer}
+    for part, (what, name) in zip(parts, given.items(), strict=True):
+        # A name has no place for parameters, not even for those of its once-per-sentence half.
+        lacking = list(part.shapes(Sizes(1, 1, 1))) if isinstance(name, str) else part.required
+        if lacking:
+            raise InputError(
+                f"the {what} {unbound(part.function).__name__} has parameters "
+                f"({', '.join(lacking)}): give the function, with functools.partial for those that "
+                "it takes"
+            )
+    return parts
 
 
 def attend_step(
@@ -84,7 +106,7 @@ def attend_step(
     Raises:
       InputError: as `attend` does, and where a score has another shape than its normalizer takes.
     """
-    parts = mechanism(score, window, normalizer)
+    parts = _ready(score, window, normalizer)
     available = {"query": query, "mask": mask, "memory": memory}
     support, gain = parts.window.bound(available)(query, mask)
     carries: dict[str, Any] = {}
@@ -100,7 +122,10 @@ def attend_step(
     scores = run("score", parts.score, query, keys)
     wanted = mask.shape if parts.normalizer.scores == 1 else (parts.normalizer.scores, *mask.shape)
     if scores.shape != wanted:
-        raise InputError(f"the score has shape {list(scores.shape)}, not {list(wanted)}")
+        raise InputError(
+            f"the score {unbound(parts.score.function).__name__} gives shape {list(scores.shape)}, "
+            f"but the normalizer {unbound(parts.normalizer.function).__name__} takes {list(wanted)}"
+        )
     # Several scores of one position, as mocha takes them, must all be able to reach it.
     reachable = (scores > -jnp.inf).reshape(-1, mask.size).all(axis=0)
     scores = jnp.where(reachable, scores, 0)
@@ -118,8 +143,13 @@ def begin(
     window: str | Callable = "full",
     normalizer: str | Callable = "auto",
 ) -> Memory | None:
-    """What a mechanism remembers before the first query; None if it never looks back."""
-    parts = mechanism(score, window, normalizer)
+    """What a mechanism remembers before the first query; None if it never looks back.
+
+    Args:
+      mask: of the sentence.
+      score, window, normalizer: as in `attend`.
+    """
+    parts = _ready(score, window, normalizer)
     if not parts.looks_back:
         return None
     carries = {

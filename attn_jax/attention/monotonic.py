@@ -50,6 +50,8 @@ def _offset(sizes: Sizes) -> Shapes:
 
 def _noisy(scores: Array, r: Array, noise: float, rng: Array | None) -> Array:
     """Noise in training makes the network prefer chances near 0 and 1. Section 2.5."""
+    if noise < 0:
+        raise InputError(f"monotonic: noise must be at least 0, got {noise:g}")
     energies = widen(scores) + r
     return energies if rng is None else energies + noise * jax.random.normal(rng, energies.shape)
 

@@ -23,6 +23,8 @@ def find(table: Mapping[str, Callable], text: str, what: str) -> Part:
     given = []
     for assignment in filter(None, map(str.strip, (inside or "").split(","))):
         setting, _, value = map(str.strip, assignment.partition("="))
+        if setting in dict(given):
+            raise InputError(f"{text.strip()!r} gives {setting} twice")
         given.append((setting, _number(found, name, setting, value)))
     return Part(found.function, tuple(sorted(given)))
 
@@ -32,13 +34,16 @@ def _from_module(path: str, what: str) -> Callable:
     try:
         function = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise InputError(f"cannot use {path!r} as a {what}: {error}") from error
+        hint = "; write module:function, without .py" if module.endswith(".py") else ""
+        raise InputError(f"cannot use {path!r} as a {what}: {error}{hint}") from error
     if not callable(function):
         raise InputError(f"cannot use {path!r} as a {what}: it is not a function")
     return function
 
 
 def _number(found: Part, name: str, setting: str, text: str) -> int | float:
+    if not found.settings:
+        raise InputError(f"{name} has no settings, got {setting!r}")
     default = choose(found.settings, setting, f"setting of {name}")
     try:
         return type(default)(ast.literal_eval(text))

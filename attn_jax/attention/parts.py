@@ -22,7 +22,12 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Bool, Float, Int
 
+from attn_jax.errors import InputError
+
 Shapes = dict[str, tuple[int, ...]]
+
+# What a step has for every part that names it.
+PROVIDED = ("query", "mask", "memory", "carry", "rng")
 
 
 class Sizes(NamedTuple):
@@ -93,10 +98,22 @@ def bind(function: Callable, available: Mapping[str, Any]) -> Callable:
 
 
 def keywords_of(function: Callable) -> dict[str, Any]:
-    """The keyword arguments of a function with their defaults."""
+    """The keyword arguments of a function with their defaults.
+
+    Raises:
+      InputError: an argument is bound to it that it does not take.
+    """
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:
+        known = ", ".join(keywords_of(unbound(function)))
+        raise InputError(
+            f"{unbound(function).__name__} takes {known or 'no keyword argument'}, and is bound to "
+            f"{', '.join(function.keywords)}"
+        ) from None
     return {
         name: parameter.default
-        for name, parameter in inspect.signature(function).parameters.items()
+        for name, parameter in parameters.items()
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY
     }
 
@@ -126,6 +143,15 @@ class Part:
             function = attribute(self.function, half, None)
             known |= settings_of(function) if function else {}
         return known | dict(self.given)
+
+    @property
+    def required(self) -> list[str]:
+        """The parameters that the function cannot do without and that are not bound to it."""
+        return [
+            name
+            for name, default in keywords_of(self.function).items()
+            if default is inspect.Parameter.empty and name not in PROVIDED
+        ]
 
     @property
     def looks_back(self) -> bool:

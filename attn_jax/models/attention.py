@@ -13,6 +13,7 @@ from attn_jax.attention.context import attend_step, begin
 from attn_jax.attention.parts import Memory, Part
 from attn_jax.attention.scores import stacked
 from attn_jax.config import Model
+from attn_jax.errors import InputError
 from attn_jax.models.heads import Heads, Unprojected, make_projections
 
 
@@ -40,8 +41,19 @@ def scaled_normal(rng: Array, heads: tuple[int, ...], shape: tuple[int, ...]) ->
 
 
 def draw(part: Part, projections: Unprojected | Heads, rngs: nnx.Rngs) -> Mapping[str, nnx.Param]:
-    """The first parameters of a part, [K, G, ...]: for each head its own."""
+    """The first parameters of a part, [K, G, ...]: for each head its own.
+
+    Raises:
+      InputError: the part names a parameter whose shape is not known.
+    """
     heads = projections.key_value_heads, projections.groups
+    shapes = part.shapes(projections.sizes)
+    unlisted = [name for name in part.required if name not in shapes]
+    if unlisted:
+        raise InputError(
+            f"{part.function.__name__} names {', '.join(unlisted)}, which its shapes do not list: "
+            "decorate it with attn_jax.part(shapes=...)"
+        )
     return nnx.Dict(
         {
             name: nnx.Param(
@@ -49,7 +61,7 @@ def draw(part: Part, projections: Unprojected | Heads, rngs: nnx.Rngs) -> Mappin
                 if name in part.initial
                 else scaled_normal(rngs.params(), heads, shape)
             )
-            for name, shape in part.shapes(projections.sizes).items()
+            for name, shape in shapes.items()
         }
     )
 

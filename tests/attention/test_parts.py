@@ -95,6 +95,9 @@ def test_arguments_bound_before_are_kept():
         ("normalizer", "entmax(beta=2)", "unknown setting of entmax 'beta'; allowed: alpha"),
         ("normalizer", "entmax(alpha=x)", "alpha must be of type float, got 'x'"),
         ("normalizer", "entmax(alpha", "cannot read normalizer"),
+        ("normalizer", "entmax(alpha=1.5, alpha=2)", "gives alpha twice"),
+        ("score", "additive(width=3)", "additive has no settings, got 'width'"),
+        ("score", "my_score.py:f", r"write module:function, without \.py"),
         ("score", "no_such_module:f", "cannot use 'no_such_module:f' as a score"),
         ("score", "math:no_such_function", "cannot use"),
         ("score", "math:pi", "not a function"),
@@ -103,6 +106,31 @@ def test_arguments_bound_before_are_kept():
 def test_refuses_what_does_not_exist(what, name, message):
     with pytest.raises(InputError, match=message):
         resolve(what, name)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"score": "general"}, r"the score general has parameters \(W\): give the function"),
+        ({"score": "additive"}, r"the score additive has parameters \(W, U, v\)"),
+        ({"score": scores.additive}, r"the score additive has parameters \(W, v\)"),
+        ({"score": "gmm"}, r"the score gmm has parameters \(W, b\)"),
+        ({"score": "dot", "window": "local_p"}, "the window local_p has parameters"),
+        ({"score": "dot", "normalizer": "monotonic"}, r"normalizer monotonic has .* \(r\)"),
+        ({"score": partial(scores.additive, U=1)}, "additive takes W, v, and is bound to U"),
+    ],
+)
+def test_parameters_must_be_bound(parts, message):
+    arrays = jnp.ones(2), jnp.ones((3, 2)), jnp.ones((3, 2))
+    with pytest.raises(InputError, match=message):
+        attend(*arrays, **parts)
+
+
+@pytest.mark.parametrize("mask", [jnp.ones(2, bool), jnp.ones(3)])
+def test_a_mask_must_fit(mask):
+    arrays = jnp.ones(2), jnp.ones((3, 2)), jnp.ones((3, 2))
+    with pytest.raises(Exception, match=r"mask must be bool \[3\]|mask"):
+        attend(*arrays, mask, score="dot")
 
 
 @pytest.mark.parametrize(
@@ -148,10 +176,10 @@ def test_refuses_settings_out_of_bounds(names, message):
 
 def test_refuses_a_score_of_another_shape():
     arrays = jnp.ones(2), jnp.ones((3, 2)), jnp.ones((3, 2))
-    with pytest.raises(InputError, match=r"the score has shape \[3, 2\], not \[3\]"):
+    with pytest.raises(InputError, match=r"gives shape \[3, 2\], but .* softmax takes \[3\]"):
         attend(*arrays, score=lambda query, keys: keys)
     mocha = partial(resolve("normalizer", "mocha").function, r=jnp.zeros(()))
-    with pytest.raises(InputError, match=r"shape \[3\], not \[2, 3\]"):
+    with pytest.raises(InputError, match=r"dot gives shape \[3\], but .* mocha takes \[2, 3\]"):
         attend(*arrays, score="dot", normalizer=mocha)
 
 

@@ -75,7 +75,9 @@ def test_a_sweep_looks_at_all_values_before_it_starts(tmp_path):
 
 def test_a_score_that_fails_leaves_nothing(tmp_path):
     flag = "--model.score=attn_jax.attention.scores:same_size"
-    assert "same_size fails: " in refused("train", f"--workdir={tmp_path / 'run'}", *SMALL, flag)
+    assert "same_size fails with " in refused(
+        "train", f"--workdir={tmp_path / 'run'}", *SMALL, flag
+    )
     assert not (tmp_path / "run").exists()
 
 

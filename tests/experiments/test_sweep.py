@@ -42,6 +42,7 @@ def test_commas_in_brackets_do_not_part_values():
         ("", "names no system"),
         ("--model.score", "line 1: '--model.score' is not --option=value"),
         ("model.score=dot", "is not --option=value"),
+        ("--seed=0\n--model.scor=dot", "line 2: unknown option 'model.scor'"),
         ("--model.score='dot", "line 1: No closing quotation"),
     ],
 )

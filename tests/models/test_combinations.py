@@ -10,13 +10,12 @@ import random
 import jax
 import numpy as np
 import pytest
-from flax import nnx
 
 from attn_jax import NORMALIZERS, SCORES, WINDOWS
 from attn_jax.attention.catalogue import mechanism
 from attn_jax.config import Model, Train
 from attn_jax.errors import InputError
-from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training.step import start, train_step
 from attn_jax.translator import decode_batch, force_batch
@@ -80,6 +79,17 @@ def covering(cases):
         chosen.append(best)
         missing -= {(i, str(v)) for i, v in enumerate(best)}
     return chosen
+
+
+COUNT = itertools.count(1)
+
+
+@pytest.fixture(autouse=True)
+def programs():
+    """Compiled programs are let go now and then: a process has room for some thousands."""
+    yield
+    if next(COUNT) % 8 == 0:
+        jax.clear_caches()
 
 
 CASES = combinations()
@@ -149,8 +159,7 @@ def test_runs_trains_and_decodes(case):
         **heads,
         **SIZES,
     )
-    # Not compiled as a whole, which would take longer than all else here.
-    model = Seq2Seq(config, 11, 11, rngs=nnx.Rngs(0))
+    model = initialize(config, 11, 11, jax.random.key(0))
     before = jax.tree.map(np.array, model)
     layers, rows, length = config.decoder_layers, len(SOURCE), TARGET.shape[1]
 
