@@ -27,8 +27,8 @@ INTRODUCTION = """# Mechanisms
 
 *This page is made by `./launch.sh catalogue`.*
 
-A mechanism is a score, a window and a normalizer: `--model.score=location_aware(width=5)`,
-`--model.window=local_p`, `--model.normalizer=entmax(alpha=1.25)`, with any number of heads
+A mechanism is a score, a window and a normalizer: `--model.score='location_aware(width=5)'`,
+`--model.window=local_p`, `--model.normalizer='entmax(alpha=1.25)'`, with any number of heads
 (`--model.heads`, `--model.key_value_heads`, `--model.head_size`, `--model.projection`). All of them
 run with GRU and LSTM cells in both recurrent decoders (`bahdanau`, `luong`) and as
 cross-attention of the Transformer decoder. One that *looks back* at earlier attention goes through
@@ -38,6 +38,12 @@ known targets step by step where the decoder would otherwise do all steps at onc
 Refused, with a sentence that says why: windows or other normalizers for `mean` and `last`;
 `exponential` for scores other than `gmm`; windows and monotonic normalizers for `gmm`; windows
 for monotonic normalizers; dot scores of states and annotations that differ in size, without heads.
+
+Parameters are those that a model owns. Without a model, what is done once per sentence comes in as
+keys (`h @ U` for the additive score) and the rest is bound to the function:
+`attend(s, h @ U, h, score=partial(SCORES["additive"], W=W, v=v))`. `mocha` reads two scores,
+[2, S]. `monotonic` and `mocha` are what a model trains with;
+`attn_jax.attention.monotonic` has `hard_monotonic` and `hard_mocha`, with which it decodes.
 
 T target steps, S source positions, Q units of the query, D features of an annotation, A alignment
 units; s the query, h_j an annotation, e_j a score. Costs are those of all steps of one sentence and

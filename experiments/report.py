@@ -1,5 +1,6 @@
 """Tables and figures of the runs under a folder: `./launch.sh report --workdir=runs/main`."""
 
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -21,7 +22,8 @@ def print_table(title: str, table: tables.Table) -> None:
         printed.add_column(name, justify="right" if nth else "left", no_wrap=nth == 0)
     for row in table.rows:
         printed.add_row(*row)
-    Console().print(printed)
+    # A pipe has no width, and a table cut to one would say nothing.
+    Console(width=None if sys.stdout.isatty() else 200).print(printed)
 
 
 def main() -> None:

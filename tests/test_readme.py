@@ -38,7 +38,7 @@ def test_a_score_of_ones_own_then_its_use(folder):
 
 
 def test_attention_alone(folder):
-    run("-c", block("from attn_jax import attend"), cwd=folder)
+    run("-c", block("attend_step"), cwd=folder)
 
 
 def test_every_program_that_is_named_exists():
