@@ -37,7 +37,8 @@ class Source(NamedTuple):
 
 def scaled_normal(rng: Array, heads: tuple[int, ...], shape: tuple[int, ...]) -> Array:
     """Normal values that keep the variance of what is multiplied with them, for each head."""
-    return jax.random.normal(rng, (*heads, *shape)) * shape[0] ** -0.5
+    inputs = shape[0] if shape else 1
+    return jax.random.normal(rng, (*heads, *shape)) * inputs**-0.5
 
 
 def draw(part: Part, projections: Unprojected | Heads, rngs: nnx.Rngs) -> Mapping[str, nnx.Param]:
