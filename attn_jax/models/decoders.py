@@ -120,8 +120,8 @@ class Luong(Recurrent):
         )
         self.readout = make_readout(config, config.hidden_size, "linear", rngs=rngs)
 
-    def _features(self, states: Array, contexts: Array) -> Array:
-        return self.readout(jnp.tanh(self.combine(jnp.concatenate([contexts, states], axis=-1))))
+    def _read(self, states: Array, contexts: Array) -> Array:
+        return jnp.tanh(self.combine(jnp.concatenate([contexts, states], axis=-1)))
 
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
         """The next state, the features to read the next word from, and the weights."""
@@ -129,7 +129,7 @@ class Luong(Recurrent):
         cell = self.cell(cell, self.cell.input(embedding))
         hidden = self.cell.output(cell)
         memory, context, weights = self.attention(memory, hidden, source.projected, source.mask)
-        return (cell, memory), self._features(hidden, context), weights[:, None]
+        return (cell, memory), self.readout(self._read(hidden, context)), weights[:, None]
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
@@ -139,10 +139,10 @@ class Luong(Recurrent):
         first, _ = self.start(source, embeddings.shape[1])
         states = unroll(self.cell, self.cell.input(embeddings), everywhere, first)
         contexts, alignment = self.attention.over(states, source.projected, source.mask, rng)
-        return self._features(states, contexts), alignment[:, None]
+        return self.readout(self._read(states, contexts)), alignment[:, None]
 
 
-class LuongInputFeeding(Recurrent):
+class LuongInputFeeding(Luong):
     """Luong's decoder whose h̃ goes into the next state: s_i = f(s_{i-1}, [y_{i-1}; h̃_{i-1}]).
 
     h̃_0 = 0. Luong, Pham and Manning 2015, section 3.3.
@@ -150,13 +150,8 @@ class LuongInputFeeding(Recurrent):
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         super().__init__(config, summary_size, rngs=rngs)
-        hidden_size = config.hidden_size
-        gates = self.cell.gates * hidden_size
-        self.feed = nnx.Linear(hidden_size, gates, use_bias=False, rngs=rngs)
-        self.combine = nnx.Linear(
-            config.annotation_size + hidden_size, hidden_size, use_bias=False, rngs=rngs
-        )
-        self.readout = make_readout(config, hidden_size, "linear", rngs=rngs)
+        gates = self.cell.gates * config.hidden_size
+        self.feed = nnx.Linear(config.hidden_size, gates, use_bias=False, rngs=rngs)
 
     def start(self, source: Source, length: int) -> PyTree:
         """The state before the first word, h̃_0 = 0 included."""
@@ -170,7 +165,7 @@ class LuongInputFeeding(Recurrent):
         memory, context, weights = self.attention(
             memory, hidden, source.projected, source.mask, rng
         )
-        read = jnp.tanh(self.combine(jnp.concatenate([context, hidden], axis=-1)))
+        read = self._read(hidden, context)
         return (cell, memory, read), (read, weights)
 
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:

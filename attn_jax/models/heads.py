@@ -4,6 +4,9 @@ Heads are laid out as [K, G]: K heads of keys and values, each shared by G heads
 (G = 1: multi-head; K = 1: multi-query, Shazeer 2019; between: grouped-query, Ainslie et al. 2023).
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
@@ -52,7 +55,7 @@ class Heads(nnx.Module):
         annotation_size: int,
         output_size: int,
         *,
-        use_bias: bool,
+        linear: Callable[..., nnx.Linear],
         rngs: nnx.Rngs,
     ):
         heads = config.heads
@@ -71,14 +74,11 @@ class Heads(nnx.Module):
         size = config.head_size or output_size // heads
         self.sizes = Sizes(size, size, config.alignment_size)
 
-        def linear(inputs: int, outputs: int) -> nnx.Linear:
-            return nnx.Linear(inputs, outputs, use_bias=use_bias, rngs=rngs)
-
-        self.queries = linear(query_size, heads * size)
-        self.keys = linear(annotation_size, self.key_value_heads * size)
-        self.values = linear(annotation_size, self.key_value_heads * size)
+        self.queries = linear(query_size, heads * size, rngs=rngs)
+        self.keys = linear(annotation_size, self.key_value_heads * size, rngs=rngs)
+        self.values = linear(annotation_size, self.key_value_heads * size, rngs=rngs)
         alone = (heads, size) == (1, output_size)
-        self.output = None if alone else linear(heads * size, output_size)
+        self.output = None if alone else linear(heads * size, output_size, rngs=rngs)
 
     def query(self, query: Float[Array, "*any Q"]) -> Float[Array, "*any K G H"]:
         """The queries of each head."""
@@ -100,8 +100,12 @@ class Heads(nnx.Module):
         return joined if self.output is None else self.output(joined)
 
 
-# Whether linear maps have biases.
-PROJECTIONS = {"none": None, "linear": False, "affine": True}
+# The maps of heads; without heads there is none.
+PROJECTIONS: dict[str, Callable[..., nnx.Linear] | None] = {
+    "none": None,
+    "linear": partial(nnx.Linear, use_bias=False),
+    "affine": nnx.Linear,
+}
 
 
 def make_projections(
@@ -125,9 +129,9 @@ def make_projections(
     name = config.projection
     if name == "auto":
         name = "linear" if several else usual
-    use_bias = choose(PROJECTIONS, name, "projection")
-    if use_bias is not None:
-        return Heads(config, query_size, annotation_size, output_size, use_bias=use_bias, rngs=rngs)
+    linear = choose(PROJECTIONS, name, "projection")
+    if linear is not None:
+        return Heads(config, query_size, annotation_size, output_size, linear=linear, rngs=rngs)
     if several:
         raise InputError("heads need projections: give --model.projection=linear or affine")
     if output_size != annotation_size:
