@@ -43,6 +43,7 @@ class Data:
     target_level: str = option("auto", "target tokens: word, character, symbol, subword or auto")
     min_count: int = option(2, "word level: occurrences in training that a word needs", low=1)
     subwords: int = option(8000, "subword level: largest size of the vocabulary", low=8)
+    vocabulary: str = option("separate", "separate for each side, or joint")
     bleu_tokenizer: str = option("13a", "sacrebleu's tokenisation: 13a, none, char, intl, zh, ...")
     examples: int = option(20000, "copy, reverse, sort, dates: training pairs made", low=1)
     held_out: int = option(1000, "copy, reverse, sort, dates: pairs each to validate, test", low=1)
@@ -58,12 +59,19 @@ class Data:
 class Model:
     """The encoder-decoder. Capital letters name sizes as in the signatures of the code."""
 
-    encoder: str = option("bidirectional", "bidirectional or unidirectional")
+    encoder: str = option(
+        "bidirectional", "bidirectional, unidirectional, backward (right to left) or transformer"
+    )
     cell: str = option("gru", "recurrent cell: gru, gru_reset_first (the papers'), lstm or tanh")
     decoder: str = option(
         "bahdanau",
         "bahdanau: attends from s_{i-1}; luong: from the new state; luong_input_feeding: the same, "
         "what it read going into the next state; transformer: in each block",
+    )
+    first_state: str = option(
+        "bridge",
+        "of a recurrent decoder: bridge (tanh of a map of the encoder's summary), last (the "
+        "encoder's own last states) or zero",
     )
     readout: str = option(
         "auto", "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's"
@@ -81,6 +89,7 @@ class Model:
         "forward, or your own; entmax(alpha=1.25). auto: exponential for gmm, else softmax",
     )
     heads: int = option(1, "N, heads of queries", low=1)
+    self_heads: int = option(0, "transformer: heads of self-attention; 0: N", low=0)
     key_value_heads: int = option(0, "heads of keys and values, shared by queries; 0: N", low=0)
     head_size: int = option(0, "H, features of a head; 0: those of the context over N", low=0)
     projection: str = option(
@@ -88,9 +97,16 @@ class Model:
         "how heads see queries and annotations: linear, affine (with biases), none (as they are), "
         "auto: none for one head of a recurrent decoder, else linear",
     )
-    encoder_layers: int = option(1, "layers of the encoder", low=1)
+    encoder_layers: int = option(1, "layers of a recurrent encoder, blocks of a transformer", low=1)
     decoder_layers: int = option(1, "layers of a recurrent decoder, blocks of a transformer", low=1)
     stack: str = option("plain", "recurrent layers above the first: plain, or residual (adding)")
+    norm: str = option("post", "transformer: layer normalisation post or pre each part")
+    positions: str = option("sinusoidal", "transformer: sinusoidal or rotary")
+    embeddings: str = option(
+        "separate",
+        "separate, shared (source and target words), tied (target words and output layer) or "
+        "three_way (all)",
+    )
     embedding_size: int = option(128, "E, features of a word vector", low=1)
     annotation_size: int = option(256, "D, features of an annotation, both directions", low=2)
     hidden_size: int = option(256, "Q, units of the decoder state", low=1)
@@ -98,6 +114,9 @@ class Model:
     readout_size: int = option(128, "maxout units before the output layer", low=1)
     feedforward_size: int = option(512, "transformer: hidden units of the feed-forward maps", low=1)
     dropout: float = option(0.0, "share of features dropped in training", low=0, high=0.95)
+    dropout_kind: str = option(
+        "ordinary", "ordinary (anew at each step) or variational (the same at all steps)"
+    )
 
 
 @dataclass(frozen=True)

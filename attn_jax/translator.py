@@ -65,7 +65,7 @@ def decode_batch(model: Seq2Seq, source: jax.Array, *, max_length: int) -> Found
 def force_batch(model: Seq2Seq, source: jax.Array, target: jax.Array) -> Forced:
     """The pass over known targets of a padded batch [B, S], [B, T]."""
     features, alignment = model(source, target)
-    logits = model.output(features)
+    logits = model.words.logits(features)
     return Forced(-cross_entropy(logits, target), logits.argmax(axis=-1) == target, alignment)
 
 

@@ -15,7 +15,7 @@ from attn_jax import config as config_lib
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import Example, load_split, split_names, with_defaults
 from attn_jax.data.pipeline import BucketedBatches
-from attn_jax.data.vocabulary import Vocabulary, build_vocabulary, save_vocabulary
+from attn_jax.data.vocabulary import VOCABULARIES, Vocabulary, save_vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import METRICS, make_bleu
@@ -145,11 +145,9 @@ def vocabularies(
     for folder in (workdir, Path(experiment.train.initial or workdir)):
         if (folder / "vocabulary.source.json").is_file():
             return load_vocabularies(folder)
-    data = experiment.data
-    return (
-        build_vocabulary(data.source_level, [example.source for example in examples], data),
-        build_vocabulary(data.target_level, [example.target for example in examples], data),
-    )
+    build = choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
+    sources, targets = zip(*((one.source, one.target) for one in examples), strict=True)
+    return build(sources, targets, experiment.data)
 
 
 def encode(

@@ -5,7 +5,7 @@ import base64
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import sentencepiece
@@ -174,6 +174,37 @@ def build_vocabulary(level: str, texts: Iterable[str], config: Data) -> Vocabula
     if len(vocabulary) == len(SPECIALS):
         raise InputError("the vocabulary is empty: the training text has no token")
     return vocabulary
+
+
+def separate(
+    sources: Sequence[str], targets: Sequence[str], config: Data
+) -> tuple[Vocabulary, Vocabulary]:
+    """A vocabulary for each side."""
+    return (
+        build_vocabulary(config.source_level, sources, config),
+        build_vocabulary(config.target_level, targets, config),
+    )
+
+
+def joint(
+    sources: Sequence[str], targets: Sequence[str], config: Data
+) -> tuple[Vocabulary, Vocabulary]:
+    """One vocabulary of both sides, twice.
+
+    Raises:
+      InputError: the sides are of different levels.
+    """
+    if config.source_level != config.target_level:
+        raise InputError(
+            "--data.vocabulary=joint needs both sides at one level, got "
+            f"--data.source_level={config.source_level} and "
+            f"--data.target_level={config.target_level}"
+        )
+    both = build_vocabulary(config.source_level, [*sources, *targets], config)
+    return both, both
+
+
+VOCABULARIES: dict[str, Callable] = {"separate": separate, "joint": joint}
 
 
 def save_vocabulary(vocabulary: Vocabulary, path: Path) -> None:

@@ -27,12 +27,19 @@ class Projected(NamedTuple):
     values: Float[Array, "B K S H"]
 
 
+class Summary(NamedTuple):
+    """What an encoder hands to the first state of a recurrent decoder."""
+
+    vector: Float[Array, "B Z"]
+    states: tuple  # the last of each layer, where the encoder reads in one direction
+
+
 class Source(NamedTuple):
     """A batch of encoded sentences, as a decoder reads it."""
 
     projected: PyTree  # a `Projected` for each layer that attends
     mask: Bool[Array, "B S"]
-    summary: Float[Array, "B Z"]  # what the first decoder state is made of
+    summary: Summary
 
 
 def scaled_normal(rng: Array, heads: tuple[int, ...], shape: tuple[int, ...]) -> Array:

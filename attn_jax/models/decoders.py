@@ -13,9 +13,11 @@ from jaxtyping import Array, Float, PyTree
 
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention, Projected, Source
+from attn_jax.models.dropout import make_dropout, split
+from attn_jax.models.first_states import make_first_state
 from attn_jax.models.readouts import make_readout
 from attn_jax.models.recurrent import unroll
-from attn_jax.models.stacks import make_cell
+from attn_jax.models.stacks import make_stack
 
 Step = tuple[PyTree, Float[Array, "B F"], Float[Array, "B L N S"]]
 Steps = tuple[Float[Array, "B T F"], Float[Array, "B L N T S"]]
@@ -36,31 +38,32 @@ class Recurrent(nnx.Module):
             projection="none",
             rngs=rngs,
         )
-        self.initial = nnx.Linear(summary_size, config.hidden_size, rngs=rngs)
-        self.cell = make_cell(
+        self.first_state = make_first_state(config, summary_size, rngs=rngs)
+        self.cell = make_stack(
             config, config.embedding_size, config.hidden_size, config.decoder_layers, rngs=rngs
         )
+        self.dropout = make_dropout(config)
 
     def project(self, annotations: Float[Array, "B S D"]) -> Projected:
         """What attention needs of the annotations."""
         return self.attention.project(annotations)
 
     def start(self, source: Source, length: int) -> PyTree:
-        """The state before the first of at most `length` words.
-
-        s_0 = tanh(W_s · summary): Bahdanau, Cho and Bengio 2014, appendix A.2.2.
-        """
-        hidden = jnp.tanh(self.initial(source.summary))
-        return self.cell.begin(hidden), self.attention.begin(source.mask)
+        """The state before the first of at most `length` words."""
+        return self.first_state(source.summary, self.cell), self.attention.begin(source.mask)
 
     def _scan(self, embeddings: Array, source: Source, rng: Array | None) -> tuple[Array, ...]:
         """What `_advance` gives at each step, batch first, the weights as an alignment last."""
         projected = jnp.swapaxes(self.cell.input(embeddings), 0, 1)
-        rngs = None if rng is None else jax.random.split(rng, len(projected))
+        within, attending = split(rng, 2)
         _, (*given, alignment) = jax.lax.scan(
-            lambda state, inputs: self._advance(state, inputs[0], source, inputs[1]),
+            lambda state, inputs: self._advance(state, source, *inputs),
             self.start(source, len(projected)),
-            (projected, rngs),
+            (
+                projected,
+                self.dropout.steps(within, len(projected)),
+                None if attending is None else jax.random.split(attending, len(projected)),
+            ),
         )
         return *(jnp.swapaxes(x, 0, 1) for x in given), jnp.moveaxis(alignment, 0, 2)[:, None]
 
@@ -81,26 +84,35 @@ class Bahdanau(Recurrent):
         inputs = config.hidden_size + config.embedding_size + config.annotation_size
         self.readout = make_readout(config, inputs, "maxout", rngs=rngs)
 
-    def _advance(self, state: PyTree, projected: Array, source: Source, rng: Array | None) -> tuple:
+    def _advance(
+        self,
+        state: PyTree,
+        source: Source,
+        projected: Array,
+        within: Array | None = None,
+        attending: Array | None = None,
+    ) -> tuple:
         cell, memory = state
         memory, context, weights = self.attention(
-            memory, self.cell.output(cell), source.projected, source.mask, rng
+            memory, self.cell.output(cell), source.projected, source.mask, attending
         )
-        cell = self.cell(cell, projected + self.context(context))
+        cell = self.cell(cell, projected + self.context(context), within)
         return (cell, memory), (self.cell.output(cell), context, weights)
 
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
         """The next state, the features to read the next word from, and the weights."""
         projected = self.cell.input(embedding)
-        state, (hidden, context, weights) = self._advance(state, projected, source, None)
+        state, (hidden, context, weights) = self._advance(state, source, projected)
         return state, self.readout(hidden, embedding, context), weights[:, None]
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
     ) -> Steps:
         """The features and the alignment, given the words before each step."""
-        states, contexts, alignment = self._scan(embeddings, source, rng)
-        return self.readout(states, embeddings, contexts), alignment
+        entering, inside, leaving = split(rng, 3)
+        embeddings = self.dropout(embeddings, entering)
+        states, contexts, alignment = self._scan(embeddings, source, inside)
+        return self.dropout(self.readout(states, embeddings, contexts), leaving), alignment
 
 
 class Luong(Recurrent):
@@ -135,11 +147,14 @@ class Luong(Recurrent):
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
     ) -> Steps:
         """The features and the alignment, given the words before each step."""
+        entering, inside, attending, leaving = split(rng, 4)
+        projected = self.cell.input(self.dropout(embeddings, entering))
         everywhere = jnp.ones(embeddings.shape[:2], bool)
         first, _ = self.start(source, embeddings.shape[1])
-        states = unroll(self.cell, self.cell.input(embeddings), everywhere, first)
-        contexts, alignment = self.attention.over(states, source.projected, source.mask, rng)
-        return self.readout(self._read(states, contexts)), alignment[:, None]
+        _, states = unroll(self.cell, projected, everywhere, first, inside)
+        contexts, alignment = self.attention.over(states, source.projected, source.mask, attending)
+        read = self.dropout(self._read(states, contexts), leaving)
+        return self.readout(read), alignment[:, None]
 
 
 class LuongInputFeeding(Luong):
@@ -158,12 +173,19 @@ class LuongInputFeeding(Luong):
         cell, memory = super().start(source, length)
         return cell, memory, jnp.zeros_like(self.cell.output(cell))
 
-    def _advance(self, state: PyTree, projected: Array, source: Source, rng: Array | None) -> tuple:
+    def _advance(
+        self,
+        state: PyTree,
+        source: Source,
+        projected: Array,
+        within: Array | None = None,
+        attending: Array | None = None,
+    ) -> tuple:
         cell, memory, read = state
-        cell = self.cell(cell, projected + self.feed(read))
+        cell = self.cell(cell, projected + self.feed(read), within)
         hidden = self.cell.output(cell)
         memory, context, weights = self.attention(
-            memory, hidden, source.projected, source.mask, rng
+            memory, hidden, source.projected, source.mask, attending
         )
         read = self._read(hidden, context)
         return (cell, memory, read), (read, weights)
@@ -171,12 +193,13 @@ class LuongInputFeeding(Luong):
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
         """The next state, the features to read the next word from, and the weights."""
         projected = self.cell.input(embedding)
-        state, (read, weights) = self._advance(state, projected, source, None)
+        state, (read, weights) = self._advance(state, source, projected)
         return state, self.readout(read), weights[:, None]
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
     ) -> Steps:
         """The features and the alignment, given the words before each step."""
-        read, alignment = self._scan(embeddings, source, rng)
-        return self.readout(read), alignment
+        entering, inside, leaving = split(rng, 3)
+        read, alignment = self._scan(self.dropout(embeddings, entering), source, inside)
+        return self.readout(self.dropout(read, leaving)), alignment

@@ -1,4 +1,4 @@
-"""Encoders: from word vectors to annotations, and the summary that starts the decoder."""
+"""Recurrent encoders: from word vectors to annotations, and the summary that starts a decoder."""
 
 import jax.numpy as jnp
 from flax import nnx
@@ -6,8 +6,10 @@ from jaxtyping import Array, Bool, Float
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
-from attn_jax.models.recurrent import CELLS, unroll
-from attn_jax.models.stacks import STACKS, ResidualStack
+from attn_jax.models.attention import Summary
+from attn_jax.models.dropout import make_dropout, split
+from attn_jax.models.recurrent import unroll
+from attn_jax.models.stacks import STACKS, ResidualStack, Stack
 
 
 class Forward(nnx.Module):
@@ -16,16 +18,28 @@ class Forward(nnx.Module):
     Cho et al. 2014, section 2.1.
     """
 
-    def __init__(self, cell: type[nnx.Module], features: int, units: int, *, rngs: nnx.Rngs):
-        self.summary_size = units
-        self.forward = cell(features, units, rngs=rngs)
+    def __init__(self, config: Model, features: int, *, rngs: nnx.Rngs):
+        self.summary_size = config.annotation_size
+        self.cell = Stack(config, features, self.summary_size, 1, rngs=rngs)
 
     def __call__(
-        self, inputs: Float[Array, "B S E"], mask: Bool[Array, "B S"]
-    ) -> tuple[Float[Array, "B S D"], Float[Array, "B Z"]]:
+        self, inputs: Float[Array, "B S E"], mask: Bool[Array, "B S"], rng: Array | None
+    ) -> tuple[Float[Array, "B S D"], Summary]:
         """The annotations and the summary."""
-        annotations = run(self.forward, inputs, mask)
-        return annotations, annotations[:, -1]
+        return run(self.cell, inputs, mask, rng)
+
+
+class Backward(Forward):
+    """One layer from right to left: the reversed source of Sutskever, Vinyals and Le 2014, 3.3.
+
+    The annotations stay in the order of the words.
+    """
+
+    def __call__(
+        self, inputs: Float[Array, "B S E"], mask: Bool[Array, "B S"], rng: Array | None
+    ) -> tuple[Float[Array, "B S D"], Summary]:
+        """The annotations and the summary."""
+        return run(self.cell, inputs, mask, rng, reverse=True)
 
 
 class BothWays(nnx.Module):
@@ -37,65 +51,74 @@ class BothWays(nnx.Module):
       InputError: the annotation's features cannot be halved.
     """
 
-    def __init__(self, cell: type[nnx.Module], features: int, units: int, *, rngs: nnx.Rngs):
-        if units % 2:
+    def __init__(self, config: Model, features: int, *, rngs: nnx.Rngs):
+        if config.annotation_size % 2:
             raise InputError(
                 "a bidirectional encoder gives half of an annotation to each direction: "
-                f"--model.annotation_size must be even, got {units}"
+                f"--model.annotation_size must be even, got {config.annotation_size}"
             )
-        self.summary_size = units // 2
-        self.forward = cell(features, self.summary_size, rngs=rngs)
-        self.backward = cell(features, self.summary_size, rngs=rngs)
+        self.summary_size = config.annotation_size // 2
+        self.forward = Stack(config, features, self.summary_size, 1, rngs=rngs)
+        self.backward = Stack(config, features, self.summary_size, 1, rngs=rngs)
 
     def __call__(
-        self, inputs: Float[Array, "B S E"], mask: Bool[Array, "B S"]
-    ) -> tuple[Float[Array, "B S D"], Float[Array, "B Z"]]:
+        self, inputs: Float[Array, "B S E"], mask: Bool[Array, "B S"], rng: Array | None
+    ) -> tuple[Float[Array, "B S D"], Summary]:
         """The annotations and the summary."""
-        forward = run(self.forward, inputs, mask)
-        backward = run(self.backward, inputs, mask, reverse=True)
-        return jnp.concatenate([forward, backward], axis=-1), backward[:, 0]
+        rightwards, leftwards = split(rng, 2)
+        forward, _ = run(self.forward, inputs, mask, rightwards)
+        backward, summary = run(self.backward, inputs, mask, leftwards, reverse=True)
+        return jnp.concatenate([forward, backward], axis=-1), Summary(summary.vector, ())
 
 
 def run(
-    cell: nnx.Module,
+    cell: Stack,
     inputs: Float[Array, "B S E"],
     mask: Bool[Array, "B S"],
+    rng: Array | None,
     *,
     reverse: bool = False,
-) -> Float[Array, "B S H"]:
-    """What a cell shows over whole sentences, from a state of zeros."""
-    units = cell.recurrent.in_features
+) -> tuple[Float[Array, "B S H"], Summary]:
+    """What a cell shows over whole sentences, from a state of zeros, and its last state."""
+    units = cell.cells[0].recurrent.in_features
     initial = cell.begin(jnp.zeros((mask.shape[0], units), inputs.dtype))
-    return unroll(cell, cell.input(inputs), mask, initial, reverse=reverse)
+    last, annotations = unroll(cell, cell.input(inputs), mask, initial, rng, reverse=reverse)
+    return annotations, Summary(cell.output(last), last)
 
 
-LAYERS: dict[str, type[nnx.Module]] = {"bidirectional": BothWays, "unidirectional": Forward}
+LAYERS: dict[str, type[nnx.Module]] = {
+    "bidirectional": BothWays,
+    "unidirectional": Forward,
+    "backward": Backward,
+}
 
 
-class Encoder(nnx.Module):
+class RecurrentEncoder(nnx.Module):
     """Recurrent layers, each over the annotations of the one below.
 
-    The summary is that of the highest layer.
+    The summary is that of the highest layer, with the last states of all.
     """
 
     def __init__(self, config: Model, *, rngs: nnx.Rngs):
         layer = choose(LAYERS, config.encoder, "encoder")
-        cell = choose(CELLS, config.cell, "cell")
         self.adds = choose(STACKS, config.stack, "stack") is ResidualStack
-        size = config.annotation_size
-        sizes = [config.embedding_size] + [size] * (config.encoder_layers - 1)
-        self.layers = nnx.List([layer(cell, features, size, rngs=rngs) for features in sizes])
+        self.dropout = make_dropout(config)
+        sizes = [config.embedding_size] + [config.annotation_size] * (config.encoder_layers - 1)
+        self.layers = nnx.List([layer(config, features, rngs=rngs) for features in sizes])
         self.summary_size = self.layers[-1].summary_size
 
     def __call__(
-        self, embeddings: Float[Array, "B S E"], mask: Bool[Array, "B S"]
-    ) -> tuple[Float[Array, "B S D"], Float[Array, "B Z"]]:
-        """The annotations and the summary."""
-        first, *above = self.layers
-        annotations, summary = first(embeddings, mask)
-        for layer in above:
-            below = annotations
-            annotations, summary = layer(below, mask)
-            if self.adds:
-                annotations = annotations + below
-        return annotations, summary
+        self,
+        embeddings: Float[Array, "B S E"],
+        mask: Bool[Array, "B S"],
+        rng: Array | None = None,
+    ) -> tuple[Float[Array, "B S D"], Summary]:
+        """The annotations and the summary. `rng` turns dropout on."""
+        below, states = embeddings, ()
+        rngs = split(rng, len(self.layers))
+        for number, (layer, own) in enumerate(zip(self.layers, rngs, strict=True)):
+            entering, inside = split(own, 2)
+            annotations, summary = layer(self.dropout(below, entering), mask, inside)
+            states += summary.states
+            below = annotations + below if self.adds and number else annotations
+        return below, Summary(summary.vector, states)

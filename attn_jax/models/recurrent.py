@@ -2,7 +2,8 @@
 
 A cell has two halves: `input`, which reads the inputs of all steps at once, outside the scan, and
 the call, which is what must wait for the state before it. `begin` makes a state of a vector, and
-`output` reads one.
+`output` reads one. `hidden` is what the recurrent product sees of the state: its output, less what
+dropout takes from it.
 """
 
 import jax
@@ -44,11 +45,14 @@ class GRU(nnx.Module):
         return state
 
     def __call__(
-        self, state: Float[Array, "B H"], projected: Float[Array, "B G"]
+        self,
+        state: Float[Array, "B H"],
+        projected: Float[Array, "B G"],
+        hidden: Float[Array, "B H"],
     ) -> Float[Array, "B H"]:
         """The next state, from the inputs as `input` projected them (G = 3 H)."""
         x_r, x_z, x_n = jnp.split(projected, 3, axis=-1)
-        h_r, h_z, h_n = jnp.split(self.recurrent(state), 3, axis=-1)
+        h_r, h_z, h_n = jnp.split(self.recurrent(hidden), 3, axis=-1)
         reset, update = jax.nn.sigmoid(x_r + h_r), jax.nn.sigmoid(x_z + h_z)
         return (1 - update) * jnp.tanh(x_n + reset * h_n) + update * state
 
@@ -85,9 +89,10 @@ class LSTM(nnx.Module):
         self,
         state: tuple[Float[Array, "B H"], Float[Array, "B H"]],
         projected: Float[Array, "B G"],
+        hidden: Float[Array, "B H"],
     ) -> tuple[Float[Array, "B H"], Float[Array, "B H"]]:
         """The next state, from the inputs as `input` projected them (G = 4 H)."""
-        hidden, memory = state
+        _, memory = state
         i, f, g, o = jnp.split(projected + self.recurrent(hidden), 4, axis=-1)
         memory = jax.nn.sigmoid(f) * memory + jax.nn.sigmoid(i) * jnp.tanh(g)
         return jax.nn.sigmoid(o) * jnp.tanh(memory), memory
@@ -113,10 +118,13 @@ class Tanh(nnx.Module):
         return state
 
     def __call__(
-        self, state: Float[Array, "B H"], projected: Float[Array, "B H"]
+        self,
+        state: Float[Array, "B H"],
+        projected: Float[Array, "B H"],
+        hidden: Float[Array, "B H"],
     ) -> Float[Array, "B H"]:
         """The next state, from the inputs as `input` projected them."""
-        return jnp.tanh(projected + self.recurrent(state))
+        return jnp.tanh(projected + self.recurrent(hidden))
 
 
 class GRUResetFirst(GRU):
@@ -139,13 +147,16 @@ class GRUResetFirst(GRU):
         self.recurrent, self.candidate = recurrent(2), recurrent(1)
 
     def __call__(
-        self, state: Float[Array, "B H"], projected: Float[Array, "B G"]
+        self,
+        state: Float[Array, "B H"],
+        projected: Float[Array, "B G"],
+        hidden: Float[Array, "B H"],
     ) -> Float[Array, "B H"]:
         """The next state, from the inputs as `input` projected them (G = 3 H)."""
         x_r, x_z, x_n = jnp.split(projected, 3, axis=-1)
-        h_r, h_z = jnp.split(self.recurrent(state), 2, axis=-1)
+        h_r, h_z = jnp.split(self.recurrent(hidden), 2, axis=-1)
         reset, update = jax.nn.sigmoid(x_r + h_r), jax.nn.sigmoid(x_z + h_z)
-        return (1 - update) * state + update * jnp.tanh(x_n + self.candidate(reset * state))
+        return (1 - update) * state + update * jnp.tanh(x_n + self.candidate(reset * hidden))
 
 
 CELLS: dict[str, type[nnx.Module]] = {
@@ -157,25 +168,28 @@ CELLS: dict[str, type[nnx.Module]] = {
 
 
 def unroll(
-    cell: nnx.Module,
+    stack: nnx.Module,
     projected: Float[Array, "B T G"],
     mask: Bool[Array, "B T"],
     initial: PyTree[Float[Array, "B H"]],
+    rng: Array | None = None,
     *,
     reverse: bool = False,
-) -> Float[Array, "B T H"]:
-    """What the states of a cell show over whole sentences.
+) -> tuple[PyTree[Float[Array, "B H"]], Float[Array, "B T H"]]:
+    """The last state of a stack of cells over whole sentences, and what its states show.
 
     A masked step keeps the state. So padding on the right leaves the last state where it was when
-    reading forwards, and is passed in the initial state when reading backwards.
+    reading forwards, and is passed in the initial state when reading backwards. `rng` turns dropout
+    on.
     """
 
     def step(state, inputs):
-        projected, real = inputs
-        moved = cell(state, projected)
+        projected, real, rng = inputs
+        moved = stack(state, projected, rng)
         state = jax.tree.map(lambda new, old: jnp.where(real[:, None], new, old), moved, state)
-        return state, cell.output(state)
+        return state, stack.output(state)
 
-    steps = jnp.swapaxes(projected, 0, 1), jnp.swapaxes(mask, 0, 1)
-    _, outputs = jax.lax.scan(step, initial, steps, reverse=reverse)
-    return jnp.swapaxes(outputs, 0, 1)
+    rngs = stack.dropout.steps(rng, projected.shape[1])
+    steps = jnp.swapaxes(projected, 0, 1), jnp.swapaxes(mask, 0, 1), rngs
+    last, outputs = jax.lax.scan(step, initial, steps, reverse=reverse)
+    return last, jnp.swapaxes(outputs, 0, 1)

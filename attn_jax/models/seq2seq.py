@@ -14,10 +14,16 @@ from attn_jax.config import Model
 from attn_jax.errors import choose
 from attn_jax.models.attention import Source
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
-from attn_jax.models.dropout import dropout
-from attn_jax.models.encoders import Encoder
-from attn_jax.models.transformer import Transformer
+from attn_jax.models.dropout import split
+from attn_jax.models.embeddings import make_embeddings
+from attn_jax.models.encoders import LAYERS, RecurrentEncoder
+from attn_jax.models.transformer import Transformer, TransformerEncoder
 from attn_jax.tokens import BOS, PAD
+
+ENCODERS: dict[str, type[nnx.Module]] = {
+    **dict.fromkeys(LAYERS, RecurrentEncoder),
+    "transformer": TransformerEncoder,
+}
 
 DECODERS: dict[str, type[nnx.Module]] = {
     "bahdanau": Bahdanau,
@@ -38,19 +44,19 @@ class Seq2Seq(nnx.Module):
     """
 
     def __init__(self, config: Model, source_size: int, target_size: int, *, rngs: nnx.Rngs):
+        encoder = choose(ENCODERS, config.encoder, "encoder")
         decoder = choose(DECODERS, config.decoder, "decoder")
-        self.dropout = config.dropout
-        self.source_embedding = nnx.Embed(source_size, config.embedding_size, rngs=rngs)
-        self.target_embedding = nnx.Embed(target_size, config.embedding_size, rngs=rngs)
-        self.encoder = Encoder(config, rngs=rngs)
-        self.decoder = decoder(config, self.encoder.summary_size, rngs=rngs)
-        self.output = nnx.Linear(self.decoder.readout.size, target_size, rngs=rngs)
+        # Each draws from a key of its own, so that one part's choice leaves the others as they are.
+        parts = [nnx.Rngs(rng) for rng in jax.random.split(rngs.params(), 3)]
+        self.encoder = encoder(config, rngs=parts[0])
+        self.decoder = decoder(config, self.encoder.summary_size, rngs=parts[1])
+        features = self.decoder.readout.size
+        self.words = make_embeddings(config, source_size, target_size, features, rngs=parts[2])
 
     def encode(self, source: Int[Array, "B S"], rng: Array | None = None) -> Source:
         """Reads source sentences; `PAD` marks what is no word. `rng` turns dropout on."""
         mask = source != PAD
-        embeddings = dropout(self.source_embedding(source), self.dropout, rng)
-        annotations, summary = self.encoder(embeddings, mask)
+        annotations, summary = self.encoder(self.words.source(source), mask, rng)
         return Source(self.decoder.project(annotations), mask, summary)
 
     def __call__(
@@ -63,11 +69,9 @@ class Seq2Seq(nnx.Module):
           target: target sentences, each ended by `EOS`.
           rng: makes the pass one of training, with dropout and with what is random in attention.
         """
-        rngs = (None,) * 4 if rng is None else jax.random.split(rng, 4)
+        reading, writing = split(rng, 2)
         before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
-        embeddings = dropout(self.target_embedding(before), self.dropout, rngs[0])
-        features, alignment = self.decoder(embeddings, self.encode(source, rngs[1]), rngs[3])
-        return dropout(features, self.dropout, rngs[2]), alignment
+        return self.decoder(self.words.target(before), self.encode(source, reading), writing)
 
     def start(self, source: Source, length: int) -> PyTree:
         """The decoder's state before the first of at most `length` words."""
@@ -83,9 +87,8 @@ class Seq2Seq(nnx.Module):
           word: the one before, `BOS` at first.
           source: the sentences, encoded.
         """
-        embedding = self.target_embedding(word)
-        state, features, weights = self.decoder.step(state, embedding, source)
-        return state, jax.nn.log_softmax(self.output(features)), weights
+        state, features, weights = self.decoder.step(state, self.words.target(word), source)
+        return state, jax.nn.log_softmax(self.words.logits(features)), weights
 
 
 @functools.partial(jax.jit, static_argnames=("config", "source_size", "target_size"))

@@ -5,20 +5,27 @@ from jaxtyping import Array, Float
 
 from attn_jax.config import Model
 from attn_jax.errors import choose
+from attn_jax.models.dropout import make_dropout, split
 from attn_jax.models.recurrent import CELLS
 
 
 class Stack(nnx.Module):
-    """Cells above one another as one cell: each reads what the one below shows.
+    """One cell or several above one another: each reads what the one below shows.
 
     Its state is theirs. All begin with the same vector.
+
+    Args:
+      config: the kind of cell, and the dropout between cells.
+      features: of the inputs.
+      units: H, of each cell.
+      layers: how many.
     """
 
-    def __init__(
-        self, cell: type[nnx.Module], features: int, units: int, layers: int, *, rngs: nnx.Rngs
-    ):
+    def __init__(self, config: Model, features: int, units: int, layers: int, *, rngs: nnx.Rngs):
+        cell = choose(CELLS, config.cell, "cell")
         sizes = [features] + [units] * (layers - 1)
         self.cells = nnx.List([cell(size, units, rngs=rngs) for size in sizes])
+        self.dropout = make_dropout(config)
         self.gates = cell.gates
 
     def input(self, inputs: Float[Array, "*any E"]) -> Float[Array, "*any G"]:
@@ -37,13 +44,19 @@ class Stack(nnx.Module):
         """What the highest cell shows."""
         return self.shown(state, len(self.cells) - 1)
 
-    def __call__(self, state: tuple, projected: Float[Array, "B G"]) -> tuple:
+    def __call__(
+        self, state: tuple, projected: Float[Array, "B G"], rng: Array | None = None
+    ) -> tuple:
         """The next state, from the inputs as `input` projected them."""
-        first, *above = self.cells
-        following = (first(state[0], projected),)
-        for layer, cell in enumerate(above, start=1):
-            below = self.shown(following, layer - 1)
-            following += (cell(state[layer], cell.input(below)),)
+        following: tuple = ()
+        rngs = split(rng, len(self.cells))
+        for layer, (cell, own) in enumerate(zip(self.cells, rngs, strict=True)):
+            recurrent, between = split(own, 2)
+            if layer:
+                below = self.dropout(self.shown(following, layer - 1), between)
+                projected = cell.input(below)
+            hidden = self.dropout.recurrent(cell.output(state[layer]), recurrent)
+            following += (cell(state[layer], projected, hidden),)
         return following
 
 
@@ -61,12 +74,6 @@ class ResidualStack(Stack):
 STACKS: dict[str, type[Stack]] = {"plain": Stack, "residual": ResidualStack}
 
 
-def make_cell(
-    config: Model, features: int, units: int, layers: int, *, rngs: nnx.Rngs
-) -> nnx.Module:
-    """The cell that the options ask for, or a stack of them."""
-    cell = choose(CELLS, config.cell, "cell")
-    stack = choose(STACKS, config.stack, "stack")
-    if layers == 1:
-        return cell(features, units, rngs=rngs)
-    return stack(cell, features, units, layers, rngs=rngs)
+def make_stack(config: Model, features: int, units: int, layers: int, *, rngs: nnx.Rngs) -> Stack:
+    """The stack of cells that the options ask for."""
+    return choose(STACKS, config.stack, "stack")(config, features, units, layers, rngs=rngs)

@@ -1,138 +1,146 @@
-"""The Transformer decoder: blocks of self-attention, cross-attention and feed-forward maps.
+"""The Transformer: an encoder and a decoder, each of which goes with any other.
 
-Vaswani et al. 2017, section 3. Cross-attention takes any mechanism.
+Vaswani et al. 2017, section 3.
 """
 
-import jax
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.config import Model
-from attn_jax.errors import InputError
-from attn_jax.models.attention import Attention, Projected, Source
+from attn_jax.errors import choose
+from attn_jax.models.attention import Projected, Source, Summary
+from attn_jax.models.blocks import CrossAttention, FeedForward, SelfAttention
 from attn_jax.models.decoders import Step, Steps
+from attn_jax.models.dropout import make_dropout, split
+from attn_jax.models.positions import POSITIONS
 from attn_jax.models.readouts import make_readout
-
-EPSILON = 1e-5  # of layer normalisation
-
-
-def sinusoids(positions: Int[Array, " T"], features: int) -> Float[Array, "T E"]:
-    """sin and cos of positions at wavelengths from 2π to 10000 · 2π. Section 3.5."""
-    rates = 10000.0 ** (-jnp.arange(0, features, 2) / features)
-    angles = positions[:, None] * rates
-    waves = jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1)
-    return waves.reshape(positions.size, -1)[:, :features]
+from attn_jax.models.residuals import make_last_norm
 
 
-class SelfAttention(nnx.Module):
-    """Multi-head scaled dot-product attention to the words before. Section 3.2.3."""
+class Entrance(nnx.Module):
+    """From word vectors to what the lowest block reads: √E times them, with their positions.
 
-    def __init__(self, features: int, heads: int, *, rngs: nnx.Rngs):
-        if features % heads:
-            raise InputError(
-                f"--model.heads={heads} does not divide --model.hidden_size={features}"
-            )
-        self.heads = heads
-        self.inputs = nnx.Linear(features, 3 * features, use_bias=False, rngs=rngs)
-        self.output = nnx.Linear(features, features, use_bias=False, rngs=rngs)
+    Sections 3.4 and 5.4. A linear map goes between where the sizes differ.
+    """
 
-    def project(self, inputs: Float[Array, "B T Q"]) -> Float[Array, "3 B T N H"]:
-        """The queries, keys and values of each head."""
-        projected = self.inputs(inputs).reshape(*inputs.shape[:2], 3, self.heads, -1)
-        return jnp.moveaxis(projected, 2, 0)
+    def __init__(self, config: Model, width: int, *, rngs: nnx.Rngs):
+        size = config.embedding_size
+        self.scale = size**0.5
+        self.linear = None if size == width else nnx.Linear(size, width, use_bias=False, rngs=rngs)
+        self.positions = choose(POSITIONS, config.positions, "kind of positions")
+        self.dropout = make_dropout(config)
 
     def __call__(
-        self,
-        queries: Float[Array, "B T N H"],
-        keys: Float[Array, "B U N H"],
-        values: Float[Array, "B U N H"],
-        mask: Bool[Array, "T U"],
+        self, embeddings: Float[Array, "B T E"], positions: Int[Array, " T"], rng: Array | None
     ) -> Float[Array, "B T Q"]:
-        """What is read of the words that the mask allows."""
-        read = jax.nn.dot_product_attention(queries, keys, values, mask=mask[None, None])
-        return self.output(read.reshape(*read.shape[:2], -1))
+        """The inputs of the lowest block."""
+        vectors = self.scale * embeddings
+        if self.linear is not None:
+            vectors = self.linear(vectors)
+        return self.dropout(self.positions.add(vectors, positions), rng)
 
 
-class CrossAttention(nnx.Module):
-    """LayerNorm(query + attention(query, annotations)). Sections 3.1 and 3.2.3."""
+class EncoderBlock(nnx.Module):
+    """Self-attention and a feed-forward map. Figure 1, left."""
+
+    def __init__(self, config: Model, width: int, *, rngs: nnx.Rngs):
+        self.self_attention = SelfAttention(config, width, rngs=rngs)
+        self.feed_forward = FeedForward(config, width, rngs=rngs)
+
+    def __call__(
+        self, inputs: Float[Array, "B S D"], mask: Bool[Array, "B S S"], rng: Array | None
+    ) -> Float[Array, "B S D"]:
+        """All words at once."""
+        own, forward = split(rng, 2)
+        return self.feed_forward(self.self_attention(inputs, mask, own), forward)
+
+
+class TransformerEncoder(nnx.Module):
+    """Blocks of self-attention. Its summary, for recurrent decoders, is the mean annotation."""
 
     def __init__(self, config: Model, *, rngs: nnx.Rngs):
-        width = config.hidden_size
-        self.attention = Attention(
-            config, width, config.annotation_size, width, projection="linear", rngs=rngs
+        width = self.summary_size = config.annotation_size
+        self.entrance = Entrance(config, width, rngs=rngs)
+        self.blocks = nnx.List(
+            [EncoderBlock(config, width, rngs=rngs) for _ in range(config.encoder_layers)]
         )
-        self.norm = nnx.LayerNorm(width, epsilon=EPSILON, rngs=rngs)
-
-    def step(
-        self, memory: PyTree, query: Float[Array, "B Q"], projected: Projected, mask: Array
-    ) -> tuple[PyTree, Float[Array, "B Q"], Float[Array, "B N S"]]:
-        """The memory, the output and the weights of one query per sentence."""
-        memory, context, weights = self.attention(memory, query, projected, mask)
-        return memory, self.norm(query + context), weights
+        self.norm = make_last_norm(config, width, rngs=rngs)
 
     def __call__(
         self,
-        queries: Float[Array, "B T Q"],
-        projected: Projected,
+        embeddings: Float[Array, "B S E"],
         mask: Bool[Array, "B S"],
         rng: Array | None = None,
-    ) -> tuple[Float[Array, "B T Q"], Float[Array, "B N T S"]]:
-        """The outputs and the weights of all queries."""
-        contexts, weights = self.attention.over(queries, projected, mask, rng)
-        return self.norm(queries + contexts), weights
+    ) -> tuple[Float[Array, "B S D"], Summary]:
+        """The annotations and the summary."""
+        first, *rngs = split(rng, 1 + len(self.blocks))
+        features = self.entrance(embeddings, jnp.arange(embeddings.shape[1]), first)
+        everywhere = jnp.broadcast_to(mask[:, None], (*mask.shape, mask.shape[1]))
+        for block, own in zip(self.blocks, rngs, strict=True):
+            features = block(features, everywhere, own)
+        if self.norm is not None:
+            features = self.norm(features)
+        real = jnp.where(mask[..., None], features, 0)
+        mean = real.sum(axis=1) / jnp.maximum(mask.sum(axis=1), 1)[:, None]
+        return features, Summary(mean, ())
 
 
-class Block(nnx.Module):
-    """Self-attention, cross-attention and a feed-forward map, each added to its input and normed.
+class DecoderBlock(nnx.Module):
+    """Self-attention to the words before, cross-attention, a feed-forward map. Figure 1, right.
 
-    Figure 1, with normalisation after the sum as in the paper.
+    Its state is the keys and values of the words before and the memory of the cross-attention.
     """
 
     def __init__(self, config: Model, *, rngs: nnx.Rngs):
-        width, hidden = config.hidden_size, config.feedforward_size
-        self.self_attention = SelfAttention(width, config.heads, rngs=rngs)
-        self.self_norm = nnx.LayerNorm(width, epsilon=EPSILON, rngs=rngs)
+        self.self_attention = SelfAttention(config, config.hidden_size, rngs=rngs)
         self.cross_attention = CrossAttention(config, rngs=rngs)
-        self.widen = nnx.Linear(width, hidden, rngs=rngs)
-        self.narrow = nnx.Linear(hidden, width, rngs=rngs)
-        self.norm = nnx.LayerNorm(width, epsilon=EPSILON, rngs=rngs)
+        self.feed_forward = FeedForward(config, config.hidden_size, rngs=rngs)
 
-    def feed_forward(self, inputs: Float[Array, "... Q"]) -> Float[Array, "... Q"]:
-        """LayerNorm(x + W_2 max(0, W_1 x)). Section 3.3, equation 2."""
-        return self.norm(inputs + self.narrow(jax.nn.relu(self.widen(inputs))))
+    def start(self, mask: Bool[Array, "B S"], length: int) -> PyTree:
+        """The state before the first of at most `length` words."""
+        memory = self.cross_attention.attention.begin(mask)
+        return self.self_attention.empty(len(mask), length), memory
 
-    def step(self, state: PyTree, index: Array, inputs: Array, projected: Projected, mask: Array):
-        """One word: the keys and values of those before are in the state."""
-        (keys, values), memory = state
-        queries, key, value = self.self_attention.project(inputs[:, None])
-        keys, values = keys.at[:, index].set(key[:, 0]), values.at[:, index].set(value[:, 0])
-        before = jnp.arange(keys.shape[1])[None] <= index
-        read = self.self_attention(queries, keys, values, before)[:, 0]
-        memory, outputs, weights = self.cross_attention.step(
-            memory, self.self_norm(inputs + read), projected, mask
-        )
-        return ((keys, values), memory), (self.feed_forward(outputs), weights)
+    def step(
+        self,
+        state: PyTree,
+        index: Int[Array, ""],
+        inputs: Float[Array, "B Q"],
+        projected: Projected,
+        mask: Bool[Array, "B S"],
+    ) -> tuple[PyTree, Float[Array, "B Q"], Float[Array, "B N S"]]:
+        """One word."""
+        cache, memory = state
+        cache, features = self.self_attention.step(cache, index, inputs)
+        memory, features, weights = self.cross_attention.step(memory, features, projected, mask)
+        return (cache, memory), self.feed_forward(features), weights
 
-    def __call__(self, inputs: Array, projected: Projected, mask: Array, rng: Array | None):
+    def __call__(
+        self,
+        inputs: Float[Array, "B T Q"],
+        projected: Projected,
+        mask: Bool[Array, "B S"],
+        rng: Array | None,
+    ) -> tuple[Float[Array, "B T Q"], Float[Array, "B N T S"]]:
         """All words at once."""
-        causal = jnp.tri(inputs.shape[1], dtype=bool)
-        read = self.self_attention(*self.self_attention.project(inputs), causal)
-        outputs, weights = self.cross_attention(self.self_norm(inputs + read), projected, mask, rng)
-        return self.feed_forward(outputs), weights
+        own, cross, forward = split(rng, 3)
+        causal = jnp.tri(inputs.shape[1], dtype=bool)[None]
+        features = self.self_attention(inputs, causal, own)
+        features, weights = self.cross_attention(features, projected, mask, cross)
+        return self.feed_forward(features, forward), weights
 
 
 class Transformer(nnx.Module):
-    """Blocks over word vectors with sinusoidal positions.
-
-    Its state is the number of words done and, of each block, the keys and values of the words
-    before and the memory of the cross-attention.
-    """
+    """The decoder. Its state is the number of words done and the states of its blocks."""
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         width = config.hidden_size
-        self.input = nnx.Linear(config.embedding_size, width, use_bias=False, rngs=rngs)
-        self.blocks = nnx.List([Block(config, rngs=rngs) for _ in range(config.decoder_layers)])
+        self.entrance = Entrance(config, width, rngs=rngs)
+        self.blocks = nnx.List(
+            [DecoderBlock(config, rngs=rngs) for _ in range(config.decoder_layers)]
+        )
+        self.norm = make_last_norm(config, width, rngs=rngs)
         self.readout = make_readout(config, width, "linear", rngs=rngs)
 
     def project(self, annotations: Float[Array, "B S D"]) -> tuple[Projected, ...]:
@@ -141,41 +149,31 @@ class Transformer(nnx.Module):
 
     def start(self, source: Source, length: int) -> PyTree:
         """The state before the first of at most `length` words."""
+        states = tuple(block.start(source.mask, length) for block in self.blocks)
+        return jnp.zeros((), jnp.int32), states
 
-        def empty(block: Block) -> PyTree:
-            attention = block.self_attention
-            width = attention.output.in_features
-            rows = len(source.mask)
-            cache = jnp.zeros((rows, length, attention.heads, width // attention.heads))
-            return (cache, cache), block.cross_attention.attention.begin(source.mask)
-
-        return jnp.zeros((), jnp.int32), tuple(map(empty, self.blocks))
-
-    def _embed(self, embeddings: Float[Array, "B T E"], positions: Int[Array, " T"]) -> Array:
-        inputs = self.input(embeddings)
-        return inputs + sinusoids(positions, inputs.shape[-1])
+    def _read(self, features: Float[Array, "... Q"]) -> Float[Array, "... F"]:
+        return self.readout(features if self.norm is None else self.norm(features))
 
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
         """The next state, the features to read the next word from, and the weights."""
         index, states = state
-        features = self._embed(embedding[:, None], index[None])[:, 0]
+        features = self.entrance(embedding[:, None], index[None], None)[:, 0]
         following, alignment = [], []
-        for block, state, projected in zip(self.blocks, states, source.projected, strict=True):
-            state, (features, weights) = block.step(state, index, features, projected, source.mask)
-            following.append(state)
+        for block, own, projected in zip(self.blocks, states, source.projected, strict=True):
+            own, features, weights = block.step(own, index, features, projected, source.mask)
+            following.append(own)
             alignment.append(weights)
-        state = index + 1, tuple(following)
-        return state, self.readout(features), jnp.stack(alignment, axis=1)
+        return (index + 1, tuple(following)), self._read(features), jnp.stack(alignment, axis=1)
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
     ) -> Steps:
         """The features and the alignment, given the words before each step."""
-        features = self._embed(embeddings, jnp.arange(embeddings.shape[1]))
-        layers = len(self.blocks)
-        rngs = [None] * layers if rng is None else jax.random.split(rng, layers)
+        first, *rngs = split(rng, 1 + len(self.blocks))
+        features = self.entrance(embeddings, jnp.arange(embeddings.shape[1]), first)
         alignment = []
-        for block, projected, rng in zip(self.blocks, source.projected, rngs, strict=True):
-            features, weights = block(features, projected, source.mask, rng)
+        for block, projected, own in zip(self.blocks, source.projected, rngs, strict=True):
+            features, weights = block(features, projected, source.mask, own)
             alignment.append(weights)
-        return self.readout(features), jnp.stack(alignment, axis=1)
+        return self._read(features), jnp.stack(alignment, axis=1)

@@ -1,8 +1,9 @@
 """The output layer and its loss, as functions of the readout's features."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
-from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
 
@@ -20,7 +21,7 @@ def cross_entropy(
 
 def mean_loss(
     features: Float[Array, "B T F"],
-    output: nnx.Linear,
+    output: Callable[[Array], Array],
     targets: Int[Array, "B T"],
     mask: Bool[Array, "B T"],
     label_smoothing: float,

@@ -53,7 +53,7 @@ def train_step(
     def loss(model: Seq2Seq) -> Float[Array, ""]:
         features, alignment = model(source, target, jax.random.fold_in(rng, state.step))
         mask = target != PAD
-        loss = mean_loss(features, model.output, target, mask, config.label_smoothing)
+        loss = mean_loss(features, model.words.logits, target, mask, config.label_smoothing)
         if config.coverage_loss:
             loss += config.coverage_loss * coverage_loss(alignment, mask)
         return loss

@@ -2,23 +2,8 @@
 
 import numpy as np
 
-
-def double(parameter):
-    return np.asarray(parameter[...], np.float64)
-
-
-def linear(layer, x):
-    y = x @ double(layer.kernel)
-    return y if layer.bias is None else y + double(layer.bias)
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def softmax(scores):
-    e = np.exp(scores - scores.max())
-    return e / e.sum()
+from tests.models import transformer_oracle
+from tests.models.arithmetic import double, linear, sigmoid, softmax
 
 
 def gru(cell, h, gates):
@@ -49,11 +34,11 @@ def reset_first(cell, h, gates):
 class Cell:
     """A cell of the model with its state."""
 
-    def __init__(self, cell, hidden=None):
-        units = double(cell.recurrent.kernel).shape[0]
+    def __init__(self, cell, hidden=None, memory=None):
+        zeros = np.zeros(double(cell.recurrent.kernel).shape[0])
         self.cell = cell
-        self.hidden = np.zeros(units) if hidden is None else hidden
-        self.memory = np.zeros(units)
+        self.hidden = zeros if hidden is None else hidden
+        self.memory = zeros if memory is None else memory
 
     def read(self, gates):
         kind = type(self.cell).__name__
@@ -66,14 +51,18 @@ class Cell:
             self.hidden = step(self.cell, self.hidden, gates)
         return self.hidden
 
+    def run(self, vectors):
+        return [self.read(linear(self.cell.input, x)) for x in vectors]
+
 
 class Cells:
-    """A cell or a stack of them, with its state."""
+    """Cells above one another, with their state."""
 
-    def __init__(self, cell, hidden):
-        self.cells = [Cell(one, hidden) for one in getattr(cell, "cells", [cell])]
-        self.adds = type(cell).__name__ == "ResidualStack"
-        self.hidden = hidden * len(self.cells) if self.adds else hidden
+    def __init__(self, stack, firsts):
+        self.cells = [Cell(cell, *first) for cell, first in zip(stack.cells, firsts, strict=True)]
+        self.adds = type(stack).__name__ == "ResidualStack"
+        shown = [cell.hidden for cell in self.cells]
+        self.hidden = sum(shown) if self.adds else shown[-1]
 
     def read(self, gates):
         first, *above = self.cells
@@ -84,25 +73,31 @@ class Cells:
         return self.hidden
 
 
-def run(cell, vectors):
-    reader = Cell(cell)
-    return [reader.read(linear(cell.input, x)) for x in vectors]
-
-
 def encode(model, source):
-    """The annotations [S, D] and the summary of one unpadded sentence."""
-    vectors = [double(model.source_embedding.embedding)[i] for i in source]
+    """The annotations [S, D], the summary and the last states of one unpadded sentence."""
+    words = getattr(model.words, "source_words", model.words.target_words)
+    vectors = [double(words.embedding)[i] for i in source]
+    if type(model.encoder).__name__ == "TransformerEncoder":
+        return transformer_oracle.encode(model.encoder, vectors)
+    lasts = []
     for number, layer in enumerate(model.encoder.layers):
-        annotations = run(layer.forward, vectors)
-        summary = annotations[-1]
-        if hasattr(layer, "backward"):
-            backward = run(layer.backward, vectors[::-1])[::-1]
-            annotations = [np.concatenate(p) for p in zip(annotations, backward, strict=True)]
-            summary = backward[0]
+        kind = type(layer).__name__
+        if kind == "BothWays":
+            forward, backward = (Cell(each.cells[0]) for each in (layer.forward, layer.backward))
+            both = forward.run(vectors), backward.run(vectors[::-1])[::-1]
+            annotations = [np.concatenate(pair) for pair in zip(*both, strict=True)]
+            reader = backward
+        elif kind == "Backward":
+            reader = Cell(layer.cell.cells[0])
+            annotations = reader.run(vectors[::-1])[::-1]
+        else:
+            reader = Cell(layer.cell.cells[0])
+            annotations = reader.run(vectors)
+        lasts.append((reader.hidden, reader.memory))
         if model.encoder.adds and number:
             annotations = [a + x for a, x in zip(annotations, vectors, strict=True)]
         vectors = annotations
-    return np.array(vectors), summary
+    return np.array(vectors), reader.hidden, lasts
 
 
 def attend(attention, s, annotations):
@@ -139,18 +134,36 @@ def readout(model, *inputs):
     return np.maximum(both[: len(both) // 2], both[len(both) // 2 :])
 
 
+def logits(model, features):
+    if type(model.words).__name__ in ("Tied", "ThreeWay"):
+        return double(model.words.target_words.embedding) @ features + double(model.words.output)
+    return linear(model.words.output, features)
+
+
 def decode(model, order, source, before):
     """Logits [T, V] and alignment [L, N, T, S] of one sentence, with an additive score."""
-    annotations, summary = encode(model, source)
-    vectors = [double(model.target_embedding.embedding)[word] for word in before]
-    steps = transformer if order == "transformer" else recurrent
-    features, alignment = steps(model, order, annotations, summary, vectors)
-    return np.array([linear(model.output, f) for f in features]), alignment
+    annotations, *handed = encode(model, source)
+    vectors = [double(model.words.target_words.embedding)[word] for word in before]
+    if order == "transformer":
+        features, alignment = transformer_oracle.decode(model.decoder, vectors, annotations, attend)
+        features = [readout(model, x) for x in features]
+    else:
+        features, alignment = recurrent(model, order, annotations, *handed, vectors)
+    return np.array([logits(model, f) for f in features]), alignment
 
 
-def recurrent(model, order, annotations, summary, vectors):
+def first_states(decoder, summary, lasts):
+    kind = type(decoder.first_state).__name__
+    if kind == "Last":
+        return lasts
+    if kind == "Bridge":
+        return [(np.tanh(linear(decoder.first_state.linear, summary)),)] * len(decoder.cell.cells)
+    return [()] * len(decoder.cell.cells)
+
+
+def recurrent(model, order, annotations, summary, lasts, vectors):
     decoder, attention = model.decoder, model.decoder.attention
-    cell = Cells(decoder.cell, np.tanh(linear(decoder.initial, summary)))
+    cell = Cells(decoder.cell, first_states(decoder, summary, lasts))
     lowest = cell.cells[0].cell
     read = np.zeros_like(cell.hidden)
     features, alignment = [], []
@@ -168,43 +181,3 @@ def recurrent(model, order, annotations, summary, vectors):
             features.append(readout(model, read))
         alignment.append(weights)
     return features, np.moveaxis(np.array(alignment), 0, 1)[None]
-
-
-def normed(norm, x):
-    centred = x - x.mean()
-    return centred / np.sqrt((centred**2).mean() + 1e-5) * double(norm.scale) + double(norm.bias)
-
-
-def transformer(model, order, annotations, summary, vectors):
-    """Vaswani et al. 2017, one word after the other, from all words before it."""
-    decoder = model.decoder
-    xs = []
-    for position, y in enumerate(vectors):
-        x = linear(decoder.input, y)
-        for i in range(len(x)):
-            angle = position / 10000 ** (2 * (i // 2) / len(x))
-            x[i] += np.sin(angle) if i % 2 == 0 else np.cos(angle)
-        xs.append(x)
-    alignment = []
-    for block in decoder.blocks:
-        heads = block.self_attention.heads
-        projected = [linear(block.self_attention.inputs, x).reshape(3, heads, -1) for x in xs]
-        outputs, layer = [], []
-        for t, x in enumerate(xs):
-            read = []
-            for n in range(heads):
-                query = projected[t][0, n]
-                scores = [query @ projected[u][1, n] / np.sqrt(len(query)) for u in range(t + 1)]
-                weights = softmax(np.array(scores))
-                read.append(sum(w * projected[u][2, n] for u, w in enumerate(weights)))
-            x = normed(
-                block.self_norm, x + linear(block.self_attention.output, np.concatenate(read))
-            )
-            c, weights = attend(block.cross_attention.attention, x, annotations)
-            x = normed(block.cross_attention.norm, x + c)
-            hidden = np.maximum(linear(block.widen, x), 0)
-            outputs.append(normed(block.norm, x + linear(block.narrow, hidden)))
-            layer.append(weights)
-        xs = outputs
-        alignment.append(np.moveaxis(np.array(layer), 0, 1))
-    return [readout(model, x) for x in xs], np.array(alignment)

@@ -173,13 +173,13 @@ def test_runs_trains_and_decodes(case):
     assert np.isfinite(loss)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state))
     moved = jax.tree.map(lambda a, b: bool(np.any(a != b)), before, state.model)
-    assert all(jax.tree.leaves(moved.output))
+    assert all(jax.tree.leaves(moved.words.output))
     if hasattr(moved.decoder, "attention"):
         parameters = jax.tree.leaves(moved.decoder.attention)
         assert not parameters or any(parameters)
 
     # A model that has learned nothing may write PAD, which would look like the end here.
-    bias = state.model.output.bias
+    bias = state.model.words.output.bias
     bias[...] = bias[...].at[PAD].set(-1e9)
     found = decode_batch(state.model, SOURCE, max_length=length)
     assert found.alignment.shape == (rows, length, layers, config.heads, SOURCE.shape[1])

@@ -38,9 +38,13 @@ def make(**options):
 @jax.jit
 def logits(model, source, target):
     features, alignment = model(source, target)
-    return model.output(features), alignment
+    return model.words.logits(features), alignment
 
 
+WIDE = {"annotation_size": 22, "embedding_size": 22, "embeddings": "tied"}
+LAST = {"first_state": "last", **WIDE}
+DEEP = {"encoder_layers": 2, "decoder_layers": 2}
+LUONG = {"cell": "lstm", "annotation_size": 22, **DEEP}
 # Of every option each value, and of every two of decoder, encoder, cell and heads each pair.
 MODELS = [
     {"decoder": "bahdanau", "encoder": "bidirectional", "readout": "maxout"},
@@ -55,6 +59,13 @@ MODELS = [
     {"decoder": "luong_input_feeding", "cell": "gru_reset_first", "heads": 2},
     {"decoder": "bahdanau", "cell": "gru_reset_first", "encoder_layers": 3, "stack": "residual"},
     {"decoder": "luong", "cell": "tanh", "decoder_layers": 3, "stack": "residual"},
+    {"decoder": "transformer", "encoder": "transformer", "norm": "pre", "heads": 2, **WIDE},
+    {"decoder": "transformer", "encoder": "transformer", "positions": "rotary", **WIDE, **DEEP},
+    {"decoder": "transformer", "encoder": "backward", "norm": "pre", "projection": "affine"},
+    {"decoder": "bahdanau", "encoder": "transformer", "self_heads": 2, "first_state": "zero"},
+    {"decoder": "luong", "encoder": "transformer", "positions": "rotary", "cell": "lstm"},
+    {"decoder": "luong_input_feeding", "encoder": "backward", "first_state": "last", **LUONG},
+    {"decoder": "bahdanau", "encoder": "unidirectional", "readout_size": 22, **LAST},
 ]
 every_model = pytest.mark.parametrize(
     "options", MODELS, ids=lambda options: "-".join(map(str, options.values()))
@@ -116,8 +127,8 @@ def test_no_gradient_from_padding_or_the_future(options):
         features, _ = model.decoder(target_vectors, source)
         return (features[:, step] ** 2).sum()
 
-    source_vectors = model.source_embedding(jnp.asarray(SOURCE))
-    target_vectors = model.target_embedding(jnp.asarray(TARGET))
+    source_vectors = model.words.source(jnp.asarray(SOURCE))
+    target_vectors = model.words.target(jnp.asarray(TARGET))
     source_gradient, target_gradient = jax.jit(jax.grad(loss, argnums=(0, 1)))(
         source_vectors, target_vectors
     )
@@ -137,7 +148,7 @@ def test_last_looks_at_the_last_word_alone(decoder):
 
 def test_the_control_has_all_but_the_score():
     """The same seed gives the same encoder and first state with attention and without."""
-    for part in ("encoder", "source_embedding"):
+    for part in ("encoder", "words"):
         with_attention, without = (getattr(make(score=s), part) for s in ("additive", "last"))
         jax.tree.map(np.testing.assert_array_equal, with_attention, without)
 
@@ -158,7 +169,7 @@ def test_dropout_is_of_the_given_rng_and_off_without():
     ("options", "message"),
     [
         ({"score": "bilinear"}, "unknown score 'bilinear'.*allowed: additive, dot, .*last"),
-        ({"encoder": "lstm"}, "unknown encoder 'lstm'; allowed: bidirectional, unidirectional"),
+        ({"encoder": "lstm"}, "unknown encoder 'lstm'; allowed: bidirectional, .*, transformer"),
         ({"decoder": "bahdanaw"}, r"did you mean bahdanau\?"),
         ({"readout": "x"}, "allowed: maxout, linear"),
         ({"score": "dot"}, "Q=22 and D=20"),
@@ -169,7 +180,14 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ({"heads": 4, "key_value_heads": 3}, "key_value_heads=3 does not divide"),
         ({"heads": 4, "projection": "none"}, "heads need projections"),
         ({"decoder": "transformer", "projection": "none"}, "not the 22 that are needed"),
-        ({"decoder": "transformer", "heads": 4}, "does not divide --model.hidden_size=22"),
+        ({"decoder": "transformer", "heads": 4}, "4 heads of self-attention do not divide 22"),
+        ({"encoder": "transformer", "norm": "mid"}, "unknown norm 'mid'; allowed: post, pre"),
+        ({"encoder": "transformer", "positions": "learnt"}, "allowed: sinusoidal, rotary"),
+        ({"decoder": "transformer", "heads": 2, "positions": "rotary"}, "even number .* 22 over 2"),
+        ({"embeddings": "shared"}, "17 source and 19 target words: give --data.vocabulary=joint"),
+        ({"embeddings": "tied"}, "a readout of --model.embedding_size=5 features, got 13"),
+        ({"first_state": "last"}, "needs a unidirectional or backward encoder with as many layers"),
+        ({"dropout_kind": "none"}, "unknown kind of dropout 'none'"),
         ({"score": "gmm", "window": "local_p"}, "is a window of its own"),
     ],
 )

@@ -16,7 +16,7 @@ from attn_jax import attend
 from attn_jax.attention import scores, sparse
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention
-from attn_jax.models.encoders import Encoder
+from attn_jax.models.encoders import RecurrentEncoder
 from attn_jax.models.transformer import CrossAttention
 
 close = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
@@ -78,7 +78,10 @@ def copied(peer, heads, projection):
         getattr(projections, linear).kernel[...] = peer[f"W_{name}"]
     if "W_output" in peer:
         projections.output.kernel[...] = peer["W_output"]
-        block.norm.scale[...], block.norm.bias[...] = peer["norm_scale"], peer["norm_bias"]
+        block.residual.norm.scale[...], block.residual.norm.bias[...] = (
+            peer["norm_scale"],
+            peer["norm_bias"],
+        )
     if projection == "affine":
         biases = jnp.split(peer["b_input"], 3)
         linears = projections.queries, projections.keys, projections.values, projections.output
@@ -139,10 +142,10 @@ def test_torch_bidirectional_stacks_of_packed_sentences(name):
         annotation_size=peer["output"].shape[-1],
         encoder_layers=2,
     )
-    encoder = Encoder(config, rngs=nnx.Rngs(0))
+    encoder = RecurrentEncoder(config, rngs=nnx.Rngs(0))
     for number, layer in enumerate(encoder.layers):
-        copy_cell(layer.forward, peer, f"l{number}")
-        copy_cell(layer.backward, peer, f"l{number}_reverse")
+        copy_cell(layer.forward.cells[0], peer, f"l{number}")
+        copy_cell(layer.backward.cells[0], peer, f"l{number}_reverse")
     annotations, _ = jax.jit(lambda e, x, m: e(x, m))(encoder, peer["inputs"], peer["mask"])
     close(annotations[peer["mask"]], peer["output"][peer["mask"]])
 

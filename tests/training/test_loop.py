@@ -112,7 +112,7 @@ def test_a_changed_bit_is_noticed(tmp_path):
     np.testing.assert_array_equal(optimizer["m"], np.zeros(3))
     other = initialize(CONFIG, 11, 9, jax.random.key(0))
     with pytest.raises(
-        InputError, match=r"does not fit this model: .*source_embedding.* wanted float32"
+        InputError, match=r"does not fit this model: .*source_words.* wanted float32"
     ):
         checkpoints.restore(1, "model", other)
     assert len(leaves) == len(named_leaves(other))

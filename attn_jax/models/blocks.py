@@ -1,0 +1,119 @@
+"""The parts of a Transformer's blocks, each with the residual sum around it.
+
+Vaswani et al. 2017, section 3. Cross-attention takes any mechanism.
+"""
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from attn_jax.config import Model
+from attn_jax.errors import InputError, choose
+from attn_jax.models.attention import Attention, Projected
+from attn_jax.models.dropout import split
+from attn_jax.models.heads import PROJECTIONS
+from attn_jax.models.positions import POSITIONS, Rotary
+from attn_jax.models.residuals import make_residual
+
+
+class SelfAttention(nnx.Module):
+    """Multi-head scaled dot-product attention to words of the same sentence. Section 3.2.3."""
+
+    def __init__(self, config: Model, width: int, *, rngs: nnx.Rngs):
+        self.heads = config.self_heads or config.heads
+        self.positions = choose(POSITIONS, config.positions, "kind of positions")
+        if width % self.heads:
+            raise InputError(f"{self.heads} heads of self-attention do not divide {width} features")
+        if self.positions is Rotary and width // self.heads % 2:
+            raise InputError(
+                f"rotary positions need an even number of features a head, got {width} over "
+                f"{self.heads} heads"
+            )
+        linear = PROJECTIONS["affine" if config.projection == "affine" else "linear"]
+        self.inputs = linear(width, 3 * width, rngs=rngs)
+        self.output = linear(width, width, rngs=rngs)
+        self.residual = make_residual(config, width, rngs=rngs)
+
+    def _project(self, inputs: Float[Array, "B T Q"], positions: Int[Array, " T"]) -> tuple:
+        entered = self.residual.enter(inputs)
+        projected = self.inputs(entered).reshape(*inputs.shape[:2], 3, self.heads, -1)
+        queries, keys, values = jnp.moveaxis(projected, 2, 0)
+        turn = self.positions.turn
+        return turn(queries, positions), turn(keys, positions), values
+
+    def _read(self, inputs: Array, heads: tuple, mask: Array, rng: Array | None) -> Array:
+        read = jax.nn.dot_product_attention(*heads, mask=mask[:, None])
+        return self.residual.leave(inputs, self.output(read.reshape(inputs.shape)), rng)
+
+    def __call__(
+        self, inputs: Float[Array, "B T Q"], mask: Bool[Array, "#B T T"], rng: Array | None
+    ) -> Float[Array, "B T Q"]:
+        """All words at once; the mask says which word may look at which."""
+        heads = self._project(inputs, jnp.arange(inputs.shape[1]))
+        return self._read(inputs, heads, mask, rng)
+
+    def empty(self, rows: int, length: int) -> tuple[Array, Array]:
+        """A place for the keys and values of at most `length` words."""
+        width = self.output.in_features
+        cache = jnp.zeros((rows, length, self.heads, width // self.heads))
+        return cache, cache
+
+    def step(
+        self, cache: tuple[Array, Array], index: Int[Array, ""], inputs: Float[Array, "B Q"]
+    ) -> tuple[tuple[Array, Array], Float[Array, "B Q"]]:
+        """One word: the keys and values of those before it are in the cache."""
+        inputs = inputs[:, None]
+        queries, *new = self._project(inputs, index[None])
+        keys, values = (old.at[:, index].set(x[:, 0]) for old, x in zip(cache, new, strict=True))
+        before = jnp.arange(keys.shape[1]) <= index
+        read = self._read(inputs, (queries, keys, values), before[None, None], None)
+        return (keys, values), read[:, 0]
+
+
+class CrossAttention(nnx.Module):
+    """Attention of the words of a target to the annotations of its source. Section 3.2.3."""
+
+    def __init__(self, config: Model, *, rngs: nnx.Rngs):
+        width = config.hidden_size
+        self.attention = Attention(
+            config, width, config.annotation_size, width, projection="linear", rngs=rngs
+        )
+        self.residual = make_residual(config, width, rngs=rngs)
+
+    def step(
+        self, memory: PyTree, inputs: Float[Array, "B Q"], projected: Projected, mask: Array
+    ) -> tuple[PyTree, Float[Array, "B Q"], Float[Array, "B N S"]]:
+        """The memory, the output and the weights of one query per sentence."""
+        query = self.residual.enter(inputs)
+        memory, context, weights = self.attention(memory, query, projected, mask)
+        return memory, self.residual.leave(inputs, context, None), weights
+
+    def __call__(
+        self,
+        inputs: Float[Array, "B T Q"],
+        projected: Projected,
+        mask: Bool[Array, "B S"],
+        rng: Array | None = None,
+    ) -> tuple[Float[Array, "B T Q"], Float[Array, "B N T S"]]:
+        """The outputs and the weights of all queries."""
+        attending, leaving = split(rng, 2)
+        queries = self.residual.enter(inputs)
+        contexts, weights = self.attention.over(queries, projected, mask, attending)
+        return self.residual.leave(inputs, contexts, leaving), weights
+
+
+class FeedForward(nnx.Module):
+    """W_2 max(0, W_1 x). Section 3.3, equation 2."""
+
+    def __init__(self, config: Model, width: int, *, rngs: nnx.Rngs):
+        self.widen = nnx.Linear(width, config.feedforward_size, rngs=rngs)
+        self.narrow = nnx.Linear(config.feedforward_size, width, rngs=rngs)
+        self.residual = make_residual(config, width, rngs=rngs)
+
+    def __call__(
+        self, inputs: Float[Array, "... Q"], rng: Array | None = None
+    ) -> Float[Array, "... Q"]:
+        """What the map makes of each word."""
+        hidden = jax.nn.relu(self.widen(self.residual.enter(inputs)))
+        return self.residual.leave(inputs, self.narrow(hidden), rng)

@@ -1,0 +1,101 @@
+"""Word vectors of both sides and the output layer, which may be one table.
+
+The tables belong to one module so that each is held, trained and stored once.
+"""
+
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float, Int
+
+from attn_jax.config import Model
+from attn_jax.errors import InputError, choose
+
+
+class Separate(nnx.Module):
+    """A table of source words, one of target words, and an output layer.
+
+    Args:
+      config: its sizes.
+      source_size: words in the source vocabulary.
+      target_size: V, words in the target vocabulary.
+      features: F, what the output layer reads.
+      rngs: where the first parameters are drawn from.
+    """
+
+    def __init__(
+        self, config: Model, source_size: int, target_size: int, features: int, *, rngs: nnx.Rngs
+    ):
+        size = config.embedding_size
+        self.source_words = nnx.Embed(source_size, size, rngs=rngs)
+        self.target_words = nnx.Embed(target_size, size, rngs=rngs)
+        self.output = nnx.Linear(features, target_size, rngs=rngs)
+
+    def source(self, words: Int[Array, "B S"]) -> Float[Array, "B S E"]:
+        """The vectors of source words."""
+        return self.source_words(words)
+
+    def target(self, words: Int[Array, "*any"]) -> Float[Array, "*any E"]:
+        """The vectors of target words."""
+        return self.target_words(words)
+
+    def logits(self, features: Float[Array, "*any F"]) -> Float[Array, "*any V"]:
+        """The output layer."""
+        return self.output(features)
+
+
+class Shared(Separate):
+    """One table for source and target words, of one vocabulary."""
+
+    def __init__(
+        self, config: Model, source_size: int, target_size: int, features: int, *, rngs: nnx.Rngs
+    ):
+        if source_size != target_size:
+            raise InputError(
+                f"--model.embeddings={config.embeddings} needs one vocabulary for both sides, got "
+                f"{source_size} source and {target_size} target words: give --data.vocabulary=joint"
+            )
+        super().__init__(config, source_size, target_size, features, rngs=rngs)
+        del self.source_words
+
+    def source(self, words: Int[Array, "B S"]) -> Float[Array, "B S E"]:
+        """The vectors of source words, which are those of target words."""
+        return self.target(words)
+
+
+class Tied(Separate):
+    """The table of target words is the output layer too, with a bias. Press and Wolf 2017."""
+
+    def __init__(
+        self, config: Model, source_size: int, target_size: int, features: int, *, rngs: nnx.Rngs
+    ):
+        if features != config.embedding_size:
+            raise InputError(
+                f"--model.embeddings={config.embeddings} needs a readout of "
+                f"--model.embedding_size={config.embedding_size} features, got {features}"
+            )
+        super().__init__(config, source_size, target_size, features, rngs=rngs)
+        self.output = nnx.Param(jnp.zeros(target_size))
+
+    def logits(self, features: Float[Array, "*any F"]) -> Float[Array, "*any V"]:
+        """The output layer: products with the vectors of target words."""
+        return self.target_words.attend(features) + self.output[...]
+
+
+class ThreeWay(Shared, Tied):
+    """One table for all three. Press and Wolf 2017; Vaswani et al. 2017, section 3.4."""
+
+
+EMBEDDINGS: dict[str, type[Separate]] = {
+    "separate": Separate,
+    "shared": Shared,
+    "tied": Tied,
+    "three_way": ThreeWay,
+}
+
+
+def make_embeddings(
+    config: Model, source_size: int, target_size: int, features: int, *, rngs: nnx.Rngs
+) -> Separate:
+    """The tables that the options ask for."""
+    kind = choose(EMBEDDINGS, config.embeddings, "kind of embeddings")
+    return kind(config, source_size, target_size, features, rngs=rngs)

@@ -1,0 +1,60 @@
+"""The first state of a recurrent decoder, from what the encoder hands over."""
+
+import jax.numpy as jnp
+from flax import nnx
+
+from attn_jax.config import Model
+from attn_jax.errors import InputError, choose
+from attn_jax.models.attention import Summary
+from attn_jax.models.stacks import Stack
+
+
+class Bridge(nnx.Module):
+    """s_0 = tanh(W_s · summary), in each layer. Bahdanau, Cho and Bengio 2014, appendix A.2.2."""
+
+    def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
+        self.linear = nnx.Linear(summary_size, config.hidden_size, rngs=rngs)
+
+    def __call__(self, summary: Summary, stack: Stack) -> tuple:
+        """The first state of a stack."""
+        return stack.begin(jnp.tanh(self.linear(summary.vector)))
+
+
+class Last(nnx.Module):
+    """The last state of each layer of the encoder. Sutskever, Vinyals and Le 2014; Luong 2015.
+
+    Raises:
+      InputError: the layers of encoder and decoder are not alike.
+    """
+
+    def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
+        encoder = config.encoder_layers, config.annotation_size
+        decoder = config.decoder_layers, config.hidden_size
+        if config.encoder not in ("unidirectional", "backward") or encoder != decoder:
+            raise InputError(
+                "--model.first_state=last needs a unidirectional or backward encoder with as many "
+                "layers and units as the decoder"
+            )
+
+    def __call__(self, summary: Summary, stack: Stack) -> tuple:
+        """The first state of a stack."""
+        return summary.states
+
+
+class Zero(nnx.Module):
+    """All zeros: the decoder learns of the source by attention alone."""
+
+    def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
+        self.units = config.hidden_size
+
+    def __call__(self, summary: Summary, stack: Stack) -> tuple:
+        """The first state of a stack."""
+        return stack.begin(jnp.zeros((len(summary.vector), self.units), summary.vector.dtype))
+
+
+FIRST_STATES: dict[str, type[nnx.Module]] = {"bridge": Bridge, "last": Last, "zero": Zero}
+
+
+def make_first_state(config: Model, summary_size: int, *, rngs: nnx.Rngs) -> nnx.Module:
+    """The first state that the options ask for."""
+    return choose(FIRST_STATES, config.first_state, "first state")(config, summary_size, rngs=rngs)
