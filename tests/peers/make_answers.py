@@ -163,6 +163,35 @@ def recurrent(name: str, kind: type[torch.nn.RNNBase]) -> None:
     save(name, inputs=inputs, mask=mask(), output=output, **dict(layers.named_parameters()))
 
 
+def transformer(name: str, norm_first: bool) -> None:
+    """An encoder layer over padded sentences, and a decoder layer over what that one gave."""
+    torch.manual_seed(3)
+    sizes = {"d_model": Q, "nhead": N, "dim_feedforward": A, "dropout": 0.0}
+    options = sizes | {"norm_first": norm_first, "batch_first": True}
+    encoder = torch.nn.TransformerEncoderLayer(**options)
+    decoder = torch.nn.TransformerDecoderLayer(**options)
+    for parameter in (*encoder.parameters(), *decoder.parameters()):
+        torch.nn.init.normal_(parameter, std=0.5)
+    source, target = draw(14, B, S, Q), draw(15, B, T, Q)
+    annotations = encoder(source, src_key_padding_mask=~mask())
+    output = decoder(
+        target,
+        annotations,
+        tgt_mask=torch.ones(T, T).triu(1).bool(),
+        memory_key_padding_mask=~mask(),
+    )
+    save(
+        name,
+        source=source,
+        target=target,
+        mask=mask(),
+        annotations=annotations,
+        output=output,
+        **{f"encoder.{key}": value for key, value in encoder.named_parameters()},
+        **{f"decoder.{key}": value for key, value in decoder.named_parameters()},
+    )
+
+
 if __name__ == "__main__":
     scaled_dot_product_attention()
     multi_head("multi_head", bias=False)
@@ -173,3 +202,5 @@ if __name__ == "__main__":
     recurrent("gru", torch.nn.GRU)
     recurrent("lstm", torch.nn.LSTM)
     recurrent("tanh", torch.nn.RNN)
+    transformer("transformer_post", norm_first=False)
+    transformer("transformer_pre", norm_first=True)

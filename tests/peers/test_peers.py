@@ -16,8 +16,9 @@ from attn_jax import attend
 from attn_jax.attention import scores, sparse
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention
+from attn_jax.models.blocks import CrossAttention
 from attn_jax.models.encoders import RecurrentEncoder
-from attn_jax.models.transformer import CrossAttention
+from attn_jax.models.transformer import DecoderBlock, EncoderBlock
 
 close = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
 
@@ -148,6 +149,68 @@ def test_torch_bidirectional_stacks_of_packed_sentences(name):
         copy_cell(layer.backward.cells[0], peer, f"l{number}_reverse")
     annotations, _ = jax.jit(lambda e, x, m: e(x, m))(encoder, peer["inputs"], peer["mask"])
     close(annotations[peer["mask"]], peer["output"][peer["mask"]])
+
+
+def copy_linear(linear, peer, name):
+    linear.kernel[...], linear.bias[...] = peer[f"{name}weight"].T, peer[f"{name}bias"]
+
+
+def copy_feed_forward(part, peer, layer, norm):
+    copy_linear(part.widen, peer, f"{layer}.linear1.")
+    copy_linear(part.narrow, peer, f"{layer}.linear2.")
+    copy_norm(part, peer, f"{layer}.{norm}.")
+
+
+def copy_norm(part, peer, name):
+    norm = part.residual.norm
+    norm.scale[...], norm.bias[...] = peer[f"{name}weight"], peer[f"{name}bias"]
+
+
+def copy_self_attention(part, peer, layer):
+    copy_linear(part.inputs, peer, f"{layer}.self_attn.in_proj_")
+    copy_linear(part.output, peer, f"{layer}.self_attn.out_proj.")
+    copy_norm(part, peer, f"{layer}.norm1.")
+
+
+def copy_cross_attention(part, peer, layer):
+    projections = part.attention.projections
+    linears = projections.queries, projections.keys, projections.values
+    kernels = jnp.split(peer[f"{layer}.multihead_attn.in_proj_weight"].T, 3, axis=1)
+    biases = jnp.split(peer[f"{layer}.multihead_attn.in_proj_bias"], 3)
+    for linear, kernel, bias in zip(linears, kernels, biases, strict=True):
+        linear.kernel[...], linear.bias[...] = kernel, bias
+    copy_linear(projections.output, peer, f"{layer}.multihead_attn.out_proj.")
+    copy_norm(part, peer, f"{layer}.norm2.")
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_torch_transformer_layers(norm):
+    peer = answers(f"transformer_{norm}")
+    source, target, mask = peer["source"], peer["target"], peer["mask"]
+    width = source.shape[-1]
+    config = Model(
+        score="scaled_dot",
+        heads=3,
+        projection="affine",
+        norm=norm,
+        hidden_size=width,
+        annotation_size=width,
+        feedforward_size=peer["encoder.linear1.bias"].size,
+    )
+    encoder = EncoderBlock(config, width, rngs=nnx.Rngs(0))
+    copy_self_attention(encoder.self_attention, peer, "encoder")
+    copy_feed_forward(encoder.feed_forward, peer, "encoder", "norm2")
+    everywhere = jnp.broadcast_to(mask[:, None], (*mask.shape, mask.shape[1]))
+    annotations = encoder(source, everywhere, None)
+    close(annotations[mask], peer["annotations"][mask])
+
+    decoder = DecoderBlock(config, rngs=nnx.Rngs(0))
+    copy_self_attention(decoder.self_attention, peer, "decoder")
+    copy_cross_attention(decoder.cross_attention, peer, "decoder")
+    copy_feed_forward(decoder.feed_forward, peer, "decoder", "norm3")
+    projected = decoder.cross_attention.attention.project(annotations)
+    outputs, _ = decoder(target, projected, mask, None)
+    close(outputs, peer["output"])
 
 
 @pytest.mark.parametrize(
