@@ -37,6 +37,7 @@ class Data:
     train: str = path("parallel: prefix of PREFIX.<source> and PREFIX.<target> (or .gz), or a TSV")
     valid: str = path("parallel: the same for validation")
     test: str = path("parallel: the same for the final test; may be left out")
+    links: str = path("parallel: word alignments of the training pairs, in the Pharaoh format")
     source: str = option("", "source side: file suffix (parallel) or language (TFDS)")
     target: str = option("", "target side: file suffix (parallel) or language (TFDS)")
     source_level: str = option("auto", "source tokens: word, character, symbol, subword or auto")
@@ -113,6 +114,10 @@ class Model:
     alignment_size: int = option(128, "A, hidden units of scores and windows that have them", low=1)
     readout_size: int = option(128, "maxout units before the output layer", low=1)
     feedforward_size: int = option(512, "transformer: hidden units of the feed-forward maps", low=1)
+    initialization: str = option(
+        "standard",
+        "first parameters: standard, rnnsearch or luong (as in their papers)",
+    )
     dropout: float = option(0.0, "share of features dropped in training", low=0, high=0.95)
     dropout_kind: str = option(
         "ordinary", "ordinary (anew at each step) or variational (the same at all steps)"
@@ -125,12 +130,37 @@ class Train:
 
     steps: int = option(2000, "training steps in all", low=1)
     batch_size: int = option(64, "B, sentence pairs in a step", low=1)
-    learning_rate: float = option(1e-3, "Adam's step size after warm-up", low=0)
+    optimizer: str = option(
+        "adam", "adam, adadelta or sgd; with settings as in adam(beta2=0.98,epsilon=1e-9)"
+    )
+    learning_rate: float = option(1e-3, "step size after warm-up; 1 for adadelta", low=0)
     warmup_steps: int = option(100, "steps over which the step size rises from zero", low=0)
-    schedule: str = option("constant", "after warm-up: constant or inverse_sqrt")
+    schedule: str = option(
+        "constant",
+        "after warm-up: constant, inverse_sqrt or halving(after=5000,every=1000), in steps",
+    )
     clip_norm: float = option(1.0, "largest global norm of the gradient", low=1e-9)
-    coverage_loss: float = option(0.0, "weight of See's loss for attending twice", low=0)
     label_smoothing: float = option(0.0, "probability spread over the vocabulary", low=0, high=0.9)
+    coverage_loss: float = option(0.0, "weight of See's loss for attending twice", low=0)
+    guided_alignment: float = option(
+        0.0, "weight of Chen's loss against the links of --data.links, or of made data", low=0
+    )
+    guided_head: str = option(
+        "mean", "whose weights it guides: mean (of all layers and heads), or layer.head as in 2.1"
+    )
+    scheduled_sampling: float = option(
+        0.0, "share of the words before that the model draws itself, in the end", low=0, high=1
+    )
+    sampling_steps: int = option(10000, "steps over which that share rises from zero", low=1)
+    microbatches: int = option(1, "parts of a batch that are done one after the other", low=1)
+    compute: str = option("float32", "precision of products: float32 or bfloat16")
+    average: float = option(
+        0.0, "decay of the mean of the parameters over steps that is used; 0: off", low=0, high=1
+    )
+    order: str = option(
+        "bucketed",
+        "batches of like length: bucketed, or sorted(batches=20), within so many random batches",
+    )
     max_length: int = option(100, "pairs with a side of more tokens are dropped, counted", low=1)
     buckets: int = option(6, "padded shapes, hence compilations, at most", low=1)
     valid_every: int = option(500, "steps between validations, each with a checkpoint", low=1)

@@ -14,14 +14,17 @@ import numpy as np
 from attn_jax import config as config_lib
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import Example, load_split, split_names, with_defaults
-from attn_jax.data.pipeline import BucketedBatches
+from attn_jax.data.links import links_of
+from attn_jax.data.orders import ORDERS
+from attn_jax.data.pipeline import Batches, Pair
 from attn_jax.data.vocabulary import VOCABULARIES, Vocabulary, save_vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.models.seq2seq import Seq2Seq, initialize
+from attn_jax.names import choose_with_settings
 from attn_jax.training.loop import begin, fit
-from attn_jax.training.optimizer import make_optimizer
+from attn_jax.training.step import start, train_step
 from attn_jax.translator import Translator, load_parameters, load_vocabularies
 from experiments import flags
 from experiments.evaluate import evaluate_split, evaluation_file, print_evaluation
@@ -76,8 +79,8 @@ def train(workdir: Path, experiment: Experiment) -> None:
         model = load_parameters(Path(config.initial), model)
     begun = begin(config, model, workdir)
     check_lengths(validation, source, target, experiment.data.max_length)
-    pairs, dropped = encode(examples, source, target, config.max_length)
-    batches = BucketedBatches(pairs, config.batch_size, config.buckets, experiment.seed)
+    pairs, dropped = encode(experiment, examples, source, target)
+    batches = Batches(pairs, config, experiment.seed)
 
     workdir.mkdir(parents=True, exist_ok=True)
     for side, vocabulary in (("source", source), ("target", target)):
@@ -92,7 +95,7 @@ def train(workdir: Path, experiment: Experiment) -> None:
         f"{len(pairs)} training pairs ({dropped} over {config.max_length} tokens left out), "
         f"{len(source)} source and {len(target)} target tokens known, {parameters} parameters\n"
         f"an epoch: {batches.batches_per_epoch} steps, {real} tokens, {padded} with padding "
-        f"({100 * real / padded:.0f}% real), in {len(batches.buckets)} shapes",
+        f"({100 * real / padded:.0f}% real), in {len(batches.shapes)} shapes",
         flush=True,
     )
 
@@ -114,15 +117,17 @@ def train(workdir: Path, experiment: Experiment) -> None:
 def check(experiment: Experiment) -> None:
     """Raises InputError where an option names what does not exist or does not go together."""
     choose(METRICS, experiment.train.metric, "metric")
-    make_optimizer(experiment.train)
+    choose_with_settings(ORDERS, experiment.train.order, "order")
     make_bleu(experiment.data.bleu_tokenizer)
+    rows = experiment.train.batch_size
 
-    def one_pass(rng: jax.Array) -> tuple:
-        ids = jnp.ones((2, 3), jnp.int32)
-        return initialize(experiment.model, 5, 5, rng)(ids, ids)
+    def one_step(rng: jax.Array) -> tuple:
+        ids, links = jnp.ones((rows, 3), jnp.int32), jnp.ones((rows, 3, 3))
+        state = start(initialize(experiment.model, 5, 5, rng), experiment.train)
+        return train_step(state, ids, ids, rng, links, config=experiment.train)
 
     try:
-        jax.eval_shape(one_pass, jax.random.key(0))
+        jax.eval_shape(one_step, jax.random.key(0))
     except InputError:
         raise
     except Exception as error:  # whatever a user's own function raises
@@ -151,17 +156,20 @@ def vocabularies(
 
 
 def encode(
-    examples: Sequence[Example], source: Vocabulary, target: Vocabulary, max_length: int
-) -> tuple[list[tuple[list[int], list[int]]], int]:
+    experiment: Experiment, examples: Sequence[Example], source: Vocabulary, target: Vocabulary
+) -> tuple[list[Pair], int]:
     """The pairs as ids, and how many were too long to keep.
 
     Raises:
-      InputError: none is left.
+      InputError: none is left, or attention is to be guided and links are missing or wrong.
     """
+    guided, max_length = experiment.train.guided_alignment, experiment.train.max_length
+    links = links_of(experiment.data, examples) if guided else [None] * len(examples)
     encoded = [
-        (source.encode(example.source), target.encode(example.target)) for example in examples
+        Pair(source.encode(example.source), target.encode(example.target), own)
+        for example, own in zip(examples, links, strict=True)
     ]
-    kept = [pair for pair in encoded if max(map(len, pair)) <= max_length]
+    kept = [pair for pair in encoded if max(len(pair.source), len(pair.target)) <= max_length]
     if not kept:
         raise InputError(
             f"every training pair is longer than --train.max_length={max_length} tokens"

@@ -10,13 +10,14 @@ import pytest
 import attn_jax
 
 PACKAGE = Path(attn_jax.__file__).parent
-BASE = {"errors", "tokens", "config", "journal"}
+BASE = {"errors", "tokens", "config", "journal", "names"}
 MAY_IMPORT = {
     "errors": set(),
     "tokens": set(),
     "journal": set(),
     "config": {"errors"},
-    "attention": {"errors", "attention"},
+    "names": {"errors"},
+    "attention": {"errors", "names", "attention"},
     "models": BASE | {"attention", "models"},
     "data": BASE | {"data"},
     "training": BASE | {"models", "training"},

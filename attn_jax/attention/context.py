@@ -128,12 +128,13 @@ def attend_step(
         )
     # Several scores of one position, as mocha takes them, must all be able to reach it.
     reachable = (scores > -jnp.inf).reshape(-1, mask.size).all(axis=0)
-    scores = jnp.where(reachable, scores, 0)
+    # Weights are in float32 at least, whatever the products are in.
+    scores = jnp.where(reachable, scores, 0).astype(jnp.promote_types(scores.dtype, jnp.float32))
     weights = gain * run("normalizer", parts.normalizer, scores, support & reachable, rng=rng)
     if memory is not None:
         wide = weights.astype(memory.weights.dtype)
         memory = Memory(memory.step + 1, wide, memory.total + wide, carries)
-    return memory, context(weights, values), weights
+    return memory, context(weights.astype(values.dtype), values), weights
 
 
 def begin(

@@ -7,9 +7,19 @@ from typing import NamedTuple
 import grain
 import numpy as np
 
+from attn_jax.config import Train
+from attn_jax.data.links import Links, matrix
+from attn_jax.data.orders import ORDERS, Plan, make_shapes
+from attn_jax.names import choose_with_settings
 from attn_jax.tokens import EOS, PAD
 
-Pair = tuple[Sequence[int], Sequence[int]]  # source and target ids, without `EOS`
+
+class Pair(NamedTuple):
+    """Source and target ids, without `EOS`, and the links between them where they are known."""
+
+    source: Sequence[int]
+    target: Sequence[int]
+    links: Links | None = None
 
 
 class Batch(NamedTuple):
@@ -17,14 +27,7 @@ class Batch(NamedTuple):
 
     source: np.ndarray
     target: np.ndarray
-
-
-class Bucket(NamedTuple):
-    """Pairs of like length, and the shape that holds them."""
-
-    indices: np.ndarray
-    source_length: int  # S
-    target_length: int  # T, with `EOS`
+    links: np.ndarray | None = None  # [B, T, S], where all pairs have links
 
 
 def pad(rows: Sequence[Sequence[int]], length: int) -> np.ndarray:
@@ -35,60 +38,41 @@ def pad(rows: Sequence[Sequence[int]], length: int) -> np.ndarray:
     return padded
 
 
-def make_buckets(pairs: Sequence[Pair], count: int) -> list[Bucket]:
-    """At most `count` buckets of about as many pairs each, the longest last.
-
-    A bucket holds the shapes of those before it, so that their remainders fit into it.
-    """
-    lengths = np.array([(len(source), len(target) + 1) for source, target in pairs])
-    longest = lengths.max(axis=1)
-    edges = np.unique(np.quantile(longest, np.linspace(0, 1, count + 1)[1:], method="inverted_cdf"))
-    membership = np.searchsorted(edges, longest)
-    buckets, shape = [], np.zeros(2, int)
-    for bucket in range(len(edges)):
-        indices = np.flatnonzero(membership == bucket)
-        shape = np.maximum(shape, lengths[indices].max(axis=0))
-        buckets.append(Bucket(indices, *map(int, shape)))
-    return buckets
-
-
-class BucketedBatches:
+class Batches:
     """Batch i of an endless training, random access, as Grain's iterator wants it.
 
-    Each epoch sees every pair: what is left over in a bucket moves to the next longer one, and the
-    last batch of the epoch is filled up with pairs drawn again.
+    Each epoch sees every pair.
+
+    Raises:
+      InputError: there is no such order.
     """
 
-    def __init__(self, pairs: Sequence[Pair], batch_size: int, buckets: int, seed: int):
+    def __init__(self, pairs: Sequence[Pair], config: Train, seed: int):
         self.pairs = pairs
-        self.batch_size = batch_size
-        self.buckets = make_buckets(pairs, buckets)
+        self.batch_size = config.batch_size
         self.seed = seed
-        self.batches_per_epoch = -(-len(pairs) // batch_size)
+        self.batches_per_epoch = -(-len(pairs) // config.batch_size)
+        lengths = np.array([(len(pair.source), len(pair.target) + 1) for pair in pairs])
+        self.shapes = make_shapes(lengths, config.buckets)
+        order = choose_with_settings(ORDERS, config.order, "order")
+        self._plan = functools.partial(order, lengths, self.shapes, config.batch_size)
 
     def __len__(self) -> int:
         return self.batches_per_epoch * 10**6  # epochs without end
 
     @functools.lru_cache(maxsize=2)  # noqa: B019  one source lives as long as its training
-    def _epoch(self, epoch: int) -> list[tuple[Bucket, np.ndarray]]:
-        rng = np.random.default_rng((self.seed, epoch))
-        batches, left_over = [], np.empty(0, int)
-        for bucket in self.buckets:
-            indices = np.concatenate([left_over, rng.permutation(bucket.indices)])
-            full = len(indices) - len(indices) % self.batch_size
-            batches += [(bucket, part) for part in indices[:full].reshape(-1, self.batch_size)]
-            left_over = indices[full:]
-        if left_over.size:
-            again = rng.integers(len(self.pairs), size=self.batch_size - left_over.size)
-            batches.append((self.buckets[-1], np.concatenate([left_over, again])))
-        return [batches[i] for i in rng.permutation(len(batches))]
+    def _epoch(self, epoch: int) -> list[Plan]:
+        return self._plan(np.random.default_rng((self.seed, epoch)))
 
     def __getitem__(self, index: int) -> Batch:
         epoch, position = divmod(int(index), self.batches_per_epoch)
-        bucket, indices = self._epoch(epoch)[position]
+        shape, indices = self._epoch(epoch)[position]
+        pairs = [self.pairs[i] for i in indices]
+        links = [pair.links for pair in pairs]
         return Batch(
-            pad([self.pairs[i][0] for i in indices], bucket.source_length),
-            pad([[*self.pairs[i][1], EOS] for i in indices], bucket.target_length),
+            pad([pair.source for pair in pairs], shape.source_length),
+            pad([[*pair.target, EOS] for pair in pairs], shape.target_length),
+            None if None in links else matrix(links, *shape),
         )
 
     def from_step(self, step: int) -> Iterator[Batch]:
@@ -100,9 +84,6 @@ class BucketedBatches:
 
     def tokens(self) -> tuple[int, int]:
         """The tokens of an epoch, both sides, without padding and with it."""
-        real = sum(len(source) + len(target) + 1 for source, target in self.pairs)
-        padded = sum(
-            self.batch_size * (bucket.source_length + bucket.target_length)
-            for bucket, _ in self._epoch(0)
-        )
+        real = sum(len(pair.source) + len(pair.target) + 1 for pair in self.pairs)
+        padded = sum(self.batch_size * sum(plan.shape) for plan in self._epoch(0))
         return real, padded

@@ -7,19 +7,26 @@ from pathlib import Path
 from attn_jax.errors import InputError
 
 
+def read_data(path: Path) -> bytes:
+    """What a file holds, plain or gzip.
+
+    Raises:
+      InputError: the file cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if path.suffix == ".gz" else data
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read {path}: {error}") from error
+
+
 def read_lines(path: Path) -> list[str]:
     """The lines of a UTF-8 file, plain or gzip, none of them empty.
 
     Raises:
       InputError: the file cannot be read, or a line is empty or not UTF-8 (its number is named).
     """
-    try:
-        data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read {path}: {error}") from error
-    return decode_lines(data, str(path))
+    return decode_lines(read_data(path), str(path))
 
 
 def decode_lines(data: bytes, name: str) -> list[str]:

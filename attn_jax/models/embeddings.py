@@ -1,6 +1,7 @@
 """Word vectors of both sides and the output layer, which may be one table.
 
-The tables belong to one module so that each is held, trained and stored once.
+The tables belong to one module so that each is held, trained and stored once. They are indexed
+here, since `nnx.Embed` would give back the precision that it was made with.
 """
 
 import jax.numpy as jnp
@@ -32,11 +33,11 @@ class Separate(nnx.Module):
 
     def source(self, words: Int[Array, "B S"]) -> Float[Array, "B S E"]:
         """The vectors of source words."""
-        return self.source_words(words)
+        return self.source_words.embedding[...][words]
 
     def target(self, words: Int[Array, "*any"]) -> Float[Array, "*any E"]:
         """The vectors of target words."""
-        return self.target_words(words)
+        return self.target_words.embedding[...][words]
 
     def logits(self, features: Float[Array, "*any F"]) -> Float[Array, "*any V"]:
         """The output layer."""
@@ -78,7 +79,7 @@ class Tied(Separate):
 
     def logits(self, features: Float[Array, "*any F"]) -> Float[Array, "*any V"]:
         """The output layer: products with the vectors of target words."""
-        return self.target_words.attend(features) + self.output[...]
+        return features @ self.target_words.embedding[...].T + self.output[...]
 
 
 class ThreeWay(Shared, Tied):

@@ -17,6 +17,7 @@ from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.dropout import split
 from attn_jax.models.embeddings import make_embeddings
 from attn_jax.models.encoders import LAYERS, RecurrentEncoder
+from attn_jax.models.initializations import initialized
 from attn_jax.models.transformer import Transformer, TransformerEncoder
 from attn_jax.tokens import BOS, PAD
 
@@ -94,4 +95,6 @@ class Seq2Seq(nnx.Module):
 @functools.partial(jax.jit, static_argnames=("config", "source_size", "target_size"))
 def initialize(config: Model, source_size: int, target_size: int, rng: Array) -> Seq2Seq:
     """A model with its first parameters, drawn in one compiled program."""
-    return Seq2Seq(config, source_size, target_size, rngs=nnx.Rngs(rng))
+    drawing, redrawing = jax.random.split(rng)
+    model = Seq2Seq(config, source_size, target_size, rngs=nnx.Rngs(drawing))
+    return initialized(config, model, redrawing)

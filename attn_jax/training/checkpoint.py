@@ -52,18 +52,18 @@ class Checkpoints:
         # A relative path would lose what is written to it.
         self._manager = ocp.CheckpointManager(directory.absolute(), options=options)
 
-    def save(self, step: int, model: Any, optimizer: Any, facts: dict, score: float) -> None:
+    def save(self, step: int, model: Any, rest: Any, facts: dict, score: float) -> None:
         """Writes a checkpoint, in the background.
 
         Args:
           step: steps done.
           model: parameters, an item of their own so that use need not read the rest.
-          optimizer: its state.
+          rest: what else going on needs.
           facts: what else a run must remember, as JSON.
           score: by which the best is kept. NaN would make Orbax forget the best, so that it is
             stored as the worst.
         """
-        items = {"model": named_leaves(model), "optimizer": named_leaves(optimizer)}
+        items = {"model": named_leaves(model), "rest": named_leaves(rest)}
         facts = {
             **facts,
             "sha256": {name: digest(leaves) for name, leaves in items.items()},
@@ -93,7 +93,7 @@ class Checkpoints:
         return self._read(step, "facts", ocp.args.JsonRestore())
 
     def restore(self, step: int, item: str, like: Any) -> Any:
-        """The `model` or the `optimizer` at a step, in the structure of `like`.
+        """The `model` or the `rest` at a step, in the structure of `like`.
 
         Raises:
           InputError: what is stored has other names or shapes, or was damaged.

@@ -17,7 +17,7 @@ from attn_jax.journal import Journal
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
 from attn_jax.training.checkpoint import Checkpoints
-from attn_jax.training.step import State, start, train_step
+from attn_jax.training.step import State, go_on, start, train_step
 
 WINDOW = 20  # steps between two looks at the loss, which make the device wait
 
@@ -80,10 +80,10 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[State, Progress
         step = checkpoints.latest
         if step is None:
             return state, Progressed()
-        state = State(
-            state.step + step,
-            checkpoints.restore(step, "model", state.model),
-            checkpoints.restore(step, "optimizer", state.optimizer),
+        state = go_on(
+            step,
+            checkpoints.restore(step, "model", state.result),
+            checkpoints.restore(step, "rest", state.rest),
         )
         facts = checkpoints.facts(step)
         return state, Progressed(*(facts[name] for name in Progressed._fields))
@@ -134,7 +134,7 @@ def fit(
                     )
                     break
                 batch = next(following)
-                state, loss = train_step(state, batch.source, batch.target, rng, config=config)
+                state, loss = train_step(state, *batch[:2], rng, batch.links, config=config)
                 windows.count(batch.target)
                 losses.append(loss)
                 validate = step % config.valid_every == 0 or step == config.steps
@@ -143,7 +143,7 @@ def fit(
                     advance(step, losses[-1])
                     progressed = progressed._replace(seconds=progressed.seconds + windows.close())
                 if validate:
-                    figures = evaluate(state.model)
+                    figures = evaluate(state.result)
                     record = {"step": step, "train_loss": float(np.mean(losses))}
                     record |= windows.rates() | {f"valid_{k}": v for k, v in figures.items()}
                     record["seconds"] = round(progressed.seconds, 2)
@@ -152,9 +152,7 @@ def fit(
                     value = figures[config.metric] * (1 if larger_is_better else -1)
                     if value > progressed.best:
                         progressed = progressed._replace(best=value, best_step=step)
-                    checkpoints.save(
-                        step, state.model, state.optimizer, progressed._asdict(), value
-                    )
+                    checkpoints.save(step, state.result, state.rest, progressed._asdict(), value)
                     losses = []
                     windows.reset()
     finally:

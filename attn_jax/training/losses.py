@@ -1,10 +1,10 @@
-"""The output layer and its loss, as functions of the readout's features."""
-
-from collections.abc import Callable
+"""Losses of target tokens, each [B, T] in nats or without a unit, padding included."""
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
+
+from attn_jax.errors import InputError
 
 
 def cross_entropy(
@@ -19,25 +19,45 @@ def cross_entropy(
     return -(1 - label_smoothing) * chosen - label_smoothing * log_probabilities.mean(axis=-1)
 
 
-def mean_loss(
-    features: Float[Array, "B T F"],
-    output: Callable[[Array], Array],
-    targets: Int[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    label_smoothing: float,
-) -> Float[Array, ""]:
-    """Mean cross-entropy, in nats per real target token, end of sentence included."""
-    losses = cross_entropy(output(features), targets, label_smoothing)
-    return jnp.sum(jnp.where(mask, losses, 0)) / jnp.maximum(mask.sum(), 1)
+def coverage_loss(alignment: Float[Array, "B L N T S"]) -> Float[Array, "B T"]:
+    """Σ_j min(α_ij, Σ_{k<i} α_kj): what is attended again, a mean over layers and heads.
 
-
-def coverage_loss(
-    alignment: Float[Array, "B L N T S"], mask: Bool[Array, "B T"]
-) -> Float[Array, ""]:
-    """Σ_j min(α_ij, Σ_{k<i} α_kj): what is attended again, a mean over real target tokens.
-
-    Also a mean over layers and heads. See, Liu and Manning 2017, section 2.3, equations 10 and 12.
+    See, Liu and Manning 2017, section 2.3, equations 10 and 12.
     """
     covered = jnp.cumsum(alignment, axis=3) - alignment
-    again = jnp.minimum(alignment, covered).sum(axis=-1).mean(axis=(1, 2))
-    return jnp.sum(jnp.where(mask, again, 0)) / jnp.maximum(mask.sum(), 1)
+    return jnp.minimum(alignment, covered).sum(axis=-1).mean(axis=(1, 2))
+
+
+def guided_loss(
+    weights: Float[Array, "B T S"], links: Float[Array, "B T S"]
+) -> Float[Array, "B T"]:
+    """-Σ_j A_ij log α_ij: the cross-entropy of weights with links that are given.
+
+    Chen, Matusov, Khadivi and Peter 2016, section 3.
+
+    Args:
+      weights: α. What is below 1e-9 counts as that: sparse weights may be zero where a link is.
+      links: A, which sums to 1 over the source for each token that is linked, to 0 for the others.
+    """
+    return -(links * jnp.log(jnp.maximum(weights, 1e-9))).sum(axis=-1)
+
+
+def guided_weights(alignment: Float[Array, "B L N T S"], which: str) -> Float[Array, "B T S"]:
+    """The weights that are guided: `mean` over layers and heads, or `layer.head` as in 2.1.
+
+    One head of a Transformer is enough: Garg, Peitz, Nallasamy and Paulik 2019, section 4.2.
+
+    Raises:
+      InputError: there is no such layer or head.
+    """
+    if which == "mean":
+        return alignment.mean(axis=(1, 2))
+    _, layers, heads, *_ = alignment.shape
+    layer, _, head = which.partition(".")
+    if not (layer.isdecimal() and head.isdecimal()):
+        raise InputError(f"--train.guided_head must be mean or layer.head as in 2.1, got {which!r}")
+    if not (1 <= int(layer) <= layers and 1 <= int(head) <= heads):
+        raise InputError(
+            f"--train.guided_head={which} does not exist: {layers} layers of {heads} heads do"
+        )
+    return alignment[:, int(layer) - 1, int(head) - 1]

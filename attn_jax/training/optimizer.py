@@ -1,4 +1,4 @@
-"""The optimiser: clipped Adam under a schedule of step sizes."""
+"""The optimiser: a rule for the gradient, bounded in its norm, under a schedule of step sizes."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import optax
 from jaxtyping import Array
 
 from attn_jax.config import Train
-from attn_jax.errors import choose
+from attn_jax.names import choose_with_settings
 
 
 def constant(step: Array, warmup_steps: int) -> Array:
@@ -20,8 +20,49 @@ def inverse_sqrt(step: Array, warmup_steps: int) -> Array:
     return jnp.sqrt(max(warmup_steps, 1) / jnp.maximum(step, max(warmup_steps, 1)))
 
 
+def halving(step: Array, warmup_steps: int, *, after: int = 5000, every: int = 1000) -> Array:
+    """Halved after so many steps, and every so many from then on.
+
+    Luong, Pham and Manning 2015, section 4.1, with `after` 5 epochs and `every` epoch.
+    """
+    return 0.5 ** jnp.maximum((step - 1 - after) // every + 1, 0)
+
+
 # None depends on the number of steps in all, so that a run may be made longer.
-SCHEDULES: dict[str, Callable] = {"constant": constant, "inverse_sqrt": inverse_sqrt}
+SCHEDULES: dict[str, Callable] = {
+    "constant": constant,
+    "inverse_sqrt": inverse_sqrt,
+    "halving": halving,
+}
+
+
+def adam(
+    step_size: optax.Schedule, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
+) -> optax.GradientTransformation:
+    """Kingma and Ba 2015. Vaswani et al. 2017, section 5.3, have beta2=0.98 and epsilon=1e-9."""
+    return optax.adam(step_size, b1=beta1, b2=beta2, eps=epsilon)
+
+
+def adadelta(
+    step_size: optax.Schedule, *, rho: float = 0.95, epsilon: float = 1e-6
+) -> optax.GradientTransformation:
+    """Zeiler 2012, with the constants of Bahdanau, Cho and Bengio 2014, appendix B.2.
+
+    The step sizes are its own; --train.learning_rate=1 leaves them as they are.
+    """
+    return optax.adadelta(step_size, rho=rho, eps=epsilon)
+
+
+def sgd(step_size: optax.Schedule) -> optax.GradientTransformation:
+    """Plain stochastic gradient descent."""
+    return optax.sgd(step_size)
+
+
+OPTIMIZERS: dict[str, Callable[..., optax.GradientTransformation]] = {
+    "adam": adam,
+    "adadelta": adadelta,
+    "sgd": sgd,
+}
 
 
 def make_schedule(config: Train) -> optax.Schedule:
@@ -30,7 +71,7 @@ def make_schedule(config: Train) -> optax.Schedule:
     Raises:
       InputError: there is no such schedule.
     """
-    decay = choose(SCHEDULES, config.schedule, "schedule")
+    decay = choose_with_settings(SCHEDULES, config.schedule, "schedule")
 
     def step_size(count: Array) -> Array:
         warmup = jnp.minimum((count + 1) / max(config.warmup_steps, 1), 1.0)
@@ -40,6 +81,10 @@ def make_schedule(config: Train) -> optax.Schedule:
 
 
 def make_optimizer(config: Train) -> optax.GradientTransformation:
-    """Adam (Kingma and Ba 2015) on gradients of bounded global norm."""
-    adam = optax.adam(make_schedule(config))
-    return optax.chain(optax.clip_by_global_norm(config.clip_norm), adam)
+    """The rule that the options ask for, on gradients of bounded global norm.
+
+    Raises:
+      InputError: there is no such rule or schedule.
+    """
+    rule = choose_with_settings(OPTIMIZERS, config.optimizer, "optimizer")
+    return optax.chain(optax.clip_by_global_norm(config.clip_norm), rule(make_schedule(config)))

@@ -9,9 +9,10 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from attn_jax.config import Train
+from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
-from attn_jax.training.losses import coverage_loss, mean_loss
+from attn_jax.training.objective import token_losses
 from attn_jax.training.optimizer import make_optimizer
 
 
@@ -21,11 +22,32 @@ class State(NamedTuple):
     step: Int[Array, ""]  # steps done
     model: Seq2Seq
     optimizer: optax.OptState
+    average: Seq2Seq | None  # of the model over the steps, where the options ask for it
+
+    @property
+    def result(self) -> Seq2Seq:
+        """The model to use: the average where there is one."""
+        return self.model if self.average is None else self.average
+
+    @property
+    def rest(self) -> tuple:
+        """What going on needs beside the result."""
+        return self.optimizer, None if self.average is None else self.model
 
 
 def start(model: Seq2Seq, config: Train) -> State:
     """The state before the first step."""
-    return State(jnp.zeros((), jnp.int32), model, make_optimizer(config).init(model))
+    average = jax.tree.map(jnp.copy, model) if config.average else None
+    return State(jnp.zeros((), jnp.int32), model, make_optimizer(config).init(model), average)
+
+
+def go_on(step: int, result: Seq2Seq, rest: tuple) -> State:
+    """The state after so many steps, from its result and its rest."""
+    optimizer, model = rest
+    done = jnp.asarray(step, jnp.int32)
+    if model is None:
+        return State(done, result, optimizer, None)
+    return State(done, model, optimizer, result)
 
 
 @partial(jax.jit, static_argnames="config", donate_argnames="state")
@@ -34,6 +56,7 @@ def train_step(
     source: Int[Array, "B S"],
     target: Int[Array, "B T"],
     rng: Array,
+    links: Float[Array, "B T S"] | None = None,
     *,
     config: Train,
 ) -> tuple[State, Float[Array, ""]]:
@@ -44,21 +67,51 @@ def train_step(
       source: source sentences.
       target: target sentences, each ended by `EOS`.
       rng: of the run; each step folds its own number into it, so that nothing random is carried.
+      links: of the guided loss, where there is one.
       config: the loss and the optimiser.
 
     Returns:
       The next state, and the loss before the step in nats per target token.
+
+    Raises:
+      InputError: the batch cannot be cut into the parts that the options ask for.
     """
 
-    def loss(model: Seq2Seq) -> Float[Array, ""]:
-        features, alignment = model(source, target, jax.random.fold_in(rng, state.step))
-        mask = target != PAD
-        loss = mean_loss(features, model.words.logits, target, mask, config.label_smoothing)
-        if config.coverage_loss:
-            loss += config.coverage_loss * coverage_loss(alignment, mask)
-        return loss
+    def total(model: Seq2Seq, rng: Array, part: tuple) -> Float[Array, ""]:
+        return token_losses(config, model, *part, state.step, rng).sum()
 
-    value, gradient = jax.value_and_grad(loss)(state.model)
-    updates, optimizer_state = make_optimizer(config).update(gradient, state.optimizer, state.model)
+    rng = jax.random.fold_in(rng, state.step)
+    loss, gradient = accumulated(
+        jax.value_and_grad(total), state.model, rng, (source, target, links), config.microbatches
+    )
+    tokens = jnp.maximum((target != PAD).sum(), 1)
+    gradient = jax.tree.map(lambda leaf: leaf / tokens, gradient)
+    updates, optimizer = make_optimizer(config).update(gradient, state.optimizer, state.model)
     model = optax.apply_updates(state.model, updates)
-    return State(state.step + 1, model, optimizer_state), value
+    step = state.step + 1
+    average = state.average
+    if average is not None:
+        # The first steps, far from where training leads, are forgotten faster.
+        kept = jnp.minimum(config.average, (1 + step) / (10 + step))
+        average = optax.incremental_update(model, average, 1 - kept)
+    return State(step, model, optimizer, average), loss / tokens
+
+
+def accumulated(function, model: Seq2Seq, rng: Array, batch: tuple, parts: int) -> tuple:
+    """The sum of a function's value and gradient over parts of a batch, one after the other.
+
+    So the memory is that of a part, and the result that of the whole.
+    """
+    if parts == 1:
+        return function(model, rng, batch)
+    rows = len(batch[0])
+    if rows % parts:
+        raise InputError(f"--train.microbatches={parts} does not divide --train.batch_size={rows}")
+    cut = jax.tree.map(lambda leaf: leaf.reshape(parts, rows // parts, *leaf.shape[1:]), batch)
+
+    def add(sums: tuple, inputs: tuple) -> tuple:
+        return jax.tree.map(jnp.add, sums, function(model, *inputs)), None
+
+    zeros = jnp.zeros(()), jax.tree.map(jnp.zeros_like, model)
+    sums, _ = jax.lax.scan(add, zeros, (jax.random.split(rng, parts), cut))
+    return sums

@@ -1,36 +1,46 @@
 """Batches: all of the data, few shapes, the same from any step."""
 
+import itertools
+
 import numpy as np
 import pytest
 
-from attn_jax.data.pipeline import BucketedBatches
+from attn_jax.config import Train
+from attn_jax.data.pipeline import Batches, Pair
+from attn_jax.errors import InputError
 from attn_jax.tokens import EOS, PAD
 
-PAIRS = [([5 + n] * (1 + n % 13), [5 + n] * (1 + n % 7)) for n in range(101)]
+PAIRS = [Pair([5 + n] * (1 + n % 13), [5 + n] * (1 + n % 7)) for n in range(101)]
+ORDERS = ["bucketed", "sorted", "sorted(batches=3)"]
+
+
+def make(batch_size, buckets, seed=3, order="bucketed", pairs=PAIRS):
+    return Batches(pairs, Train(batch_size=batch_size, buckets=buckets, order=order), seed)
 
 
 @pytest.mark.parametrize("batch_size", [8, 64, 200])
 @pytest.mark.parametrize("count", [1, 4])
-def test_an_epoch_sees_every_pair(batch_size, count):
-    batches = BucketedBatches(PAIRS, batch_size, count, seed=3)
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_epoch_sees_every_pair(batch_size, count, order):
+    batches = make(batch_size, count, order=order)
     for epoch in range(2):
         steps = range(epoch * batches.batches_per_epoch, (epoch + 1) * batches.batches_per_epoch)
         rows = [row for step in steps for row in batches[step].source]
-        assert {row[0] for row in rows} == {source[0] for source, _ in PAIRS}
+        assert {row[0] for row in rows} == {pair.source[0] for pair in PAIRS}
         assert len(rows) - len(PAIRS) < batch_size
     assert len({batches[step].source.shape for step in range(40)}) <= count
 
 
 def test_rows_are_the_pairs_padded():
-    batch = BucketedBatches(PAIRS, 8, 4, seed=3)[5]
+    batch = make(8, 4)[5]
     for source, target in zip(batch.source, batch.target, strict=True):
-        expected_source, expected_target = PAIRS[source[0] - 5]
+        expected_source, expected_target, _ = PAIRS[source[0] - 5]
         assert [i for i in source if i != PAD] == expected_source
         assert [i for i in target if i != PAD] == [*expected_target, EOS]
 
 
 def test_goes_on_from_any_step():
-    batches = BucketedBatches(PAIRS, 8, 4, seed=3)
+    batches = make(8, 4)
     all_steps = batches.from_step(0)
     first = [next(all_steps) for _ in range(40)]
     later = batches.from_step(29)
@@ -41,9 +51,9 @@ def test_goes_on_from_any_step():
 
 
 def test_the_seed_and_the_epoch_decide_the_order():
-    batches = BucketedBatches(PAIRS, 8, 1, seed=3)
+    batches = make(8, 1)
     orders = [
-        BucketedBatches(PAIRS, 8, 1, seed=4)[0].source[:, 0],
+        make(8, 1, seed=4)[0].source[:, 0],
         batches[0].source[:, 0],
         batches[batches.batches_per_epoch].source[:, 0],
     ]
@@ -51,6 +61,46 @@ def test_the_seed_and_the_epoch_decide_the_order():
 
 
 def test_counts_tokens_with_and_without_padding():
-    pairs = [([5], [5]), ([5, 5, 5], [5, 5, 5])]  # with EOS 3 and 7 tokens, in shapes 1+2 and 3+4
-    assert BucketedBatches(pairs, 1, 2, seed=0).tokens() == (10, 10)
-    assert BucketedBatches(pairs, 1, 1, seed=0).tokens() == (10, 14)
+    pairs = [
+        Pair([5], [5]),
+        Pair([5, 5, 5], [5, 5, 5]),
+    ]  # with EOS 3 and 7 tokens, in shapes 1+2 and 3+4
+    assert make(1, 2, pairs=pairs).tokens() == (10, 10)
+    assert make(1, 1, pairs=pairs).tokens() == (10, 14)
+
+
+def test_sorted_batches_are_of_like_length_within_a_group():
+    """Of four batches at a time, the first has the shortest targets and the last the longest."""
+    batches = make(8, 1, order="sorted(batches=4)")
+    for group in range(0, 12, 4):
+        lengths = [(batches[step].target != PAD).sum(axis=1) for step in range(group, group + 4)]
+        for shorter, longer in itertools.pairwise(lengths):
+            assert max(shorter) <= min(longer)
+        assert max(lengths[0]) < min(lengths[3])
+
+
+def test_batches_are_no_larger_than_a_shape_that_holds_them():
+    batches = make(8, 4, order="sorted(batches=4)")
+    for step in range(batches.batches_per_epoch):
+        source, target, _ = batches[step]
+        needed = (source != PAD).sum(axis=1).max(), (target != PAD).sum(axis=1).max()
+        (used,) = [s for s in batches.shapes if s == (source.shape[1], target.shape[1])]
+        smaller = batches.shapes[: batches.shapes.index(used)]
+        assert not any(shape[0] >= needed[0] and shape[1] >= needed[1] for shape in smaller)
+
+
+def test_links_are_weights_of_each_target_word():
+    pairs = [Pair([5, 6, 7], [8, 9], [(0, 0), (2, 0), (1, 1)]), Pair([5], [6], [])]
+    (batch,) = [make(2, 1, pairs=pairs)[0]]
+    row = batch.source[:, 1].argmax()  # the pair with two words and more
+    expected = [[0.5, 0, 0.5], [0, 1, 0], [0, 0, 0]]
+    np.testing.assert_array_equal(batch.links[row], expected)
+    assert not batch.links[1 - row].any()
+    assert make(8, 1)[0].links is None
+
+
+def test_an_unknown_order():
+    with pytest.raises(InputError, match="unknown order 'random'; allowed: bucketed, sorted"):
+        make(8, 1, order="random")
+    with pytest.raises(InputError, match="batches must be of type int, got 'x'"):
+        make(8, 1, order="sorted(batches=x)")

@@ -8,7 +8,7 @@ import pytest
 
 from attn_jax import journal
 from attn_jax.config import Model, Train
-from attn_jax.data.pipeline import BucketedBatches
+from attn_jax.data.pipeline import Batches, Pair
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import initialize
 from attn_jax.training.checkpoint import Checkpoints, named_leaves
@@ -22,17 +22,23 @@ CONFIG = Model(
     readout_size=4,
     dropout=0.2,
 )
-PAIRS = [([4 + n % 5] * (1 + n % 4), [4 + n % 3] * (1 + n % 3)) for n in range(23)]
+PAIRS = [Pair([4 + n % 5] * (1 + n % 4), [4 + n % 3] * (1 + n % 3)) for n in range(23)]
 
 
 def train(workdir, evaluate=None, **options):
-    options = {"steps": 6, "valid_every": 2, "batch_size": 5, "warmup_steps": 3} | options
+    options = {
+        "steps": 6,
+        "valid_every": 2,
+        "batch_size": 5,
+        "warmup_steps": 3,
+        "buckets": 2,
+    } | options
     config = Train(**options)
     workdir.mkdir(exist_ok=True)
     fit(
         config,
         begin(config, initialize(CONFIG, 9, 9, jax.random.key(0)), workdir),
-        BucketedBatches(PAIRS, config.batch_size, 2, seed=0).from_step,
+        Batches(PAIRS, config, seed=0).from_step,
         evaluate or (lambda model: {"perplexity": 1.0}),
         workdir,
         rng=jax.random.key(1),
@@ -108,7 +114,7 @@ def test_a_changed_bit_is_noticed(tmp_path):
     next(tmp_path.glob("1/facts/metadata")).write_text(json.dumps(facts))
     with pytest.raises(InputError, match="step 1 is damaged: its model has changed"):
         checkpoints.restore(1, "model", model)
-    optimizer = checkpoints.restore(1, "optimizer", {"m": np.ones(3, np.float32)})
+    optimizer = checkpoints.restore(1, "rest", {"m": np.ones(3, np.float32)})
     np.testing.assert_array_equal(optimizer["m"], np.zeros(3))
     other = initialize(CONFIG, 11, 9, jax.random.key(0))
     with pytest.raises(

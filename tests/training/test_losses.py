@@ -1,15 +1,12 @@
-"""The loss and the schedule by hand and in float64."""
+"""The losses by hand and in float64."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import nnx
 
-from attn_jax.config import Train
 from attn_jax.errors import InputError
-from attn_jax.training.losses import coverage_loss, cross_entropy, mean_loss
-from attn_jax.training.optimizer import make_optimizer, make_schedule
+from attn_jax.training.losses import coverage_loss, cross_entropy, guided_loss, guided_weights
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -23,68 +20,49 @@ def test_cross_entropy_equals_a_loop(generator, smoothing):
         np.testing.assert_allclose(actual[index], -(q * np.log(p)).sum(), rtol=1e-5)
 
 
-def test_the_mean_is_over_real_tokens_alone(generator):
-    output = nnx.Linear(5, 7, rngs=nnx.Rngs(0))
-    features = jnp.asarray(generator.normal(size=(2, 3, 5)), jnp.float32)
-    targets = jnp.array([[1, 2, 3], [4, 0, 0]])
-    mask = targets != 0
-    losses = cross_entropy(output(features), targets)
-    expected = (losses[0].sum() + losses[1, 0]) / 4
-    np.testing.assert_allclose(mean_loss(features, output, targets, mask, 0.0), expected, rtol=1e-6)
-    gradient = jax.grad(mean_loss)(features, output, targets, mask, 0.1)
-    assert not np.any(gradient[1, 1:])
-    assert mean_loss(features, output, targets, jnp.zeros((2, 3), bool), 0.0) == 0
-
-
-def step_sizes(config, steps):
-    return [make_schedule(config)(jnp.asarray(step)) for step in range(steps)]
-
-
-def test_warm_up_then_constant():
-    sizes = step_sizes(Train(learning_rate=0.5, warmup_steps=4), 6)
-    np.testing.assert_allclose(sizes, [0.125, 0.25, 0.375, 0.5, 0.5, 0.5], rtol=1e-6)
-
-
-def test_warm_up_then_inverse_square_root():
-    sizes = step_sizes(Train(learning_rate=0.5, warmup_steps=4, schedule="inverse_sqrt"), 16)
-    np.testing.assert_allclose(sizes[3], 0.5, rtol=1e-5)
-    np.testing.assert_allclose(sizes[15], 0.25, rtol=1e-5)
-
-
-def test_an_unknown_schedule():
-    with pytest.raises(InputError, match="allowed: constant, inverse_sqrt"):
-        make_optimizer(Train(schedule="cosine"))
-
-
-def test_long_gradients_are_cut_to_the_norm():
-    """Adam forgets the length of a constant gradient, but not how it changes."""
-    optimizer = make_optimizer(Train(learning_rate=1.0, warmup_steps=0, clip_norm=1.0))
-    state = optimizer.init(jnp.zeros(2))
-    for gradient in ([3.0, 4.0], [0.3, 0.4]):
-        update, state = optimizer.update(jnp.array(gradient), state)
-    first, second = 0.6, 0.3  # clipped, and as it was
-    mean = (0.9 * 0.1 * first + 0.1 * second) / (1 - 0.9**2)
-    square = (0.999 * 0.001 * first**2 + 0.001 * second**2) / (1 - 0.999**2)
-    # float32 keeps five digits of 1 - 0.999².
-    np.testing.assert_allclose(update[0], -mean / np.sqrt(square), rtol=1e-4)
-
-
 def test_coverage_loss_by_hand():
-    # The second step attends 0.5 and 0.4 again, the third, which is padding, does not count.
+    # The second step attends 0.5 and 0.4 again.
     alignment = jnp.array([[0.6, 0.4], [0.5, 0.5], [1.0, 0.0]])[None, None, None]
-    mask = jnp.array([[True, True, False]])
-    np.testing.assert_allclose(coverage_loss(alignment, mask), 0.9 / 2, rtol=1e-6)
-    np.testing.assert_allclose(coverage_loss(alignment, mask | True), 1.9 / 3, rtol=1e-6)
+    np.testing.assert_allclose(coverage_loss(alignment), [[0, 0.9, 1]], rtol=1e-6)
 
 
 def test_coverage_loss_equals_a_loop(generator):
     alignment = generator.dirichlet(np.ones(5), size=(2, 3, 2, 4)).astype(np.float32)
-    lengths = (4, 2)
-    mask = np.arange(4) < np.array(lengths)[:, None]
-    total = 0.0
-    for row, length in enumerate(lengths):
-        for layer, head, step in np.ndindex(3, 2, length):
-            before = alignment[row, layer, head, :step].sum(axis=0)
-            total += np.minimum(alignment[row, layer, head, step], before).sum() / 6
-    actual = coverage_loss(jnp.asarray(alignment), jnp.asarray(mask))
-    np.testing.assert_allclose(actual, total / 6, rtol=1e-5)
+    expected = np.zeros((2, 4))
+    for row, layer, head, step in np.ndindex(2, 3, 2, 4):
+        before = alignment[row, layer, head, :step].sum(axis=0)
+        expected[row, step] += np.minimum(alignment[row, layer, head, step], before).sum() / 6
+    np.testing.assert_allclose(coverage_loss(jnp.asarray(alignment)), expected, rtol=1e-5)
+
+
+def test_guided_loss_equals_a_loop(generator):
+    weights = generator.dirichlet(np.ones(5), size=(2, 3)).astype(np.float32)
+    links = np.zeros((2, 3, 5), np.float32)
+    links[0, 0, 3] = 1
+    links[0, 1, [1, 2]] = 0.5
+    links[1, 2, 4] = 1
+    expected = np.zeros((2, 3))
+    for row, step, position in np.ndindex(2, 3, 5):
+        expected[row, step] -= links[row, step, position] * np.log(weights[row, step, position])
+    actual = guided_loss(jnp.asarray(weights), jnp.asarray(links))
+    np.testing.assert_allclose(actual, expected, rtol=1e-5)
+
+
+def test_guided_loss_where_a_link_has_no_weight():
+    weights, links = jnp.array([[[0.0, 1.0]]]), jnp.array([[[1.0, 0.0]]])
+    value, gradient = jax.value_and_grad(lambda w: guided_loss(w, links).sum())(weights)
+    np.testing.assert_allclose(value, -np.log(1e-9), rtol=1e-6)
+    assert np.isfinite(gradient).all()
+
+
+def test_which_weights_are_guided(generator):
+    alignment = jnp.asarray(generator.random((2, 3, 4, 5, 7)), jnp.float32)
+    np.testing.assert_array_equal(guided_weights(alignment, "2.4"), alignment[:, 1, 3])
+    mean = sum(alignment[:, i, j] for i in range(3) for j in range(4)) / 12
+    np.testing.assert_allclose(guided_weights(alignment, "mean"), mean, rtol=1e-6)
+    with pytest.raises(
+        InputError, match=r"guided_head=4\.1 does not exist: 3 layers of 4 heads do"
+    ):
+        guided_weights(alignment, "4.1")
+    with pytest.raises(InputError, match=r"must be mean or layer\.head as in 2\.1, got 'all'"):
+        guided_weights(alignment, "all")

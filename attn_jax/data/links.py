@@ -1,0 +1,77 @@
+"""Links between source and target words, read from files and laid out for the guided loss."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from attn_jax.config import Data
+from attn_jax.data.datasets import Example
+from attn_jax.data.text_files import read_data
+from attn_jax.errors import InputError
+
+Links = Sequence[tuple[int, int]]  # (source, target), counted from 0
+
+
+def read_pharaoh(path: Path) -> list[Links]:
+    """The links of each sentence pair, from lines such as `0-0 2-1`; a line may be empty.
+
+    Raises:
+      InputError: the file cannot be read, or a line is not of the format (its number is named).
+    """
+    lines = read_data(path).decode("utf-8", errors="replace").splitlines()
+    return [_parse(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+
+
+def _parse(line: str, name: str) -> Links:
+    fields = line.split()
+    if not all(re.fullmatch(r"\d+-\d+", field) for field in fields):
+        raise InputError(f"{name}: expected links such as 0-0 2-1, got {line[:60]!r}")
+    return [tuple(map(int, field.split("-"))) for field in fields]
+
+
+def links_of(config: Data, examples: Sequence[Example]) -> list[Links]:
+    """The links of training examples: those of --data.links, or those that made data have.
+
+    Raises:
+      InputError: there are none, or they do not fit the sentences.
+    """
+    if not config.links:
+        if any(example.alignment is None for example in examples):
+            raise InputError(
+                f"the data set {config.name!r} has no word alignments to guide attention with: "
+                "give --data.links, a file in the Pharaoh format"
+            )
+        return [
+            [(int(source), target) for target, source in enumerate(example.alignment)]
+            for example in examples
+        ]
+    if not {config.source_level, config.target_level} <= {"word", "symbol"}:
+        raise InputError(
+            "--data.links are between words: give --data.source_level and --data.target_level "
+            f"word or symbol, got {config.source_level} and {config.target_level}"
+        )
+    links = read_pharaoh(Path(config.links))
+    if len(links) != len(examples):
+        raise InputError(
+            f"{config.links} has {len(links)} lines, but there are {len(examples)} training pairs"
+        )
+    for number, (pairs, example) in enumerate(zip(links, examples, strict=True), start=1):
+        sizes = len(example.source.split()), len(example.target.split())
+        for source, target in pairs:
+            if source >= sizes[0] or target >= sizes[1]:
+                raise InputError(
+                    f"{config.links}, line {number}: the link {source}-{target} is beyond the "
+                    f"{sizes[0]} source and {sizes[1]} target words"
+                )
+    return links
+
+
+def matrix(links: Sequence[Links], source_length: int, target_length: int) -> np.ndarray:
+    """Links as weights [B, T, S] that sum to 1 for each target word that has some."""
+    weights = np.zeros((len(links), target_length, source_length), np.float32)
+    for row, pairs in zip(weights, links, strict=True):
+        for source, target in pairs:
+            row[target, source] = 1
+    return weights / np.maximum(weights.sum(axis=2, keepdims=True), 1)

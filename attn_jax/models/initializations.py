@@ -1,0 +1,56 @@
+"""First parameters as papers have them; `standard` is what the layers draw for themselves.
+
+There, matrices keep the variance of what they multiply (LeCun et al. 1998), those of recurrent
+products are orthogonal, and biases are zero.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array
+
+from attn_jax.config import Model
+from attn_jax.errors import choose
+
+
+def rnnsearch(path: str, drawn: Array, rng: Array) -> Array:
+    """Bahdanau, Cho and Bengio 2014, appendix B.1.
+
+    Recurrent matrices orthogonal; the alignment model's W_a and U_a from N(0, 0.001²), its v_a and
+    all biases zero; the other matrices from N(0, 0.01²).
+    """
+    *_, layer, name = path.split(".")
+    if layer in ("recurrent", "candidate") and name == "kernel":
+        return drawn
+    if name in ("bias", "v"):
+        return jnp.zeros_like(drawn)
+    deviation = 0.001 if ".attention.scores." in path else 0.01
+    return deviation * jax.random.normal(rng, drawn.shape, drawn.dtype)
+
+
+def luong(path: str, drawn: Array, rng: Array) -> Array:
+    """All from U(-0.1, 0.1). Luong, Pham and Manning 2015, section 4.1."""
+    return jax.random.uniform(rng, drawn.shape, drawn.dtype, -0.1, 0.1)
+
+
+INITIALIZATIONS: dict[str, Callable[[str, Array, Array], Array] | None] = {
+    "standard": None,
+    "rnnsearch": rnnsearch,
+    "luong": luong,
+}
+
+
+def initialized(config: Model, model: nnx.Module, rng: Array) -> nnx.Module:
+    """The model with the first parameters that the options ask for."""
+    rule = choose(INITIALIZATIONS, config.initialization, "initialization")
+    if rule is None:
+        return model
+    leaves, structure = jax.tree_util.tree_flatten_with_path(model)
+    redrawn = []
+    for (keys, leaf), own in zip(leaves, jax.random.split(rng, len(leaves)), strict=True):
+        path = jax.tree_util.keystr(keys, simple=True, separator=".").removesuffix(".value")
+        is_norm = ".norm." in f".{path}"  # the papers that are followed have none
+        redrawn.append(leaf if is_norm else rule(path, leaf, own))
+    return jax.tree.unflatten(structure, redrawn)

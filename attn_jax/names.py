@@ -1,0 +1,71 @@
+"""Names with settings, as options have them: `entmax(alpha=1.25)`, `halving(after=5000)`."""
+
+import ast
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping
+
+from attn_jax.errors import InputError, choose
+
+
+def parse(text: str, what: str) -> tuple[str, dict[str, str]]:
+    """The name in a text and the texts of its settings.
+
+    Raises:
+      InputError: the text is not of that form, or gives a setting twice.
+    """
+    parsed = re.fullmatch(r"([\w.]+:?\w*)(?:\((.*)\))?", text.strip())
+    if not parsed:
+        raise InputError(f"cannot read {what} {text!r}: write name or name(setting=number)")
+    name, inside = parsed.groups()
+    given: dict[str, str] = {}
+    for assignment in filter(None, map(str.strip, (inside or "").split(","))):
+        setting, _, value = map(str.strip, assignment.partition("="))
+        if setting in given:
+            raise InputError(f"{text.strip()!r} gives {setting} twice")
+        given[setting] = value
+    return name, given
+
+
+def numbers(
+    name: str, given: Mapping[str, str], settings: Mapping[str, int | float]
+) -> dict[str, int | float]:
+    """The settings as numbers of the types that their defaults have.
+
+    Raises:
+      InputError: there is no such setting, or its text is no such number.
+    """
+    return {setting: _number(name, setting, text, settings) for setting, text in given.items()}
+
+
+def _number(name: str, setting: str, text: str, settings: Mapping[str, int | float]) -> int | float:
+    if not settings:
+        raise InputError(f"{name} has no settings, got {setting!r}")
+    default = choose(settings, setting, f"setting of {name}")
+    try:
+        return type(default)(ast.literal_eval(text))
+    except (ValueError, SyntaxError, TypeError):
+        message = f"{name}: {setting} must be of type {type(default).__name__}, got {text!r}"
+        raise InputError(message) from None
+
+
+def keywords_of(function: Callable) -> dict[str, inspect.Parameter]:
+    """The keyword-only arguments of a function."""
+    parameters = inspect.signature(function).parameters
+    keyword_only = inspect.Parameter.KEYWORD_ONLY
+    return {name: p for name, p in parameters.items() if p.kind is keyword_only}
+
+
+def choose_with_settings(table: Mapping[str, Callable], text: str, what: str) -> Callable:
+    """The function of a table that a text names, with the settings that it gives.
+
+    Settings are the keyword-only arguments of the function.
+
+    Raises:
+      InputError: there is no such function or setting.
+    """
+    name, given = parse(text, what)
+    function = choose(table, name, what)
+    settings = {name: parameter.default for name, parameter in keywords_of(function).items()}
+    return functools.partial(function, **numbers(name, given, settings))

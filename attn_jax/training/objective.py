@@ -1,0 +1,76 @@
+"""What training minimises: the losses of a batch, token by token."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from attn_jax.config import Train
+from attn_jax.errors import choose
+from attn_jax.models.dropout import split
+from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.tokens import EOS, PAD
+from attn_jax.training.losses import coverage_loss, cross_entropy, guided_loss, guided_weights
+
+PRECISIONS = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
+
+
+def token_losses(
+    config: Train,
+    model: Seq2Seq,
+    source: Int[Array, "B S"],
+    target: Int[Array, "B T"],
+    links: Float[Array, "B T S"] | None,
+    step: Int[Array, ""],
+    rng: Array,
+) -> Float[Array, "B T"]:
+    """The loss of each target token; 0 for padding.
+
+    Parameters are cast to the precision that the options ask for. Attention weights and the
+    probabilities of words are in float32 whatever it is.
+
+    Args:
+      config: which losses, and how the model is run.
+      model: parameters in float32.
+      source: source sentences.
+      target: target sentences, each ended by `EOS`.
+      links: of the guided loss, as `guided_loss` wants them.
+      step: steps done.
+      rng: of this batch.
+    """
+    precision = choose(PRECISIONS, config.compute, "precision")
+    model = jax.tree.map(lambda leaf: leaf.astype(precision), model)
+    sampling, training = split(rng, 2)
+    given = target
+    if config.scheduled_sampling:
+        share = config.scheduled_sampling * jnp.minimum(step / config.sampling_steps, 1)
+        given = sampled(model, source, target, share, sampling)
+    features, alignment = model(source, given, training)
+    logits = model.words.logits(features).astype(jnp.float32)
+    losses = cross_entropy(logits, target, config.label_smoothing)
+    if config.coverage_loss:
+        losses += config.coverage_loss * coverage_loss(alignment)
+    if config.guided_alignment:
+        guided = guided_weights(alignment, config.guided_head)
+        losses += config.guided_alignment * guided_loss(guided, links)
+    return jnp.where(target != PAD, losses, 0)
+
+
+def sampled(
+    model: Seq2Seq,
+    source: Int[Array, "B S"],
+    target: Int[Array, "B T"],
+    share: Float[Array, ""],
+    rng: Array,
+) -> Int[Array, "B T"]:
+    """Target sentences, a share of whose words the model has drawn itself.
+
+    Scheduled sampling (Bengio et al. 2015) in a pass over all words at once, so that it goes with
+    any decoder: each word is drawn given the true ones before it. Mihaylova and Martins 2019,
+    section 3; Duckworth et al. 2019.
+    """
+    running, drawing, replacing = split(rng, 3)
+    features, _ = jax.lax.stop_gradient(model(source, target, running))
+    logits = jax.lax.stop_gradient(model.words.logits(features)).astype(jnp.float32)
+    words = jax.random.categorical(drawing, logits).astype(target.dtype)
+    replaced = jax.random.bernoulli(replacing, share, target.shape)
+    return jnp.where(replaced & (target != PAD) & (target != EOS), words, target)

@@ -1,0 +1,62 @@
+"""First parameters as the papers have them."""
+
+import jax
+import numpy as np
+import pytest
+
+from attn_jax.config import Model
+from attn_jax.errors import InputError
+from attn_jax.models.seq2seq import initialize
+
+SIZES = {"embedding_size": 61, "annotation_size": 94, "hidden_size": 59, "alignment_size": 53}
+
+
+def make(**options):
+    return initialize(Model(**(SIZES | options)), 67, 71, jax.random.key(0))
+
+
+def drawn(values, deviation):
+    """Whether values look like some thousand draws from a normal distribution of mean zero."""
+    values = np.asarray(values)
+    return abs(values.mean()) < deviation / 10 and abs(values.std() / deviation - 1) < 0.05
+
+
+def test_rnnsearch():
+    model = make(initialization="rnnsearch", cell="gru_reset_first")
+    (score,) = model.decoder.attention.scores
+    assert not np.any(score["v"][...])
+    assert drawn(score["W"][...], 0.001)
+    assert drawn(score["U"][...], 0.001)
+    cells = [model.decoder.cell.cells[0], model.encoder.layers[0].backward.cells[0]]
+    for cell in cells:
+        units = cell.candidate.in_features
+        for matrix in (
+            *np.split(cell.recurrent.kernel[...], 2, axis=1),
+            cell.candidate.kernel[...],
+        ):
+            np.testing.assert_allclose(matrix @ matrix.T, np.eye(units), atol=1e-5)
+        assert drawn(cell.input.kernel[...], 0.01)
+        assert not np.any(cell.input.bias[...])
+    linears = model.decoder.context, model.decoder.readout.linear, model.words.output
+    for matrix in (*(linear.kernel for linear in linears), model.words.source_words.embedding):
+        assert drawn(matrix[...], 0.01)
+    assert not np.any(model.decoder.readout.linear.bias[...])
+
+
+def test_luong():
+    model = make(initialization="luong", cell="lstm", decoder="luong_input_feeding")
+    for leaf in jax.tree.leaves(model):
+        assert np.all(np.abs(leaf) <= 0.1)
+    everything = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(model)])
+    assert drawn(everything, 0.1 / np.sqrt(3))
+
+
+def test_norms_begin_as_they_are():
+    model = make(initialization="luong", decoder="transformer")
+    assert np.all(model.decoder.blocks[0].feed_forward.residual.norm.scale[...] == 1)
+    assert np.any(model.decoder.blocks[0].feed_forward.widen.kernel[...] != 0)
+
+
+def test_an_unknown_one():
+    with pytest.raises(InputError, match="allowed: standard, rnnsearch, luong"):
+        make(initialization="zero")

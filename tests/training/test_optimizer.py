@@ -1,0 +1,115 @@
+"""Schedules and rules by hand, and from the papers' equations in float64."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attn_jax.config import Train
+from attn_jax.errors import InputError
+from attn_jax.training.optimizer import make_optimizer, make_schedule
+
+
+def step_sizes(config, steps):
+    return [make_schedule(config)(jnp.asarray(step)) for step in range(steps)]
+
+
+def test_warm_up_then_constant():
+    sizes = step_sizes(Train(learning_rate=0.5, warmup_steps=4), 6)
+    np.testing.assert_allclose(sizes, [0.125, 0.25, 0.375, 0.5, 0.5, 0.5], rtol=1e-6)
+
+
+def test_warm_up_then_inverse_square_root():
+    sizes = step_sizes(Train(learning_rate=0.5, warmup_steps=4, schedule="inverse_sqrt"), 16)
+    np.testing.assert_allclose(sizes[3], 0.5, rtol=1e-5)
+    np.testing.assert_allclose(sizes[15], 0.25, rtol=1e-5)
+
+
+def test_an_unknown_schedule():
+    with pytest.raises(InputError, match="allowed: constant, inverse_sqrt"):
+        make_optimizer(Train(schedule="cosine"))
+
+
+def test_long_gradients_are_cut_to_the_norm():
+    """Adam forgets the length of a constant gradient, but not how it changes."""
+    optimizer = make_optimizer(Train(learning_rate=1.0, warmup_steps=0, clip_norm=1.0))
+    state = optimizer.init(jnp.zeros(2))
+    for gradient in ([3.0, 4.0], [0.3, 0.4]):
+        update, state = optimizer.update(jnp.array(gradient), state)
+    first, second = 0.6, 0.3  # clipped, and as it was
+    mean = (0.9 * 0.1 * first + 0.1 * second) / (1 - 0.9**2)
+    square = (0.999 * 0.001 * first**2 + 0.001 * second**2) / (1 - 0.999**2)
+    # float32 keeps five digits of 1 - 0.999².
+    np.testing.assert_allclose(update[0], -mean / np.sqrt(square), rtol=1e-4)
+
+
+def test_the_schedule_of_the_transformer():
+    """d^-0.5 min(step^-0.5, step warmup^-1.5): Vaswani et al. 2017, equation 3."""
+    peak = 512**-0.5 * 10**-0.5
+    config = Train(learning_rate=peak, warmup_steps=10, schedule="inverse_sqrt")
+    expected = [512**-0.5 * min(step**-0.5, step * 10**-1.5) for step in range(1, 40)]
+    np.testing.assert_allclose(step_sizes(config, 39), expected, rtol=1e-5)
+
+
+def test_the_schedule_of_luong():
+    """Five epochs of three steps at the full size, then half of it, a quarter and so on."""
+    config = Train(learning_rate=1.0, warmup_steps=0, schedule="halving(after=15,every=3)")
+    expected = [1.0] * 15 + [0.5] * 3 + [0.25] * 3 + [0.125] * 3
+    np.testing.assert_allclose(step_sizes(config, 24), expected, rtol=1e-6)
+
+
+def rule(name, gradients, **options):
+    """The updates that a rule makes of gradients of one parameter."""
+    optimizer = make_optimizer(Train(optimizer=name, warmup_steps=0, clip_norm=1e9, **options))
+    state, updates = optimizer.init(jnp.zeros(1)), []
+    for gradient in gradients:
+        update, state = optimizer.update(jnp.array([gradient]), state, jnp.zeros(1))
+        updates.append(float(update[0]))
+    return updates
+
+
+GRADIENTS = [0.3, -0.2, 0.5, 0.1]
+
+
+@pytest.mark.parametrize("settings", [(0.95, 1e-6), (0.9, 1e-3)])
+def test_adadelta_equals_its_algorithm(settings):
+    rho, epsilon = settings
+    square = moved = 0.0
+    expected = []
+    for gradient in GRADIENTS:  # Zeiler 2012, algorithm 1
+        square = rho * square + (1 - rho) * gradient**2
+        step = -np.sqrt(moved + epsilon) / np.sqrt(square + epsilon) * gradient
+        moved = rho * moved + (1 - rho) * step**2
+        expected.append(step)
+    name = "adadelta" if settings == (0.95, 1e-6) else f"adadelta(rho={rho},epsilon={epsilon})"
+    np.testing.assert_allclose(rule(name, GRADIENTS, learning_rate=1.0), expected, rtol=1e-5)
+
+
+def test_adam_equals_its_algorithm_with_the_settings_of_the_transformer():
+    first = second = 0.0
+    expected = []
+    for step, gradient in enumerate(GRADIENTS, start=1):  # Kingma and Ba 2015, algorithm 1
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.98 * second + 0.02 * gradient**2
+        mean, square = first / (1 - 0.9**step), second / (1 - 0.98**step)
+        expected.append(-0.01 * mean / (np.sqrt(square) + 1e-9))
+    actual = rule("adam(beta2=0.98,epsilon=1e-9)", GRADIENTS, learning_rate=0.01)
+    np.testing.assert_allclose(actual, expected, rtol=1e-4)  # 1 - 0.98² in float32
+
+
+def test_sgd_goes_down_the_gradient():
+    actual = rule("sgd", GRADIENTS, learning_rate=0.5)
+    np.testing.assert_allclose(actual, [-0.5 * gradient for gradient in GRADIENTS], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"optimizer": "adma"}, r"unknown optimizer 'adma' \(did you mean adam\?\)"),
+        ({"optimizer": "sgd(momentum=0.9)"}, "sgd has no settings, got 'momentum'"),
+        ({"optimizer": "adam(beta=0.9)"}, "unknown setting of adam 'beta'"),
+        ({"schedule": "halving(after=1.5.2)"}, "after must be of type int, got '1.5.2'"),
+    ],
+)
+def test_refuses_what_does_not_exist(options, message):
+    with pytest.raises(InputError, match=message):
+        make_optimizer(Train(**options))

@@ -1,0 +1,165 @@
+"""One step: what it minimises, in parts, in bfloat16, with words of the model's own."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attn_jax.config import Model, Train
+from attn_jax.errors import InputError
+from attn_jax.models.seq2seq import DECODERS, initialize
+from attn_jax.tokens import EOS, PAD
+from attn_jax.training.objective import sampled, token_losses
+from attn_jax.training.step import go_on, start, train_step
+
+SOURCE = jnp.array([[4, 9, 6, 7], [5, 8, PAD, PAD], [10, 4, 4, PAD], [7, PAD, PAD, PAD]])
+TARGET = jnp.array([[7, 5, EOS], [10, EOS, PAD], [4, 4, EOS], [EOS, PAD, PAD]])
+LINKS = jnp.zeros((4, 3, 4)).at[:, 0, 0].set(1)
+SIZES = {
+    "embedding_size": 8,
+    "annotation_size": 12,
+    "hidden_size": 12,
+    "alignment_size": 5,
+    "readout_size": 7,
+    "feedforward_size": 11,
+}
+
+
+def make(**options):
+    return initialize(Model(**(SIZES | options)), 11, 13, jax.random.key(0))
+
+
+def run(model, steps=1, links=None, **options):
+    """The loss of the last of some steps, and the state after it."""
+    config = Train(**({"warmup_steps": 0} | options))
+    state = start(jax.tree.map(jnp.copy, model), config)
+    for _ in range(steps):
+        state, loss = train_step(state, SOURCE, TARGET, jax.random.key(1), links, config=config)
+    return float(loss), state
+
+
+@jax.jit
+def reference(model):
+    """The log-probabilities of all words."""
+    features, alignment = model(SOURCE, TARGET)
+    return jax.nn.log_softmax(model.words.logits(features)), alignment
+
+
+def test_the_loss_is_a_mean_over_real_tokens():
+    model = make()
+    log_probabilities, _ = reference(model)
+    real = [
+        log_probabilities[row, step, TARGET[row, step]]
+        for row, step in np.ndindex(TARGET.shape)
+        if TARGET[row, step] != PAD
+    ]
+    np.testing.assert_allclose(run(model)[0], -np.mean(real), rtol=1e-5)
+
+
+def test_the_weighted_losses_are_added():
+    model = make(heads=2)
+    plain, _ = run(model)
+    _, alignment = reference(model)
+    guided, _ = run(model, links=LINKS, guided_alignment=0.5, guided_head="1.2")
+    expected = -np.log(alignment[:, 0, 1, 0, 0]).sum() / 9  # of 9 real tokens 4 have a link
+    np.testing.assert_allclose(guided - plain, 0.5 * expected, rtol=1e-4)
+    covered, _ = run(model, coverage_loss=0.25)
+    again = [
+        np.minimum(alignment[row, 0, head, step], alignment[row, 0, head, :step].sum(axis=0)).sum()
+        for row, head, step in np.ndindex(4, 2, 3)
+        if TARGET[row, step] != PAD
+    ]
+    np.testing.assert_allclose(covered - plain, 0.25 * sum(again) / 2 / 9, rtol=1e-4)
+
+
+def test_guidance_moves_attention_to_the_links():
+    options = {"learning_rate": 0.02, "guided_alignment": 1.0}
+    _, state = run(make(), 60, LINKS, **options)
+    before, after = reference(make())[1][:3, 0, 0, 0, 0], reference(state.model)[1][:3, 0, 0, 0, 0]
+    assert np.all(before < 0.7)
+    assert np.all(after > 0.95)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_parts_of_a_batch_equal_the_whole(decoder):
+    model = make(decoder=decoder, embedding_size=12)
+    options = {"guided_alignment": 0.5, "optimizer": "sgd", "learning_rate": 1.0}
+    whole, after = run(model, links=LINKS, **options)
+    parts, again = run(model, links=LINKS, microbatches=2, **options)
+    np.testing.assert_allclose(parts, whole, rtol=1e-5)
+    for one, other in zip(jax.tree.leaves(after), jax.tree.leaves(again), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_a_batch_that_cannot_be_cut():
+    with pytest.raises(InputError, match=r"microbatches=3 does not divide --train\.batch_size=4"):
+        run(make(), microbatches=3)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_bfloat16_keeps_parameters_and_weights_in_float32(decoder):
+    model = make(decoder=decoder, encoder="transformer", embedding_size=12, self_heads=2)
+    full, _ = run(model)
+    half, state = run(model, compute="bfloat16")
+    assert half != full
+    np.testing.assert_allclose(half, full, rtol=0.02)
+    assert {leaf.dtype for leaf in jax.tree.leaves(state.model)} == {jnp.dtype("float32")}
+    low = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), model)
+    features, alignment = jax.eval_shape(low, SOURCE, TARGET, jax.random.key(0))
+    assert (features.dtype, alignment.dtype) == (jnp.bfloat16, jnp.float32)
+
+
+def test_the_average_is_a_decaying_mean_of_the_parameters():
+    config = Train(warmup_steps=0, average=0.5)
+    state = start(make(), config)
+    average = jax.tree.map(np.array, state.model)
+    for step in range(1, 9):
+        state, _ = train_step(state, SOURCE, TARGET, jax.random.key(1), config=config)
+        kept = min(0.5, (1 + step) / (10 + step))
+        average = jax.tree.map(
+            lambda a, x, k=kept: k * a + (1 - k) * np.array(x), average, state.model
+        )
+    for expected, actual in zip(
+        jax.tree.leaves(average), jax.tree.leaves(state.result), strict=True
+    ):
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+    again = go_on(8, state.result, state.rest)
+    assert jax.tree.structure(again) == jax.tree.structure(state)
+    for one, other in zip(jax.tree.leaves(again), jax.tree.leaves(state), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_share_of_the_words_is_drawn_from_the_model():
+    """A model that is sure of one word draws it, at the places that are drawn."""
+    model = make()
+    model.words.output.bias[...] = model.words.output.bias[...].at[9].set(1e3)
+    target = jnp.full((50, 41), 4).at[:, -2].set(EOS).at[:, -1].set(PAD)
+    source = jnp.ones((50, 3), jnp.int32)
+    drawn = sampled(model, source, target, jnp.asarray(0.25), jax.random.key(0))
+    assert set(np.unique(drawn[:, :-2])) == {4, 9}
+    assert abs((drawn[:, :-2] == 9).mean() - 0.25) < 0.03
+    np.testing.assert_array_equal(drawn[:, -2:], target[:, -2:])
+    same = sampled(model, source, target, jnp.asarray(0.0), jax.random.key(0))
+    np.testing.assert_array_equal(same, target)
+
+
+def test_the_share_of_drawn_words_rises_from_zero():
+    model = make()
+    config = Train(scheduled_sampling=1.0, sampling_steps=10)
+
+    def losses(step, config):
+        return token_losses(
+            config, model, SOURCE, TARGET, None, jnp.asarray(step), jax.random.key(0)
+        )
+
+    np.testing.assert_allclose(losses(0, config), losses(0, Train()), rtol=1e-6)
+    assert np.any(losses(10, config) != losses(0, Train()))
+    # The first word is predicted from no other.
+    np.testing.assert_allclose(losses(10, config)[:, 0], losses(0, Train())[:, 0], rtol=1e-6)
+
+
+def test_an_unknown_precision():
+    with pytest.raises(
+        InputError, match=r"unknown precision 'float16'.*; allowed: float32, bfloat16"
+    ):
+        run(make(), compute="float16")
