@@ -42,6 +42,7 @@ class Data:
     target: str = option("", "target side: file suffix (parallel) or language (TFDS)")
     source_level: str = option("auto", "source tokens: word, character, symbol, subword or auto")
     target_level: str = option("auto", "target tokens: word, character, symbol, subword or auto")
+    words: int = option(0, "word level: how many of the most frequent are known; 0: all", low=0)
     min_count: int = option(2, "word level: occurrences in training that a word needs", low=1)
     subwords: int = option(8000, "subword level: largest size of the vocabulary", low=8)
     vocabulary: str = option("separate", "separate for each side, or joint")
@@ -63,11 +64,14 @@ class Model:
     encoder: str = option(
         "bidirectional", "bidirectional, unidirectional, backward (right to left) or transformer"
     )
-    cell: str = option("gru", "recurrent cell: gru, gru_reset_first (the papers'), lstm or tanh")
+    cell: str = option(
+        "gru",
+        "recurrent cell: gru, gru_reset_first (the papers'), lstm, tanh, or your own module:class",
+    )
     decoder: str = option(
         "bahdanau",
         "bahdanau: attends from s_{i-1}; luong: from the new state; luong_input_feeding: the same, "
-        "what it read going into the next state; transformer: in each block",
+        "what it read going into the next state; transformer: in each block; or your own",
     )
     first_state: str = option(
         "bridge",
@@ -173,6 +177,7 @@ class Train:
 class Experiment:
     """Everything that decides what a run computes."""
 
+    label: str = option("", "what tables call the system; what it differs in when empty")
     seed: int = option(0, "seed of parameters, dropout and the order of batches", low=0)
     data: Data = dataclasses.field(default_factory=Data)
     model: Model = dataclasses.field(default_factory=Model)

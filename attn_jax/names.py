@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -48,6 +49,25 @@ def _number(name: str, setting: str, text: str, settings: Mapping[str, int | flo
     except (ValueError, SyntaxError, TypeError):
         message = f"{name}: {setting} must be of type {type(default).__name__}, got {text!r}"
         raise InputError(message) from None
+
+
+def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Callable:
+    """What a table has under a name, or the user's own under `module:name`.
+
+    Raises:
+      InputError: there is no such name or module.
+    """
+    if ":" not in name:
+        return choose(table, name, what)
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        hint = "; write module:name, without .py" if module.endswith(".py") else ""
+        raise InputError(f"cannot use {name!r} as a {what}: {error}{hint}") from error
+    if not callable(found):
+        raise InputError(f"cannot use {name!r} as a {what}: it is not a function or class")
+    return found
 
 
 def keywords_of(function: Callable) -> dict[str, inspect.Parameter]:

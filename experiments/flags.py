@@ -9,7 +9,7 @@ from absl import flags
 
 from attn_jax import config
 from attn_jax.config import Experiment
-from attn_jax.errors import InputError
+from attn_jax.errors import InputError, choose
 
 # `--help` shows a flag under the program that asked this module to define it.
 flags.disclaim_key_flags()
@@ -51,6 +51,25 @@ def given() -> dict[str, Any]:
         for name, field in config.fields()
         if FLAGS[name].present
     }
+
+
+def options_of(words: list[str]) -> dict[str, Any]:
+    """The options that words of a command line give, those of its flag files included.
+
+    Raises:
+      InputError: a word is no option, or a flag file cannot be read.
+    """
+    try:
+        words = FLAGS.read_flags_from_files(words, force_gnu=False)
+    except flags.Error as error:
+        raise InputError(str(error)) from error
+    known, options = dict(config.fields()), {}
+    for word in words:
+        if not word.startswith("--") or "=" not in word:
+            raise InputError(f"{word!r} is not --option=value")
+        name, _, value = word.removeprefix("--").partition("=")
+        options[name] = _absolute(choose(known, name, "option"), value)
+    return options
 
 
 def as_arguments(options: dict[str, Any]) -> list[str]:

@@ -39,7 +39,7 @@ def grid() -> dict[str, list[str]]:
 
 
 def read_systems(file: Path) -> list[dict[str, str]]:
-    """The options on each line of a file; what follows a `#` is a remark.
+    """The options on each line of a file, which may name flag files; a `#` begins a remark.
 
     Raises:
       InputError: the file cannot be read, or a line holds what is no option.
@@ -51,16 +51,9 @@ def read_systems(file: Path) -> list[dict[str, str]]:
         raise InputError(f"{file} cannot be read: {error}") from error
     for number, line in enumerate(lines, start=1):
         try:
-            words = shlex.split(line, comments=True)
-        except ValueError as error:
-            raise InputError(f"{file}, line {number}: {error}") from error
-        for word in words:
-            if not word.startswith("--") or "=" not in word:
-                raise InputError(f"{file}, line {number}: {word!r} is not --option=value")
-        system = dict(word.removeprefix("--").split("=", 1) for word in words)
-        try:
+            system = flags.options_of(shlex.split(line, comments=True))
             config_lib.experiment(system)
-        except InputError as error:
+        except ValueError as error:  # InputError is one
             raise InputError(f"{file}, line {number}: {error}") from error
         if system:
             systems.append(system)
@@ -74,17 +67,24 @@ def cells(
 ) -> dict[str, dict]:
     """The options of each run under the name of its folder.
 
+    Where all systems agree on an option, another value for it may be fixed.
+
     Raises:
-      InputError: an option is given twice, or a value is not allowed.
+      InputError: an option is fixed and varied, or a value is not allowed.
     """
+    options = set().union(*systems)
+    differing = {name for name in options if len({system.get(name) for system in systems}) > 1}
+    for name in (varied.keys() & (fixed.keys() | options)) | (differing & fixed.keys()):
+        raise InputError(f"--{name} is fixed and varied at the same time")
     made = {}
     for system, combination in itertools.product(systems, itertools.product(*varied.values())):
-        for name in (varied.keys() & fixed) | (system.keys() & (varied.keys() | fixed)):
-            raise InputError(f"--{name} is fixed and varied at the same time")
         chosen = system | dict(zip(varied, combination, strict=True))
-        config_lib.experiment(fixed | chosen)
-        label = ",".join(f"{name}={value}" for name, value in chosen.items()).replace("/", "-")
-        made[label] = fixed | chosen
+        config_lib.experiment(chosen | fixed)
+        told = chosen
+        if "label" in system:
+            told = {k: v for k, v in chosen.items() if k == "label" or k not in system}
+        label = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")
+        made[label] = chosen | fixed
     return made
 
 

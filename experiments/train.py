@@ -133,7 +133,7 @@ def check(experiment: Experiment) -> None:
     except Exception as error:  # whatever a user's own function raises
         own = [
             f"--model.{part}={getattr(experiment.model, part)}"
-            for part in ("score", "window", "normalizer")
+            for part in ("score", "window", "normalizer", "cell", "decoder")
             if ":" in getattr(experiment.model, part)
         ]
         if not own:

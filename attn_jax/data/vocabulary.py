@@ -99,7 +99,8 @@ class Words(Vocabulary):
                 f"the vocabulary is empty: no word occurs {config.min_count} times in the "
                 "training text; lower --data.min_count"
             )
-        return cls(sorted(kept, key=lambda word: (-counts[word], word)))
+        ordered = sorted(kept, key=lambda word: (-counts[word], word))
+        return cls(ordered[: config.words or None])
 
 
 class Characters(Vocabulary):

@@ -53,11 +53,11 @@ class Recurrent(nnx.Module):
         return self.first_state(source.summary, self.cell), self.attention.begin(source.mask)
 
     def _scan(self, embeddings: Array, source: Source, rng: Array | None) -> tuple[Array, ...]:
-        """What `_advance` gives at each step, batch first, the weights as an alignment last."""
+        """What `advance` gives at each step, batch first, the weights as an alignment last."""
         projected = jnp.swapaxes(self.cell.input(embeddings), 0, 1)
         within, attending = split(rng, 2)
         _, (*given, alignment) = jax.lax.scan(
-            lambda state, inputs: self._advance(state, source, *inputs),
+            lambda state, inputs: self.advance(state, source, *inputs),
             self.start(source, len(projected)),
             (
                 projected,
@@ -84,7 +84,7 @@ class Bahdanau(Recurrent):
         inputs = config.hidden_size + config.embedding_size + config.annotation_size
         self.readout = make_readout(config, inputs, "maxout", rngs=rngs)
 
-    def _advance(
+    def advance(
         self,
         state: PyTree,
         source: Source,
@@ -102,7 +102,7 @@ class Bahdanau(Recurrent):
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
         """The next state, the features to read the next word from, and the weights."""
         projected = self.cell.input(embedding)
-        state, (hidden, context, weights) = self._advance(state, source, projected)
+        state, (hidden, context, weights) = self.advance(state, source, projected)
         return state, self.readout(hidden, embedding, context), weights[:, None]
 
     def __call__(
@@ -173,7 +173,7 @@ class LuongInputFeeding(Luong):
         cell, memory = super().start(source, length)
         return cell, memory, jnp.zeros_like(self.cell.output(cell))
 
-    def _advance(
+    def advance(
         self,
         state: PyTree,
         source: Source,
@@ -193,7 +193,7 @@ class LuongInputFeeding(Luong):
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
         """The next state, the features to read the next word from, and the weights."""
         projected = self.cell.input(embedding)
-        state, (read, weights) = self._advance(state, source, projected)
+        state, (read, weights) = self.advance(state, source, projected)
         return state, self.readout(read), weights[:, None]
 
     def __call__(

@@ -19,6 +19,7 @@ from attn_jax.models.embeddings import make_embeddings
 from attn_jax.models.encoders import LAYERS, RecurrentEncoder
 from attn_jax.models.initializations import initialized
 from attn_jax.models.transformer import Transformer, TransformerEncoder
+from attn_jax.names import choose_or_import
 from attn_jax.tokens import BOS, PAD
 
 ENCODERS: dict[str, type[nnx.Module]] = {
@@ -46,7 +47,7 @@ class Seq2Seq(nnx.Module):
 
     def __init__(self, config: Model, source_size: int, target_size: int, *, rngs: nnx.Rngs):
         encoder = choose(ENCODERS, config.encoder, "encoder")
-        decoder = choose(DECODERS, config.decoder, "decoder")
+        decoder = choose_or_import(DECODERS, config.decoder, "decoder")
         # Each draws from a key of its own, so that one part's choice leaves the others as they are.
         parts = [nnx.Rngs(rng) for rng in jax.random.split(rngs.params(), 3)]
         self.encoder = encoder(config, rngs=parts[0])

@@ -7,6 +7,7 @@ from attn_jax.config import Model
 from attn_jax.errors import choose
 from attn_jax.models.dropout import make_dropout, split
 from attn_jax.models.recurrent import CELLS
+from attn_jax.names import choose_or_import
 
 
 class Stack(nnx.Module):
@@ -22,7 +23,7 @@ class Stack(nnx.Module):
     """
 
     def __init__(self, config: Model, features: int, units: int, layers: int, *, rngs: nnx.Rngs):
-        cell = choose(CELLS, config.cell, "cell")
+        cell = choose_or_import(CELLS, config.cell, "cell")
         sizes = [features] + [units] * (layers - 1)
         self.cells = nnx.List([cell(size, units, rngs=rngs) for size in sizes])
         self.dropout = make_dropout(config)

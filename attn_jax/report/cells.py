@@ -83,9 +83,13 @@ def by_data(cells: list[Cell]) -> dict[str, list[Cell]]:
 def by_system(cells: list[Cell]) -> dict[str, list[Cell]]:
     """The runs that differ in nothing but the seed, under what tells them from the others.
 
-    Where several options vary, those at their defaults are not told.
-    The system of the lowest mean perplexity comes first.
+    That is their label, or, where runs of one label differ, the options that vary; of several such
+    options, those at their defaults are not told. The system of the lowest mean perplexity comes
+    first.
     """
+    labels = {cell.options["label"] for cell in cells}
+    distinct = {tuple(v for k, v in cell.options.items() if k != "seed") for cell in cells}
+    labelled = "" not in labels and len(labels) == len(distinct)
     names = [
         name
         for name in cells[0].options
@@ -94,11 +98,15 @@ def by_system(cells: list[Cell]) -> dict[str, list[Cell]]:
     usual = config.values(config.Experiment())
     systems: dict[str, list[Cell]] = {}
     for cell in cells:
-        told = [
-            str(value) if name == "model.score" else f"{name.rpartition('.')[2]}={value}"
-            for name, value in ((name, cell.options[name]) for name in names)
-            if name == "model.score" or len(names) == 1 or value != usual[name]
-        ]
+        told = (
+            [cell.options["label"]]
+            if labelled
+            else [
+                str(value) if name == "model.score" else f"{name.rpartition('.')[2]}={value}"
+                for name, value in ((name, cell.options[name]) for name in names)
+                if name == "model.score" or len(names) == 1 or value != usual[name]
+            ]
+        )
         systems.setdefault(", ".join(told) or cell.options["model.score"], []).append(cell)
 
     def perplexity(label: str) -> float:

@@ -98,7 +98,7 @@ def test_arguments_bound_before_are_kept():
         ("normalizer", "entmax(alpha", "cannot read normalizer"),
         ("normalizer", "entmax(alpha=1.5, alpha=2)", "gives alpha twice"),
         ("score", "additive(width=3)", "additive has no settings, got 'width'"),
-        ("score", "my_score.py:f", r"write module:function, without \.py"),
+        ("score", "my_score.py:f", r"write module:name, without \.py"),
         ("score", "no_such_module:f", "cannot use 'no_such_module:f' as a score"),
         ("score", "math:no_such_function", "cannot use"),
         ("score", "math:pi", "not a function"),

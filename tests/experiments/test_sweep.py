@@ -62,13 +62,38 @@ def test_a_missing_file_is_refused(tmp_path):
     ("systems", "varied", "fixed"),
     [
         ([{}], {"seed": ["1"]}, {"seed": "2"}),
-        ([{"seed": "1"}], {}, {"seed": "2"}),
+        ([{"seed": "1"}, {"seed": "3"}], {}, {"seed": "2"}),
         ([{"seed": "1"}], {"seed": ["1"]}, {}),
     ],
 )
 def test_an_option_given_twice_is_refused(systems, varied, fixed):
     with pytest.raises(InputError, match="--seed is fixed and varied"):
         sweep.cells(systems, varied, fixed)
+
+
+def test_what_all_systems_agree_on_may_be_fixed_otherwise():
+    systems = [{"seed": "1", "model.score": "dot"}, {"seed": "1", "model.score": "general"}]
+    planned = sweep.cells(systems, {}, {"seed": "2"})
+    assert [options["seed"] for options in planned.values()] == ["2", "2"]
+
+
+def test_systems_with_labels_come_from_flag_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("base.flags").write_text("# of all\n--data.name=parallel\n--data.train=text\n")
+    Path("one.flags").write_text("--flagfile=base.flags\n--label=One\n--model.score=dot\n")
+    Path("systems.txt").write_text("--flagfile=one.flags\n--label=Two --data.name=copy\n")
+    systems = sweep.read_systems(Path("systems.txt"))
+    assert systems[0] == {
+        "data.name": "parallel",
+        "data.train": str(tmp_path / "text"),
+        "label": "One",
+        "model.score": "dot",
+    }
+    planned = sweep.cells(systems, {"train.steps": ["1"]}, {})
+    assert list(planned) == ["label=One,train.steps=1", "label=Two,train.steps=1"]
+    Path("systems.txt").write_text("--flagfile=none.flags\n")
+    with pytest.raises(InputError, match=r"systems.txt, line 1: .*none\.flags"):
+        sweep.read_systems(Path("systems.txt"))
 
 
 def test_the_preset_names_every_mechanism():
