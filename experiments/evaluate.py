@@ -35,12 +35,13 @@ def evaluate_split(workdir: Path, split: str) -> dict:
         "sentences": len(assessment.sentences),
         "parameters": sum(leaf.size for leaf in jax.tree.leaves(translator.model)),
         **assessment.figures,
+        "heads": assessment.heads,
         "signatures": assessment.signatures,
     }
     with (workdir / f"predictions.{split}.jsonl").open("w") as file:
         for sentence in assessment.sentences:
             file.write(json.dumps(sentence, ensure_ascii=False) + "\n")
-    np.savez(workdir / f"alignments.{split}.npz", *assessment.alignments[:PICTURED])
+    np.savez(workdir / f"alignments.{split}.npz", *assessment.weights[:PICTURED])
     evaluation_file(workdir, split).write_text(json.dumps(result, indent=2) + "\n")
     return result
 

@@ -36,6 +36,7 @@ def main() -> None:
         systems = by_system(group)
         print_table(f"{name}: quality", tables.quality(systems))
         print_table(f"{name}: cost", tables.cost(systems))
+        print_table(f"{name}: length", tables.by_length(systems))
     for folder in unfinished:
         print(f"left out, not finished: {folder}")
     print(f"report: {write_report(cells, root)}")

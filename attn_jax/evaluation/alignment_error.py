@@ -1,4 +1,4 @@
-"""How often attention looks where the gold alignment says."""
+"""How often attention looks where the gold alignment says, and how sharply each head looks."""
 
 from collections.abc import Sequence
 
@@ -33,3 +33,29 @@ def alignment_accuracy(
     accuracies = {shift: accuracy(shift) for shift in SHIFTS}
     best = max(SHIFTS, key=lambda shift: (accuracies[shift], -abs(shift)))
     return accuracies[best], best
+
+
+def by_head(
+    weights: Sequence[np.ndarray], golds: Sequence[np.ndarray] | None
+) -> list[dict[str, float | int]]:
+    """The sharpness of each head, and its accuracy where gold alignments are known.
+
+    Args:
+      weights: of each sentence, [L, N, T, S].
+      golds: the source position of each target token, [T - 1], of each sentence.
+
+    Returns:
+      For each layer and head their numbers, counted from 1, `sharpness`, the mean of the largest
+      weight of a step in percent, and `alignment_accuracy` and `alignment_shift`.
+    """
+    layers, heads, *_ = weights[0].shape
+    figures = []
+    for layer, head in np.ndindex(layers, heads):
+        own = [one[layer, head] for one in weights]
+        sharpness = 100 * float(np.concatenate([one.max(axis=1) for one in own]).mean())
+        entry = {"layer": layer + 1, "head": head + 1, "sharpness": sharpness}
+        if golds is not None:
+            accuracy, shift = alignment_accuracy(own, golds)
+            entry |= {"alignment_accuracy": accuracy, "alignment_shift": shift}
+        figures.append(entry)
+    return figures

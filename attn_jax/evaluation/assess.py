@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attn_jax.evaluation import metrics
-from attn_jax.evaluation.alignment_error import alignment_accuracy
+from attn_jax.evaluation.alignment_error import alignment_accuracy, by_head
 
 
 class Assessment(NamedTuple):
@@ -14,8 +14,9 @@ class Assessment(NamedTuple):
 
     figures: dict[str, float]
     signatures: dict[str, str]
+    heads: list[dict[str, float | int]]  # as `by_head` gives them
     sentences: list[dict[str, Any]]
-    alignments: list[np.ndarray]  # of the hypotheses, weights [T, S]
+    weights: list[np.ndarray]  # of the hypotheses, [L, N, T, S]
 
 
 def assess(translator: Any, examples: Sequence[Any], bleu_tokenizer: str) -> Assessment:
@@ -51,7 +52,9 @@ def assess(translator: Any, examples: Sequence[Any], bleu_tokenizer: str) -> Ass
         "symbol_error_rate": metrics.error_rate(tokens, references),
     }
     golds = [example.alignment for example in examples]
-    if all(gold is not None for gold in golds):
+    if any(gold is None for gold in golds):
+        golds = None
+    else:
         accuracy, shift = alignment_accuracy([f.alignment for f in forced], golds)
         figures |= {"alignment_accuracy": accuracy, "alignment_shift": shift}
     sentences = [
@@ -59,6 +62,8 @@ def assess(translator: Any, examples: Sequence[Any], bleu_tokenizer: str) -> Ass
             "source": translator.source.split(example.source),
             "target": reference,
             "hypothesis": hypothesis.tokens,
+            "reference": example.target,
+            "text": hypothesis.text,
             "log_probability": hypothesis.log_probability,
             "gold": None if example.alignment is None else list(map(int, example.alignment)),
         }
@@ -67,6 +72,7 @@ def assess(translator: Any, examples: Sequence[Any], bleu_tokenizer: str) -> Ass
     return Assessment(
         figures,
         {"bleu": bleu_signature, "chrf": chrf_signature},
+        by_head([f.weights for f in forced], golds),
         sentences,
-        [hypothesis.alignment for hypothesis in hypotheses],
+        [hypothesis.weights for hypothesis in hypotheses],
     )

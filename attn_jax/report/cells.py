@@ -20,12 +20,17 @@ class Cell:
     evaluation: dict[str, Any]
     journal: list[dict[str, Any]]
     sentences: list[dict[str, Any]]
-    alignments: list[np.ndarray]  # of the first sentences, weights [T, S]
+    weights: list[np.ndarray]  # of the first sentences, [L, N, T, S]
 
     @property
     def data(self) -> str:
         """The name of the data set."""
         return self.options["data.name"]
+
+    @property
+    def in_words(self) -> bool:
+        """Whether the target is a text cut into words, which single signs are not."""
+        return self.options["data.target_level"] in ("word", "subword")
 
     @property
     def seed(self) -> int:
@@ -48,14 +53,14 @@ def read_cell(folder: Path) -> Cell:
 def _read_cell(folder: Path) -> Cell:
     options = config.values(config.read(folder / "flags.txt"))
     with np.load(folder / "alignments.test.npz") as arrays:
-        alignments = list(arrays.values())
+        weights = list(arrays.values())
     lines = (folder / "predictions.test.jsonl").read_text().splitlines()
     return Cell(
         options,
         json.loads((folder / "evaluation.test.json").read_text()),
         read(folder / "metrics.jsonl"),
         list(map(json.loads, lines)),
-        alignments,
+        weights,
     )
 
 
@@ -102,7 +107,9 @@ def by_system(cells: list[Cell]) -> dict[str, list[Cell]]:
             [cell.options["label"]]
             if labelled
             else [
-                str(value) if name == "model.score" else f"{name.rpartition('.')[2]}={value}"
+                str(value)
+                if name in ("label", "model.score")
+                else f"{name.rpartition('.')[2]}={value}"
                 for name, value in ((name, cell.options[name]) for name in names)
                 if name == "model.score" or len(names) == 1 or value != usual[name]
             ]

@@ -11,7 +11,7 @@ from matplotlib.image import AxesImage
 from matplotlib.ticker import ScalarFormatter
 
 from attn_jax.report.cells import Cell
-from attn_jax.report.profiles import by_length, by_position, length_bins
+from attn_jax.report.profiles import bin_names, by_length, by_position, length_bins, measures
 
 mpl.use("agg")
 
@@ -103,6 +103,37 @@ def beside(
     return figure
 
 
+def heads(
+    weights: np.ndarray,
+    names: dict[tuple[int, int], str],
+    source: Sequence[str],
+    target: Sequence[str],
+) -> Figure:
+    """The weights of each layer and head, layers down and heads across.
+
+    Vaswani et al. 2017, figures 3 to 5, draw a few heads of self-attention.
+
+    Args:
+      weights: [L, N, T, S].
+      names: what to write above a layer and head.
+      source: S tokens.
+      target: T tokens, end of sentence included.
+    """
+    layers, count, *_ = weights.shape
+    size = 1.4 + count * (0.3 + 0.19 * len(source)), 1.0 + layers * (0.3 + 0.19 * len(target))
+    with mpl.rc_context(STYLE | {"font.size": 7, "axes.titlesize": 7}):
+        figure = Figure(figsize=size, layout="constrained")
+        all_axes = figure.subplots(layers, count, squeeze=False, sharex=True, sharey=True)
+        for (layer, head), axes in np.ndenumerate(all_axes):
+            image = axes.imshow(weights[layer, head], cmap="Greys", vmin=0, vmax=1, aspect="equal")
+            axes.set_title(names[layer + 1, head + 1])
+            axes.set_xticks(range(len(source)), _visible(source), rotation=90)
+            axes.set_yticks(range(len(target)), _visible(target))
+            axes.spines[:].set_visible(True)
+        figure.colorbar(image, ax=all_axes, shrink=0.5, label="weight")
+    return figure
+
+
 def step_bars(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Figure:
     """The weights of each step as a bar chart of its own."""
     with mpl.rc_context(STYLE):
@@ -134,9 +165,11 @@ def _mean_line(axes: Axes, x: Sequence, runs: Sequence[Sequence[float]], label: 
 
 
 def learning_curves(systems: dict[str, list[Cell]]) -> Figure:
-    """Validation perplexity and exact match after each interval of training."""
+    """Validation perplexity, and BLEU or exact match, after each interval of training."""
+    in_words = next(iter(systems.values()))[0].in_words
     figure, all_axes = _new(2, 8, 3)
-    for axes, name in zip(all_axes, ("valid_perplexity", "valid_exact_match"), strict=True):
+    names = "valid_perplexity", "valid_bleu" if in_words else "valid_exact_match"
+    for axes, name in zip(all_axes, names, strict=True):
         for nth, (label, cells) in enumerate(systems.items()):
             shortest = min(len(cell.journal) for cell in cells)
             runs = [[line[name] for line in cell.journal[:shortest]] for cell in cells]
@@ -146,25 +179,29 @@ def learning_curves(systems: dict[str, list[Cell]]) -> Figure:
     all_axes[0].set(ylabel="validation perplexity", yscale="log")
     all_axes[0].yaxis.set_major_formatter(ScalarFormatter())
     all_axes[0].yaxis.set_minor_formatter(ScalarFormatter())
-    all_axes[1].set(ylabel="validation exact match, %", ylim=(-3, 103))
+    if in_words:
+        all_axes[1].set(ylabel="validation BLEU")
+    else:
+        all_axes[1].set(ylabel="validation exact match, %", ylim=(-3, 103))
     all_axes[1].legend(frameon=False)
     return figure
 
 
 def quality_by_length(systems: dict[str, list[Cell]]) -> Figure:
-    """Exact match and symbol error rate by source length. Bahdanau et al. 2014, figure 2."""
+    """Two measures by source length. Bahdanau, Cho and Bengio 2014, figure 2."""
     figure, all_axes = _new(2, 8, 3)
-    bins = length_bins(next(iter(systems.values()))[0].sentences)
-    ticks = [f"{a}" if a == b else f"{a}–{b}" for a, b in bins]  # noqa: RUF001
+    first = next(iter(systems.values()))[0]
+    bins = length_bins(first.sentences)
     for nth, (label, cells) in enumerate(systems.items()):
-        profiles = [by_length(cell.sentences, bins) for cell in cells]
-        for axes, runs in zip(all_axes, zip(*profiles, strict=True), strict=True):
-            _mean_line(axes, range(len(bins)), runs, label, nth)
+        profiles = [by_length(cell, bins) for cell in cells]
+        for axes, name in zip(all_axes, measures(first), strict=True):
+            _mean_line(axes, range(len(bins)), [p[name] for p in profiles], label, nth)
+            axes.set_ylabel(name)
     for axes in all_axes:
-        axes.set_xticks(range(len(bins)), ticks)
+        axes.set_xticks(range(len(bins)), bin_names(bins))
         axes.set_xlabel("source tokens")
-    all_axes[0].set(ylabel="exact match, %", ylim=(-3, 103))
-    all_axes[1].set(ylabel="symbol error rate, %")
+    if not first.in_words:
+        all_axes[0].set_ylim(-3, 103)
     all_axes[0].legend(frameon=False)
     return figure
 

@@ -39,13 +39,14 @@ def section(name: str, systems: dict[str, list[Cell]], folder: Path) -> list[str
         *(f"{name}: `{text}`" for name, text in first.evaluation["signatures"].items()),
         picture("learning", figures.learning_curves(systems), "Learning curves"),
         picture("length", figures.quality_by_length(systems), "Quality by source length"),
+        tables.by_length(systems).markdown(),
     ]
     if all(sentence["gold"] is not None for sentence in first.sentences):
         caption = "Accuracy by source position"
         parts.append(picture("position", figures.accuracy_by_position(systems), caption))
     index = telling_sentence(systems)
-    alignment, source, written = sentence_of(first, index)
-    label = next(iter(systems))
+    weights, source, written = sentence_of(first, index)
+    alignment, label = weights.mean(axis=(0, 1)), next(iter(systems))
     parts += [
         picture(
             "alignment",
@@ -61,19 +62,36 @@ def section(name: str, systems: dict[str, list[Cell]], folder: Path) -> list[str
     if len(systems) > 1:
         panels = {}
         for label, cells in systems.items():
-            alignment, source, written = sentence_of(cells[0], index)
-            panels[label] = alignment, written
+            weights, source, written = sentence_of(cells[0], index)
+            panels[label] = weights.mean(axis=(0, 1)), written
         reference = [*first.sentences[index]["target"], SPECIALS[EOS]]
         caption = "The same sentence under each system; wrong tokens are red"
         parts.append(picture("beside", figures.beside(panels, source, reference), caption))
+    for number, (label, cells) in enumerate(systems.items(), start=1):
+        weights, source, written = sentence_of(cells[0], index)
+        if weights[..., 0, 0].size > 1:
+            drawn = figures.heads(weights, head_names(cells[0]), source, written)
+            parts += [
+                picture(f"heads-{number}", drawn, f"Each layer and head of {label}"),
+                tables.heads(cells[0]).markdown(),
+            ]
     return parts
 
 
+def head_names(cell: Cell) -> dict[tuple[int, int], str]:
+    """What to write above each layer and head: its alignment accuracy where it is known."""
+    return {
+        (entry["layer"], entry["head"]): f"layer {entry['layer']}, head {entry['head']}"
+        + (f": {entry['alignment_accuracy']:.0f}%" if "alignment_accuracy" in entry else "")
+        for entry in cell.evaluation["heads"]
+    }
+
+
 def sentence_of(cell: Cell, index: int) -> tuple:
-    """The weights, the source tokens and the tokens written of a sentence."""
-    sentence, alignment = cell.sentences[index], cell.alignments[index]
-    written = [*sentence["hypothesis"], SPECIALS[EOS]][: len(alignment)]
-    return alignment[:MOST_STEPS], sentence["source"], written[:MOST_STEPS]
+    """The weights [L, N, T, S], the source tokens and the tokens written of a sentence."""
+    sentence, weights = cell.sentences[index], cell.weights[index]
+    written = [*sentence["hypothesis"], SPECIALS[EOS]][: weights.shape[2]]
+    return weights[:, :, :MOST_STEPS], sentence["source"], written[:MOST_STEPS]
 
 
 def telling_sentence(systems: dict[str, list[Cell]]) -> int:
@@ -87,5 +105,5 @@ def telling_sentence(systems: dict[str, list[Cell]]) -> int:
         counts = [errors(cells[0], index) for cells in systems.values()]
         return max(counts) - min(counts)
 
-    pictured = min(len(cells[0].alignments) for cells in systems.values())
+    pictured = min(len(cells[0].weights) for cells in systems.values())
     return max(range(pictured), key=spread)

@@ -1,10 +1,12 @@
 """Where a system is right: by the length of the source, and by the position in it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from attn_jax.evaluation.metrics import error_rate, exact_match
+from attn_jax.evaluation.metrics import bleu, error_rate, exact_match
+from attn_jax.report.cells import Cell
 
 Sentence = dict[str, Any]
 
@@ -17,18 +19,40 @@ def length_bins(sentences: list[Sentence], count: int = 6) -> list[tuple[int, in
     return [(int(first), int(last)) for first, last in zip(firsts, lasts, strict=True)]
 
 
-def by_length(
-    sentences: list[Sentence], bins: list[tuple[int, int]]
-) -> tuple[list[float], list[float]]:
-    """Exact match and symbol error rate, in percent, in each range of source length."""
-    exact, errors = [], []
-    for first, last in bins:
-        chosen = [s for s in sentences if first <= len(s["source"]) <= last]
-        hypotheses = [s["hypothesis"] for s in chosen]
-        references = [s["target"] for s in chosen]
-        exact.append(exact_match(hypotheses, references))
-        errors.append(error_rate(hypotheses, references))
-    return exact, errors
+def measures(cell: Cell) -> dict[str, Callable[[list[Sentence]], float]]:
+    """Two measures of sentences, by what to call them: of text its BLEU, of signs exact match."""
+
+    def errors(sentences: list[Sentence]) -> float:
+        return error_rate([s["hypothesis"] for s in sentences], [s["target"] for s in sentences])
+
+    def exact(sentences: list[Sentence]) -> float:
+        return exact_match([s["hypothesis"] for s in sentences], [s["target"] for s in sentences])
+
+    def text(sentences: list[Sentence]) -> float:
+        tokenizer = cell.options["data.bleu_tokenizer"]
+        return bleu([s["text"] for s in sentences], [s["reference"] for s in sentences], tokenizer)[
+            0
+        ]
+
+    if cell.in_words:
+        return {"BLEU": text, "token error rate, %": errors}
+    return {"exact match, %": exact, "symbol error rate, %": errors}
+
+
+def by_length(cell: Cell, bins: list[tuple[int, int]]) -> dict[str, list[float]]:
+    """Each of the measures in each range of source length."""
+    parts = [
+        [s for s in cell.sentences if first <= len(s["source"]) <= last] for first, last in bins
+    ]
+    return {
+        name: [measure(sentences) for sentences in parts]
+        for name, measure in measures(cell).items()
+    }
+
+
+def bin_names(bins: list[tuple[int, int]]) -> list[str]:
+    """What to call ranges of source length."""
+    return [f"{a}" if a == b else f"{a}–{b}" for a, b in bins]  # noqa: RUF001
 
 
 def by_position(sentences: list[Sentence]) -> list[float]:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attn_jax.report import profiles
 from attn_jax.report.cells import Cell
 
 TITLES = {
@@ -51,8 +52,7 @@ def mean_and_deviation(values: Sequence[float], digits: int = 2) -> str:
 def quality(systems: dict[str, list[Cell]]) -> Table:
     """What each system does on the test split."""
     first = next(iter(systems.values()))[0]
-    in_words = first.options["data.target_level"] in ("word", "subword")
-    hidden = OF_SIGNS if in_words else OF_TEXT
+    hidden = OF_SIGNS if first.in_words else OF_TEXT
     known = [name for name in TITLES if name in first.evaluation and name not in hidden]
     rows = []
     for label, cells in systems.items():
@@ -65,6 +65,30 @@ def quality(systems: dict[str, list[Cell]]) -> Table:
                 row.append(mean_and_deviation(values) if values else "")
         rows.append(row)
     return Table(["system", "seeds", *(TITLES[name] for name in known)], rows)
+
+
+def by_length(systems: dict[str, list[Cell]]) -> Table:
+    """The first measure of each system in ranges of source length."""
+    first = next(iter(systems.values()))[0]
+    bins = profiles.length_bins(first.sentences)
+    name, *_ = profiles.measures(first)
+    rows = []
+    for label, cells in systems.items():
+        runs = [profiles.by_length(cell, bins)[name] for cell in cells]
+        rows.append([label, *(mean_and_deviation(values, 1) for values in zip(*runs, strict=True))])
+    return Table([f"{name} by source tokens", *profiles.bin_names(bins)], rows)
+
+
+def heads(cell: Cell) -> Table:
+    """What each layer and head of one run looks at."""
+    gold = "alignment_accuracy" in cell.evaluation
+    rows = []
+    for entry in cell.evaluation["heads"]:
+        row = [f"layer {entry['layer']}, head {entry['head']}", f"{entry['sharpness']:.1f}"]
+        if gold:
+            row += [f"{entry['alignment_accuracy']:.1f}", f"{entry['alignment_shift']:+d}"]
+        rows.append(row)
+    return Table(["", "largest weight %", *(["aligned %", "shift"] if gold else [])], rows)
 
 
 def steps_to_learn(cells: list[Cell]) -> str:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attn_jax.evaluation import metrics
-from attn_jax.evaluation.alignment_error import alignment_accuracy, hits
+from attn_jax.evaluation.alignment_error import alignment_accuracy, by_head, hits
 
 words = st.lists(st.sampled_from("abc"), max_size=6).map(tuple)
 
@@ -54,3 +54,20 @@ def test_hits_at_a_shift():
 
 def test_no_shift_wins_a_draw():
     assert alignment_accuracy([np.ones((4, 1))], [np.zeros(3, int)]) == (100.0, 0)
+
+
+def test_each_head_by_hand():
+    sharp, blind = np.eye(4)[:, :3], np.full((4, 3), 1 / 3)
+    weights = np.stack([[sharp, blind], [blind, sharp[:, ::-1]]])  # two layers of two heads
+    first, second, _, last = by_head([weights, weights], [[0, 1, 2]] * 2)
+    assert first == {
+        "layer": 1,
+        "head": 1,
+        "sharpness": 75.0,  # the last row looks nowhere
+        "alignment_accuracy": 100.0,
+        "alignment_shift": 0,
+    }
+    assert (second["head"], second["sharpness"]) == (2, pytest.approx(100 / 3))
+    assert (last["layer"], last["head"]) == (2, 2)
+    assert last["alignment_accuracy"] < 50
+    assert set(by_head([weights], None)[0]) == {"layer", "head", "sharpness"}

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import sacrebleu
 
 from attn_jax import config
 from attn_jax.report import figures, tables
@@ -18,9 +19,18 @@ SENTENCES = [
 ]
 
 
-def write_run(folder, score, seed, exact):
+for sentence in SENTENCES:
+    sentence["text"] = " ".join(sentence["hypothesis"])
+    sentence["reference"] = " ".join(sentence["target"])
+HEADS = [
+    {"layer": 1, "head": 1, "sharpness": 70.0, "alignment_accuracy": 93.2, "alignment_shift": 0},
+    {"layer": 1, "head": 2, "sharpness": 30.0, "alignment_accuracy": 12.6, "alignment_shift": -1},
+]
+
+
+def write_run(folder, score, seed, exact, level="symbol", **more):
     folder.mkdir(parents=True)
-    options = {"model.score": score, "seed": seed, "data.target_level": "symbol"}
+    options = {"model.score": score, "seed": seed, "data.target_level": level} | more
     lines = config.lines(config.experiment(options))
     (folder / "flags.txt").write_text("\n".join(lines))
     names = ("exact_match", "symbol_error_rate", "bleu", "alignment_accuracy")
@@ -28,6 +38,7 @@ def write_run(folder, score, seed, exact):
         "perplexity": 200 - exact,
         "alignment_shift": 1,
         "parameters": 1234,
+        "heads": HEADS,
         "sentences": 3,
         "signatures": {"bleu": "nrefs:1"},
     }
@@ -39,11 +50,14 @@ def write_run(folder, score, seed, exact):
         "seconds": 7.0,
         "valid_perplexity": 3.0,
         "valid_exact_match": exact,
+        "valid_bleu": exact,
     }
     journal = "\n".join(json.dumps({"step": step} | record) for step in (10, 20))
     (folder / "metrics.jsonl").write_text(journal)
     alignments = [np.eye(3)[:, :2], np.ones((2, 1)), np.full((2, 3), 1 / 3)]
-    np.savez(folder / "alignments.test.npz", *alignments)
+    heads = 2 if "model.heads" in more else 1
+    weights = [np.stack([one / (n + 1) for n in range(heads)])[None] for one in alignments]
+    np.savez(folder / "alignments.test.npz", *weights)
 
 
 @pytest.fixture
@@ -80,6 +94,41 @@ def test_runs_that_differ_in_the_seed_alone_are_one_system(root):
     assert telling_sentence(systems) in range(3)
 
 
+def test_labels_name_systems_where_they_tell_them_apart(tmp_path):
+    write_run(tmp_path / "a", "dot", 0, 50.0, label="One")
+    write_run(tmp_path / "b", "dot", 1, 50.0, label="One")
+    write_run(tmp_path / "c", "general", 0, 60.0, label="Two")
+    assert set(by_system(find_cells(tmp_path)[0])) == {"One", "Two"}
+    write_run(tmp_path / "d", "gmm", 0, 60.0, label="Two")
+    systems = by_system(find_cells(tmp_path)[0])
+    assert set(systems) == {"One, dot", "Two, general", "Two, gmm"}
+
+
+def test_text_is_measured_by_bleu(tmp_path):
+    write_run(tmp_path / "a", "dot", 0, 50.0, level="word")
+    systems = by_system(find_cells(tmp_path)[0])
+    table = tables.by_length(systems)
+    assert table.heading == ["BLEU by source tokens", "1", "2", "3"]
+    exact = sacrebleu.corpus_bleu(["b a"], [["b a"]]).score
+    assert table.rows == [["dot", "0.0", f"{exact:.1f}", "0.0"]]
+    _, axes = figures.learning_curves(systems).axes
+    assert axes.get_ylabel() == "validation BLEU"
+
+
+def test_each_head_is_drawn_and_tabled(tmp_path):
+    write_run(tmp_path / "a", "dot", 0, 50.0, **{"model.heads": 2})
+    page = write_report(find_cells(tmp_path)[0], tmp_path).read_text()
+    assert "| layer 1, head 2 | 30.0 | 12.6 | -1 |" in page
+    assert "(reverse-heads-1.png)" in page
+    assert (tmp_path / "reverse-heads-1.png").is_file()
+    weights = np.arange(12).reshape(2, 3, 2, 1) / 12
+    names = {(i + 1, j + 1): f"{i}{j}" for i, j in np.ndindex(2, 3)}
+    *all_axes, _ = figures.heads(weights, names, ["x"], ["a", "b"]).axes
+    for (index, axes), own in zip(enumerate(all_axes), weights.reshape(6, 2, 1), strict=True):
+        np.testing.assert_array_equal(axes.images[0].get_array(), own)
+        assert axes.get_title() == f"{index // 3}{index % 3}"
+
+
 def test_steps_to_learn_are_those_of_the_first_good_validation(tmp_path):
     for seed, exact in enumerate((99.0, 99.5, 98.9)):
         write_run(tmp_path / str(seed), "dot", seed, exact)
@@ -101,8 +150,12 @@ def test_several_options_are_told_where_they_are_not_the_default(tmp_path):
     assert set(systems) == {"dot", "dot, normalizer=sparsemax", "gmm"}
 
 
-def test_profiles_by_hand():
-    assert by_length(SENTENCES, [(1, 1), (2, 3)]) == ([0.0, 50.0], [100.0, 40.0])
+def test_profiles_by_hand(root):
+    (cell, *_), _ = find_cells(root)
+    assert by_length(cell, [(1, 1), (2, 3)]) == {
+        "exact match, %": [0.0, 50.0],
+        "symbol error rate, %": [100.0, 40.0],
+    }
     assert by_position(SENTENCES) == [pytest.approx(100 / 3), 50.0, 100.0]
     assert length_bins(SENTENCES, 3) == [(1, 1), (2, 2), (3, 3)]
     assert length_bins(SENTENCES * 3, 1) == [(1, 3)]
