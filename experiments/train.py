@@ -21,6 +21,7 @@ from attn_jax.data.vocabulary import VOCABULARIES, Vocabulary, save_vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import METRICS, make_bleu
+from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.names import choose_with_settings
 from attn_jax.training.loop import begin, fit
@@ -119,6 +120,12 @@ def check(experiment: Experiment) -> None:
     choose(METRICS, experiment.train.metric, "metric")
     choose_with_settings(ORDERS, experiment.train.order, "order")
     make_bleu(experiment.data.bleu_tokenizer)
+    choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
+    kind = choose(EMBEDDINGS, experiment.model.embeddings, "kind of embeddings")
+    if issubclass(kind, Shared) and experiment.data.vocabulary != "joint":
+        raise InputError(
+            f"--model.embeddings={experiment.model.embeddings} needs --data.vocabulary=joint"
+        )
     rows = experiment.train.batch_size
 
     def one_step(rng: jax.Array) -> tuple:

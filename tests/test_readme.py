@@ -1,4 +1,4 @@
-"""The README's examples run as they stand there."""
+"""The examples of the README and of docs/ run as they stand there."""
 
 import re
 import subprocess
@@ -9,8 +9,10 @@ import pytest
 
 from tests.experiments.test_programs import SMALL
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+PAGES = README + (ROOT / "docs" / "models.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGES, flags=re.DOTALL)
 
 
 def block(text):
@@ -37,14 +39,41 @@ def test_a_score_of_ones_own_then_its_use(folder):
     run("-c", block("attn_jax.load"), cwd=folder)
 
 
+# A translation scores the same when it is given to the model as when the model writes it.
+CHECK = """
+import attn_jax
+translator = attn_jax.load("runs/{name}")
+(hypothesis,) = translator.translate(["3 1 2"])
+(score,) = translator.score(["3 1 2"], [hypothesis.text])
+assert abs(score - hypothesis.log_probability) < 1e-3
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "option"),
+    [
+        ("my_cell", "cell=my_cell:MinimalGatedUnit"),
+        ("my_decoder", "decoder=my_decoder:Conditional"),
+    ],
+)
+def test_a_cell_and_a_decoder_of_ones_own(folder, module, option):
+    code = block(f"class {option.partition(':')[2]}")
+    assert len(code.splitlines()) < 30
+    (folder / f"{module}.py").write_text(code)
+    flags = [*SMALL, "--train.steps=60", f"--model.{option}"]
+    assert f"--model.{option}" in PAGES
+    run("-m", "experiments.train", f"--workdir=runs/{module}", *flags, cwd=folder)
+    run("-c", CHECK.format(name=module), cwd=folder)
+
+
 def test_attention_alone(folder):
     run("-c", block("attend_step"), cwd=folder)
 
 
 def test_every_program_that_is_named_exists():
-    programs = set(re.findall(r"\./launch\.sh ([a-z]+)", README)) - {"test"}
-    folder = Path(__file__).parents[1] / "experiments"
+    programs = set(re.findall(r"\./launch\.sh ([a-z]+)", PAGES)) - {"test"}
+    folder = ROOT / "experiments"
     assert programs == {"train", "sweep", "report", "translate", "evaluate", "align", "catalogue"}
     assert all((folder / f"{name}.py").is_file() for name in programs)
-    for file in re.findall(r"--flagfile=(experiments/[\w./-]+)", README):
+    for file in re.findall(r"(?:--flagfile|--systems)=(experiments/[\w./-]+)", PAGES):
         assert (folder.parent / file).is_file()

@@ -53,7 +53,7 @@ class Shared(Separate):
         if source_size != target_size:
             raise InputError(
                 f"--model.embeddings={config.embeddings} needs one vocabulary for both sides, got "
-                f"{source_size} source and {target_size} target words: give --data.vocabulary=joint"
+                f"{source_size} source and {target_size} target words"
             )
         super().__init__(config, source_size, target_size, features, rngs=rngs)
         del self.source_words

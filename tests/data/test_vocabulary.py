@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attn_jax.config import Data
-from attn_jax.data.vocabulary import LEVELS, build_vocabulary, load_vocabulary, save_vocabulary
+from attn_jax.data.vocabulary import (
+    LEVELS,
+    build_vocabulary,
+    joint,
+    load_vocabulary,
+    save_vocabulary,
+    separate,
+)
 from attn_jax.errors import InputError
 from attn_jax.tokens import EOS, SPECIALS, UNK
 
@@ -43,6 +50,23 @@ def test_words_need_their_count():
     vocabulary = build_vocabulary("word", ["a a b", "a c"], Data(min_count=2))
     assert vocabulary.tokens[4:] == ["a"]
     assert build_vocabulary("symbol", ["a a b"], Data(min_count=2)).tokens[4:] == ["a", "b"]
+
+
+def test_the_most_frequent_words_are_kept():
+    texts = ["c b a", "c b", "c d"]
+    vocabulary = build_vocabulary("word", texts, Data(min_count=1, words=2))
+    assert vocabulary.tokens[4:] == ["c", "b"]
+
+
+def test_one_vocabulary_of_both_sides():
+    config = Data(source_level="word", target_level="word", min_count=2)
+    one, other = joint(["a b"], ["b a c"], config)
+    assert one is other
+    assert set(one.tokens[4:]) == {"a", "b"}
+    source, target = separate(["a a b"], ["c c a"], config)
+    assert (source.tokens[4:], target.tokens[4:]) == (["a"], ["c"])
+    with pytest.raises(InputError, match=r"needs both sides at one level, got .*=character"):
+        joint(["a"], ["b"], Data(source_level="character", target_level="word"))
 
 
 def test_a_token_that_looks_special_is_none():

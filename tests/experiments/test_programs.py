@@ -126,6 +126,40 @@ def test_align_writes_links_weights_and_pictures(workdir, tmp_path):
     assert len(list((tmp_path / "figures").glob("*.png"))) == 2
 
 
+def test_a_transformer_with_what_goes_with_it(tmp_path):
+    """Options that meet in one run: it trains, goes on, draws its heads, and is used."""
+    flags = [
+        *SMALL,
+        "--data.vocabulary=joint",
+        "--model.encoder=transformer",
+        "--model.decoder=transformer",
+        "--model.score=scaled_dot",
+        "--model.heads=2",
+        "--model.decoder_layers=2",
+        "--model.norm=pre",
+        "--model.positions=rotary",
+        "--model.embeddings=three_way",
+        "--model.embedding_size=16",
+        "--model.dropout=0.1",
+        "--model.dropout_kind=variational",
+        "--train.optimizer=adam(beta2=0.98)",
+        "--train.order=sorted(batches=3)",
+        "--train.guided_alignment=0.5",
+        "--train.guided_head=2.1",
+        "--train.scheduled_sampling=0.2",
+        "--train.microbatches=2",
+        "--train.compute=bfloat16",
+        "--train.average=0.99",
+        f"--workdir={tmp_path / 'run'}",
+    ]
+    works("train", *flags)
+    works("train", *flags, "--train.steps=30")
+    works("report", f"--workdir={tmp_path}")
+    assert (tmp_path / "reverse-heads-1.png").is_file()
+    assert "layer 2, head 1" in (tmp_path / "report.md").read_text()
+    works("translate", f"--workdir={tmp_path / 'run'}", stdin="1 2 3\n")
+
+
 def refused(name, *arguments, **options):
     done = program(name, *arguments, **options)
     assert done.returncode == 2, done.stderr
@@ -151,6 +185,11 @@ def refused(name, *arguments, **options):
         (["--data.name=parallel"], "--data.name=parallel needs --data.train"),
         (["--data.name=parallel", "--data.train=none", "--data.source=a"], "none does not exist"),
         (["--train.initial=nowhere"], "nowhere has no checkpoint of a run"),
+        (["--train.optimizer=adma"], "unknown optimizer 'adma' (did you mean adam?)"),
+        (["--train.microbatches=7"], "--train.microbatches=7 does not divide"),
+        (["--model.embeddings=shared"], "shared needs --data.vocabulary=joint"),
+        (["--data.name=dates", "--train.guided_alignment=1"], "give --data.links"),
+        (["--train.guided_alignment=1", "--train.guided_head=2.1"], "head=2.1 does not exist"),
         (["--train.max_length=4", "--data.shortest=5"], "longer than --train.max_length=4"),
         (["--data.max_length=5", "--data.shortest=6"], "more than --data.max_length=5"),
     ],

@@ -184,7 +184,7 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ({"encoder": "transformer", "norm": "mid"}, "unknown norm 'mid'; allowed: post, pre"),
         ({"encoder": "transformer", "positions": "learnt"}, "allowed: sinusoidal, rotary"),
         ({"decoder": "transformer", "heads": 2, "positions": "rotary"}, "even number .* 22 over 2"),
-        ({"embeddings": "shared"}, "17 source and 19 target words: give --data.vocabulary=joint"),
+        ({"embeddings": "shared"}, "17 source and 19 target words"),
         ({"embeddings": "tied"}, "a readout of --model.embedding_size=5 features, got 13"),
         ({"first_state": "last"}, "needs a unidirectional or backward encoder with as many layers"),
         ({"dropout_kind": "none"}, "unknown kind of dropout 'none'"),

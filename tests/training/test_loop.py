@@ -52,11 +52,14 @@ def train(workdir, evaluate=None, **options):
     return step, best, named_leaves(model), journal.read(workdir / "metrics.jsonl")
 
 
-def test_in_pieces_equals_through_bit_for_bit(tmp_path):
-    _, _, through, record = train(tmp_path / "a")
-    train(tmp_path / "b", steps=2)
-    train(tmp_path / "b", steps=4)
-    step, _, pieces, again = train(tmp_path / "b")
+@pytest.mark.parametrize(
+    "options", [{}, {"average": 0.9, "order": "sorted(batches=2)", "scheduled_sampling": 0.5}]
+)
+def test_in_pieces_equals_through_bit_for_bit(tmp_path, options):
+    _, _, through, record = train(tmp_path / "a", **options)
+    train(tmp_path / "b", steps=2, **options)
+    train(tmp_path / "b", steps=4, **options)
+    step, _, pieces, again = train(tmp_path / "b", **options)
     assert step == 6
     for name, leaf in through.items():
         np.testing.assert_array_equal(leaf, pieces[name])

@@ -1,0 +1,63 @@
+"""Links for guided alignment, and files of them that cannot be used."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from attn_jax.config import Data
+from attn_jax.data.datasets import Example
+from attn_jax.data.links import links_of, matrix, read_pharaoh
+from attn_jax.errors import InputError
+
+EXAMPLES = [Example("a b c", "x y"), Example("d", "z")]
+WORDS = {"name": "parallel", "source_level": "word", "target_level": "word"}
+
+
+def write(tmp_path, text):
+    file = tmp_path / "links.txt"
+    file.write_text(text)
+    return Data(links=str(file), **WORDS)
+
+
+def test_reads_pharaoh(tmp_path):
+    config = write(tmp_path, "0-1 2-0\n\n")
+    assert links_of(config, EXAMPLES) == [[(0, 1), (2, 0)], []]
+    (tmp_path / "l.gz").write_bytes(gzip.compress(b"10-2\r\n"))
+    assert read_pharaoh(tmp_path / "l.gz") == [[(10, 2)]]
+
+
+def test_made_data_has_its_own():
+    examples = [Example("1 2 3", "3 2 1", np.array([2, 1, 0]))]
+    assert links_of(Data(name="reverse"), examples) == [[(2, 0), (1, 1), (0, 2)]]
+
+
+def test_weights_sum_to_one_for_words_with_links():
+    weights = matrix([[(0, 1), (2, 1), (1, 0)], []], source_length=3, target_length=4)
+    np.testing.assert_array_equal(weights[0, :2], [[0, 1, 0], [0.5, 0, 0.5]])
+    assert not weights[0, 2:].any()
+    assert not weights[1].any()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0-0\n0:0\n", r"links.txt, line 2: expected links such as 0-0 2-1, got '0:0'"),
+        ("0-0\n", "has 1 lines, but there are 2 training pairs"),
+        ("3-0\n0-0\n", "line 1: the link 3-0 is beyond the 3 source and 2 target words"),
+        ("0-0\n0-1\n", "line 2: the link 0-1 is beyond the 1 source and 1 target words"),
+    ],
+)
+def test_says_what_is_wrong(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        links_of(write(tmp_path, text), EXAMPLES)
+
+
+def test_refuses_what_has_no_words():
+    with pytest.raises(InputError, match="has no word alignments to guide attention with"):
+        links_of(Data(name="dates"), EXAMPLES)
+    config = Data(links="x", **(WORDS | {"target_level": "subword"}))
+    with pytest.raises(InputError, match=r"are between words.* got word and subword"):
+        links_of(config, EXAMPLES)
+    with pytest.raises(InputError, match="cannot read"):
+        links_of(Data(links="/none", **WORDS), EXAMPLES)

@@ -1,0 +1,88 @@
+"""What is dropped, when, and of which steps."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attn_jax.config import Model
+from attn_jax.models.dropout import DROPOUTS, Variational, make_dropout
+from attn_jax.models.seq2seq import DECODERS, initialize
+from attn_jax.tokens import EOS
+
+RNG = jax.random.key(3)
+ONES = jnp.ones((7, 50, 41))
+
+
+@pytest.mark.parametrize("kind", DROPOUTS)
+def test_a_share_is_dropped_and_the_mean_stays(kind):
+    dropped = make_dropout(Model(dropout=0.2, dropout_kind=kind))(jnp.ones((700, 3, 410)), RNG)
+    np.testing.assert_allclose(np.unique(dropped), [0, 1.25])
+    assert abs((dropped == 0).mean() - 0.2) < 0.005
+
+
+@pytest.mark.parametrize("kind", DROPOUTS)
+def test_nothing_is_dropped_at_use(kind):
+    dropout = make_dropout(Model(dropout=0.2, dropout_kind=kind))
+    assert dropout(ONES, None) is ONES
+    assert dropout.recurrent(ONES[:, 0], None) is not None
+    np.testing.assert_array_equal(dropout.recurrent(ONES[:, 0], None), ONES[:, 0])
+    assert dropout.steps(None, 5) is None
+
+
+def test_ordinary_dropout_is_drawn_anew_for_each_step():
+    dropout = make_dropout(Model(dropout=0.5))
+    dropped = dropout(ONES, RNG)
+    assert len({bytes(np.asarray(dropped[0, step])) for step in range(50)}) == 50
+    first, second = (dropout(ONES[:, 0], rng) for rng in dropout.steps(RNG, 2))
+    assert np.any(first != second)
+    np.testing.assert_array_equal(dropout.recurrent(ONES[:, 0], RNG), ONES[:, 0])
+
+
+def test_variational_dropout_is_that_of_the_sentence():
+    dropout = Variational(0.5)
+    dropped = dropout(ONES, RNG)
+    assert np.all(dropped == dropped[:, :1])
+    assert len({bytes(np.asarray(dropped[row, 0])) for row in range(7)}) == 7
+    first, second = (dropout(ONES[:, 0], rng) for rng in dropout.steps(RNG, 2))
+    np.testing.assert_array_equal(first, second)
+    assert 0.3 < (dropout.recurrent(ONES[:, 0], RNG) == 0).mean() < 0.7
+
+
+def test_variational_dropout_hides_the_same_units_of_the_state_at_all_steps():
+    """A tanh cell whose recurrent product is the identity shows what it saw of the step before."""
+    config = Model(
+        cell="tanh",
+        encoder="unidirectional",
+        embedding_size=5,
+        annotation_size=61,
+        dropout=0.5,
+        dropout_kind="variational",
+    )
+    stack = initialize(config, 7, 7, jax.random.key(0)).encoder.layers[0].cell
+    (cell,) = stack.cells
+    cell.recurrent.kernel[...] = jnp.eye(61)
+    state, passed = (jnp.full((1, 61), 0.5),), []
+    for rng in stack.dropout.steps(RNG, 3):
+        before, (state,) = state[0], stack(state, jnp.zeros((1, 61)), rng)
+        passed.append(np.asarray(state != 0))
+        np.testing.assert_allclose(state[state != 0], np.tanh(2 * before[state != 0]), rtol=1e-5)
+        state = (jnp.full((1, 61), 0.5),)
+    assert 15 < passed[0].sum() < 45
+    np.testing.assert_array_equal(passed[0], passed[1])
+    np.testing.assert_array_equal(passed[0], passed[2])
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("encoder", ["bidirectional", "transformer"])
+def test_both_kinds_run_in_every_model(encoder, decoder):
+    source, target = jnp.array([[4, 5, 6]]), jnp.array([[4, EOS]])
+    features = []
+    for kind in ("ordinary", "variational"):
+        config = Model(
+            encoder=encoder, decoder=decoder, dropout=0.3, dropout_kind=kind, encoder_layers=2
+        )
+        model = initialize(config, 7, 7, jax.random.key(0))
+        features.append(jax.jit(lambda m: m(source, target, RNG)[0])(model))
+    assert np.isfinite(features).all()
+    assert np.any(features[0] != features[1])
