@@ -95,8 +95,12 @@ class Model:
     )
     heads: int = option(1, "N, heads of queries", low=1)
     self_heads: int = option(0, "transformer: heads of self-attention; 0: N", low=0)
-    key_value_heads: int = option(0, "heads of keys and values, shared by queries; 0: N", low=0)
-    head_size: int = option(0, "H, features of a head; 0: those of the context over N", low=0)
+    key_value_heads: int = option(
+        0, "cross-attention: heads of keys and values, shared by queries; 0: N", low=0
+    )
+    head_size: int = option(
+        0, "H, cross-attention: features of a head; 0: those of the context over N", low=0
+    )
     projection: str = option(
         "auto",
         "how heads see queries and annotations: linear, affine (with biases), none (as they are), "
@@ -137,7 +141,9 @@ class Train:
     optimizer: str = option(
         "adam", "adam, adadelta or sgd; with settings as in adam(beta2=0.98,epsilon=1e-9)"
     )
-    learning_rate: float = option(1e-3, "step size after warm-up; 1 for adadelta", low=0)
+    learning_rate: float = option(
+        0.0, "step size after warm-up; 0: the optimizer's own (adam 0.001, others 1)", low=0
+    )
     warmup_steps: int = option(100, "steps over which the step size rises from zero", low=0)
     schedule: str = option(
         "constant",
@@ -156,6 +162,9 @@ class Train:
         0.0, "share of the words before that the model draws itself, in the end", low=0, high=1
     )
     sampling_steps: int = option(10000, "steps over which that share rises from zero", low=1)
+    mean_over: str = option(
+        "token", "what the gradient is a mean over: token, or sentence as in the older papers"
+    )
     microbatches: int = option(1, "parts of a batch that are done one after the other", low=1)
     compute: str = option("float32", "precision of products: float32 or bfloat16")
     average: float = option(
@@ -175,7 +184,7 @@ class Train:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Everything that decides what a run computes."""
+    """Everything that decides what a run computes, and what to call it."""
 
     label: str = option("", "what tables call the system; what it differs in when empty")
     seed: int = option(0, "seed of parameters, dropout and the order of batches", low=0)

@@ -45,8 +45,12 @@ def _number(name: str, setting: str, text: str, settings: Mapping[str, int | flo
         raise InputError(f"{name} has no settings, got {setting!r}")
     default = choose(settings, setting, f"setting of {name}")
     try:
-        return type(default)(ast.literal_eval(text))
-    except (ValueError, SyntaxError, TypeError):
+        value = ast.literal_eval(text)
+        number = type(default)(value)
+        if number != value:
+            raise ValueError("not whole")
+        return number
+    except (ValueError, SyntaxError, TypeError, OverflowError):
         message = f"{name}: {setting} must be of type {type(default).__name__}, got {text!r}"
         raise InputError(message) from None
 

@@ -99,7 +99,10 @@ class Translator:
                     self.target.join(tokens),
                     tokens,
                     float(found.log_probability[row]),
-                    np.moveaxis(found.alignment[row, :steps, ..., : len(sources[index])], 0, -2),
+                    # A copy, since a view would hold on to the weights of the whole batch.
+                    np.moveaxis(
+                        found.alignment[row, :steps, ..., : len(sources[index])], 0, -2
+                    ).copy(),
                 )
 
         return _in_order(list(map(len, sources)), decode)
@@ -125,7 +128,7 @@ class Translator:
                 yield Forced(
                     forced.log_probabilities[row, :steps],
                     forced.correct[row, :steps],
-                    forced.weights[row, ..., :steps, :width],
+                    forced.weights[row, ..., :steps, :width].copy(),
                 )
 
         lengths = [max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]

@@ -65,7 +65,7 @@ def read_systems(file: Path) -> list[dict[str, str]]:
 def cells(
     systems: list[dict[str, str]], varied: dict[str, list[str]], fixed: dict
 ) -> dict[str, dict]:
-    """The options of each run under the name of its folder.
+    """The options of each run under the name of its folder, which says what varies.
 
     Where all systems agree on an option, another value for it may be fixed.
 
@@ -80,11 +80,12 @@ def cells(
     for system, combination in itertools.product(systems, itertools.product(*varied.values())):
         chosen = system | dict(zip(varied, combination, strict=True))
         config_lib.experiment(chosen | fixed)
-        told = chosen
-        if "label" in system:
-            told = {k: v for k, v in chosen.items() if k == "label" or k not in system}
-        label = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")
-        made[label] = chosen | fixed
+        own = {"label"} if "label" in differing else differing
+        told = {k: v for k, v in chosen.items() if k in varied or k in own}
+        folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")
+        if folder in made:
+            raise InputError(f"two systems are called {folder!r}: give each its own --label")
+        made[folder or "one"] = chosen | fixed
     return made
 
 

@@ -54,7 +54,8 @@ def settle(workdir: Path, given: dict) -> Experiment:
         wanted = config_lib.experiment(config_lib.values(stored) | given)
         wanted = dataclasses.replace(wanted, data=with_defaults(wanted.data))
         longer = wanted.train.steps >= stored.train.steps
-        changed = flags.differing(stored, wanted, ignored=["train.steps"] if longer else [])
+        ignored = ["label", "train.steps"] if longer else ["label"]
+        changed = flags.differing(stored, wanted, ignored=ignored)
         if changed:
             raise InputError(
                 f"{workdir} holds a run with other flags: {'; '.join(changed)}. Take another "
@@ -82,6 +83,7 @@ def train(workdir: Path, experiment: Experiment) -> None:
     check_lengths(validation, source, target, experiment.data.max_length)
     pairs, dropped = encode(experiment, examples, source, target)
     batches = Batches(pairs, config, experiment.seed)
+    real, padded = batches.tokens()
 
     workdir.mkdir(parents=True, exist_ok=True)
     for side, vocabulary in (("source", source), ("target", target)):
@@ -90,7 +92,6 @@ def train(workdir: Path, experiment: Experiment) -> None:
     (workdir / "flags.txt").write_text("\n".join(lines) + "\n")
     # What was measured of shorter training does not hold for what follows.
     evaluation_file(workdir, "test").unlink(missing_ok=True)
-    real, padded = batches.tokens()
     parameters = sum(leaf.size for leaf in jax.tree.leaves(model))
     print(
         f"{len(pairs)} training pairs ({dropped} over {config.max_length} tokens left out), "
@@ -171,6 +172,8 @@ def encode(
       InputError: none is left, or attention is to be guided and links are missing or wrong.
     """
     guided, max_length = experiment.train.guided_alignment, experiment.train.max_length
+    if experiment.data.links and not guided:
+        raise InputError("--data.links guide attention only with --train.guided_alignment=1 or so")
     links = links_of(experiment.data, examples) if guided else [None] * len(examples)
     encoded = [
         Pair(source.encode(example.source), target.encode(example.target), own)

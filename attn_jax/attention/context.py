@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.attention.catalogue import Mechanism, mechanism
+from attn_jax.attention.normalizers import widen
 from attn_jax.attention.parts import Memory, Part, Sizes, unbound
 from attn_jax.errors import InputError
 
@@ -129,7 +130,7 @@ def attend_step(
     # Several scores of one position, as mocha takes them, must all be able to reach it.
     reachable = (scores > -jnp.inf).reshape(-1, mask.size).all(axis=0)
     # Weights are in float32 at least, whatever the products are in.
-    scores = jnp.where(reachable, scores, 0).astype(jnp.promote_types(scores.dtype, jnp.float32))
+    scores = widen(jnp.where(reachable, scores, 0))
     weights = gain * run("normalizer", parts.normalizer, scores, support & reachable, rng=rng)
     if memory is not None:
         wide = weights.astype(memory.weights.dtype)

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Bool, Float, Int
 
+from attn_jax import names
 from attn_jax.errors import InputError
 
 Shapes = dict[str, tuple[int, ...]]
@@ -93,8 +94,8 @@ def unbound(function: Callable) -> Callable:
 
 def bind(function: Callable, available: Mapping[str, Any]) -> Callable:
     """The function with those of the available things that it names as keyword arguments."""
-    names = keywords_of(function)
-    return functools.partial(function, **{n: available[n] for n in names if n in available})
+    named = keywords_of(function)
+    return functools.partial(function, **{n: available[n] for n in named if n in available})
 
 
 def keywords_of(function: Callable) -> dict[str, Any]:
@@ -104,18 +105,14 @@ def keywords_of(function: Callable) -> dict[str, Any]:
       InputError: an argument is bound to it that it does not take.
     """
     try:
-        parameters = inspect.signature(function).parameters
+        keywords = names.keywords_of(function)
     except ValueError:
         known = ", ".join(keywords_of(unbound(function)))
         raise InputError(
             f"{unbound(function).__name__} takes {known or 'no keyword argument'}, and is bound to "
             f"{', '.join(function.keywords)}"
         ) from None
-    return {
-        name: parameter.default
-        for name, parameter in parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-    }
+    return {name: parameter.default for name, parameter in keywords.items()}
 
 
 def settings_of(function: Callable) -> dict[str, int | float]:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from attn_jax.attention.normalizers import widen
 from attn_jax.attention.parts import Memory, Shapes, Sizes, part
 from attn_jax.attention.scores import additive_keys, additive_shapes, same_size
 from attn_jax.errors import InputError
@@ -91,7 +92,8 @@ def location_aware(
     Cost: time T S (A + R K) for K filters of width R, memory T S (A + R).
     """
     width = F.shape[0]
-    padded = jnp.pad(memory.weights, (width // 2, (width - 1) // 2))
+    before = memory.weights.astype(keys.dtype)
+    padded = jnp.pad(before, (width // 2, (width - 1) // 2))
     around = padded[jnp.arange(keys.shape[0])[:, None] + jnp.arange(width)]
     return jnp.tanh(query @ W + keys + around @ F @ V + b) @ v
 
@@ -132,7 +134,7 @@ def coverage(
     Paper: Tu et al. 2016, sections 3.1.1 (linguistic coverage) and 3.2.
     Cost: time T S A (tanh), memory T S A.
     """
-    covered = memory.total / keys[:, -1]
+    covered = memory.total.astype(keys.dtype) / keys[:, -1]
     return jnp.tanh(query @ W + keys[:, :-1] + covered[:, None] * V) @ v
 
 
@@ -143,7 +145,7 @@ def _gmm_shapes(sizes: Sizes, *, components: int = 3) -> Shapes:
 
 
 def _gmm_start(mask: Bool[Array, " S"], *, b: Float[Array, " K3"]) -> Float[Array, " K"]:
-    return jnp.zeros(b.size // 3, b.dtype)
+    return jnp.zeros(b.size // 3, widen(b).dtype)
 
 
 @part(shapes=_gmm_shapes, start=_gmm_start, initial={"b": 0.0}, normalizer="exponential")
@@ -164,7 +166,8 @@ def gmm(
     Paper: Graves 2013, section 5.1, equations 46 to 51.
     Cost: time T S K for K bells, memory T S K.
     """
-    log_heights, log_sharpness, log_steps = jnp.split(query @ W + b, 3)
+    # In float32 at least: a small step would not move a large position in bfloat16.
+    log_heights, log_sharpness, log_steps = jnp.split(widen(query @ W + b), 3)
     centres = carry + jnp.exp(log_steps)
     positions = jnp.arange(1, keys.shape[0] + 1)[:, None]
     bells = log_heights - jnp.exp(log_sharpness) * (centres - positions) ** 2

@@ -74,4 +74,4 @@ def local_p(
     centre = _length(mask) * jax.nn.sigmoid(widen(v @ jnp.tanh(query @ W)))
     distances = jnp.arange(1, mask.size + 1) - centre
     gain = jnp.exp(-(distances**2) / (2 * (half_width / 2) ** 2))
-    return _within(mask, centre, half_width), gain.astype(query.dtype)
+    return _within(mask, centre, half_width), gain

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attn_jax.errors import InputError
+
 
 class Shape(NamedTuple):
     """What the padded arrays of a batch are sized for."""
@@ -73,7 +75,12 @@ def sorted_in_groups(
     """Pairs in random order, each so many batches of them sorted by length and cut.
 
     Bahdanau, Cho and Bengio 2014, appendix B.2. The last batch is filled up with pairs drawn again.
+
+    Raises:
+      InputError: `batches` is less than 1.
     """
+    if batches < 1:
+        raise InputError(f"sorted: batches must be at least 1, got {batches}")
     count = len(lengths)
     again = rng.integers(count, size=-count % batch_size)
     order = np.concatenate([rng.permutation(count), again])

@@ -24,7 +24,10 @@ class SelfAttention(nnx.Module):
         self.heads = config.self_heads or config.heads
         self.positions = choose(POSITIONS, config.positions, "kind of positions")
         if width % self.heads:
-            raise InputError(f"{self.heads} heads of self-attention do not divide {width} features")
+            raise InputError(
+                f"{self.heads} heads of self-attention do not divide {width} features: give "
+                "--model.self_heads"
+            )
         if self.positions is Rotary and width // self.heads % 2:
             raise InputError(
                 f"rotary positions need an even number of features a head, got {width} over "

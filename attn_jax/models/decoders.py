@@ -52,6 +52,29 @@ class Recurrent(nnx.Module):
         """The state before the first of at most `length` words."""
         return self.first_state(source.summary, self.cell), self.attention.begin(source.mask)
 
+    def advance(
+        self,
+        state: PyTree,
+        source: Source,
+        projected: Float[Array, "B G"],
+        within: Array | None = None,
+        attending: Array | None = None,
+    ) -> tuple[PyTree, tuple[Array, ...]]:
+        """One step: in which order a decoder attends and moves its state.
+
+        Args:
+          state: of the decoder, as `start` makes it.
+          source: the sentences, encoded.
+          projected: the word before, as `cell.input` projected it.
+          within: a random key for dropout in the cell.
+          attending: a random key for what is random in attention.
+
+        Returns:
+          The next state, and what is read out of this step, each [B, ...], the weights [B, N, S]
+          last.
+        """
+        raise NotImplementedError
+
     def _scan(self, embeddings: Array, source: Source, rng: Array | None) -> tuple[Array, ...]:
         """What `advance` gives at each step, batch first, the weights as an alignment last."""
         projected = jnp.swapaxes(self.cell.input(embeddings), 0, 1)

@@ -12,6 +12,14 @@ from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
 
 
+def wide_product(
+    features: Float[Array, "*any F"], matrix: Float[Array, "F V"]
+) -> Float[Array, "*any V"]:
+    """A product whose sums are in float32 at least."""
+    wide = jnp.promote_types(features.dtype, jnp.float32)
+    return jnp.matmul(features, matrix, preferred_element_type=wide)
+
+
 class Separate(nnx.Module):
     """A table of source words, one of target words, and an output layer.
 
@@ -40,8 +48,8 @@ class Separate(nnx.Module):
         return self.target_words.embedding[...][words]
 
     def logits(self, features: Float[Array, "*any F"]) -> Float[Array, "*any V"]:
-        """The output layer."""
-        return self.output(features)
+        """The output layer, in float32 whatever the products are in."""
+        return wide_product(features, self.output.kernel[...]) + self.output.bias[...]
 
 
 class Shared(Separate):
@@ -79,7 +87,7 @@ class Tied(Separate):
 
     def logits(self, features: Float[Array, "*any F"]) -> Float[Array, "*any V"]:
         """The output layer: products with the vectors of target words."""
-        return features @ self.target_words.embedding[...].T + self.output[...]
+        return wide_product(features, self.target_words.embedding[...].T) + self.output[...]
 
 
 class ThreeWay(Shared, Tied):

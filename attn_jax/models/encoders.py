@@ -80,8 +80,7 @@ def run(
     reverse: bool = False,
 ) -> tuple[Float[Array, "B S H"], Summary]:
     """What a cell shows over whole sentences, from a state of zeros, and its last state."""
-    units = cell.cells[0].recurrent.in_features
-    initial = cell.begin(jnp.zeros((mask.shape[0], units), inputs.dtype))
+    initial = cell.begin(jnp.zeros((mask.shape[0], cell.units), inputs.dtype))
     last, annotations = unroll(cell, cell.input(inputs), mask, initial, rng, reverse=reverse)
     return annotations, Summary(cell.output(last), last)
 

@@ -24,7 +24,7 @@ def rnnsearch(path: str, drawn: Array, rng: Array) -> Array:
     *_, layer, name = path.split(".")
     if layer in ("recurrent", "candidate") and name == "kernel":
         return drawn
-    if name in ("bias", "v"):
+    if drawn.ndim == 1 or name == "v":
         return jnp.zeros_like(drawn)
     deviation = 0.001 if ".attention.scores." in path else 0.01
     return deviation * jax.random.normal(rng, drawn.shape, drawn.dtype)
@@ -42,6 +42,16 @@ INITIALIZATIONS: dict[str, Callable[[str, Array, Array], Array] | None] = {
 }
 
 
+def stays(path: str) -> bool:
+    """Whether a parameter is one that the papers do not have, and that begins as its part says.
+
+    These are those of norms, and what a mechanism has beside matrices and v.
+    """
+    name = path.rpartition(".")[2]
+    mechanism = any(f".{part}." in path for part in ("scores", "window", "normalizer"))
+    return ".norm." in f".{path}" or (mechanism and name not in ("W", "U", "v"))
+
+
 def initialized(config: Model, model: nnx.Module, rng: Array) -> nnx.Module:
     """The model with the first parameters that the options ask for."""
     rule = choose(INITIALIZATIONS, config.initialization, "initialization")
@@ -51,6 +61,5 @@ def initialized(config: Model, model: nnx.Module, rng: Array) -> nnx.Module:
     redrawn = []
     for (keys, leaf), own in zip(leaves, jax.random.split(rng, len(leaves)), strict=True):
         path = jax.tree_util.keystr(keys, simple=True, separator=".").removesuffix(".value")
-        is_norm = ".norm." in f".{path}"  # the papers that are followed have none
-        redrawn.append(leaf if is_norm else rule(path, leaf, own))
+        redrawn.append(leaf if stays(path) else rule(path, leaf, own))
     return jax.tree.unflatten(structure, redrawn)

@@ -33,7 +33,7 @@ class Sinusoidal:
 class Rotary:
     """Each two features of queries and keys turned by an angle that grows with the position.
 
-    So a score depends on the distance alone. Su et al. 2021, section 3.2.2, equation 34.
+    So a score depends on the distance alone. Su et al. 2021, section 3.2.2; computed as in 3.4.2.
     """
 
     @staticmethod

@@ -11,7 +11,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Int, PyTree
 
 from attn_jax.config import Model
-from attn_jax.errors import choose
+from attn_jax.errors import InputError, choose
 from attn_jax.models.attention import Source
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.dropout import split
@@ -47,6 +47,11 @@ class Seq2Seq(nnx.Module):
 
     def __init__(self, config: Model, source_size: int, target_size: int, *, rngs: nnx.Rngs):
         encoder = choose(ENCODERS, config.encoder, "encoder")
+        if (config.encoder, config.score) == ("backward", "last"):
+            raise InputError(
+                "--model.score=last looks at the last word, of which a backward encoder has read "
+                "nothing else: give --model.encoder=unidirectional or bidirectional"
+            )
         decoder = choose_or_import(DECODERS, config.decoder, "decoder")
         # Each draws from a key of its own, so that one part's choice leaves the others as they are.
         parts = [nnx.Rngs(rng) for rng in jax.random.split(rngs.params(), 3)]

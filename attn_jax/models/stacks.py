@@ -27,7 +27,7 @@ class Stack(nnx.Module):
         sizes = [features] + [units] * (layers - 1)
         self.cells = nnx.List([cell(size, units, rngs=rngs) for size in sizes])
         self.dropout = make_dropout(config)
-        self.gates = cell.gates
+        self.gates, self.units = cell.gates, units
 
     def input(self, inputs: Float[Array, "*any E"]) -> Float[Array, "*any G"]:
         """What the lowest cell reads of the inputs."""

@@ -105,9 +105,11 @@ def steps_to_learn(cells: list[Cell]) -> str:
 def cost(systems: dict[str, list[Cell]]) -> Table:
     """What each system costs. Rates are those of the last validation interval.
 
-    `to 99 %`: steps before validation gave 99 % exact match.
+    `to 99 %`: steps before validation gave 99 % exact match, which whole texts never do.
     """
-    heading = ["system", "parameters", "steps", "to 99 %", "steps/s", "target tokens/s", "seconds"]
+    in_words = next(iter(systems.values()))[0].in_words
+    learned = [] if in_words else ["to 99 %"]
+    heading = ["system", "parameters", "steps", *learned, "steps/s", "target tokens/s", "seconds"]
     rows = []
     for label, cells in systems.items():
         last = [cell.journal[-1] for cell in cells]
@@ -116,7 +118,7 @@ def cost(systems: dict[str, list[Cell]]) -> Table:
                 label,
                 f"{cells[0].evaluation['parameters']:,}",
                 mean_and_deviation([line["step"] for line in last], 0),
-                steps_to_learn(cells),
+                *([] if in_words else [steps_to_learn(cells)]),
                 mean_and_deviation([line["steps_per_second"] for line in last], 1),
                 mean_and_deviation([line["target_tokens_per_second"] for line in last], 0),
                 mean_and_deviation([line["seconds"] for line in last], 0),

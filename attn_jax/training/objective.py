@@ -45,8 +45,7 @@ def token_losses(
         share = config.scheduled_sampling * jnp.minimum(step / config.sampling_steps, 1)
         given = sampled(model, source, target, share, sampling)
     features, alignment = model(source, given, training)
-    logits = model.words.logits(features).astype(jnp.float32)
-    losses = cross_entropy(logits, target, config.label_smoothing)
+    losses = cross_entropy(model.words.logits(features), target, config.label_smoothing)
     if config.coverage_loss:
         losses += config.coverage_loss * coverage_loss(alignment)
     if config.guided_alignment:
@@ -70,7 +69,7 @@ def sampled(
     """
     running, drawing, replacing = split(rng, 3)
     features, _ = jax.lax.stop_gradient(model(source, target, running))
-    logits = jax.lax.stop_gradient(model.words.logits(features)).astype(jnp.float32)
+    logits = jax.lax.stop_gradient(model.words.logits(features))
     words = jax.random.categorical(drawing, logits).astype(target.dtype)
     replaced = jax.random.bernoulli(replacing, share, target.shape)
     return jnp.where(replaced & (target != PAD) & (target != EOS), words, target)

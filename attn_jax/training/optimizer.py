@@ -7,6 +7,7 @@ import optax
 from jaxtyping import Array
 
 from attn_jax.config import Train
+from attn_jax.errors import InputError
 from attn_jax.names import choose_with_settings
 
 
@@ -24,7 +25,12 @@ def halving(step: Array, warmup_steps: int, *, after: int = 5000, every: int = 1
     """Halved after so many steps, and every so many from then on.
 
     Luong, Pham and Manning 2015, section 4.1, with `after` 5 epochs and `every` epoch.
+
+    Raises:
+      InputError: `every` is less than 1.
     """
+    if every < 1:
+        raise InputError(f"halving: every must be at least 1, got {every}")
     return 0.5 ** jnp.maximum((step - 1 - after) // every + 1, 0)
 
 
@@ -40,6 +46,7 @@ def adam(
     step_size: optax.Schedule, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
 ) -> optax.GradientTransformation:
     """Kingma and Ba 2015. Vaswani et al. 2017, section 5.3, have beta2=0.98 and epsilon=1e-9."""
+    _check("adam", epsilon, beta1=beta1, beta2=beta2)
     return optax.adam(step_size, b1=beta1, b2=beta2, eps=epsilon)
 
 
@@ -48,8 +55,9 @@ def adadelta(
 ) -> optax.GradientTransformation:
     """Zeiler 2012, with the constants of Bahdanau, Cho and Bengio 2014, appendix B.2.
 
-    The step sizes are its own; --train.learning_rate=1 leaves them as they are.
+    The step sizes are its own; a learning rate of 1 leaves them as they are.
     """
+    _check("adadelta", epsilon, rho=rho)
     return optax.adadelta(step_size, rho=rho, eps=epsilon)
 
 
@@ -63,19 +71,30 @@ OPTIMIZERS: dict[str, Callable[..., optax.GradientTransformation]] = {
     "adadelta": adadelta,
     "sgd": sgd,
 }
+LEARNING_RATES = {adam: 1e-3, adadelta: 1.0, sgd: 1.0}  # unless the options say
+
+
+def _check(name: str, epsilon: float, **decays: float) -> None:
+    for setting, value in decays.items():
+        if not 0 <= value < 1:
+            raise InputError(f"{name}: {setting} must be at least 0 and less than 1, got {value}")
+    if epsilon <= 0:
+        raise InputError(f"{name}: epsilon must be more than 0, got {epsilon}")
 
 
 def make_schedule(config: Train) -> optax.Schedule:
     """From the number of steps done to the step size of the next: a linear warm-up, then decay.
 
     Raises:
-      InputError: there is no such schedule.
+      InputError: there is no such schedule or optimiser.
     """
     decay = choose_with_settings(SCHEDULES, config.schedule, "schedule")
+    rule = choose_with_settings(OPTIMIZERS, config.optimizer, "optimizer")
+    highest = config.learning_rate or LEARNING_RATES[rule.func]
 
     def step_size(count: Array) -> Array:
         warmup = jnp.minimum((count + 1) / max(config.warmup_steps, 1), 1.0)
-        return config.learning_rate * warmup * decay(count + 1, config.warmup_steps)
+        return highest * warmup * decay(count + 1, config.warmup_steps)
 
     return step_size
 

@@ -1,5 +1,6 @@
 """One training step, as a pure function."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -9,11 +10,17 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from attn_jax.config import Train
-from attn_jax.errors import InputError
+from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
 from attn_jax.training.objective import token_losses
 from attn_jax.training.optimizer import make_optimizer
+
+# How many of what a gradient may be a mean over.
+COUNTS: dict[str, Callable[[Int[Array, "B T"]], Int[Array, ""]]] = {
+    "token": lambda target: (target != PAD).sum(),
+    "sentence": lambda target: (target != PAD).any(axis=1).sum(),
+}
 
 
 class State(NamedTuple):
@@ -85,7 +92,8 @@ def train_step(
         jax.value_and_grad(total), state.model, rng, (source, target, links), config.microbatches
     )
     tokens = jnp.maximum((target != PAD).sum(), 1)
-    gradient = jax.tree.map(lambda leaf: leaf / tokens, gradient)
+    count = choose(COUNTS, config.mean_over, "mean")(target)
+    gradient = jax.tree.map(lambda leaf: leaf / jnp.maximum(count, 1), gradient)
     updates, optimizer = make_optimizer(config).update(gradient, state.optimizer, state.model)
     model = optax.apply_updates(state.model, updates)
     step = state.step + 1

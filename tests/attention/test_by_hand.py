@@ -1,5 +1,6 @@
 """Cases small enough to be worked out on paper."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -121,3 +122,16 @@ def test_controls():
     for score, expected in (("mean", [1 / 3] * 3 + [0, 0]), ("last", [0, 0, 1, 0, 0])):
         _, weights = attend(jnp.zeros(2), nothing, values, mask, score=score)
         np.testing.assert_allclose(weights, expected, rtol=1e-6)
+
+
+def test_gmm_moves_as_far_in_bfloat16():
+    """400 steps of 0.2 lead to 80, where adding in bfloat16 would stop at 64."""
+    query, keys = jnp.ones(1, jnp.bfloat16), jnp.zeros((90, 1), jnp.bfloat16)
+    W, b = jnp.zeros((1, 3), jnp.bfloat16), jnp.log(jnp.array([1, 1, 0.2])).astype(jnp.bfloat16)
+
+    def step(carry, _):
+        _, carry = position_scores.gmm(query, keys, carry=carry, W=W, b=b)
+        return carry, None
+
+    centres, _ = jax.lax.scan(step, jnp.zeros(1), None, length=400)
+    np.testing.assert_allclose(centres, 400 * np.exp(np.float32(b[2])), rtol=1e-3)

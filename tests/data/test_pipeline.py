@@ -104,3 +104,5 @@ def test_an_unknown_order():
         make(8, 1, order="random")
     with pytest.raises(InputError, match="batches must be of type int, got 'x'"):
         make(8, 1, order="sorted(batches=x)")
+    with pytest.raises(InputError, match="batches must be at least 1, got 0"):
+        make(8, 1, order="sorted(batches=0)").tokens()

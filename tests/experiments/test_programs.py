@@ -190,6 +190,8 @@ def refused(name, *arguments, **options):
         (["--model.embeddings=shared"], "shared needs --data.vocabulary=joint"),
         (["--data.name=dates", "--train.guided_alignment=1"], "give --data.links"),
         (["--train.guided_alignment=1", "--train.guided_head=2.1"], "head=2.1 does not exist"),
+        (["--train.order=sorted(batches=0)"], "batches must be at least 1"),
+        (["--data.links=x"], "only with --train.guided_alignment"),
         (["--train.max_length=4", "--data.shortest=5"], "longer than --train.max_length=4"),
         (["--data.max_length=5", "--data.shortest=6"], "more than --data.max_length=5"),
     ],

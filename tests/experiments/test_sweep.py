@@ -77,6 +77,21 @@ def test_what_all_systems_agree_on_may_be_fixed_otherwise():
     assert [options["seed"] for options in planned.values()] == ["2", "2"]
 
 
+def test_folders_say_what_varies_alone():
+    systems = [
+        {"data.train": "/a/long/path", "model.score": "dot"},
+        {"data.train": "/a/long/path", "model.score": "general", "model.heads": "2"},
+    ]
+    planned = sweep.cells(systems, {"seed": ["0"]}, {})
+    assert list(planned) == ["model.score=dot,seed=0", "model.score=general,model.heads=2,seed=0"]
+
+
+def test_two_systems_of_one_label_are_refused():
+    systems = [{"label": "a/b", "model.score": "dot"}, {"label": "a-b", "model.score": "gmm"}]
+    with pytest.raises(InputError, match="two systems are called 'label=a-b'"):
+        sweep.cells(systems, {}, {})
+
+
 def test_systems_with_labels_come_from_flag_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("base.flags").write_text("# of all\n--data.name=parallel\n--data.train=text\n")

@@ -51,6 +51,21 @@ def test_luong():
     assert drawn(everything, 0.1 / np.sqrt(3))
 
 
+def test_what_a_mechanism_says_of_its_parameters_stands():
+    for initialization in ("rnnsearch", "luong"):
+        model = make(initialization=initialization, normalizer="monotonic", score="cosine")
+        attention = model.decoder.attention
+        plain = make(normalizer="monotonic", score="cosine").decoder.attention
+        assert attention.normalizer["r"][...] == plain.normalizer["r"][...]
+        assert attention.scores[0]["b"][...] == plain.scores[0]["b"][...]
+
+
+def test_the_bias_of_tied_words_is_a_bias():
+    sizes = {"embedding_size": 7, "readout_size": 7}
+    model = make(initialization="rnnsearch", embeddings="tied", **sizes)
+    assert not np.any(model.words.output[...])
+
+
 def test_norms_begin_as_they_are():
     model = make(initialization="luong", decoder="transformer")
     assert np.all(model.decoder.blocks[0].feed_forward.residual.norm.scale[...] == 1)

@@ -187,6 +187,7 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ({"embeddings": "shared"}, "17 source and 19 target words"),
         ({"embeddings": "tied"}, "a readout of --model.embedding_size=5 features, got 13"),
         ({"first_state": "last"}, "needs a unidirectional or backward encoder with as many layers"),
+        ({"encoder": "backward", "score": "last"}, "of which a backward encoder has read nothing"),
         ({"dropout_kind": "none"}, "unknown kind of dropout 'none'"),
         ({"score": "gmm", "window": "local_p"}, "is a window of its own"),
     ],

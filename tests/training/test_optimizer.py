@@ -96,6 +96,16 @@ def test_adam_equals_its_algorithm_with_the_settings_of_the_transformer():
     np.testing.assert_allclose(actual, expected, rtol=1e-4)  # 1 - 0.98² in float32
 
 
+@pytest.mark.parametrize(("name", "rate"), [("adam", 1e-3), ("adadelta", 1.0), ("sgd", 1.0)])
+def test_each_rule_has_a_step_size_of_its_own(name, rate):
+    assert rule(name, GRADIENTS) == rule(name, GRADIENTS, learning_rate=rate)
+
+
+def test_halving_needs_steps_between():
+    with pytest.raises(InputError, match="every must be at least 1, got 0"):
+        step_sizes(Train(schedule="halving(every=0)"), 1)
+
+
 def test_sgd_goes_down_the_gradient():
     actual = rule("sgd", GRADIENTS, learning_rate=0.5)
     np.testing.assert_allclose(actual, [-0.5 * gradient for gradient in GRADIENTS], rtol=1e-6)
@@ -107,6 +117,10 @@ def test_sgd_goes_down_the_gradient():
         ({"optimizer": "adma"}, r"unknown optimizer 'adma' \(did you mean adam\?\)"),
         ({"optimizer": "sgd(momentum=0.9)"}, "sgd has no settings, got 'momentum'"),
         ({"optimizer": "adam(beta=0.9)"}, "unknown setting of adam 'beta'"),
+        ({"optimizer": "adam(beta1=2)"}, "beta1 must be at least 0 and less than 1, got 2"),
+        ({"optimizer": "adadelta(epsilon=0)"}, "adadelta: epsilon must be more than 0"),
+        ({"schedule": "halving(every=2.5)"}, "every must be of type int, got '2.5'"),
+        ({"schedule": "halving(after=1e999)"}, "after must be of type int, got '1e999'"),
         ({"schedule": "halving(after=1.5.2)"}, "after must be of type int, got '1.5.2'"),
     ],
 )

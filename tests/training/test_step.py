@@ -56,6 +56,19 @@ def test_the_loss_is_a_mean_over_real_tokens():
     np.testing.assert_allclose(run(model)[0], -np.mean(real), rtol=1e-5)
 
 
+def test_a_gradient_is_a_mean_over_tokens_or_sentences():
+    model = make()
+    moved = {}
+    for unit in ("token", "sentence"):
+        loss, state = run(model, mean_over=unit, optimizer="sgd", learning_rate=0.1, clip_norm=1e9)
+        np.testing.assert_allclose(loss, run(model)[0], rtol=1e-6)
+        moved[unit] = state.model.words.output.kernel[...] - model.words.output.kernel[...]
+    # Nine tokens in four sentences.
+    np.testing.assert_allclose(moved["sentence"], moved["token"] * 9 / 4, rtol=1e-3, atol=1e-6)
+    with pytest.raises(InputError, match="unknown mean 'word'; allowed: token, sentence"):
+        run(model, mean_over="word")
+
+
 def test_the_weighted_losses_are_added():
     model = make(heads=2)
     plain, _ = run(model)
