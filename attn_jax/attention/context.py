@@ -49,8 +49,8 @@ def attend(
       rng: for normalizers with noise; without it there is none.
 
     Returns:
-      The context and the weights. They sum to 1 after most normalizers, and are 0 where the mask
-      is nowhere True.
+      The context and the weights, in float32 at least. They sum to 1 after most normalizers, and
+      are 0 where the mask is nowhere True.
 
     Raises:
       InputError: a name is unknown or that of a part with parameters, one is not bound, the three
