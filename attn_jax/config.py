@@ -37,7 +37,9 @@ class Data:
     train: str = path("parallel: prefix of PREFIX.<source> and PREFIX.<target> (or .gz), or a TSV")
     valid: str = path("parallel: the same for validation")
     test: str = path("parallel: the same for the final test; may be left out")
-    links: str = path("parallel: word alignments of the training pairs, in the Pharaoh format")
+    links: str = path(
+        "parallel, in words or symbols: a Pharaoh file of alignments of the training pairs"
+    )
     source: str = option("", "source side: file suffix (parallel) or language (TFDS)")
     target: str = option("", "target side: file suffix (parallel) or language (TFDS)")
     source_level: str = option("auto", "source tokens: word, character, symbol, subword or auto")
@@ -168,7 +170,10 @@ class Train:
     microbatches: int = option(1, "parts of a batch that are done one after the other", low=1)
     compute: str = option("float32", "precision of products: float32 or bfloat16")
     average: float = option(
-        0.0, "decay of the mean of the parameters over steps that is used; 0: off", low=0, high=1
+        0.0,
+        "decay of the mean of the parameters over steps that is used; 0: off",
+        low=0,
+        high=0.99999,
     )
     order: str = option(
         "bucketed",

@@ -127,6 +127,12 @@ def check(experiment: Experiment) -> None:
         raise InputError(
             f"--model.embeddings={experiment.model.embeddings} needs --data.vocabulary=joint"
         )
+    attended = experiment.train.guided_alignment or experiment.train.coverage_loss
+    if attended and experiment.model.score in ("last", "mean"):
+        raise InputError(
+            f"--model.score={experiment.model.score} has no weights that could be learned: leave "
+            "--train.guided_alignment and --train.coverage_loss out"
+        )
     rows = experiment.train.batch_size
 
     def one_step(rng: jax.Array) -> tuple:

@@ -41,7 +41,7 @@ def links_of(config: Data, examples: Sequence[Example]) -> list[Links]:
         if any(example.alignment is None for example in examples):
             raise InputError(
                 f"the data set {config.name!r} has no word alignments to guide attention with: "
-                "give --data.links, a file in the Pharaoh format"
+                "copy, reverse and sort have, and text in words with --data.links, a Pharaoh file"
             )
         return [
             [(int(source), target) for target, source in enumerate(example.alignment)]

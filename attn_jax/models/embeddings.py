@@ -80,7 +80,8 @@ class Tied(Separate):
         if features != config.embedding_size:
             raise InputError(
                 f"--model.embeddings={config.embeddings} needs a readout of "
-                f"--model.embedding_size={config.embedding_size} features, got {features}"
+                f"--model.embedding_size={config.embedding_size} features, got {features}: make "
+                "that --model.readout_size, or --model.hidden_size where the readout is linear"
             )
         super().__init__(config, source_size, target_size, features, rngs=rngs)
         self.output = nnx.Param(jnp.zeros(target_size))

@@ -53,6 +53,8 @@ class Seq2Seq(nnx.Module):
                 "nothing else: give --model.encoder=unidirectional or bidirectional"
             )
         decoder = choose_or_import(DECODERS, config.decoder, "decoder")
+        if not hasattr(decoder, "step"):
+            raise InputError(f"--model.decoder={config.decoder} is no decoder: it has no `step`")
         # Each draws from a key of its own, so that one part's choice leaves the others as they are.
         parts = [nnx.Rngs(rng) for rng in jax.random.split(rngs.params(), 3)]
         self.encoder = encoder(config, rngs=parts[0])

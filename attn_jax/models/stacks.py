@@ -4,7 +4,7 @@ from flax import nnx
 from jaxtyping import Array, Float
 
 from attn_jax.config import Model
-from attn_jax.errors import choose
+from attn_jax.errors import InputError, choose
 from attn_jax.models.dropout import make_dropout, split
 from attn_jax.models.recurrent import CELLS
 from attn_jax.names import choose_or_import
@@ -24,6 +24,8 @@ class Stack(nnx.Module):
 
     def __init__(self, config: Model, features: int, units: int, layers: int, *, rngs: nnx.Rngs):
         cell = choose_or_import(CELLS, config.cell, "cell")
+        if not hasattr(cell, "gates"):
+            raise InputError(f"--model.cell={config.cell} is no cell: it does not say its `gates`")
         sizes = [features] + [units] * (layers - 1)
         self.cells = nnx.List([cell(size, units, rngs=rngs) for size in sizes])
         self.dropout = make_dropout(config)

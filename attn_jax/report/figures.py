@@ -1,5 +1,6 @@
 """Figures: what a model attends to, and how systems compare."""
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,6 +35,11 @@ def _new(columns: int, width: float, height: float, **options) -> tuple[Figure, 
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots(1, columns, squeeze=False, **options)[0]
     return figure, axes
+
+
+def _wrapped(label: str) -> str:
+    """A label that may name many options, in lines that fit a panel."""
+    return textwrap.fill(label, 32)
 
 
 def _visible(tokens: Sequence[str]) -> list[str]:
@@ -95,7 +101,7 @@ def beside(
             axes.set_axis_off()
         for axes, (label, (alignment, target)) in zip(all_axes, panels.items(), strict=False):
             image = _draw_heat_map(axes, alignment, source, target)
-            axes.set_title(label, fontweight="bold")
+            axes.set_title(_wrapped(label), fontweight="bold")
             expected = [*reference, *[None] * len(target)]
             for tick, said, right in zip(axes.get_yticklabels(), target, expected, strict=False):
                 tick.set_color("black" if said == right else "red")
@@ -157,7 +163,7 @@ def _mean_line(axes: Axes, x: Sequence, runs: Sequence[Sequence[float]], label: 
     """The mean over runs, and the range of the runs around it."""
     values = np.array(runs)
     colour = COLOURS[nth % len(COLOURS)]
-    axes.plot(x, values.mean(axis=0), marker="o", markersize=3, color=colour, label=label)
+    axes.plot(x, values.mean(axis=0), marker="o", markersize=3, color=colour, label=_wrapped(label))
     if len(values) > 1:
         axes.fill_between(
             x, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.2, linewidth=0

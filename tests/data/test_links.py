@@ -54,7 +54,7 @@ def test_says_what_is_wrong(tmp_path, text, message):
 
 
 def test_refuses_what_has_no_words():
-    with pytest.raises(InputError, match="has no word alignments to guide attention with"):
+    with pytest.raises(InputError, match="has no word alignments to guide attention with: copy"):
         links_of(Data(name="dates"), EXAMPLES)
     config = Data(links="x", **(WORDS | {"target_level": "subword"}))
     with pytest.raises(InputError, match=r"are between words.* got word and subword"):
