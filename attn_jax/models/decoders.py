@@ -6,6 +6,8 @@ all words of known targets at once, equal to its steps. The call keeps out of it
 not wait for the state before. A random `rng` makes the call one of training.
 """
 
+import abc
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -52,6 +54,7 @@ class Recurrent(nnx.Module):
         """The state before the first of at most `length` words."""
         return self.first_state(source.summary, self.cell), self.attention.begin(source.mask)
 
+    @abc.abstractmethod
     def advance(
         self,
         state: PyTree,
@@ -73,7 +76,6 @@ class Recurrent(nnx.Module):
           The next state, and what is read out of this step, each [B, ...], the weights [B, N, S]
           last.
         """
-        raise NotImplementedError
 
     def _scan(self, embeddings: Array, source: Source, rng: Array | None) -> tuple[Array, ...]:
         """What `advance` gives at each step, batch first, the weights as an alignment last."""
@@ -158,13 +160,26 @@ class Luong(Recurrent):
     def _read(self, states: Array, contexts: Array) -> Array:
         return jnp.tanh(self.combine(jnp.concatenate([contexts, states], axis=-1)))
 
+    def advance(
+        self,
+        state: PyTree,
+        source: Source,
+        projected: Array,
+        within: Array | None = None,
+        attending: Array | None = None,
+    ) -> tuple:
+        cell, memory = state
+        cell = self.cell(cell, projected, within)
+        hidden = self.cell.output(cell)
+        memory, context, weights = self.attention(
+            memory, hidden, source.projected, source.mask, attending
+        )
+        return (cell, memory), (self._read(hidden, context), weights)
+
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
         """The next state, the features to read the next word from, and the weights."""
-        cell, memory = state
-        cell = self.cell(cell, self.cell.input(embedding))
-        hidden = self.cell.output(cell)
-        memory, context, weights = self.attention(memory, hidden, source.projected, source.mask)
-        return (cell, memory), self.readout(self._read(hidden, context)), weights[:, None]
+        state, (read, weights) = self.advance(state, source, self.cell.input(embedding))
+        return state, self.readout(read), weights[:, None]
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
@@ -204,20 +219,10 @@ class LuongInputFeeding(Luong):
         within: Array | None = None,
         attending: Array | None = None,
     ) -> tuple:
-        cell, memory, read = state
-        cell = self.cell(cell, projected + self.feed(read), within)
-        hidden = self.cell.output(cell)
-        memory, context, weights = self.attention(
-            memory, hidden, source.projected, source.mask, attending
-        )
-        read = self._read(hidden, context)
-        return (cell, memory, read), (read, weights)
-
-    def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
-        """The next state, the features to read the next word from, and the weights."""
-        projected = self.cell.input(embedding)
-        state, (read, weights) = self.advance(state, source, projected)
-        return state, self.readout(read), weights[:, None]
+        *state, read = state
+        projected = projected + self.feed(read)
+        state, given = super().advance(tuple(state), source, projected, within, attending)
+        return (*state, given[0]), given
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
