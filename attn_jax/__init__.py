@@ -4,7 +4,8 @@ from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
 from attn_jax.attention.context import attend, attend_step, begin
 from attn_jax.attention.parts import Memory, part
 from attn_jax.errors import InputError
-from attn_jax.translator import Hypothesis, Translator, load
+from attn_jax.loading import load
+from attn_jax.translator import Hypothesis, Translator
 
 __all__ = [
     "NORMALIZERS",

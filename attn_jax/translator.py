@@ -1,25 +1,23 @@
 """What a trained model is used through: translate, align and score."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, overload
 
 import jax
 import numpy as np
 
-from attn_jax import config
+from attn_jax.config import Search, search
 from attn_jax.data.pipeline import pad
-from attn_jax.data.vocabulary import Vocabulary, load_vocabulary
-from attn_jax.decoding.search import Found, greedy
-from attn_jax.errors import InputError
-from attn_jax.models.seq2seq import Seq2Seq, initialize
+from attn_jax.data.vocabulary import Vocabulary
+from attn_jax.decoding import compiled
+from attn_jax.decoding.ensemble import COMBINATIONS
+from attn_jax.decoding.search import Found
+from attn_jax.errors import InputError, choose
+from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import EOS, PAD
-from attn_jax.training.checkpoint import Checkpoints
-from attn_jax.training.losses import cross_entropy
 
-BATCH = 64  # sentences decoded together
+BATCH = 64  # sentences decoded together, at most
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +27,7 @@ class Hypothesis:
     text: str
     tokens: list[str]
     log_probability: float  # of the tokens and the end of the sentence, in nats
+    score: float  # what hypotheses of one sentence are ranked by
     weights: np.ndarray  # [L, N, T, S], of each layer and head; the last row ends the sentence
 
     @property
@@ -50,62 +49,102 @@ class Forced(NamedTuple):
         return self.weights.mean(axis=(0, 1))
 
 
-@functools.partial(jax.jit, static_argnames="max_length")
-def decode_batch(model: Seq2Seq, source: jax.Array, *, max_length: int) -> Found:
-    """Greedy translations of a padded batch [B, S]."""
-    encoded = model.encode(source)
-
-    def step(state, token):
-        return model.step(state, token, encoded)
-
-    return greedy(step, model.start(encoded, max_length), encoded.mask, max_length)
-
-
-@jax.jit
-def force_batch(model: Seq2Seq, source: jax.Array, target: jax.Array) -> Forced:
-    """The pass over known targets of a padded batch [B, S], [B, T]."""
-    features, alignment = model(source, target)
-    logits = model.words.logits(features)
-    return Forced(-cross_entropy(logits, target), logits.argmax(axis=-1) == target, alignment)
-
-
 class Translator:
-    """A model with its vocabularies."""
+    """One model, or several that write together, with their vocabularies.
+
+    Args:
+      models: one or more, all of these vocabularies.
+      source: vocabulary of the source.
+      target: vocabulary of the target.
+      max_length: most tokens of a sentence.
+      combination: how several models write together: by the mean of their `log_probabilities` or
+        of their `probabilities`.
+
+    Raises:
+      InputError: there is no such combination.
+    """
 
     def __init__(
-        self, model: Seq2Seq, source: Vocabulary, target: Vocabulary, max_length: int = 512
+        self,
+        models: Sequence[Seq2Seq],
+        source: Vocabulary,
+        target: Vocabulary,
+        max_length: int = 512,
+        combination: str = "log_probabilities",
     ):
-        self.model = model
+        choose(COMBINATIONS, combination, "combination of models")
+        self.models = tuple(models)
         self.source = source
         self.target = target
         self.max_length = max_length
+        self.combination = combination
 
-    def translate(self, sentences: Sequence[str]) -> list[Hypothesis]:
-        """The greedy translation of each sentence.
+    @overload
+    def translate(self, sentences: Sequence[str], **options) -> list[Hypothesis]: ...
+
+    @overload
+    def translate(
+        self, sentences: Sequence[str], *, n_best: int, **options
+    ) -> list[list[Hypothesis]]: ...
+
+    def translate(self, sentences, *, n_best=None, **options):
+        """A translation of each sentence; with `n_best`, a list of the so many best of each.
+
+        Args:
+          sentences: to be translated.
+          n_best: hypotheses of each sentence; fewer where the beam has not found as many.
+          **options: of `attn_jax.config.Search`, such as `beam_size=5`, `length_penalty="average"`,
+            or `temperature=1.0` to draw at random. What comes of a sentence does not depend on
+            those beside it; what is drawn depends on the seed and on its place among them.
 
         Raises:
-          InputError: a sentence is empty or longer than `max_length` tokens.
+          InputError: a sentence is empty or longer than `max_length` tokens, or an option is wrong.
         """
-        sources = self._encode(self.source, sentences, "source")
+        wanted = search(options if n_best is None else {**options, "n_best": n_best})
+        found = self._search(sentences, wanted)
+        return [own[0] for own in found] if n_best is None else found
 
-        def decode(indices: np.ndarray, length: int) -> Iterator[Hypothesis]:
-            batch = _batch([sources[i] for i in indices], length)
-            limit = min(2 * length + 50, self.max_length + 1)
-            found = jax.device_get(decode_batch(self.model, batch, max_length=limit))
+    def _search(self, sentences: Sequence[str], search: Search) -> list[list[Hypothesis]]:
+        sources = self._encode(self.source, sentences, "source")
+        own = jax.random.split(jax.random.key(search.seed), max(len(sources), 1))
+        compiled_for = dataclasses.replace(search, seed=0)
+
+        def limit(length: int) -> int:
+            return min(search.max_length or 2 * length + 20, self.max_length) + 1
+
+        def decode(indices: np.ndarray, rows: int, length: int) -> Iterator[list[Hypothesis]]:
+            limits = np.zeros(rows, np.int32)
+            limits[: len(indices)] = [limit(len(sources[i])) for i in indices]
+            found = compiled.decode(
+                self.models,
+                _batch([sources[i] for i in indices], rows, length),
+                limits,
+                own[np.resize(indices, rows)],
+                combination=self.combination,
+                search=compiled_for,
+                max_length=limit(length),
+            )
+            found = jax.device_get(found)
             for row, index in enumerate(indices):
-                steps = np.count_nonzero(found.tokens[row] != PAD)
-                tokens = self.target.decode(found.tokens[row, :steps].tolist())
-                yield Hypothesis(
-                    self.target.join(tokens),
-                    tokens,
-                    float(found.log_probability[row]),
-                    # A copy, since a view would hold on to the weights of the whole batch.
-                    np.moveaxis(
-                        found.alignment[row, :steps, ..., : len(sources[index])], 0, -2
-                    ).copy(),
-                )
+                yield [
+                    self._hypothesis(Found(*(leaf[row, nth] for leaf in found)), sources[index])
+                    for nth in range(search.n_best)
+                    if np.isfinite(found.score[row, nth])
+                ]
 
         return _in_order(list(map(len, sources)), decode)
+
+    def _hypothesis(self, found: Found, source: Sequence[int]) -> Hypothesis:
+        steps = np.count_nonzero(found.tokens != PAD)
+        tokens = self.target.decode(found.tokens[:steps].tolist())
+        return Hypothesis(
+            self.target.join(tokens),
+            tokens,
+            float(found.log_probability),
+            float(found.score),
+            # A copy, since a view would hold on to the weights of the whole batch.
+            np.moveaxis(found.weights[:steps, ..., : len(source)], 0, -2).copy(),
+        )
 
     def force(self, sources: Sequence[str], targets: Sequence[str]) -> list[Forced]:
         """What the model makes of given translations.
@@ -114,33 +153,63 @@ class Translator:
           InputError: there are not as many targets as sources, or a sentence is empty or longer
             than `max_length` tokens.
         """
+        return [
+            Forced(
+                one.log_probabilities[:steps], one.correct[:steps], one.weights[..., :steps, :width]
+            )
+            for one, steps, width in self._over_pairs(compiled.force, sources, targets)
+        ]
+
+    def align(
+        self, sources: Sequence[str], targets: Sequence[str], of: str = "weights"
+    ) -> list[np.ndarray]:
+        """Where each token of given translations came from, [T, S], end of sentence included.
+
+        Args:
+          sources, targets: as many of one as of the other.
+          of: `weights`, what the model attended to before it knew the token, mean over layers and
+            heads; or `posterior`, how probable each source token is given the target token too,
+            which costs a step for each.
+
+        Raises:
+          InputError: as `force` does, or `of` is neither.
+        """
+        return choose(
+            {
+                "weights": lambda: [forced.alignment for forced in self.force(sources, targets)],
+                "posterior": lambda: [
+                    one[:steps, :width]
+                    for one, steps, width in self._over_pairs(compiled.posterior, sources, targets)
+                ],
+            },
+            of,
+            "kind of alignment",
+        )()
+
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+        """The log-probability [n] of each given translation, in nats."""
+        return np.array([f.log_probabilities.sum() for f in self.force(sources, targets)])
+
+    def _over_pairs(
+        self, run: Callable, sources: Sequence[str], targets: Sequence[str]
+    ) -> list[tuple[Any, int, int]]:
+        """What a compiled pass gives for each pair, and the pair's real T and S."""
         if len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources, but {len(targets)} targets")
         source_ids = self._encode(self.source, sources, "source")
         target_ids = [[*ids, EOS] for ids in self._encode(self.target, targets, "target")]
 
-        def force(indices: np.ndarray, length: int) -> Iterator[Forced]:
-            source = _batch([source_ids[i] for i in indices], length)
-            target = _batch([target_ids[i] for i in indices], length)
-            forced = jax.device_get(force_batch(self.model, source, target))
+        def over(indices: np.ndarray, rows: int, length: int) -> Iterator[tuple[Any, int, int]]:
+            source = _batch([source_ids[i] for i in indices], rows, length)
+            target = _batch([target_ids[i] for i in indices], rows, length)
+            given = jax.device_get(run(self.models, source, target, combination=self.combination))
             for row, index in enumerate(indices):
-                steps, width = len(target_ids[index]), len(source_ids[index])
-                yield Forced(
-                    forced.log_probabilities[row, :steps],
-                    forced.correct[row, :steps],
-                    forced.weights[row, ..., :steps, :width].copy(),
-                )
+                # A copy, since a view would hold on to the whole batch.
+                own = jax.tree.map(lambda leaf: leaf[row].copy(), given)  # noqa: B023
+                yield own, len(target_ids[index]), len(source_ids[index])
 
         lengths = [max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
-        return _in_order(lengths, force)
-
-    def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[np.ndarray]:
-        """The weights [T, S] behind each token of given translations, end of sentence included."""
-        return [forced.alignment for forced in self.force(sources, targets)]
-
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
-        """The log-probability [n] of each given translation, in nats."""
-        return np.array([f.log_probabilities.sum() for f in self.force(sources, targets)])
+        return _in_order(lengths, over)
 
     def _encode(self, vocabulary: Vocabulary, sentences: Sequence[str], side: str):
         encoded = [vocabulary.encode(sentence) for sentence in sentences]
@@ -155,70 +224,27 @@ class Translator:
         return encoded
 
 
-def _batch(rows: list[list[int]], length: int) -> np.ndarray:
+def _batch(sentences: list[list[int]], rows: int, length: int) -> np.ndarray:
     """Padded ids; a short batch is filled with empty rows, to keep the compiled shape."""
-    return pad(rows + [[]] * (BATCH - len(rows)), length)
+    return pad(sentences + [[]] * (rows - len(sentences)), length)
 
 
 def _in_order(lengths: Sequence[int], run: Callable) -> list:
     """`run` over batches of sentences of like length, its results in the order of the sentences.
 
-    Lengths are padded to a power of two, so that few shapes are compiled.
+    Lengths, and the rows of a single batch, are rounded up, so that few shapes are compiled.
     """
     results = [None] * len(lengths)
     order = np.argsort(lengths, kind="stable")
-    for indices in np.split(order, range(BATCH, len(order), BATCH)):
+    rows = min(BATCH, _power_of_two(len(lengths)))
+    for indices in np.split(order, range(rows, len(order), rows)):
         if len(indices):
-            longest = max(lengths[i] for i in indices)
-            length = max(8, 1 << (longest - 1).bit_length())
-            for index, result in zip(indices, run(indices, length), strict=True):
+            length = max(8, _power_of_two(max(lengths[i] for i in indices)))
+            for index, result in zip(indices, run(indices, rows, length), strict=True):
                 results[index] = result
     return results
 
 
-def load(workdir: str | Path, checkpoint: str = "best") -> Translator:
-    """The translator that a run has trained; needs nothing but the run's folder.
-
-    Args:
-      workdir: of the run.
-      checkpoint: `best` by the validation metric, or `last`.
-
-    Raises:
-      InputError: the folder holds no checkpoint of a run, or a damaged one.
-    """
-    workdir = Path(workdir)
-    if not (workdir / "flags.txt").is_file():
-        raise InputError(f"{workdir} is not the folder of a run: it has no flags.txt")
-    experiment = config.read(workdir / "flags.txt")
-    source, target = load_vocabularies(workdir)
-    shapes = jax.eval_shape(
-        functools.partial(initialize, experiment.model, len(source), len(target)),
-        jax.random.key(0),
-    )
-    model = load_parameters(workdir, shapes, checkpoint)
-    return Translator(model, source, target, experiment.data.max_length)
-
-
-def load_parameters(workdir: Path, model: Seq2Seq, checkpoint: str = "best") -> Seq2Seq:
-    """The model with the parameters that a run has trained.
-
-    Raises:
-      InputError: the folder holds no checkpoint of a run, or one of another model.
-    """
-    if not (workdir / "checkpoints").is_dir():
-        raise InputError(f"{workdir} has no checkpoint of a run")
-    checkpoints = Checkpoints(workdir / "checkpoints")
-    try:
-        step = checkpoints.best if checkpoint == "best" else checkpoints.latest
-        if step is None:
-            raise InputError(f"{workdir} has no checkpoint yet")
-        return checkpoints.restore(step, "model", model)
-    finally:
-        checkpoints.close()
-
-
-def load_vocabularies(workdir: Path) -> tuple[Vocabulary, Vocabulary]:
-    """The vocabularies of a run: source and target."""
-    return tuple(
-        load_vocabulary(workdir / f"vocabulary.{side}.json") for side in ("source", "target")
-    )
+def _power_of_two(number: int) -> int:
+    """The smallest that is not below a number."""
+    return 1 << max(number - 1, 0).bit_length()

@@ -1,49 +1,182 @@
-"""Aligns translated text, and draws it.
+"""Aligns translated text, scores the alignment, and draws it.
 
-`./launch.sh align --workdir=runs/mine --sources=a.txt --targets=b.txt --figures=pictures`
-writes a line of links in the Pharaoh format (`source-target`, from 0) for each pair of lines.
+`./launch.sh align --workdir=runs/en-fr --sources=a.en --targets=a.fr > a.links`
+writes a line of links between words (`source-target`, from 0) for each pair of lines. With
+`--reverse=runs/fr-en`, links of both directions are combined; with `--gold=FILE` they are scored.
+What is said of them goes to standard error.
 """
 
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from absl import flags as absl_flags
+from rich.console import Console
+from rich.table import Table
 
+from attn_jax.data.gold import Gold, read_gold
 from attn_jax.data.text_files import read_pairs
-from attn_jax.decoding.alignments import links, pharaoh
+from attn_jax.decoding.alignments import (
+    EXTRACTIONS,
+    SYMMETRIZATIONS,
+    Links,
+    Reading,
+    by_words,
+    masses,
+    pharaoh,
+    read,
+    readings,
+    turned,
+)
+from attn_jax.errors import InputError
+from attn_jax.evaluation.alignment_error import alignment_error, head_name
+from attn_jax.loading import load
+from attn_jax.models.heads import find_head
+from attn_jax.names import choose_with_settings
 from attn_jax.report import figures
 from attn_jax.tokens import EOS, SPECIALS
-from attn_jax.translator import Forced, load
+from attn_jax.translator import Forced, Translator
 from experiments import flags
 from experiments.flags import FLAGS
 from experiments.program import run
 
+Pairs = tuple[Sequence[str], Sequence[str]]  # sources and targets
+
+
+def read_text(sources: str, targets: str) -> Pairs:
+    """The sentences of two files."""
+    return tuple(zip(*read_pairs((Path(sources), Path(targets))), strict=True))
+
+
+def read_gold_of(path: str, pairs: Pairs) -> list[Gold]:
+    """The gold links of some pairs."""
+    sizes = [tuple(len(side.split()) for side in pair) for pair in zip(*pairs, strict=True)]
+    return read_gold(Path(path), sizes, FLAGS.gold_first)
+
+
+def read_development() -> tuple[Pairs, list[Gold]] | None:
+    """The pairs and gold links to choose a head on, where the flags name some."""
+    given = FLAGS.dev_sources, FLAGS.dev_targets, FLAGS.dev_gold
+    if not any(given):
+        return None
+    if not all(given):
+        raise InputError("give all of --dev_sources, --dev_targets and --dev_gold, or none")
+    pairs = read_text(FLAGS.dev_sources, FLAGS.dev_targets)
+    return pairs, read_gold_of(FLAGS.dev_gold, pairs)
+
+
+def between_words(translator: Translator, pairs: Pairs, weights: list) -> list[np.ndarray]:
+    """Weights between the tokens of each pair as weights between its words."""
+    return [
+        by_words(one, translator.source.words_of(source), translator.target.words_of(target))
+        for one, source, target in zip(weights, *pairs, strict=True)
+    ]
+
+
+def best_reading(
+    translator: Translator, pairs: Pairs, golds: list[Gold], extract: Callable
+) -> Reading:
+    """The layer, head and shift whose links have the lowest error."""
+    forced = translator.force(*pairs)
+
+    def error(reading: Reading) -> float:
+        weights = [read(one.weights, reading) for one in forced]
+        links = list(map(extract, between_words(translator, pairs, weights)))
+        return alignment_error(links, golds)["alignment_error_rate"] if any(links) else 100.0
+
+    return min(readings(*forced[0].weights.shape[:2]), key=error)
+
+
+def word_weights(
+    workdir: str, pairs: Pairs, development: tuple | None, extract: Callable
+) -> list[np.ndarray]:
+    """The weights [T, S] between the words of each pair, under the model of a run."""
+    translator = load(workdir)
+    if FLAGS.of == "posterior":
+        weights = translator.align(*pairs, of="posterior")
+        return between_words(translator, pairs, [one[:-1] for one in weights])
+    forced = translator.force(*pairs)
+    head = find_head(FLAGS.head, *forced[0].weights.shape[:2], "--head")
+    reading = Reading(head, FLAGS.shift)
+    if development:
+        reading = best_reading(translator, *development, extract)
+    shares = masses([one.weights for one in forced])
+    print(
+        f"{workdir}: {reading}; weight of a word on nothing {shares['null_mass']:.1f} %, of the "
+        f"end of the sentence on the last source token {shares['end_mass']:.1f} %",
+        file=sys.stderr,
+    )
+    return between_words(translator, pairs, [read(one.weights, reading) for one in forced])
+
+
+def flip(development: tuple[Pairs, list[Gold]] | None) -> tuple[Pairs, list[Gold]] | None:
+    """The same from target to source."""
+    if development is None:
+        return None
+    pairs, golds = development
+    return pairs[::-1], [Gold(*map(turned, gold)) for gold in golds]
+
+
+def print_errors(found: dict[str, list[Links]], golds: list[Gold]) -> None:
+    """Prints how the links of each direction and combination agree with the gold ones."""
+    table = Table("links", *("AER %", "precision %", "recall %", "F1 %"))
+    for name, links in found.items():
+        if any(links):
+            figures_of = alignment_error(links, golds)
+            table.add_row(name, *(f"{value:.1f}" for value in figures_of.values()))
+    Console(stderr=True).print(table)
+
 
 def main() -> None:
-    """Writes links to standard output, and weights and pictures where they are asked for."""
-    sources, targets = zip(*read_pairs((Path(FLAGS.sources), Path(FLAGS.targets))), strict=True)
-    translator = load(FLAGS.workdir)
-    forced = translator.force(sources, targets)
-    for one in forced:
-        print(pharaoh(links(one.alignment)))
+    """Writes links to standard output; figures, weights and pictures where they are asked for."""
+    pairs = read_text(FLAGS.sources, FLAGS.targets)
+    golds = read_gold_of(FLAGS.gold, pairs) if FLAGS.gold else None
+    development = read_development()
+    extract = choose_with_settings(EXTRACTIONS, FLAGS.links, "way to make links")
+    symmetrize = choose_with_settings(SYMMETRIZATIONS, FLAGS.symmetrization, "symmetrization")
+
+    forward = word_weights(FLAGS.workdir, pairs, development, extract)
+    found = {"forward": list(map(extract, forward))}
+    links = found["forward"]
+    if FLAGS.reverse:
+        backward = word_weights(FLAGS.reverse, pairs[::-1], flip(development), extract)
+        found["reverse"] = [turned(extract(one)) for one in backward]
+        for name, way in (SYMMETRIZATIONS | {FLAGS.symmetrization: symmetrize}).items():
+            both = partial(way, extract=extract)
+            found[name] = list(map(both, forward, backward))
+        links = found[FLAGS.symmetrization]
+    for one in links:
+        print(pharaoh(one))
+    if golds:
+        print_errors(found, golds)
     if FLAGS.weights:
-        np.savez(FLAGS.weights, *(one.alignment for one in forced))
+        np.savez(FLAGS.weights, *forward)
     if FLAGS.figures:
-        for number, (source, target) in enumerate(zip(sources, targets, strict=True)):
-            tokens = translator.source.split(source), translator.target.split(target)
-            draw(Path(FLAGS.figures), number + 1, forced[number], *tokens)
+        draw_all(Path(FLAGS.figures), load(FLAGS.workdir), pairs)
+
+
+def draw_all(folder: Path, translator: Translator, pairs: Pairs) -> None:
+    """Draws the weights of each pair."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, (forced, source, target) in enumerate(
+        zip(translator.force(*pairs), *pairs, strict=True), start=1
+    ):
+        draw(
+            folder, number, forced, translator.source.split(source), translator.target.split(target)
+        )
 
 
 def draw(folder: Path, number: int, forced: Forced, source: list[str], target: list[str]) -> None:
     """Draws the weights of one pair, and those of each layer and head where there are several."""
-    folder.mkdir(parents=True, exist_ok=True)
     written = [*target, SPECIALS[EOS]]
     figure = figures.heat_map(forced.alignment, source, written)
     figures.save(figure, folder / f"alignment-{number}.png")
     layers, heads, *_ = forced.weights.shape
     if layers * heads > 1:
         names = {
-            (layer + 1, head + 1): f"layer {layer + 1}, head {head + 1}"
+            (layer + 1, head + 1): head_name(layer + 1, head + 1)
             for layer, head in np.ndindex(layers, heads)
         }
         figure = figures.heads(forced.weights, names, source, written)
@@ -54,6 +187,28 @@ if __name__ == "__main__":
     flags.define_workdir("folder of a run")
     absl_flags.DEFINE_string("sources", None, "file of source sentences", required=True)
     absl_flags.DEFINE_string("targets", None, "file of their translations", required=True)
-    absl_flags.DEFINE_string("weights", "", "file .npz for the weights [T, S] of each pair")
+    absl_flags.DEFINE_enum(
+        "of",
+        "weights",
+        ["weights", "posterior"],
+        "what links are made of: the weights that the model has before it knows a target word, or "
+        "the posterior, how probable each source word is given the target word too",
+    )
+    absl_flags.DEFINE_string("head", "mean", "weights of: mean, or layer.head as in 2.1")
+    absl_flags.DEFINE_integer("shift", 0, "steps after a word at which the weights are its own")
+    absl_flags.DEFINE_string("links", "argmax", "links of weights: argmax or threshold(least=0.3)")
+    absl_flags.DEFINE_string("reverse", "", "folder of a run from target to source")
+    absl_flags.DEFINE_string(
+        "symmetrization",
+        "grow_diag_final_and",
+        f"with --reverse, links of both: {', '.join(SYMMETRIZATIONS)}(least=0.2)",
+    )
+    absl_flags.DEFINE_string(
+        "gold", "", "file of gold links: lines of 0-0 (sure) and 1?2 (possible), or NAACL's format"
+    )
+    absl_flags.DEFINE_integer("gold_first", 0, "what gold lines count the first word as", 0, 1)
+    for side in ("sources", "targets", "gold"):
+        absl_flags.DEFINE_string(f"dev_{side}", "", f"{side} to choose the best head and shift on")
+    absl_flags.DEFINE_string("weights", "", "file .npz for the weights [T, S] between the words")
     absl_flags.DEFINE_string("figures", "", "folder for a heat map of each pair")
     run(main)

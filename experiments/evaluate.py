@@ -12,7 +12,7 @@ from rich.table import Table
 from attn_jax import config
 from attn_jax.data.datasets import load_split
 from attn_jax.evaluation.assess import assess
-from attn_jax.translator import load
+from attn_jax.loading import load
 from experiments import flags
 from experiments.flags import FLAGS
 from experiments.program import run
@@ -33,7 +33,7 @@ def evaluate_split(workdir: Path, split: str) -> dict:
     result = {
         "split": split,
         "sentences": len(assessment.sentences),
-        "parameters": sum(leaf.size for leaf in jax.tree.leaves(translator.model)),
+        "parameters": sum(leaf.size for leaf in jax.tree.leaves(translator.models)),
         **assessment.figures,
         "heads": assessment.heads,
         "signatures": assessment.signatures,

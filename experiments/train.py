@@ -21,12 +21,13 @@ from attn_jax.data.vocabulary import VOCABULARIES, Vocabulary, save_vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import METRICS, make_bleu
+from attn_jax.loading import load_parameters, load_vocabularies
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.names import choose_with_settings
 from attn_jax.training.loop import begin, fit
 from attn_jax.training.step import start, train_step
-from attn_jax.translator import Translator, load_parameters, load_vocabularies
+from attn_jax.translator import Translator
 from experiments import flags
 from experiments.evaluate import evaluate_split, evaluation_file, print_evaluation
 from experiments.flags import FLAGS
@@ -102,7 +103,7 @@ def train(workdir: Path, experiment: Experiment) -> None:
     )
 
     def evaluate(model: Seq2Seq) -> dict[str, float]:
-        translator = Translator(model, source, target, experiment.data.max_length)
+        translator = Translator([model], source, target, experiment.data.max_length)
         return assess(translator, validation, experiment.data.bleu_tokenizer).figures
 
     fit(

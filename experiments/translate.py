@@ -6,7 +6,7 @@ from pathlib import Path
 from absl import flags as absl_flags
 
 from attn_jax.data.text_files import decode_lines, read_lines
-from attn_jax.translator import load
+from attn_jax.loading import load
 from experiments import flags
 from experiments.flags import FLAGS
 from experiments.program import run

@@ -6,6 +6,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import sentencepiece
@@ -38,6 +39,10 @@ class Vocabulary(abc.ABC):
         """The words of a text, as word error rates count them."""
         return text.split()
 
+    def words_of(self, text: str) -> list[int]:
+        """The word, counted from 0, that each token of a text belongs to."""
+        return list(range(len(self.split(text))))
+
     def encode(self, text: str) -> list[int]:
         """The ids of a text, `UNK` for unknown tokens, without `BOS` and `EOS`."""
         return [self._ids.get(token, UNK) for token in self.split(text)]
@@ -65,6 +70,11 @@ class Vocabulary(abc.ABC):
     def from_content(cls, content: dict) -> "Vocabulary":
         """The vocabulary that `content` came from."""
         return cls(content["tokens"])
+
+
+def _counted(begins: Iterable[bool]) -> list[int]:
+    """The word of each token, given whether each begins one."""
+    return [max(count - 1, 0) for count in accumulate(begins)]
 
 
 class Symbols(Vocabulary):
@@ -109,6 +119,10 @@ class Characters(Vocabulary):
     def split(self, text: str) -> list[str]:
         return list(text)
 
+    def words_of(self, text: str) -> list[int]:
+        before = [" ", *text]
+        return _counted(a.isspace() and not b.isspace() for a, b in pairwise(before))
+
     def join(self, tokens: Sequence[str]) -> str:
         return "".join(tokens)
 
@@ -124,6 +138,9 @@ class Subwords(Vocabulary):
 
     def split(self, text: str) -> list[str]:
         return self._processor.encode(text, out_type=str)
+
+    def words_of(self, text: str) -> list[int]:
+        return _counted(piece.startswith("▁") for piece in self.split(text))
 
     def join(self, tokens: Sequence[str]) -> str:
         return self._processor.decode_pieces(list(tokens))

@@ -1,17 +1,200 @@
-"""From the weights of a model to links between words."""
+"""From the weights of a model to links between words.
+
+Links are sets of (source, target) positions, counted from 0, without the end of the sentence.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+Links = set[tuple[int, int]]
 
-def links(alignment: np.ndarray) -> list[tuple[int, int]]:
-    """The source position of the largest weight for each target token, as (source, target).
+
+class Reading(NamedTuple):
+    """Which weights of a model are taken for its alignment."""
+
+    head: tuple[int, int] | None = None  # layer and head, from 0; None: the mean over all
+    shift: int = 0  # the weights of step t + shift are those of target token t
+
+    def __str__(self) -> str:
+        part = "mean of all heads"
+        if self.head:
+            part = f"layer {self.head[0] + 1}, head {self.head[1] + 1}"
+        return f"{part}, shift {self.shift:+d}"
+
+
+def readings(layers: int, heads: int, shifts: Sequence[int] = (0, 1, -1, 2)) -> list[Reading]:
+    """Every way to read the weights of so many layers and heads, simplest first.
+
+    A model that attends from the state before a word was written, and one that attends from the
+    state after it, look at its source one or two steps apart.
+    """
+    parts = [None, *np.ndindex(layers, heads)] if layers * heads > 1 else [None]
+    return [Reading(part, shift) for shift in shifts for part in parts]
+
+
+def read(weights: np.ndarray, reading: Reading) -> np.ndarray:
+    """The weights [T - 1, S] behind each target word; zeros where no step answers for one.
 
     Args:
-      alignment: weights [T, S]; the last row, the end of the sentence, makes no link.
+      weights: [L, N, T, S], end of sentence included.
+      reading: which of them.
     """
-    return [(int(row.argmax()), step) for step, row in enumerate(alignment[:-1])]
+    chosen = weights.mean(axis=(0, 1)) if reading.head is None else weights[reading.head]
+    steps = np.arange(len(chosen) - 1) + reading.shift
+    inside = (steps >= 0) & (steps < len(chosen))
+    return np.where(inside[:, None], chosen[np.clip(steps, 0, len(chosen) - 1)], 0)
 
 
-def pharaoh(pairs: list[tuple[int, int]]) -> str:
-    """Links as a line of the Pharaoh format, `source-target`, counted from 0."""
-    return " ".join(f"{source}-{target}" for source, target in pairs)
+def by_words(weights: np.ndarray, source: Sequence[int], target: Sequence[int]) -> np.ndarray:
+    """Weights between tokens as weights between words: summed over the tokens of a source word,
+    and their mean over those of a target word.
+
+    Args:
+      weights: [T, S].
+      source, target: the word that each token belongs to, counted from 0, without gaps.
+    """
+    into = np.zeros((weights.shape[1], source[-1] + 1))
+    into[np.arange(len(source)), source] = 1
+    rows = np.zeros((target[-1] + 1, len(target)))
+    rows[target, np.arange(len(target))] = 1
+    return rows / rows.sum(axis=1, keepdims=True) @ weights @ into
+
+
+def argmax(weights: np.ndarray) -> Links:
+    """The source word of the largest weight of each target word.
+
+    No link where more weight than that is on nothing, as a null normalizer or a window leaves it.
+    """
+    nothing = 1 - weights.sum(axis=1)
+    linked = weights.max(axis=1) > np.maximum(nothing, 0)
+    return {(int(row.argmax()), step) for step, row in enumerate(weights) if linked[step]}
+
+
+def threshold(weights: np.ndarray, *, least: float = 0.3) -> Links:
+    """Every source word with at least so much weight: none, one or several for a target word."""
+    targets, sources = np.nonzero(weights >= least)
+    return set(zip(sources.tolist(), targets.tolist(), strict=True))
+
+
+EXTRACTIONS: dict[str, Callable[..., Links]] = {"argmax": argmax, "threshold": threshold}
+
+
+def turned(links: Links) -> Links:
+    """Links of the opposite direction, as those of this one."""
+    return {(target, source) for source, target in links}
+
+
+def intersection(forward: Links, backward: Links) -> Links:
+    """Links of both directions."""
+    return forward & backward
+
+
+def union(forward: Links, backward: Links) -> Links:
+    """Links of either direction."""
+    return forward | backward
+
+
+def grow_diag(forward: Links, backward: Links) -> Links:
+    """The intersection, and links of either direction beside links already made.
+
+    A link is added where one of its words has none yet. Koehn, Och and Marcu 2003, section 4.5.
+    """
+    either, links = forward | backward, forward & backward
+    sources, targets = _linked(links)
+    growing = True
+    while growing:
+        growing = False
+        for source, target in sorted(links):
+            for beside in _around(source, target):
+                free = beside[0] not in sources or beside[1] not in targets
+                if free and beside in either and beside not in links:
+                    links = links | {beside}
+                    sources.add(beside[0])
+                    targets.add(beside[1])
+                    growing = True
+    return links
+
+
+def grow_diag_final(forward: Links, backward: Links) -> Links:
+    """`grow_diag`, and then links of either direction of which one word has none yet."""
+    return _final(grow_diag(forward, backward), forward, backward, any)
+
+
+def grow_diag_final_and(forward: Links, backward: Links) -> Links:
+    """`grow_diag`, and then links of either direction of which neither word has one yet."""
+    return _final(grow_diag(forward, backward), forward, backward, all)
+
+
+def _final(links: Links, forward: Links, backward: Links, free: Callable) -> Links:
+    sources, targets = _linked(links)
+    links = set(links)
+    for direction in (forward, backward):
+        for source, target in sorted(direction):
+            if free((source not in sources, target not in targets)):
+                links.add((source, target))
+                sources.add(source)
+                targets.add(target)
+    return links
+
+
+def _linked(links: Links) -> tuple[set[int], set[int]]:
+    return {source for source, _ in links}, {target for _, target in links}
+
+
+def _around(source: int, target: int) -> list[tuple[int, int]]:
+    """The eight neighbours of a link: those in a line with it first."""
+    steps = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
+    return [(source + down, target + right) for down, right in steps]
+
+
+def agreement(
+    forward: np.ndarray, backward: np.ndarray, extract: Callable, *, least: float = 0.2
+) -> Links:
+    """Links where the geometric mean of both directions' weights is at least so large.
+
+    After Liang, Taskar and Klein 2006, section 3.2, who multiply posteriors.
+    """
+    return threshold(np.sqrt(forward * backward.T), least=least)
+
+
+def _of_links(combine: Callable[[Links, Links], Links]) -> Callable[..., Links]:
+    def symmetrize(forward: np.ndarray, backward: np.ndarray, extract: Callable) -> Links:
+        return combine(extract(forward), turned(extract(backward)))
+
+    return symmetrize
+
+
+# Each takes the weights [T, S] and [S, T] of both directions, and what makes links of one.
+SYMMETRIZATIONS: dict[str, Callable[..., Links]] = {
+    "intersection": _of_links(intersection),
+    "union": _of_links(union),
+    "grow_diag": _of_links(grow_diag),
+    "grow_diag_final": _of_links(grow_diag_final),
+    "grow_diag_final_and": _of_links(grow_diag_final_and),
+    "agreement": agreement,
+}
+
+
+def pharaoh(links: Iterable[tuple[int, int]]) -> str:
+    """Links as a line of the Pharaoh format, `source-target`."""
+    return " ".join(f"{source}-{target}" for source, target in sorted(links))
+
+
+def masses(weights: Sequence[np.ndarray]) -> dict[str, float]:
+    """Percentages of weight that make no link between words.
+
+    Args:
+      weights: of each sentence, [L, N, T, S], end of sentence included.
+
+    Returns:
+      `null_mass`, the mean share of a target word's weight that is on nothing, and `end_mass`,
+      how much of the last step, which ends the sentence, is on the last source word.
+    """
+    means = [one.mean(axis=(0, 1)) for one in weights]
+    nothing = np.concatenate([1 - one[:-1].sum(axis=1) for one in means])
+    return {
+        "null_mass": 100 * float(np.clip(nothing, 0, 1).mean()) if nothing.size else 0.0,
+        "end_mass": 100 * float(np.mean([one[-1, -1] for one in means])),
+    }

@@ -1,67 +1,138 @@
-"""Search for a target sentence, over any function that does one step."""
+"""Search for target sentences, over any function that does one step.
+
+A step takes a state and the words before, one for each row, to the next state, the
+log-probabilities of the next word in nats and the attention weights. Leaves of a state have a row
+for each word, or no axis at all where all rows share them.
+"""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.tokens import BOS, EOS, PAD
 
+Step = Callable[
+    [PyTree, Int[Array, " R"]], tuple[PyTree, Float[Array, "R V"], Float[Array, "R ... S"]]
+]
+Pick = Callable[[Int[Array, ""], Float[Array, "R V"]], Int[Array, " R"]]
+
 
 class Found(NamedTuple):
-    """What a search found in each sentence of a batch."""
+    """What a search found: a hypothesis for each row, or K of each sentence, [B, K, ...]."""
 
-    tokens: Int[Array, "B T"]  # up to and with `EOS`, then `PAD`
-    log_probability: Float[Array, " B"]  # of those tokens, in nats
-    alignment: Float[Array, "B T ..."]  # the weights behind each token
+    tokens: Int[Array, "... T"]  # up to and with `EOS`, then `PAD`
+    log_probability: Float[Array, "..."]  # of those tokens, in nats
+    score: Float[Array, "..."]  # what hypotheses are ranked by
+    weights: Float[Array, "... S"]  # behind each token, [..., T, L, N, S]
 
 
-def greedy(
-    step: Callable[[Any, Array], tuple[Any, Array, Array]],
-    state: Any,
-    mask: Bool[Array, "B S"],
-    max_length: int,
-) -> Found:
-    """Takes the most probable token at each step, until every sentence has ended.
+def allowed(
+    log_probabilities: Float[Array, "R V"],
+    index: Int[Array, ""],
+    limits: Int[Array, " R"],
+    shortest: int,
+) -> Float[Array, "R V"]:
+    """The log-probabilities of the words that may come next, -∞ for all others.
 
-    `PAD`, `BOS` and `UNK` compete as any token does; a trained model does not choose the first two.
+    `PAD` and `BOS` are never written, `EOS` not before `shortest` words, and nothing but `EOS` as
+    the last of `limits` words: so every hypothesis ends, and its log-probability is that of a
+    complete sentence.
+    """
+    words = jnp.arange(log_probabilities.shape[-1])
+    ends = words == EOS
+    possible = (words != PAD) & (words != BOS) & (~ends | (index >= shortest))
+    last = (index == limits - 1)[:, None]
+    return jnp.where(jnp.where(last, ends, possible), log_probabilities, -jnp.inf)
+
+
+def best(index: Int[Array, ""], log_probabilities: Float[Array, "R V"]) -> Int[Array, " R"]:
+    """The most probable word: the choice of greedy search."""
+    return log_probabilities.argmax(axis=-1)
+
+
+def drawn(rngs: Array, temperature: float, top_k: int = 0, top_p: float = 1.0) -> Pick:
+    """A choice at random among the most probable words.
 
     Args:
-      step: from a state and the tokens [B] before to the next state, the log-probabilities
-        [B, V] of the next token and the weights [B, ...].
-      state: before the first token.
-      mask: real source positions. A sentence without any, which only fills a batch, is not decoded.
-      max_length: T, the most tokens in a sentence, `EOS` included.
+      rngs: a random key for each row, so that what is drawn for it depends on no other.
+      temperature: what log-probabilities are divided by.
+      top_k: among so many; 0: among all. Fan, Lewis and Dauphin 2018, section 5.
+      top_p: among the fewest that have this probability together. Holtzman et al. 2020, section 3.
     """
-    rows = len(mask)
+
+    def pick(index: Array, log_probabilities: Array) -> Array:
+        kept = most_probable(jax.nn.log_softmax(log_probabilities / temperature), top_k, top_p)
+        own = jax.vmap(jax.random.fold_in, in_axes=(0, None))(rngs, index)
+        return jax.vmap(jax.random.categorical)(own, kept)
+
+    return pick
+
+
+def most_probable(
+    log_probabilities: Float[Array, "R V"], top_k: int, top_p: float
+) -> Float[Array, "R V"]:
+    """The log-probabilities with those of improbable words at -∞; equal ones share their fate."""
+    if not top_k and top_p == 1:
+        return log_probabilities
+    descending = -jnp.sort(-log_probabilities, axis=-1)
+    probabilities = jnp.exp(descending)
+    kept = jnp.cumsum(probabilities, axis=-1) - probabilities < top_p
+    if top_k:
+        kept &= jnp.arange(descending.shape[-1]) < top_k
+    least = jnp.where(kept, descending, jnp.inf).min(axis=-1, keepdims=True)
+    return jnp.where(log_probabilities >= least, log_probabilities, -jnp.inf)
+
+
+def walk(
+    step: Step,
+    state: PyTree,
+    limits: Int[Array, " R"],
+    max_length: int,
+    *,
+    pick: Pick = best,
+    shortest: int = 0,
+) -> Found:
+    """Picks one word after the other, until the sentence of every row has ended.
+
+    Args:
+      step: does one word.
+      state: before the first word.
+      limits: the most words of each row, `EOS` included; a row of 0, which only fills a batch, is
+        not decoded.
+      max_length: T, the largest of the limits.
+      pick: chooses the next word of each row among those that may come.
+      shortest: fewest words before `EOS`.
+    """
+    rows = len(limits)
     first = jnp.full(rows, BOS)
     _, _, weights = jax.eval_shape(step, state, first)
-    found = Found(
-        jnp.full((rows, max_length), PAD),
-        jnp.zeros(rows),
-        jnp.zeros((rows, max_length, *weights.shape[1:])),
-    )
+    tokens = jnp.full((rows, max_length), PAD)
+    history = jnp.zeros((rows, max_length, *weights.shape[1:]), weights.dtype)
 
-    def unfinished(carry):
-        index, _, _, ended, _ = carry
+    def unfinished(carry: tuple) -> Bool[Array, ""]:
+        index, _, _, ended, *_ = carry
         return (index < max_length) & ~ended.all()
 
-    def advance(carry):
-        index, state, before, ended, found = carry
+    def advance(carry: tuple) -> tuple:
+        index, state, before, ended, total, tokens, history = carry
         state, log_probabilities, weights = step(state, before)
-        token = jnp.where(ended, PAD, log_probabilities.argmax(axis=-1))
-        gained = jnp.where(ended, 0, log_probabilities.max(axis=-1))
-        found = Found(
-            found.tokens.at[:, index].set(token),
-            found.log_probability + gained,
-            found.alignment.at[:, index].set(
-                jnp.where(ended.reshape(-1, *[1] * (weights.ndim - 1)), 0, weights)
-            ),
+        picked = pick(index, allowed(log_probabilities, index, limits, shortest))
+        gained = jnp.take_along_axis(log_probabilities, picked[:, None], axis=-1)[:, 0]
+        word = jnp.where(ended, PAD, picked)
+        weights = jnp.where(ended.reshape(-1, *[1] * (weights.ndim - 1)), 0, weights)
+        return (
+            index + 1,
+            state,
+            word,
+            ended | (word == EOS),
+            total + jnp.where(ended, 0, gained),
+            tokens.at[:, index].set(word),
+            history.at[:, index].set(weights),
         )
-        return index + 1, state, token, ended | (token == EOS), found
 
-    carry = (0, state, first, ~mask.any(axis=-1), found)
-    *_, found = jax.lax.while_loop(unfinished, advance, carry)
-    return found
+    carry = (0, state, first, limits == 0, jnp.zeros(rows), tokens, history)
+    *_, total, tokens, history = jax.lax.while_loop(unfinished, advance, carry)
+    return Found(tokens, total, total, history)

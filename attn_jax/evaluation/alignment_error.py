@@ -1,8 +1,11 @@
 """How often attention looks where the gold alignment says, and how sharply each head looks."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from typing import Any
 
 import numpy as np
+
+from attn_jax.errors import InputError
 
 SHIFTS = (-1, 0, 1)
 
@@ -35,6 +38,11 @@ def alignment_accuracy(
     return accuracies[best], best
 
 
+def head_name(layer: int, head: int) -> str:
+    """What to call a head of a layer, both counted from 1."""
+    return f"layer {layer}, head {head}"
+
+
 def by_head(
     weights: Sequence[np.ndarray], golds: Sequence[np.ndarray] | None
 ) -> list[dict[str, float | int]]:
@@ -59,3 +67,32 @@ def by_head(
             entry |= {"alignment_accuracy": accuracy, "alignment_shift": shift}
         figures.append(entry)
     return figures
+
+
+def alignment_error(links: Sequence[Set], golds: Sequence[Any]) -> dict[str, float]:
+    """How links agree with gold ones, in percent over all sentences. Och and Ney 2003, section 5.2.
+
+    Args:
+      links: of each sentence, (source, target).
+      golds: of each sentence, with `sure` and `possible`, the sure ones among them.
+
+    Returns:
+      `precision` |A ∩ P| / |A|, `recall` |A ∩ S| / |S|, `f1`, their harmonic mean, and
+      `alignment_error_rate`, 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
+
+    Raises:
+      InputError: there is no link, or no sure one among the gold ones.
+    """
+    pairs = list(zip(links, golds, strict=True))
+    made, sure = sum(map(len, links)), sum(len(gold.sure) for gold in golds)
+    if not made or not sure:
+        raise InputError("no alignment error without links and sure gold links")
+    right = sum(len(own & gold.possible) for own, gold in pairs)
+    found = sum(len(own & gold.sure) for own, gold in pairs)
+    precision, recall = right / made, found / sure
+    return {
+        "alignment_error_rate": 100 * (1 - (right + found) / (made + sure)),
+        "precision": 100 * precision,
+        "recall": 100 * recall,
+        "f1": 200 * precision * recall / max(precision + recall, 1e-30),
+    }

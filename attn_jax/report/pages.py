@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from attn_jax.evaluation.alignment_error import head_name
 from attn_jax.evaluation.metrics import edit_distance
 from attn_jax.report import figures, tables
 from attn_jax.report.cells import Cell, by_data, by_system
@@ -81,7 +82,7 @@ def section(name: str, systems: dict[str, list[Cell]], folder: Path) -> list[str
 def head_names(cell: Cell) -> dict[tuple[int, int], str]:
     """What to write above each layer and head: its alignment accuracy where it is known."""
     return {
-        (entry["layer"], entry["head"]): f"layer {entry['layer']}, head {entry['head']}"
+        (entry["layer"], entry["head"]): head_name(entry["layer"], entry["head"])
         + (f": {entry['alignment_accuracy']:.0f}%" if "alignment_accuracy" in entry else "")
         for entry in cell.evaluation["heads"]
     }

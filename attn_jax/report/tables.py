@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attn_jax.evaluation.alignment_error import head_name
 from attn_jax.report import profiles
 from attn_jax.report.cells import Cell
 
@@ -84,7 +85,7 @@ def heads(cell: Cell) -> Table:
     gold = "alignment_accuracy" in cell.evaluation
     rows = []
     for entry in cell.evaluation["heads"]:
-        row = [f"layer {entry['layer']}, head {entry['head']}", f"{entry['sharpness']:.1f}"]
+        row = [head_name(entry["layer"], entry["head"]), f"{entry['sharpness']:.1f}"]
         if gold:
             row += [f"{entry['alignment_accuracy']:.1f}", f"{entry['alignment_shift']:+d}"]
         rows.append(row)

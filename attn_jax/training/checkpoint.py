@@ -79,6 +79,11 @@ class Checkpoints:
         )
 
     @property
+    def steps(self) -> list[int]:
+        """The steps of all checkpoints."""
+        return list(self._manager.all_steps())
+
+    @property
     def latest(self) -> int | None:
         """The step of the last checkpoint."""
         return self._manager.latest_step()

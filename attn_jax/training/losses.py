@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attn_jax.errors import InputError
+from attn_jax.models.heads import find_head
 
 
 def cross_entropy(
@@ -50,14 +50,6 @@ def guided_weights(alignment: Float[Array, "B L N T S"], which: str) -> Float[Ar
     Raises:
       InputError: there is no such layer or head.
     """
-    if which == "mean":
-        return alignment.mean(axis=(1, 2))
     _, layers, heads, *_ = alignment.shape
-    layer, _, head = which.partition(".")
-    if not (layer.isdecimal() and head.isdecimal()):
-        raise InputError(f"--train.guided_head must be mean or layer.head as in 2.1, got {which!r}")
-    if not (1 <= int(layer) <= layers and 1 <= int(head) <= heads):
-        raise InputError(
-            f"--train.guided_head={which} does not exist: {layers} layers of {heads} heads do"
-        )
-    return alignment[:, int(layer) - 1, int(head) - 1]
+    head = find_head(which, layers, heads, "--train.guided_head")
+    return alignment.mean(axis=(1, 2)) if head is None else alignment[:, head[0], head[1]]

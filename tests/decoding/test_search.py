@@ -1,37 +1,27 @@
-"""Greedy search over made-up step functions, against a loop in Python."""
+"""Greedy search and drawing over made-up step functions, against loops in Python."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from attn_jax.decoding.alignments import links, pharaoh
-from attn_jax.decoding.search import greedy
+from attn_jax.decoding.search import drawn, most_probable, walk
 from attn_jax.tokens import BOS, EOS, PAD
+from tests.decoding.tables import probabilities, table_step
 
 B, S, V, T = 3, 5, 7, 11
-
-
-def table_step(tables, weights):
-    """The next token depends on the token before alone, by a table [B, V, V]."""
-
-    def step(state, before):
-        log_probabilities = jax.nn.log_softmax(tables[jnp.arange(B), before])
-        return state + 1, log_probabilities, weights[:, state]
-
-    return step
 
 
 def test_equals_a_loop(generator):
     tables = generator.normal(size=(B, V, V)).astype(np.float32) * 3
     weights = generator.dirichlet(np.ones(S), size=(B, T)).astype(np.float32)
-    mask = jnp.ones((B, S), bool)
-    step = table_step(jnp.asarray(tables), jnp.asarray(weights))
-    found = jax.jit(lambda: greedy(step, jnp.zeros((), int), mask, T))()
+    limits = [T, 4, 6]
+    step = table_step(tables, weights)
+    found = jax.jit(lambda: walk(step, jnp.zeros((), int), jnp.array(limits), T, shortest=2))()
     for row in range(B):
         before, total, tokens = BOS, 0.0, []
-        while len(tokens) < T and before != EOS:
-            scores = np.float64(tables[row, before])
-            chances = scores - np.log(np.exp(scores).sum())
+        while before != EOS:
+            chances = probabilities(tables[row], before, len(tokens), limits[row], shortest=2)
             before = int(chances.argmax())
             total += chances[before]
             tokens.append(before)
@@ -39,9 +29,9 @@ def test_equals_a_loop(generator):
         np.testing.assert_array_equal(found.tokens[row], tokens + rest)
         np.testing.assert_allclose(found.log_probability[row], total, rtol=1e-5, atol=1e-6)
         np.testing.assert_array_equal(
-            found.alignment[row, : len(tokens)], weights[row, : len(tokens)]
+            found.weights[row, : len(tokens)], weights[row, : len(tokens)]
         )
-        assert not np.any(found.alignment[row, len(tokens) :])
+        assert not np.any(found.weights[row, len(tokens) :])
 
 
 def test_stops_when_all_have_ended():
@@ -52,20 +42,52 @@ def test_stops_when_all_have_ended():
         ends = jax.nn.one_hot(jnp.where(state >= jnp.arange(B), EOS, 5), V) * 20
         return state + 1, jax.nn.log_softmax(ends), jnp.ones((B, S)) / S
 
-    found = greedy(step, jnp.zeros((), int), jnp.ones((B, S), bool), T)
+    found = walk(step, jnp.zeros((), int), jnp.full(B, T), T)
     jax.effects_barrier()
     assert sorted(steps) == [0, 1, 2]
     np.testing.assert_array_equal((found.tokens != PAD).sum(axis=1), [1, 2, 3])
 
 
-def test_rows_without_a_source_are_not_decoded():
-    mask = jnp.ones((B, S), bool).at[1].set(False)
-    step = table_step(jnp.zeros((B, V, V)).at[:, :, 5].set(1), jnp.ones((B, T, S)) / S)
-    found = greedy(step, jnp.zeros((), int), mask, T)
+def test_rows_that_fill_up_are_not_decoded():
+    tables = np.zeros((B, V, V), np.float32)
+    tables[:, :, 5] = 1
+    step = table_step(tables, np.ones((B, T, S), np.float32) / S)
+    found = walk(step, jnp.zeros((), int), jnp.array([T, 0, T]), T)
     assert not np.any(found.tokens[1])
     assert found.log_probability[1] == 0
 
 
-def test_links_of_the_largest_weights():
-    alignment = np.array([[0.1, 0.7, 0.2], [0.5, 0.2, 0.3], [0.0, 0.0, 1.0]])
-    assert pharaoh(links(alignment)) == "1-0 0-1"
+def test_what_is_drawn_has_the_probabilities_asked_for(generator):
+    rows = 20000
+    log_probabilities = jax.nn.log_softmax(jnp.array([0.0, 1.0, 2.0, 0.5, 1.5, -1.0]))
+    rngs = jax.random.split(jax.random.key(1), rows)
+    wide = jnp.broadcast_to(log_probabilities, (rows, 6))
+    picked = drawn(rngs, temperature=2.0, top_k=4)(jnp.array(3), wide)
+    expected = np.exp(np.array([0, 1.0, 2.0, 0.5, 1.5, 0]) / 2)
+    expected[[0, 5]] = 0
+    expected /= expected.sum()
+    shares = np.bincount(picked, minlength=6) / rows
+    # Five standard deviations of a share.
+    assert np.all(np.abs(shares - expected) <= 5 * np.sqrt(expected * (1 - expected) / rows))
+    again = drawn(rngs[7:8], temperature=2.0, top_k=4)(jnp.array(3), wide[:1])
+    assert again[0] == picked[7]
+
+
+@pytest.mark.parametrize(
+    ("top_k", "top_p", "kept"),
+    [
+        (0, 1.0, "abcd"),
+        (2, 1.0, "ac"),
+        (0, 0.45, "a"),
+        (0, 0.55, "ac"),
+        (0, 0.81, "acd"),
+        (2, 0.81, "ac"),
+        (1, 1e-6, "a"),
+        (9, 1.0, "abcd"),
+    ],
+)
+def test_the_most_probable_by_hand(top_k, top_p, kept):
+    log_probabilities = jnp.log(jnp.array([[0.5, 0.08, 0.3, 0.12]]))
+    (row,) = most_probable(log_probabilities, top_k, top_p)
+    assert "".join(np.array(list("abcd"))[np.isfinite(row)]) == kept
+    np.testing.assert_array_equal(row[np.isfinite(row)], log_probabilities[0, np.isfinite(row)])

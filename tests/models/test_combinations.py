@@ -13,12 +13,12 @@ import pytest
 
 from attn_jax import NORMALIZERS, SCORES, WINDOWS
 from attn_jax.attention.catalogue import mechanism
-from attn_jax.config import Model, Train
+from attn_jax.config import Model, Search, Train
+from attn_jax.decoding.compiled import decode, force
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training.step import start, train_step
-from attn_jax.translator import decode_batch, force_batch
 
 SOURCE = np.array([[4, 9, 6, 7, 8], [5, 8, 10, PAD, PAD], [PAD] * 5])
 TARGET = np.array([[7, 5, 4, EOS], [10, EOS, PAD, PAD], [PAD] * 4])
@@ -178,18 +178,19 @@ def test_runs_trains_and_decodes(case):
         parameters = jax.tree.leaves(moved.decoder.attention)
         assert not parameters or any(parameters)
 
-    # A model that has learned nothing may write PAD, which would look like the end here.
-    bias = state.model.words.output.bias
-    bias[...] = bias[...].at[PAD].set(-1e9)
-    found = decode_batch(state.model, SOURCE, max_length=length)
-    assert found.alignment.shape == (rows, length, layers, config.heads, SOURCE.shape[1])
+    models, together = (state.model,), {"combination": "log_probabilities"}
+    limits = np.where((SOURCE != PAD).any(axis=1), length, 0)
+    rngs = jax.random.split(jax.random.key(2), rows)
+    found = decode(models, SOURCE, limits, rngs, **together, search=Search(), max_length=length)
+    found = jax.tree.map(lambda leaf: leaf[:, 0], found)
+    assert found.weights.shape == (rows, length, layers, config.heads, SOURCE.shape[1])
     written = np.asarray(found.tokens != PAD)
-    check_sums(np.asarray(found.alignment.sum(axis=-1))[written], score, window, normalizer)
-    assert not np.any(np.moveaxis(found.alignment, -1, 1)[SOURCE == PAD])
+    check_sums(np.asarray(found.weights.sum(axis=-1))[written], score, window, normalizer)
+    assert not np.any(np.moveaxis(found.weights, -1, 1)[SOURCE == PAD])
 
     # What was decoded, forced: the same probabilities and the same weights.
-    forced = force_batch(state.model, SOURCE, found.tokens)
-    total = np.where(written, forced.log_probabilities, 0).sum(axis=1)
+    forced = force(models, SOURCE, found.tokens, **together)
+    total = forced.log_probabilities.sum(axis=1)
     np.testing.assert_allclose(total, found.log_probability, rtol=1e-4, atol=1e-4)
     weights = np.moveaxis(np.asarray(forced.weights), 3, 1)
-    np.testing.assert_allclose(weights[written], found.alignment[written], atol=1e-4)
+    np.testing.assert_allclose(weights[written], found.weights[written], atol=1e-4)

@@ -23,7 +23,7 @@ TARGET = np.array(
 )
 
 
-def make(**options):
+def make(*, seed=1, target_size=TARGET_SIZE, **options):
     sizes = {
         "embedding_size": 5,
         "annotation_size": 20,
@@ -32,7 +32,7 @@ def make(**options):
         "readout_size": 13,
         "feedforward_size": 17,
     }
-    return initialize(Model(**(sizes | options)), SOURCE_SIZE, TARGET_SIZE, jax.random.key(1))
+    return initialize(Model(**(sizes | options)), SOURCE_SIZE, target_size, jax.random.key(seed))
 
 
 @jax.jit

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import pytest
 from jax import export
 
-from attn_jax.config import Model, Train
+from attn_jax.config import Model, Search, Train
+from attn_jax.decoding.compiled import decode, force
 from attn_jax.models.seq2seq import DECODERS, initialize
 from attn_jax.training.step import start, train_step
-from attn_jax.translator import decode_batch, force_batch
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 IDS = jnp.ones((3, 5), jnp.int32)
@@ -43,9 +43,19 @@ def test_the_training_step(model):
     assert lowers(one, start(model, config), IDS, IDS, rng)
 
 
-def test_decoding_and_forcing(model):
-    assert lowers(partial(decode_batch.__wrapped__, max_length=7), model, IDS)
-    assert lowers(force_batch.__wrapped__, model, IDS, IDS)
+@pytest.mark.parametrize("search", [Search(), Search(beam_size=3, coverage_penalty=0.1)])
+def test_decoding(model, search):
+    def search_in(model, source, limits, rng):
+        rngs = jax.random.split(jax.random.wrap_key_data(rng), len(source))
+        options = {"combination": "log_probabilities", "search": search, "max_length": 7}
+        return decode.__wrapped__((model,), source, limits, rngs, **options)
+
+    rng = jax.random.key_data(jax.random.key(0))
+    assert lowers(search_in, model, IDS, jnp.full(len(IDS), 7), rng)
+
+
+def test_forcing(model):
+    assert lowers(partial(force.__wrapped__, combination="log_probabilities"), (model,), IDS, IDS)
 
 
 def test_no_compilation_after_the_first_of_a_shape(model):

@@ -1,0 +1,91 @@
+"""Gold alignments with sure and possible links, in the formats that they are published in."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from attn_jax.data.text_files import read_data
+from attn_jax.errors import InputError
+
+LINK = re.compile(r"(\d+)([-?p])(\d+)")
+TALP = re.compile(r"(\d+) (\d+) (\d+)(?: ([SP]))?(?: [\d.]+)?")
+
+
+class Gold(NamedTuple):
+    """The links of one sentence pair, (source, target) counted from 0."""
+
+    sure: frozenset[tuple[int, int]]
+    possible: frozenset[tuple[int, int]]  # the sure ones among them
+
+
+def read_gold(path: Path, sizes: Sequence[tuple[int, int]], first: int = 0) -> list[Gold]:
+    """The gold links of each sentence pair. Och and Ney 2003, section 5.2.
+
+    Two formats are told apart by their first line. Pharaoh: a line for each pair, `0-0` for a sure
+    link, `1?2` or `1p2` for a possible one. That of the shared tasks (NAACL 2003): a line for each
+    link, `sentence source target`, all from 1, `S` or `P` behind them; sure where neither stands.
+
+    Args:
+      path: of the file.
+      sizes: source and target words of each pair that it must be about.
+      first: what the first word is counted as in the Pharaoh format, 0 or 1.
+
+    Raises:
+      InputError: the file cannot be read, is of another format or number of lines, or a link is
+        beyond the words of its sentence.
+    """
+    golds = _read(path, len(sizes), first)
+    for number, (gold, (sources, targets)) in enumerate(zip(golds, sizes, strict=True), start=1):
+        for source, target in sorted(gold.possible):
+            if source >= sources or target >= targets:
+                raise InputError(
+                    f"{path}, sentence {number}: the link {source}-{target} (from 0) is beyond the "
+                    f"{sources} source and {targets} target words"
+                )
+    return golds
+
+
+def _read(path: Path, sentences: int, first: int) -> list[Gold]:
+    lines = read_data(path).decode("utf-8", errors="replace").splitlines()
+    if lines and TALP.fullmatch(lines[0].strip()):
+        return _of_links(path, lines, sentences)
+    if len(lines) != sentences:
+        raise InputError(f"{path} has {len(lines)} lines, but there are {sentences} sentence pairs")
+    return [
+        _gold(_of_line(line, first, f"{path}, line {number}"))
+        for number, line in enumerate(lines, start=1)
+    ]
+
+
+def _of_line(line: str, first: int, name: str) -> Iterable[tuple[int, int, bool]]:
+    for field in line.split():
+        link = LINK.fullmatch(field)
+        if not link:
+            raise InputError(
+                f"{name}: expected links such as 0-0 (sure) or 1?2 (possible), got {field[:60]!r}"
+            )
+        source, kind, target = link.groups()
+        positions = int(source) - first, int(target) - first
+        if min(positions) < 0:
+            raise InputError(f"{name}: the link {field} is counted from 0, not from {first}")
+        yield *positions, kind == "-"
+
+
+def _of_links(path: Path, lines: list[str], sentences: int) -> list[Gold]:
+    links: list[list[tuple[int, int, bool]]] = [[] for _ in range(sentences)]
+    for number, line in enumerate(lines, start=1):
+        link = TALP.fullmatch(line.strip())
+        if not link or not 1 <= int(link[1]) <= sentences or "0" in (link[2], link[3]):
+            raise InputError(
+                f"{path}, line {number}: expected the numbers of one of {sentences} sentences, of "
+                f"a source and of a target word, from 1, then S or P, got {line[:60]!r}"
+            )
+        links[int(link[1]) - 1].append((int(link[2]) - 1, int(link[3]) - 1, link[4] != "P"))
+    return list(map(_gold, links))
+
+
+def _gold(links: Iterable[tuple[int, int, bool]]) -> Gold:
+    links = list(links)
+    sure = frozenset((source, target) for source, target, certain in links if certain)
+    return Gold(sure, sure | {(source, target) for source, target, _ in links})

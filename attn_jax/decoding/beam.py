@@ -1,0 +1,194 @@
+"""Beam search: at each step the W most probable beginnings of each sentence go on.
+
+The histories of the hypotheses are not moved about as they change places: each step writes down
+where a hypothesis came from, and those that are asked for are read backwards at the end.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from attn_jax.decoding.penalties import none, uncovered
+from attn_jax.decoding.search import Found, Step, allowed
+from attn_jax.tokens import BOS, EOS, PAD
+
+BLOCKS = 512  # parts of a row, of each of which the maximum is looked at first
+
+
+class Live(NamedTuple):
+    """The beginnings that go on."""
+
+    state: PyTree  # of B·W rows
+    words: Int[Array, "B W"]  # the last of each
+    totals: Float[Array, "B W"]  # log-probabilities; -∞ where there is no beginning
+    read: Float[Array, "B W S"]  # weights summed over the steps, mean over layers and heads
+
+
+class Ended(NamedTuple):
+    """The best hypotheses that have ended, best first."""
+
+    scores: Float[Array, "B K"]  # -∞ where there is none
+    totals: Float[Array, "B K"]
+    steps: Int[Array, "B K"]  # at which `EOS` came
+    places: Int[Array, "B K"]  # among the beginnings before that step
+
+
+class Trace(NamedTuple):
+    """What each step chose: place w after the step continues place `parents[w]` before it."""
+
+    words: Int[Array, "T B W"]
+    parents: Int[Array, "T B W"]
+    weights: Float[Array, "T B W ..."]  # of the places before the step
+
+
+def repeated(tree: PyTree, times: int) -> PyTree:
+    """Each row of the leaves so many times in a row; leaves without rows as they are."""
+    return jax.tree.map(lambda leaf: jnp.repeat(leaf, times, axis=0) if leaf.ndim else leaf, tree)
+
+
+def largest(values: Float[Array, "B N"], count: int) -> tuple[Array, Array]:
+    """The largest values of each row, in order, and where they are.
+
+    They lie in the parts with the largest maxima: so that of a long row little is sorted.
+    """
+    rows, size = values.shape
+    if size < 4 * BLOCKS:
+        return tuple(jax.lax.top_k(values, min(count, size)))
+    depth = -(-size // BLOCKS)
+    padded = jnp.pad(values, ((0, 0), (0, depth * BLOCKS - size)), constant_values=-jnp.inf)
+    parts = padded.reshape(rows, depth, BLOCKS)
+    _, chosen = jax.lax.top_k(parts.max(axis=1), count)
+    inside = jnp.take_along_axis(parts, chosen[:, None], axis=2)  # [B, depth, count]
+    values, where = jax.lax.top_k(inside.reshape(rows, -1), count)
+    line, nth = jnp.divmod(where, count)
+    return values, line * BLOCKS + jnp.take_along_axis(chosen, nth, axis=1)
+
+
+def beam(
+    step: Step,
+    state: PyTree,
+    mask: Bool[Array, "B S"],
+    limits: Int[Array, " B"],
+    max_length: int,
+    *,
+    width: int,
+    n_best: int = 1,
+    length_penalty: Callable[[Array], Array] = none,
+    coverage_penalty: float = 0.0,
+    shortest: int = 0,
+) -> Found:
+    """The n best hypotheses of each sentence.
+
+    Of the 2W most probable continuations, those among the first W that end are put aside, and W
+    others go on. The search of a sentence is over when no beginning can become one of the n best:
+    log-probabilities only fall, and no length divides them by more than the largest one, so that
+    stopping changes nothing. Graves 2012; Wu et al. 2016, section 7.
+
+    Args:
+      step: does one word, of B·W rows, the W of a sentence side by side.
+      state: before the first word, of B rows.
+      mask: real source positions.
+      limits: the most words of each sentence, `EOS` included; 0 where a row only fills a batch.
+      max_length: T, the largest of the limits.
+      width: W.
+      n_best: K, at most W.
+      length_penalty: what the log-probability of so many words is divided by; see `penalties`.
+      coverage_penalty: β, the weight of what is taken off for source words left unread.
+      shortest: fewest words before `EOS`.
+
+    Returns:
+      Hypotheses [B, K], best first; where fewer have been found, their score is -∞.
+    """
+    rows, length = mask.shape
+    places = jnp.arange(rows)[:, None] * width
+    state = repeated(state, width)
+    wide_limits = jnp.repeat(limits, width)
+    first = jnp.full((rows, width), BOS)
+    _, distributions, weights = jax.eval_shape(step, state, first.ravel())
+    vocabulary = distributions.shape[-1]
+    beginning = jnp.where((jnp.arange(width) == 0) & (limits > 0)[:, None], 0.0, -jnp.inf)
+    live = Live(state, first, beginning, jnp.zeros((rows, width, length)))
+    nothing = jnp.full((rows, n_best), -jnp.inf)
+    ended = Ended(nothing, nothing, jnp.zeros_like(nothing, int), jnp.zeros_like(nothing, int))
+    shape = max_length, rows, width
+    trace = Trace(
+        jnp.full(shape, PAD),
+        jnp.zeros(shape, int),
+        jnp.zeros((*shape, *weights.shape[1:]), weights.dtype),
+    )
+
+    def unfinished(carry: tuple) -> Bool[Array, ""]:
+        index, live, ended, _ = carry
+        reachable = live.totals.max(axis=1) / length_penalty(limits)
+        return (index < max_length) & (reachable > ended.scores[:, -1]).any()
+
+    def advance(carry: tuple) -> tuple:
+        index, live, ended, trace = carry
+        state, distributions, weights = step(live.state, live.words.ravel())
+        weights = weights.reshape(rows, width, *weights.shape[1:])
+        read = live.read + weights.reshape(rows, width, -1, length).mean(axis=2)
+        possible = allowed(distributions, index, wide_limits, shortest)
+        totals = live.totals.reshape(-1, 1) + possible
+        totals, where = largest(totals.reshape(rows, -1), 2 * width)
+        parents, words = jnp.divmod(where, vocabulary)
+        ends = words == EOS
+
+        scores = totals / length_penalty(index + 1)
+        if coverage_penalty:
+            taken = uncovered(read, mask[:, None])
+            scores += coverage_penalty * jnp.take_along_axis(taken, parents, axis=1)
+        scores = jnp.where(ends & (totals > -jnp.inf), scores, -jnp.inf)
+        new = Ended(scores, totals, jnp.full_like(parents, index), parents)
+        new = jax.tree.map(lambda leaf: leaf[:, :width], new)
+        both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis=1), ended, new)
+        _, kept = jax.lax.top_k(both.scores, n_best)
+        ended = jax.tree.map(lambda leaf: jnp.take_along_axis(leaf, kept, axis=1), both)
+
+        totals, kept = jax.lax.top_k(jnp.where(ends, -jnp.inf, totals), width)
+        parents = jnp.take_along_axis(parents, kept, axis=1)
+        words = jnp.take_along_axis(words, kept, axis=1)
+        moved = (places + parents).ravel()
+        live = Live(
+            jax.tree.map(lambda leaf: leaf[moved] if leaf.ndim else leaf, state),
+            words,
+            totals,
+            jnp.take_along_axis(read, parents[..., None], axis=1),
+        )
+        trace = jax.tree.map(
+            lambda whole, new: whole.at[index].set(new), trace, Trace(words, parents, weights)
+        )
+        return index + 1, live, ended, trace
+
+    *_, ended, trace = jax.lax.while_loop(unfinished, advance, (0, live, ended, trace))
+    return read_back(trace, ended)
+
+
+def read_back(trace: Trace, ended: Ended) -> Found:
+    """The hypotheses that have ended, from their last words to their first."""
+
+    def back(place: Int[Array, "B K"], inputs: tuple) -> tuple:
+        index, step = inputs
+        parents = jnp.take_along_axis(step.parents, place, axis=1)
+        words = jnp.take_along_axis(step.words, place, axis=1)
+        last, inside = index == ended.steps, index <= ended.steps
+        place = jnp.where(last, ended.places, jnp.where(inside, parents, 0))
+        words = jnp.where(last, EOS, jnp.where(inside, words, PAD))
+        shape = *place.shape, *[1] * (step.weights.ndim - 2)
+        weights = jnp.take_along_axis(step.weights, place.reshape(shape), axis=1)
+        return place, (words, jnp.where(inside.reshape(shape), weights, 0))
+
+    found = ended.scores > -jnp.inf
+    ended = ended._replace(steps=jnp.where(found, ended.steps, -1))
+    indices = jnp.arange(len(trace.words))
+    _, (words, weights) = jax.lax.scan(
+        back, jnp.zeros_like(ended.places), (indices, trace), reverse=True
+    )
+    return Found(
+        jnp.moveaxis(words, 0, -1),
+        jnp.where(found, ended.totals, 0),
+        ended.scores,
+        jnp.moveaxis(weights, 0, 2),
+    )

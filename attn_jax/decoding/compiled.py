@@ -1,0 +1,131 @@
+"""What is compiled: decoding, and passes over known targets, for a padded batch of sentences."""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from attn_jax.config import Search
+from attn_jax.decoding.beam import beam, repeated
+from attn_jax.decoding.ensemble import Models, combined, stepping
+from attn_jax.decoding.penalties import LENGTH_PENALTIES
+from attn_jax.decoding.search import Found, best, drawn, walk
+from attn_jax.names import choose_with_settings
+from attn_jax.tokens import BOS, PAD
+
+
+class Forced(NamedTuple):
+    """What a model makes of targets that are given to it."""
+
+    log_probabilities: Float[Array, "B T"]  # of each word, `EOS` included; 0 of padding
+    correct: Bool[Array, "B T"]  # whether the model ranked the word first
+    weights: Float[Array, "B L N T S"]
+
+
+@functools.partial(jax.jit, static_argnames=("combination", "search", "max_length"))
+def decode(
+    models: Models,
+    source: Int[Array, "B S"],
+    limits: Int[Array, " B"],
+    rngs: Array,
+    *,
+    combination: str,
+    search: Search,
+    max_length: int,
+) -> Found:
+    """K hypotheses [B, K] of each sentence.
+
+    Args:
+      models: that write together.
+      source: the sentences, padded.
+      limits: the most words of each translation, `EOS` included; 0 where a row only fills up.
+      rngs: a random key for each sentence, for what is drawn.
+      combination: how the models do it.
+      search: what to search for.
+      max_length: T, the largest of the limits.
+    """
+    encoded = [model.encode(source) for model in models]
+    state = tuple(model.start(one, max_length) for model, one in zip(models, encoded, strict=True))
+    if search.beam_size > 1:
+        penalty = choose_with_settings(LENGTH_PENALTIES, search.length_penalty, "length penalty")
+        step = stepping(models, repeated(encoded, search.beam_size), combination)
+        return beam(
+            step,
+            state,
+            source != PAD,
+            limits,
+            max_length,
+            width=search.beam_size,
+            n_best=search.n_best,
+            length_penalty=penalty,
+            coverage_penalty=search.coverage_penalty,
+            shortest=search.min_length,
+        )
+    step = stepping(models, repeated(encoded, search.n_best), combination)
+    pick = best
+    if search.temperature:
+        own = jax.vmap(jax.random.split, in_axes=(0, None))(rngs, search.n_best)
+        pick = drawn(own.ravel(), search.temperature, search.top_k, search.top_p)
+    found = walk(
+        step,
+        repeated(state, search.n_best),
+        jnp.repeat(limits, search.n_best),
+        max_length,
+        pick=pick,
+        shortest=search.min_length,
+    )
+    return jax.tree.map(lambda leaf: leaf.reshape(len(source), -1, *leaf.shape[1:]), found)
+
+
+@functools.partial(jax.jit, static_argnames="combination")
+def force(
+    models: Models, source: Int[Array, "B S"], target: Int[Array, "B T"], *, combination: str
+) -> Forced:
+    """The pass over known targets, each ended by `EOS`."""
+    distributions, weights = [], []
+    for model in models:
+        features, alignment = model(source, target)
+        distributions.append(jax.nn.log_softmax(model.words.logits(features)))
+        weights.append(alignment)
+    together, weights = combined(combination, distributions, weights)
+    own = jnp.take_along_axis(together, target[..., None], axis=-1)[..., 0]
+    real = target != PAD
+    return Forced(jnp.where(real, own, 0), (together.argmax(axis=-1) == target) & real, weights)
+
+
+@functools.partial(jax.jit, static_argnames="combination")
+def posterior(
+    models: Models, source: Int[Array, "B S"], target: Int[Array, "B T"], *, combination: str
+) -> Float[Array, "B T S"]:
+    """Where each word of known targets came from: p(a_i = j | y_i) ∝ α_ij p(y_i | a_i = j).
+
+    The weights α, mean over layers and heads, are what a model expects before it knows the word.
+    The likelihood is that of the word where position j is all that is attended to in this one step,
+    after steps of ordinary attention. Shankar and Sarawagi 2019, section 3.
+    """
+    encoded = [model.encode(source) for model in models]
+    before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
+    length, places = target.shape[1], jnp.arange(source.shape[1])
+
+    def advance(state: tuple, words: tuple) -> tuple:
+        given, written = words
+
+        def likelihood(place: Int[Array, ""]) -> Float[Array, " B"]:
+            alone = [one._replace(mask=one.mask & (places == place)) for one in encoded]
+            _, log_probabilities, _ = stepping(models, alone, combination)(state, given)
+            return jnp.take_along_axis(log_probabilities, written[:, None], axis=-1)[:, 0]
+
+        likelihoods = jax.lax.map(likelihood, places).T
+        state, _, weights = stepping(models, encoded, combination)(state, given)
+        prior = weights.mean(axis=(1, 2))
+        likelihoods = jnp.where(prior > 0, likelihoods, -jnp.inf)
+        # Only ratios matter: the largest is made 1, so that none vanishes.
+        largest = jnp.max(likelihoods, axis=1, keepdims=True, initial=-1e30)
+        joint = prior * jnp.exp(likelihoods - largest)
+        return state, joint / jnp.maximum(joint.sum(axis=1, keepdims=True), 1e-30)
+
+    state = tuple(model.start(one, length) for model, one in zip(models, encoded, strict=True))
+    _, found = jax.lax.scan(advance, state, (before.T, target.T))
+    return jnp.swapaxes(found, 0, 1)

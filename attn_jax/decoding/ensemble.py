@@ -1,0 +1,86 @@
+"""Several models that write one sentence together; a single model is an ensemble of one.
+
+So decode Sutskever, Vinyals and Le 2014, section 3.6, and Luong, Pham and Manning 2015, section 4.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from attn_jax.decoding.search import Step
+from attn_jax.errors import InputError, choose
+
+Models = tuple[Any, ...]  # each a Seq2Seq
+
+
+def of_log_probabilities(log_probabilities: Float[Array, "M *B V"]) -> Float[Array, "*B V"]:
+    """The geometric mean of the probabilities, normalised."""
+    return jax.nn.log_softmax(log_probabilities.mean(axis=0))
+
+
+def of_probabilities(log_probabilities: Float[Array, "M *B V"]) -> Float[Array, "*B V"]:
+    """The mean of the probabilities."""
+    return jax.nn.logsumexp(log_probabilities, axis=0) - jnp.log(len(log_probabilities))
+
+
+COMBINATIONS: dict[str, Callable[[Array], Array]] = {
+    "log_probabilities": of_log_probabilities,
+    "probabilities": of_probabilities,
+}
+
+
+def combined(
+    combination: str, log_probabilities: Sequence[Array], weights: Sequence[Array]
+) -> tuple[Array, Array]:
+    """What models say together, and their weights, the layers of one after those of the other.
+
+    Args:
+      combination: a name of `COMBINATIONS`.
+      log_probabilities: [B, ..., V] of each model.
+      weights: [B, L, N, ...] of each model; where numbers of heads differ, their means are taken.
+    """
+    if len(weights) == 1:
+        return log_probabilities[0], weights[0]
+    if len({one.shape[2] for one in weights}) > 1:
+        weights = [one.mean(axis=2, keepdims=True) for one in weights]
+    combine = choose(COMBINATIONS, combination, "combination of models")
+    return combine(jnp.stack(log_probabilities)), jnp.concatenate(weights, axis=1)
+
+
+def stepping(models: Models, sources: Sequence[Any], combination: str) -> Step:
+    """The step of an ensemble, whose state is those of its models.
+
+    Args:
+      models: each with a `step`.
+      sources: the sentences, as each model has encoded them.
+      combination: a name of `COMBINATIONS`.
+    """
+
+    def step(states: tuple, words: Int[Array, " R"]) -> tuple:
+        each = [
+            model.step(state, words, source)
+            for model, state, source in zip(models, states, sources, strict=True)
+        ]
+        states, log_probabilities, weights = zip(*each, strict=True)
+        return states, *combined(combination, log_probabilities, weights)
+
+    return step
+
+
+def mean_parameters(models: Models) -> Any:
+    """One model with the mean of the parameters, as of several checkpoints of one run.
+
+    Vaswani et al. 2017, section 6.1, average so.
+
+    Raises:
+      InputError: the models are of different kinds or sizes.
+    """
+    first = jax.tree.structure(models[0]), jax.tree.map(jnp.shape, models[0])
+    for other in models[1:]:
+        structure = jax.tree.structure(other)
+        if structure != first[0] or jax.tree.map(jnp.shape, other) != first[1]:
+            raise InputError("parameters can be averaged only of models of one kind and size")
+    return jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *models)

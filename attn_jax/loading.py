@@ -1,0 +1,105 @@
+"""From the folder of a run to the translator that it has trained."""
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+
+from attn_jax import config
+from attn_jax.data.vocabulary import Vocabulary, load_vocabulary
+from attn_jax.decoding.ensemble import COMBINATIONS, mean_parameters
+from attn_jax.errors import InputError, choose
+from attn_jax.models.seq2seq import Seq2Seq, initialize
+from attn_jax.training.checkpoint import Checkpoints
+from attn_jax.translator import Translator
+
+Place = str | Path
+
+
+def load(
+    paths: Place | Sequence[Place],
+    checkpoint: str = "best",
+    combination: str = "log_probabilities",
+) -> Translator:
+    """The translator that a run has trained; needs nothing but the run's folder.
+
+    Args:
+      paths: the folder of a run, or one checkpoint in it, such as `runs/mine/checkpoints/1500`; or
+        several of them, which must have the same vocabularies.
+      checkpoint: which one of a run whose folder is given: `best` by the validation metric, or
+        `last`.
+      combination: of several: an ensemble by the mean of the `log_probabilities` or of the
+        `probabilities`, or one model with the mean of the `parameters`.
+
+    Raises:
+      InputError: a folder holds no checkpoint of a run, or a damaged one; several do not go
+        together.
+    """
+    places = [paths] if isinstance(paths, str | Path) else list(paths)
+    choose(COMBINATIONS | {"parameters": None}, combination, "combination of models")
+    if not places:
+        raise InputError("no run was given to load")
+    runs = [_located(Path(place), checkpoint) for place in places]
+    sides = [load_vocabularies(workdir) for workdir, _ in runs]
+    for (workdir, _), own in zip(runs, sides, strict=True):
+        if [one.tokens for one in own] != [one.tokens for one in sides[0]]:
+            raise InputError(
+                f"{workdir} has other vocabularies than {runs[0][0]}: models write together only "
+                "in the same tokens"
+            )
+    models = [_load_model(*run, *own) for run, own in zip(runs, sides, strict=True)]
+    if combination == "parameters":
+        models, combination = [mean_parameters(tuple(models))], "log_probabilities"
+    limit = min(config.read(workdir / "flags.txt").data.max_length for workdir, _ in runs)
+    return Translator(models, *sides[0], limit, combination)
+
+
+def _located(place: Path, checkpoint: str) -> tuple[Path, str]:
+    """The folder of the run that a place is in, and which of its checkpoints is meant."""
+    workdir = place
+    if place.parent.name == "checkpoints" and place.name.isdigit() and place.is_dir():
+        workdir, checkpoint = place.parent.parent, place.name
+    if not (workdir / "flags.txt").is_file():
+        raise InputError(f"{workdir} is not the folder of a run: it has no flags.txt")
+    return workdir, checkpoint
+
+
+def _load_model(workdir: Path, checkpoint: str, source: Vocabulary, target: Vocabulary) -> Seq2Seq:
+    options = config.read(workdir / "flags.txt").model
+    shapes = jax.eval_shape(
+        functools.partial(initialize, options, len(source), len(target)), jax.random.key(0)
+    )
+    return load_parameters(workdir, shapes, checkpoint)
+
+
+def load_parameters(workdir: Path, model: Seq2Seq, checkpoint: str = "best") -> Seq2Seq:
+    """The model with the parameters that a run has trained.
+
+    Args:
+      workdir: of the run.
+      model: of the same shapes.
+      checkpoint: `best`, `last`, or the number of its step.
+
+    Raises:
+      InputError: the folder holds no such checkpoint of a run, or one of another model.
+    """
+    if not (workdir / "checkpoints").is_dir():
+        raise InputError(f"{workdir} has no checkpoint of a run")
+    checkpoints = Checkpoints(workdir / "checkpoints")
+    try:
+        named = {"best": checkpoints.best, "last": checkpoints.latest}
+        named |= {str(step): step for step in checkpoints.steps}
+        step = choose(named, checkpoint, "checkpoint")
+        if step is None:
+            raise InputError(f"{workdir} has no checkpoint yet")
+        return checkpoints.restore(step, "model", model)
+    finally:
+        checkpoints.close()
+
+
+def load_vocabularies(workdir: Path) -> tuple[Vocabulary, Vocabulary]:
+    """The vocabularies of a run: source and target."""
+    return tuple(
+        load_vocabulary(workdir / f"vocabulary.{side}.json") for side in ("source", "target")
+    )

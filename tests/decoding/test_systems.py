@@ -1,0 +1,120 @@
+"""Decoding with every system of the repository, against the forced pass over all sentences.
+
+The forced pass runs over other batches with other padding: what is equal depends on neither.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attn_jax.config import Search
+from attn_jax.decoding.compiled import decode, force
+from attn_jax.decoding.ensemble import COMBINATIONS
+from attn_jax.tokens import PAD
+from tests.decoding.tables import all_sentences
+from tests.models.test_seq2seq import SOURCE, every_model, make
+
+SIZE, LIMIT = 6, 3  # words of the target vocabulary, and of its longest sentence
+SENTENCES = list(all_sentences(SIZE, LIMIT))
+EVERYTHING = Search(beam_size=36, n_best=len(SENTENCES), length_penalty="none")
+
+
+def run(models, search, combination="log_probabilities"):
+    limits = np.array([LIMIT] * len(SOURCE) + [0])
+    rows = np.pad(SOURCE, ((0, 1), (0, 0)))  # the last only fills the batch
+    rngs = jax.random.split(jax.random.key(0), len(rows))
+    return decode(
+        models, rows, limits, rngs, combination=combination, search=search, max_length=LIMIT
+    )
+
+
+def forced(models, combination="log_probabilities"):
+    """Of all n sentences for each source: log-probabilities [3, n, T] and weights [3, n, ...]."""
+    target = np.array([sentence + [PAD] * (LIMIT + 1 - len(sentence)) for sentence in SENTENCES])
+    source = np.repeat(np.pad(SOURCE, ((0, 0), (0, 4))), len(SENTENCES), axis=0)
+    target = np.tile(target, (len(SOURCE), 1))
+    found = force(models, jnp.asarray(source), jnp.asarray(target), combination=combination)
+    shape = len(SOURCE), len(SENTENCES)
+    weights = np.array(found.weights)[..., :LIMIT, : SOURCE.shape[1]]
+    log_probabilities = np.array(found.log_probabilities).reshape(*shape, -1)
+    return log_probabilities, weights.reshape(*shape, *weights.shape[1:])
+
+
+def written(tokens):
+    """The ids of a sentence without what follows its end."""
+    return [int(token) for token in tokens if token != PAD]
+
+
+def check(found, log_probabilities, weights):
+    """That hypotheses are all sentences in the order of their probability, with their weights."""
+    for row, totals in enumerate(log_probabilities.sum(axis=-1)):
+        expected = -np.sort(-totals)
+        np.testing.assert_allclose(found.log_probability[row], expected, rtol=1e-5, atol=1e-5)
+        sentences = list(map(written, np.array(found.tokens[row])))
+        assert sorted(sentences) == sorted(SENTENCES)
+        for nth, sentence in enumerate(sentences):
+            steps, index = len(sentence), SENTENCES.index(sentence)
+            own = np.moveaxis(np.array(found.weights[row, nth, :steps]), 0, -2)
+            expected = weights[row, index, :, :, :steps]
+            np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-6)
+    assert not np.any(np.isfinite(found.score[len(SOURCE) :]))
+
+
+def greedily(log_probabilities):
+    """The sentence of the most probable words, one after the other."""
+    sentence = []
+    while sentence not in SENTENCES:
+        step = len(sentence)
+        following = {
+            other[step]: own[step]
+            for other, own in zip(SENTENCES, log_probabilities, strict=True)
+            if other[:step] == sentence
+        }
+        sentence = [*sentence, max(following, key=following.get)]
+    return sentence
+
+
+@every_model
+def test_search_finds_what_the_forced_pass_says(options):
+    models = (make(target_size=SIZE, **options),)
+    log_probabilities, weights = forced(models)
+    check(run(models, EVERYTHING), log_probabilities, weights)
+    found = run(models, Search())
+    for row, own in enumerate(log_probabilities):
+        assert written(found.tokens[row, 0]) == greedily(own)
+
+
+@pytest.mark.parametrize("combination", COMBINATIONS)
+def test_an_ensemble_is_its_mean(combination):
+    """Of a recurrent model and a Transformer with other heads: these are known each by itself."""
+    models = (
+        make(target_size=SIZE, decoder="bahdanau", annotation_size=22),
+        make(target_size=SIZE, seed=2, decoder="transformer", heads=2, decoder_layers=2),
+    )
+    log_probabilities, weights = forced(models, combination)
+    check(run(models, EVERYTHING, combination), log_probabilities, weights)
+    first, second = (forced((model,)) for model in models)
+    expected = np.concatenate([first[1], second[1].mean(axis=3, keepdims=True)], axis=2)
+    np.testing.assert_allclose(weights, expected, rtol=1e-5, atol=1e-6)
+    if combination == "probabilities":
+        mean = np.log((np.exp(first[0]) + np.exp(second[0])) / 2)
+        real = np.array([np.arange(LIMIT + 1) < len(s) for s in SENTENCES])
+        np.testing.assert_allclose(log_probabilities[:, real], mean[:, real], rtol=1e-5, atol=1e-5)
+
+
+def test_the_geometric_mean_is_normalised():
+    logits = np.log([[[0.5, 0.25, 0.25]], [[0.125, 0.5, 0.375]]])
+    expected = np.sqrt([0.0625, 0.125, 0.09375])
+    found = np.exp(COMBINATIONS["log_probabilities"](jnp.asarray(logits)))
+    np.testing.assert_allclose(found[0], expected / expected.sum(), rtol=1e-6)
+
+
+def test_drawn_sentences_have_their_log_probability():
+    models = (make(target_size=SIZE, decoder="luong_input_feeding"),)
+    log_probabilities, _ = forced(models)
+    found = run(models, Search(temperature=1.5, n_best=5))
+    for row, totals in enumerate(log_probabilities.sum(axis=-1)):
+        for nth in range(5):
+            expected = totals[SENTENCES.index(written(found.tokens[row, nth]))]
+            np.testing.assert_allclose(found.log_probability[row, nth], expected, rtol=1e-5)
