@@ -3,7 +3,7 @@
 #
 #   ./launch.sh                  install, compare attention mechanisms, write a report (the main job)
 #   ./launch.sh test [ARGS]      install and run the tests
-#   ./launch.sh train|evaluate|translate|align|sweep|report|catalogue [FLAGS]
+#   ./launch.sh train|evaluate|translate|align|export|sweep|report|catalogue [FLAGS]
 #
 # The first call makes .venv beside this file with the newest Python (3.11 to 3.14) that works.
 set -euo pipefail
@@ -82,7 +82,7 @@ test)
     "$python" -m ruff check --quiet . && "$python" -m ruff format --check --quiet .
     exec "$python" -m pytest -n auto "$@"
     ;;
-train | evaluate | translate | align | sweep | report | catalogue)
+train | evaluate | translate | align | export | sweep | report | catalogue)
     install ""
     exec "$python" -m "experiments.$command" "$@"
     ;;

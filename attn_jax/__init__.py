@@ -4,6 +4,7 @@ from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
 from attn_jax.attention.context import attend, attend_step, begin
 from attn_jax.attention.parts import Memory, part
 from attn_jax.errors import InputError
+from attn_jax.exporting import export
 from attn_jax.loading import load
 from attn_jax.translator import Hypothesis, Translator
 
@@ -18,6 +19,7 @@ __all__ = [
     "attend",
     "attend_step",
     "begin",
+    "export",
     "load",
     "part",
 ]

@@ -8,10 +8,10 @@ import jax
 
 from attn_jax import config
 from attn_jax.data.vocabulary import Vocabulary, load_vocabulary
-from attn_jax.decoding.ensemble import COMBINATIONS, mean_parameters
+from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.training.checkpoint import Checkpoints
+from attn_jax.training.checkpoint import Checkpoints, named_leaves, shapes
 from attn_jax.translator import Translator
 
 Place = str | Path
@@ -50,7 +50,7 @@ def load(
             )
     models = [_load_model(*run, *own) for run, own in zip(runs, sides, strict=True)]
     if combination == "parameters":
-        models, combination = [mean_parameters(tuple(models))], "log_probabilities"
+        models, combination = [mean_parameters(models)], "log_probabilities"
     limit = min(config.read(workdir / "flags.txt").data.max_length for workdir, _ in runs)
     return Translator(models, *sides[0], limit, combination)
 
@@ -67,10 +67,26 @@ def _located(place: Path, checkpoint: str) -> tuple[Path, str]:
 
 def _load_model(workdir: Path, checkpoint: str, source: Vocabulary, target: Vocabulary) -> Seq2Seq:
     options = config.read(workdir / "flags.txt").model
-    shapes = jax.eval_shape(
+    model = jax.eval_shape(
         functools.partial(initialize, options, len(source), len(target)), jax.random.key(0)
     )
-    return load_parameters(workdir, shapes, checkpoint)
+    return load_parameters(workdir, model, checkpoint)
+
+
+def mean_parameters(models: Sequence[Seq2Seq]) -> Seq2Seq:
+    """One model with the mean of the parameters, as of several checkpoints of one run.
+
+    Vaswani et al. 2017, section 6.1, average so.
+
+    Raises:
+      InputError: the models are of different kinds or sizes.
+    """
+    if any(shapes(named_leaves(one)) != shapes(named_leaves(models[0])) for one in models):
+        raise InputError("parameters can be averaged only of models of one kind and size")
+    means = [
+        sum(leaves) / len(leaves) for leaves in zip(*map(jax.tree.leaves, models), strict=True)
+    ]
+    return jax.tree.unflatten(jax.tree.structure(models[0]), means)
 
 
 def load_parameters(workdir: Path, model: Seq2Seq, checkpoint: str = "best") -> Seq2Seq:

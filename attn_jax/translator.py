@@ -109,20 +109,14 @@ class Translator:
         own = jax.random.split(jax.random.key(search.seed), max(len(sources), 1))
         compiled_for = dataclasses.replace(search, seed=0)
 
-        def limit(length: int) -> int:
-            return min(search.max_length or 2 * length + 20, self.max_length) + 1
-
         def decode(indices: np.ndarray, rows: int, length: int) -> Iterator[list[Hypothesis]]:
-            limits = np.zeros(rows, np.int32)
-            limits[: len(indices)] = [limit(len(sources[i])) for i in indices]
             found = compiled.decode(
                 self.models,
                 _batch([sources[i] for i in indices], rows, length),
-                limits,
                 own[np.resize(indices, rows)],
                 combination=self.combination,
                 search=compiled_for,
-                max_length=limit(length),
+                longest=self.max_length,
             )
             found = jax.device_get(found)
             for row, index in enumerate(indices):

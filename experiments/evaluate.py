@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,6 +13,7 @@ from rich.table import Table
 from attn_jax import config
 from attn_jax.data.datasets import load_split
 from attn_jax.evaluation.assess import assess
+from attn_jax.evaluation.metrics import ter
 from attn_jax.loading import load
 from experiments import flags
 from experiments.flags import FLAGS
@@ -21,22 +23,35 @@ PICTURED = 16  # sentences whose alignments are kept for figures
 SPLITS = ["train", "validation", "test"]
 
 
-def evaluate_split(workdir: Path, split: str) -> dict:
+def evaluate_split(workdir: Path, split: str, search: dict[str, Any]) -> dict:
     """Translates a split with the best checkpoint and writes what came of it into the workdir.
+
+    Args:
+      workdir: of the run.
+      split: `train`, `validation` or `test`.
+      search: options of `attn_jax.config.Search`.
 
     Returns:
       The content of `evaluation.<split>.json`: figures, signatures, sentences, parameters.
     """
     translator = load(workdir)
     data = config.read(workdir / "flags.txt").data
-    assessment = assess(translator, load_split(data, split), data.bleu_tokenizer)
+    assessment = assess(translator, load_split(data, split), data.bleu_tokenizer, search)
+    figures, signatures = dict(assessment.figures), dict(assessment.signatures)
+    if data.target_level in ("word", "subword"):
+        # Only of text, and not while training: it takes long where hypotheses are far off.
+        texts, references = zip(
+            *((s["text"], s["reference"]) for s in assessment.sentences), strict=True
+        )
+        figures["ter"], signatures["ter"] = ter(texts, references)
     result = {
         "split": split,
         "sentences": len(assessment.sentences),
         "parameters": sum(leaf.size for leaf in jax.tree.leaves(translator.models)),
-        **assessment.figures,
+        **figures,
+        "search": search,
         "heads": assessment.heads,
-        "signatures": assessment.signatures,
+        "signatures": signatures,
     }
     with (workdir / f"predictions.{split}.jsonl").open("w") as file:
         for sentence in assessment.sentences:
@@ -69,10 +84,11 @@ def print_evaluation(result: dict) -> None:
 
 def main() -> None:
     """Evaluates one split."""
-    print_evaluation(evaluate_split(Path(FLAGS.workdir), FLAGS.split))
+    print_evaluation(evaluate_split(Path(FLAGS.workdir), FLAGS.split, flags.search()))
 
 
 if __name__ == "__main__":
     flags.define_workdir("folder of a run")
+    flags.define_search(left_out=["n_best"])  # one hypothesis of each sentence is scored
     absl_flags.DEFINE_enum("split", "test", SPLITS, "which examples")
     run(main)

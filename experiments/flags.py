@@ -9,7 +9,10 @@ from absl import flags
 
 from attn_jax import config
 from attn_jax.config import Experiment
+from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.errors import InputError, choose
+from attn_jax.loading import load
+from attn_jax.translator import Translator
 
 # `--help` shows a flag under the program that asked this module to define it.
 flags.disclaim_key_flags()
@@ -27,6 +30,45 @@ def define_experiment() -> None:
     """Defines a flag for each option of an experiment."""
     for name, field in config.fields():
         DEFINE[field.type](name, field.default, field.metadata["help"])
+
+
+def define_models() -> None:
+    """Defines which checkpoints write, alone or together."""
+    define_workdir("folder of a run, or of one checkpoint in it (runs/mine/checkpoints/1500)")
+    flags.DEFINE_multi_string("also", [], "another run or checkpoint that writes with it; repeat")
+    flags.DEFINE_enum(
+        "combination",
+        "log_probabilities",
+        [*COMBINATIONS, "parameters"],
+        "of several: an ensemble by the mean of these, or one model of mean parameters",
+    )
+
+
+def load_models() -> Translator:
+    """The translator of the checkpoints that the flags name."""
+    return load([FLAGS.workdir, *FLAGS.also], combination=FLAGS.combination)
+
+
+def define_search(left_out: Iterable[str] = ()) -> None:
+    """Defines a flag for each option of a search but those that are left out."""
+    for name, field in config.fields(config.Search):
+        if name not in left_out:
+            DEFINE[field.type](name, field.default, field.metadata["help"])
+
+
+def search() -> dict[str, Any]:
+    """The options of a search that the command line names.
+
+    Raises:
+      InputError: one is out of bounds, or does nothing beside the others.
+    """
+    options = {
+        name: FLAGS[name].value
+        for name, _ in config.fields(config.Search)
+        if name in FLAGS and FLAGS[name].present
+    }
+    config.search(options)
+    return options
 
 
 def split_values(text: str) -> list[str]:

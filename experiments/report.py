@@ -10,6 +10,7 @@ from attn_jax.errors import InputError
 from attn_jax.report import tables
 from attn_jax.report.cells import by_data, by_system, find_cells
 from attn_jax.report.pages import write_report
+from attn_jax.report.ranking import EXPLANATION
 from experiments import flags
 from experiments.flags import FLAGS
 from experiments.program import run
@@ -35,6 +36,9 @@ def main() -> None:
     for name, group in by_data(cells).items():
         systems = by_system(group)
         print_table(f"{name}: quality", tables.quality(systems))
+        first = next(iter(systems.values()))[0]
+        if len(systems) > 1:
+            print(EXPLANATION[first.measure])
         print_table(f"{name}: cost", tables.cost(systems))
         print_table(f"{name}: length", tables.by_length(systems))
     for folder in unfinished:

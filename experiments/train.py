@@ -40,7 +40,7 @@ def main() -> None:
     experiment = settle(workdir, flags.given())
     train(workdir, experiment)
     if "test" in split_names(experiment.data):
-        print_evaluation(evaluate_split(workdir, "test"))
+        print_evaluation(evaluate_split(workdir, "test", {}))
 
 
 def settle(workdir: Path, given: dict) -> Experiment:
@@ -104,7 +104,7 @@ def train(workdir: Path, experiment: Experiment) -> None:
 
     def evaluate(model: Seq2Seq) -> dict[str, float]:
         translator = Translator([model], source, target, experiment.data.max_length)
-        return assess(translator, validation, experiment.data.bleu_tokenizer).figures
+        return assess(translator, validation, experiment.data.bleu_tokenizer, {}).figures
 
     fit(
         config,

@@ -1,12 +1,21 @@
-"""Translates lines: `./launch.sh translate --workdir=runs/mine < source.txt > target.txt`."""
+"""Translates lines: `./launch.sh translate --workdir=runs/mine < source.txt > target.txt`.
+
+In a terminal, without a file, it asks for one sentence after the other and shows what the model
+attended to as it wrote each token. With --n_best, each line is `number ||| text ||| log-probability
+||| score`, numbers of sentences counted from 0.
+"""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from absl import flags as absl_flags
 
 from attn_jax.data.text_files import decode_lines, read_lines
-from attn_jax.loading import load
+from attn_jax.errors import InputError
+from attn_jax.report.terminal import strips
+from attn_jax.tokens import EOS, SPECIALS
+from attn_jax.translator import Hypothesis, Translator
 from experiments import flags
 from experiments.flags import FLAGS
 from experiments.program import run
@@ -19,14 +28,55 @@ def read_source(path: str) -> list[str]:
     return decode_lines(sys.stdin.buffer.read(), "standard input")
 
 
+def lines_of(found: list[list[Hypothesis]]) -> Iterator[str]:
+    """What is printed of the hypotheses of each sentence."""
+    for number, hypotheses in enumerate(found):
+        for one in hypotheses:
+            if FLAGS["n_best"].present:
+                figures = f"{one.log_probability:.4f} ||| {one.score:.4f}"
+                yield f"{number} ||| {one.text} ||| {figures}"
+            else:
+                yield one.text
+
+
+def converse(translator: Translator, options: dict) -> None:
+    """Asks for sentences until there are no more, and shows the alignment of each answer."""
+    print("a sentence on each line; an empty one ends", file=sys.stderr)
+    while sentence := _asked():
+        try:
+            (hypotheses,) = translator.translate([sentence], **options)
+        except InputError as error:
+            print(error, file=sys.stderr)
+            continue
+        source = translator.source.split(sentence)
+        for one in hypotheses:
+            print(f"\n{one.text}   ({one.log_probability:.2f} nats)")
+            written = [*one.tokens, SPECIALS[EOS]]
+            print("\n".join(strips(one.alignment, source, written)))
+
+
+def _asked() -> str:
+    try:
+        return input("\n> ").strip()
+    except EOFError:
+        return ""
+
+
 def main() -> None:
-    """Writes one translation for each line."""
-    translator = load(FLAGS.workdir)
-    for hypothesis in translator.translate(read_source(FLAGS.input)):
-        print(hypothesis.text)
+    """Writes the translations of each line, or answers in a terminal."""
+    options = {"n_best": 1} | flags.search()
+    if not FLAGS.input and sys.stdin.isatty():
+        converse(flags.load_models(), options)
+        return
+    sentences = read_source(FLAGS.input)
+    for line in lines_of(flags.load_models().translate(sentences, **options)):
+        print(line)
 
 
 if __name__ == "__main__":
-    flags.define_workdir("folder of a run")
-    absl_flags.DEFINE_string("input", "", "file of source sentences; standard input when empty")
+    flags.define_models()
+    flags.define_search()
+    absl_flags.DEFINE_string(
+        "input", "", "file of source sentences; standard input, or a prompt, when empty"
+    )
     run(main)

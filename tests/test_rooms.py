@@ -27,7 +27,7 @@ MAY_IMPORT = {
 }
 THIRD_PARTY = {
     "attention": {"jax", "jaxtyping"},
-    "evaluation": {"numpy", "sacrebleu"},
+    "evaluation": {"numpy", "sacrebleu", "scipy"},
     "report": {"numpy", "matplotlib"},
 }
 

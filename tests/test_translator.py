@@ -1,13 +1,18 @@
 """A trained run, used through `load`: one small training serves all tests here."""
 
+import json
 import shutil
+import subprocess
+import sys
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import attn_jax
 from attn_jax.errors import InputError
-from attn_jax.tokens import UNK
+from attn_jax.tokens import BOS, EOS, UNK
 from experiments import train
 
 OPTIONS = {
@@ -71,6 +76,147 @@ def test_batch_and_order_change_nothing(translator):
         assert alone.tokens == hypothesis.tokens
         assert alone.log_probability == pytest.approx(hypothesis.log_probability, abs=1e-5)
         np.testing.assert_allclose(alone.alignment, hypothesis.alignment, rtol=1e-5, atol=1e-6)
+
+
+def test_a_beam_gives_the_best_of_each_sentence(translator):
+    found = translator.translate(SENTENCES, beam_size=4, n_best=3, length_penalty="average")
+    for sentence, hypotheses in zip(SENTENCES, found, strict=True):
+        assert hypotheses[0].text == " ".join(sentence.split()[::-1])
+        assert len({h.text for h in hypotheses}) == 3
+        for one in hypotheses:
+            assert one.score == pytest.approx(one.log_probability / (len(one.tokens) + 1))
+            assert one.weights.shape == (1, 1, len(one.tokens) + 1, len(sentence.split()))
+        assert sorted((h.score for h in hypotheses), reverse=True) == [h.score for h in hypotheses]
+        expected = translator.score([sentence] * 3, [h.text for h in hypotheses])
+        actual = [h.log_probability for h in hypotheses]
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
+    together = translator.translate(SENTENCES[::-1] * 20, beam_size=4, length_penalty="average")
+    for (first, *_), again in zip(found, together[3::-1], strict=True):
+        assert again.tokens == first.tokens
+        assert again.score == pytest.approx(first.score, rel=1e-5, abs=1e-6)
+        np.testing.assert_allclose(again.weights, first.weights, rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_drawn_depends_on_the_seed_and_the_place_alone(translator):
+    options = {"temperature": 3.0, "n_best": 2, "top_p": 0.99}
+    drawn = translator.translate(SENTENCES, **options)
+    more = translator.translate([*SENTENCES, *SENTENCES], **options)
+    assert [[h.text for h in own] for own in more[:4]] == [[h.text for h in own] for own in drawn]
+    assert any(one.text != other.text for one, other in drawn)
+    other = translator.translate(SENTENCES, seed=1, **options)
+    assert [h.text for own in other for h in own] != [h.text for own in drawn for h in own]
+
+
+def test_lengths_are_kept(translator):
+    for options in ({}, {"beam_size": 3}):
+        for one in translator.translate(SENTENCES, min_length=5, max_length=5, **options):
+            assert len(one.tokens) == 5
+
+
+def test_an_ensemble_of_one_model_twice_is_that_model(workdir, translator):
+    last = workdir / "checkpoints" / "300"
+    for combination in ("log_probabilities", "probabilities", "parameters"):
+        twice = attn_jax.load([last, last], combination=combination)
+        alone = attn_jax.load(last)
+        np.testing.assert_allclose(
+            twice.score(SENTENCES, SENTENCES), alone.score(SENTENCES, SENTENCES), rtol=1e-5
+        )
+    both = attn_jax.load([last, workdir / "checkpoints" / "150"])
+    assert [h.text for h in both.translate(SENTENCES)] == [
+        " ".join(s.split()[::-1]) for s in SENTENCES
+    ]
+    assert both.translate(["1 2"])[0].weights.shape == (2, 1, 3, 2)
+
+
+def test_the_mean_of_parameters(workdir):
+    places = [workdir / "checkpoints" / step for step in ("150", "300")]
+    first, second = (jax.tree.leaves(attn_jax.load(place).models) for place in places)
+    means = jax.tree.leaves(attn_jax.load(places, combination="parameters").models)
+    for one, other, mean in zip(first, second, means, strict=True):
+        np.testing.assert_allclose(mean, (one + other) / 2, rtol=1e-6, atol=1e-7)
+
+
+def test_the_posterior_is_bayes_rule(translator):
+    """Against steps in which all weight is put on one position by hand."""
+    source, target = "3 1 4", "4 1 3"
+    model = translator.models[0]
+    ids = jnp.array([translator.source.encode(source)])
+    written = [*translator.target.encode(target), EOS]
+    encoded = model.encode(ids)
+    state, before, expected = model.start(encoded, 4), BOS, []
+    for word in written:
+        likelihoods = []
+        for place in range(3):
+            alone = encoded._replace(mask=jnp.arange(3)[None] == place)
+            _, log_probabilities, _ = model.step(state, jnp.array([before]), alone)
+            likelihoods.append(np.exp(log_probabilities[0, word]))
+        state, _, weights = model.step(state, jnp.array([before]), encoded)
+        joint = np.array(likelihoods) * np.array(weights[0, 0, 0])
+        expected.append(joint / joint.sum())
+        before = word
+    (posterior,) = translator.align([source], [target], of="posterior")
+    np.testing.assert_allclose(posterior, expected, rtol=1e-4, atol=1e-6)
+    assert posterior[:3].argmax(axis=1).tolist() == [2, 1, 0]
+    with pytest.raises(InputError, match="unknown kind of alignment 'prior'"):
+        translator.align([source], [target], of="prior")
+
+
+def test_an_exported_function_runs_without_the_package(workdir, translator, tmp_path):
+    file = tmp_path / "reverse.jax"
+    attn_jax.export(workdir, file, batch_size=2, source_length=6, beam_size=3, n_best=2)
+    program = f"""
+import json, sys, numpy as np
+from jax import export
+exported = export.deserialize(bytearray(open({str(file)!r}, "rb").read()))
+tokens = json.load(open({str(workdir / "vocabulary.source.json")!r}))["tokens"]
+source = np.zeros((2, 6), np.int32)
+source[0, :3] = [tokens.index(word) + 4 for word in "3 1 4".split()]
+found, log_probabilities, scores, weights = exported.call(source)
+assert not any(name.startswith(("attn_jax", "flax")) for name in sys.modules)
+words = json.load(open({str(workdir / "vocabulary.target.json")!r}))["tokens"]
+print(json.dumps([[words[i - 4] for i in row if i > 3] for row in found[0].tolist()]))
+print(json.dumps([log_probabilities[0].tolist(), list(weights.shape)]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    texts, (totals, shape) = map(json.loads, done.stdout.splitlines())
+    (expected,) = translator.translate(["3 1 4"], beam_size=3, n_best=2)
+    assert texts == [h.tokens for h in expected]
+    np.testing.assert_allclose(totals, [h.log_probability for h in expected], rtol=1e-4)
+    assert shape == [2, 2, 13, 1, 1, 6]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam_size": 0}, "--beam_size must be at least 1, got 0"),
+        ({"beam": 5}, r"unknown option of search 'beam'.*did you mean beam_size"),
+        ({"beam_size": 2, "n_best": 3}, "n_best=3 hypotheses do not come out of beam_size=2"),
+        ({"beam_size": 2, "temperature": 1.0}, "what is drawn has no beam"),
+        ({"top_k": 3}, "give a temperature"),
+        ({"min_length": 4, "max_length": 3}, "min_length=4 is over max_length=3"),
+        ({"beam_size": 2, "length_penalty": "gmnt"}, "did you mean gnmt"),
+        ({"beam_size": 2, "length_penalty": "gnmt(alpha=-1)"}, "alpha must be at least 0"),
+    ],
+)
+def test_refuses_searches_that_make_no_sense(translator, options, message):
+    with pytest.raises(InputError, match=message):
+        translator.translate(SENTENCES, **options)
+
+
+def test_refuses_models_that_do_not_go_together(workdir, tmp_path):
+    other = shutil.copytree(workdir, tmp_path / "other")
+    vocabulary = json.loads((other / "vocabulary.target.json").read_text())
+    vocabulary["tokens"].reverse()
+    (other / "vocabulary.target.json").write_text(json.dumps(vocabulary))
+    with pytest.raises(InputError, match="other has other vocabularies than"):
+        attn_jax.load([workdir, other])
+    with pytest.raises(InputError, match="unknown combination of models 'sum'"):
+        attn_jax.load([workdir, workdir], combination="sum")
+    with pytest.raises(InputError, match="unknown checkpoint '7'; allowed: best, last, 150, 300"):
+        attn_jax.load(workdir, "7")
+    with pytest.raises(InputError, match="no run was given"):
+        attn_jax.load([])
 
 
 def test_takes_any_sentence_up_to_the_maximum(translator):

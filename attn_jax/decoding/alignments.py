@@ -103,17 +103,16 @@ def grow_diag(forward: Links, backward: Links) -> Links:
     """
     either, links = forward | backward, forward & backward
     sources, targets = _linked(links)
-    growing = True
-    while growing:
-        growing = False
-        for source, target in sorted(links):
-            for beside in _around(source, target):
+    before = None
+    while before != len(links):
+        before = len(links)
+        for link in sorted(either):
+            for beside in _around(*link) if link in links else ():
                 free = beside[0] not in sources or beside[1] not in targets
-                if free and beside in either and beside not in links:
-                    links = links | {beside}
+                if free and beside in either:
+                    links.add(beside)
                     sources.add(beside[0])
                     targets.add(beside[1])
-                    growing = True
     return links
 
 

@@ -24,28 +24,30 @@ class Forced(NamedTuple):
     weights: Float[Array, "B L N T S"]
 
 
-@functools.partial(jax.jit, static_argnames=("combination", "search", "max_length"))
+@functools.partial(jax.jit, static_argnames=("combination", "search", "longest"))
 def decode(
     models: Models,
     source: Int[Array, "B S"],
-    limits: Int[Array, " B"],
     rngs: Array,
     *,
     combination: str,
     search: Search,
-    max_length: int,
+    longest: int,
 ) -> Found:
-    """K hypotheses [B, K] of each sentence.
+    """K hypotheses [B, K] of each sentence; those of a row of `PAD`, which fills up, mean nothing.
 
     Args:
       models: that write together.
       source: the sentences, padded.
-      limits: the most words of each translation, `EOS` included; 0 where a row only fills up.
       rngs: a random key for each sentence, for what is drawn.
       combination: how the models do it.
       search: what to search for.
-      max_length: T, the largest of the limits.
+      longest: most words of any translation, the end apart.
     """
+    lengths = (source != PAD).sum(axis=1)
+    max_length = min(search.max_length or 2 * source.shape[1] + 20, longest) + 1
+    limits = jnp.minimum((search.max_length or 2 * lengths + 20) + 1, max_length)
+    limits = jnp.where(lengths > 0, limits, 0)
     encoded = [model.encode(source) for model in models]
     state = tuple(model.start(one, max_length) for model, one in zip(models, encoded, strict=True))
     if search.beam_size > 1:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attn_jax.decoding.search import Step
-from attn_jax.errors import InputError, choose
+from attn_jax.errors import choose
 
 Models = tuple[Any, ...]  # each a Seq2Seq
 
@@ -68,19 +68,3 @@ def stepping(models: Models, sources: Sequence[Any], combination: str) -> Step:
         return states, *combined(combination, log_probabilities, weights)
 
     return step
-
-
-def mean_parameters(models: Models) -> Any:
-    """One model with the mean of the parameters, as of several checkpoints of one run.
-
-    Vaswani et al. 2017, section 6.1, average so.
-
-    Raises:
-      InputError: the models are of different kinds or sizes.
-    """
-    first = jax.tree.structure(models[0]), jax.tree.map(jnp.shape, models[0])
-    for other in models[1:]:
-        structure = jax.tree.structure(other)
-        if structure != first[0] or jax.tree.map(jnp.shape, other) != first[1]:
-            raise InputError("parameters can be averaged only of models of one kind and size")
-    return jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *models)

@@ -1,6 +1,6 @@
 """Everything that is measured of a model on a set of examples."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,9 @@ class Assessment(NamedTuple):
     weights: list[np.ndarray]  # of the hypotheses, [L, N, T, S]
 
 
-def assess(translator: Any, examples: Sequence[Any], bleu_tokenizer: str) -> Assessment:
+def assess(
+    translator: Any, examples: Sequence[Any], bleu_tokenizer: str, search: Mapping[str, Any]
+) -> Assessment:
     """Translates and scores the examples.
 
     A word is what stands between spaces; of symbols, the whole sequence is the word, as when
@@ -30,10 +32,11 @@ def assess(translator: Any, examples: Sequence[Any], bleu_tokenizer: str) -> Ass
       translator: with `translate`, `force`, and vocabularies `source` and `target`.
       examples: with `source`, `target` and `alignment`.
       bleu_tokenizer: sacrebleu's name of a tokenisation.
+      search: options of `translate`.
     """
     sources = [example.source for example in examples]
     targets = [example.target for example in examples]
-    hypotheses = translator.translate(sources)
+    hypotheses = translator.translate(sources, **search)
     forced = translator.force(sources, targets)
     texts = [hypothesis.text for hypothesis in hypotheses]
     tokens = [hypothesis.tokens for hypothesis in hypotheses]

@@ -70,3 +70,10 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, s
     metric = sacrebleu.CHRF()
     score = metric.corpus_score(list(hypotheses), [list(references)]).score
     return score, str(metric.get_signature())
+
+
+def ter(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
+    """Translation edit rate (percent) and its signature. Snover et al. 2006."""
+    metric = sacrebleu.TER()
+    score = metric.corpus_score(list(hypotheses), [list(references)]).score
+    return score, str(metric.get_signature())

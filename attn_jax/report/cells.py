@@ -33,6 +33,11 @@ class Cell:
         return self.options["data.target_level"] in ("word", "subword")
 
     @property
+    def measure(self) -> str:
+        """The figure by which systems are ranked: BLEU of text, exact match of single signs."""
+        return "bleu" if self.in_words else "exact_match"
+
+    @property
     def seed(self) -> int:
         """The seed of the run."""
         return self.options["seed"]
@@ -89,8 +94,8 @@ def by_system(cells: list[Cell]) -> dict[str, list[Cell]]:
     """The runs that differ in nothing but the seed, under what tells them from the others.
 
     That is their label, or, where runs of one label differ, the options that vary; of several such
-    options, those at their defaults are not told. The system of the lowest mean perplexity comes
-    first.
+    options, those at their defaults are not told. The system with the best mean of the measure by
+    which they are ranked comes first, and of equal ones that of the lowest perplexity.
     """
     labels = {cell.options["label"] for cell in cells}
     distinct = {tuple(v for k, v in cell.options.items() if k != "seed") for cell in cells}
@@ -116,7 +121,10 @@ def by_system(cells: list[Cell]) -> dict[str, list[Cell]]:
         )
         systems.setdefault(", ".join(told) or cell.options["model.score"], []).append(cell)
 
-    def perplexity(label: str) -> float:
-        return float(np.mean([cell.evaluation["perplexity"] for cell in systems[label]]))
+    def mean(label: str, figure: str) -> float:
+        return float(np.mean([cell.evaluation[figure] for cell in systems[label]]))
 
-    return {label: systems[label] for label in sorted(systems, key=perplexity)}
+    def place(label: str) -> tuple[float, float]:
+        return -mean(label, cells[0].measure), mean(label, "perplexity")
+
+    return {label: systems[label] for label in sorted(systems, key=place)}

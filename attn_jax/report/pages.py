@@ -6,6 +6,7 @@ from attn_jax.evaluation.alignment_error import head_name
 from attn_jax.evaluation.metrics import edit_distance
 from attn_jax.report import figures, tables
 from attn_jax.report.cells import Cell, by_data, by_system
+from attn_jax.report.ranking import EXPLANATION
 from attn_jax.tokens import EOS, SPECIALS
 
 MOST_STEPS = 40  # drawn of a sentence: a model that has learned little may not find an end
@@ -34,8 +35,9 @@ def section(name: str, systems: dict[str, list[Cell]], folder: Path) -> list[str
         f"## {name}",
         f"{first.evaluation['sentences']} test sentences; mean ± standard deviation over seeds. "
         "The model of each run is that of its best validation "
-        f"{first.options['train.metric'].replace('_', ' ')}.",
+        f"{first.options['train.metric'].replace('_', ' ')}. {searches(systems)}",
         tables.quality(systems).markdown(),
+        *([EXPLANATION[first.measure]] if len(systems) > 1 else []),
         tables.cost(systems).markdown(),
         *(f"{name}: `{text}`" for name, text in first.evaluation["signatures"].items()),
         picture("learning", figures.learning_curves(systems), "Learning curves"),
@@ -77,6 +79,20 @@ def section(name: str, systems: dict[str, list[Cell]], folder: Path) -> list[str
                 tables.heads(cells[0]).markdown(),
             ]
     return parts
+
+
+def searches(systems: dict[str, list[Cell]]) -> str:
+    """How each system was decoded."""
+    told: dict[str, list[str]] = {}
+    for label, cells in systems.items():
+        for cell in cells:
+            options = cell.evaluation.get("search", {})
+            words = ", ".join(f"{name}={value}" for name, value in options.items()) or "greedy"
+            if label not in told.setdefault(words, []):
+                told[words].append(label)
+    if len(told) == 1:
+        return f"Decoding: {next(iter(told))}."
+    return "Decoding: " + "; ".join(f"{', '.join(who)}: {how}" for how, who in told.items()) + "."
 
 
 def head_names(cell: Cell) -> dict[tuple[int, int], str]:

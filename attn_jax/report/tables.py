@@ -6,8 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from attn_jax.evaluation.alignment_error import head_name
+from attn_jax.evaluation.significance import interval
 from attn_jax.report import profiles
 from attn_jax.report.cells import Cell
+from attn_jax.report.ranking import ranks
 
 TITLES = {
     "perplexity": "ppl",
@@ -15,13 +17,14 @@ TITLES = {
     "exact_match": "exact %",
     "bleu": "BLEU",
     "chrf": "chrF",
+    "ter": "TER",
     "word_error_rate": "word err. %",
     "symbol_error_rate": "symbol err. %",
     "alignment_accuracy": "aligned %",
     "alignment_shift": "shift",
 }
 # Figures that say something of a target cut into words; of single signs, the others do.
-OF_TEXT = ("token_accuracy", "bleu", "chrf", "word_error_rate")
+OF_TEXT = ("token_accuracy", "bleu", "chrf", "ter", "word_error_rate")
 OF_SIGNS = ("exact_match", "symbol_error_rate")
 
 
@@ -50,14 +53,25 @@ def mean_and_deviation(values: Sequence[float], digits: int = 2) -> str:
     return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
 
 
+def interval_over_seeds(values: Sequence[float]) -> str:
+    """Where the mean over all seeds lies with 95 % confidence; a dash of one seed."""
+    if len(values) == 1:
+        return "–"  # noqa: RUF001
+    low, high = interval(values)
+    return f"{low:.1f} to {high:.1f}"
+
+
 def quality(systems: dict[str, list[Cell]]) -> Table:
-    """What each system does on the test split."""
+    """What each system does on the test split, and which of them do not differ."""
     first = next(iter(systems.values()))[0]
     hidden = OF_SIGNS if first.in_words else OF_TEXT
     known = [name for name in TITLES if name in first.evaluation and name not in hidden]
+    seeded = any(len(cells) > 1 for cells in systems.values())
     rows = []
-    for label, cells in systems.items():
-        row = [label, str(len(cells))]
+    for (label, cells), rank in zip(systems.items(), ranks(systems), strict=True):
+        row = [label, str(len(cells)), str(rank)]
+        if seeded:
+            row.append(interval_over_seeds([cell.evaluation[first.measure] for cell in cells]))
         for name in known:
             values = [cell.evaluation[name] for cell in cells if name in cell.evaluation]
             if name == "alignment_shift":
@@ -65,7 +79,8 @@ def quality(systems: dict[str, list[Cell]]) -> Table:
             else:
                 row.append(mean_and_deviation(values) if values else "")
         rows.append(row)
-    return Table(["system", "seeds", *(TITLES[name] for name in known)], rows)
+    over_seeds = [f"95 % of {TITLES[first.measure]}"] if seeded else []
+    return Table(["system", "seeds", "rank", *over_seeds, *(TITLES[name] for name in known)], rows)
 
 
 def by_length(systems: dict[str, list[Cell]]) -> Table:

@@ -90,3 +90,26 @@ def test_refuses_an_empty_vocabulary(level, texts, message):
 def test_a_word_of_symbols_is_the_whole_sequence():
     assert build_vocabulary("symbol", ["a b"], DATA).words("a  b") == ["a b"]
     assert build_vocabulary("character", ["a b"], DATA).words("a  b") == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("level", "text", "words"),
+    [
+        ("word", "ein neues haus", [0, 1, 2]),
+        ("symbol", "a  b", [0, 1]),
+        ("character", "am see", [0, 0, 0, 1, 1, 1]),
+        ("character", " am  ", [0, 0, 0, 0, 0]),
+    ],
+)
+def test_each_token_knows_its_word(level, text, words):
+    assert build_vocabulary(level, [text] * 2, DATA).words_of(text) == words
+
+
+def test_subwords_know_their_word():
+    vocabulary = build_vocabulary("subword", TEXTS, DATA)
+    text = "der hund am seehaus 7"
+    assert len(vocabulary.split(text)) > 5
+    spelt = ["", "", "", "", ""]
+    for piece, word in zip(vocabulary.split(text), vocabulary.words_of(text), strict=True):
+        spelt[word] += piece.removeprefix("▁")
+    assert spelt == text.split()

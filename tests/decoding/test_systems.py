@@ -21,12 +21,9 @@ EVERYTHING = Search(beam_size=36, n_best=len(SENTENCES), length_penalty="none")
 
 
 def run(models, search, combination="log_probabilities"):
-    limits = np.array([LIMIT] * len(SOURCE) + [0])
     rows = np.pad(SOURCE, ((0, 1), (0, 0)))  # the last only fills the batch
     rngs = jax.random.split(jax.random.key(0), len(rows))
-    return decode(
-        models, rows, limits, rngs, combination=combination, search=search, max_length=LIMIT
-    )
+    return decode(models, rows, rngs, combination=combination, search=search, longest=LIMIT - 1)
 
 
 def forced(models, combination="log_probabilities"):

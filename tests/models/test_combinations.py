@@ -179,9 +179,8 @@ def test_runs_trains_and_decodes(case):
         assert not parameters or any(parameters)
 
     models, together = (state.model,), {"combination": "log_probabilities"}
-    limits = np.where((SOURCE != PAD).any(axis=1), length, 0)
     rngs = jax.random.split(jax.random.key(2), rows)
-    found = decode(models, SOURCE, limits, rngs, **together, search=Search(), max_length=length)
+    found = decode(models, SOURCE, rngs, **together, search=Search(), longest=length - 1)
     found = jax.tree.map(lambda leaf: leaf[:, 0], found)
     assert found.weights.shape == (rows, length, layers, config.heads, SOURCE.shape[1])
     written = np.asarray(found.tokens != PAD)

@@ -8,9 +8,11 @@ import sacrebleu
 
 from attn_jax import config
 from attn_jax.report import figures, tables
-from attn_jax.report.cells import by_data, by_system, find_cells
-from attn_jax.report.pages import telling_sentence, write_report
+from attn_jax.report.cells import Cell, by_data, by_system, find_cells
+from attn_jax.report.pages import searches, telling_sentence, write_report
 from attn_jax.report.profiles import by_length, by_position, length_bins
+from attn_jax.report.ranking import ranks
+from attn_jax.report.terminal import strips
 
 SENTENCES = [
     {"source": ["a", "b"], "target": ["b", "a"], "hypothesis": ["b", "a"], "gold": [1, 0]},
@@ -75,9 +77,12 @@ def test_a_page_with_its_figures(root):
     assert [folder.name for folder in unfinished] == ["d"]
     page = write_report(cells, root).read_text()
     assert (
-        "| additive | 2 | 108.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | +1 |" in page
+        "| additive | 2 | 1 | 66.6 to 117.4 | 108.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | "
+        "92.00 ± 2.83 | +1 |" in page
     )
-    assert "| last | 1 | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page
+    assert "| last | 1 | 1 | – | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page  # noqa: RUF001
+    assert "Systems of one rank do not differ in exact match" in page
+    assert "Decoding: greedy." in page
     assert "| additive | 1,234 | 20 ± 0 | – | 2.0 ± 0.0 | 30 ± 0 | 7 ± 0 |" in page  # noqa: RUF001
     pictures = {path.name for path in root.glob("*.png")}
     kinds = ("learning", "length", "position", "alignment", "steps", "beside")
@@ -161,6 +166,29 @@ def test_profiles_by_hand(root):
     assert length_bins(SENTENCES * 3, 1) == [(1, 3)]
 
 
+def test_systems_that_do_not_differ_share_a_rank():
+    def cell(right, seed=0):
+        sentences = [
+            {"hypothesis": [str(nth if nth in right else -1)], "target": [str(nth)]}
+            for nth in range(40)
+        ]
+        return Cell({"data.target_level": "symbol", "seed": seed}, {}, [], sentences, [])
+
+    most, half = set(range(36)), set(range(20))
+    systems = {"a": [cell(most)], "b": [cell(most - {3} | {38})], "c": [cell(half, 1), cell(half)]}
+    assert ranks(systems) == [1, 1, 3]
+    assert ranks(systems | {"d": [cell(half - {7})]}) == [1, 1, 3, 3]
+
+
+def test_each_way_of_decoding_is_told(tmp_path):
+    for score, search in (("dot", {}), ("general", {"beam_size": 5}), ("gmm", {})):
+        write_run(tmp_path / score, score, 0, 50.0)
+        file = tmp_path / score / "evaluation.test.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"search": search}))
+    told = searches(by_system(find_cells(tmp_path)[0]))
+    assert told == "Decoding: dot, gmm: greedy; general: beam_size=5."
+
+
 def test_mean_and_deviation():
     assert tables.mean_and_deviation([1.0, 3.0]) == "2.00 ± 1.41"
     assert tables.mean_and_deviation([1.0]) == "1.00"
@@ -187,3 +215,12 @@ def test_wrong_tokens_are_red():
     one, two, _ = figures.beside(panels, ["b"], ["b", "</s>"]).axes
     assert [label.get_color() for label in one.get_yticklabels()] == ["black", "black"]
     assert [label.get_color() for label in two.get_yticklabels()] == ["red", "black"]
+
+
+def test_strips_shade_each_weight():
+    alignment = np.array([[0.05, 0.95], [0.2, 0.4], [0.6, 0.35]])
+    assert strips(alignment, ["ein", "mann"], ["a", "man", "</s>"]) == [
+        "a    | █| mann 0.95",
+        "man  |░▒| mann 0.40",
+        "</s> |▓▒| ein 0.60",
+    ]

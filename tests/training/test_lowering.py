@@ -45,13 +45,12 @@ def test_the_training_step(model):
 
 @pytest.mark.parametrize("search", [Search(), Search(beam_size=3, coverage_penalty=0.1)])
 def test_decoding(model, search):
-    def search_in(model, source, limits, rng):
+    def search_in(model, source, rng):
         rngs = jax.random.split(jax.random.wrap_key_data(rng), len(source))
-        options = {"combination": "log_probabilities", "search": search, "max_length": 7}
-        return decode.__wrapped__((model,), source, limits, rngs, **options)
+        options = {"combination": "log_probabilities", "search": search, "longest": 7}
+        return decode.__wrapped__((model,), source, rngs, **options)
 
-    rng = jax.random.key_data(jax.random.key(0))
-    assert lowers(search_in, model, IDS, jnp.full(len(IDS), 7), rng)
+    assert lowers(search_in, model, IDS, jax.random.key_data(jax.random.key(0)))
 
 
 def test_forcing(model):

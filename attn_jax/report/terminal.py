@@ -1,0 +1,23 @@
+"""What a model attended to, as text for a terminal."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+SHADES = " ░▒▓█"  # of weights up to 0.1, 0.3, 0.5, 0.8 and 1
+
+
+def strips(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> list[str]:
+    """A line for each target token: a shade for each source token, and the one most looked at.
+
+    Args:
+      alignment: weights [T, S].
+      source: S tokens.
+      target: T tokens, end of sentence included.
+    """
+    width = max(map(len, target))
+    shades = np.array(list(SHADES))[np.digitize(alignment, (0.1, 0.3, 0.5, 0.8))]
+    return [
+        f"{token:<{width}} |{''.join(row)}| {source[weights.argmax()]} {weights.max():.2f}"
+        for token, row, weights in zip(target, shades, alignment, strict=True)
+    ]

@@ -1,0 +1,32 @@
+"""Writes decoding as one file: `./launch.sh export --workdir=runs/mine --output=mine.jax`.
+
+JAX alone runs it, without this package; see docs/decoding.md.
+"""
+
+from absl import flags as absl_flags
+
+from attn_jax.exporting import export
+from experiments import flags
+from experiments.flags import FLAGS
+from experiments.program import run
+
+
+def main() -> None:
+    """Writes the file."""
+    sizes = {"batch_size": FLAGS.batch_size, "source_length": FLAGS.source_length}
+    export(
+        [FLAGS.workdir, *FLAGS.also],
+        FLAGS.output,
+        combination=FLAGS.combination,
+        **sizes,
+        **flags.search(),
+    )
+
+
+if __name__ == "__main__":
+    flags.define_models()
+    flags.define_search(left_out=["temperature", "top_k", "top_p", "seed"])
+    absl_flags.DEFINE_string("output", None, "file to be written", required=True)
+    absl_flags.DEFINE_integer("batch_size", 1, "sentences at a time")
+    absl_flags.DEFINE_integer("source_length", 32, "tokens of the longest sentence")
+    run(main)

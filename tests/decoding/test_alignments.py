@@ -1,0 +1,111 @@
+"""Links from weights, by hand, and links of both directions."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attn_jax.decoding.alignments import (
+    SYMMETRIZATIONS,
+    Reading,
+    argmax,
+    by_words,
+    grow_diag,
+    grow_diag_final,
+    grow_diag_final_and,
+    masses,
+    pharaoh,
+    read,
+    readings,
+    threshold,
+    turned,
+)
+
+WEIGHTS = np.array([[0.1, 0.7, 0.2], [0.45, 0.2, 0.35], [0.1, 0.0, 0.2]])
+link_sets = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
+
+
+def test_links_of_the_largest_weights():
+    # The last word has most of its weight on nothing.
+    assert argmax(WEIGHTS) == {(1, 0), (0, 1)}
+    assert pharaoh(argmax(WEIGHTS)) == "0-1 1-0"
+
+
+def test_links_over_a_threshold():
+    assert threshold(WEIGHTS) == {(1, 0), (0, 1), (2, 1)}
+    assert threshold(WEIGHTS, least=0.2) == {(1, 0), (2, 0), (0, 1), (1, 1), (2, 1), (2, 2)}
+
+
+def test_a_reading_is_a_head_and_a_shift(generator):
+    weights = generator.random((2, 3, 5, 4))
+    np.testing.assert_allclose(read(weights, Reading()), weights.mean(axis=(0, 1))[:4])
+    np.testing.assert_array_equal(read(weights, Reading((1, 2), 1)), weights[1, 2, 1:])
+    back = read(weights, Reading((0, 1), -1))
+    np.testing.assert_array_equal(back[1:], weights[0, 1, :3])
+    assert not np.any(back[0])
+    assert not np.any(read(weights, Reading((0, 1), 2))[3])
+    assert len(readings(2, 3)) == 4 * 7
+    assert readings(1, 1, (0, 1)) == [Reading(), Reading(None, 1)]
+    assert str(Reading((1, 2), 1)) == "layer 2, head 3, shift +1"
+
+
+def test_tokens_become_words_by_hand():
+    # Source tokens 0 and 1 are one word, as are target tokens 1 and 2.
+    weights = np.array([[0.2, 0.3, 0.5], [0.6, 0.2, 0.2], [0.0, 0.4, 0.6]])
+    words = by_words(weights, [0, 0, 1], [0, 1, 1])
+    np.testing.assert_allclose(words, [[0.5, 0.5], [0.6, 0.4]])
+
+
+def test_symmetrization_by_hand():
+    # Koehn 2010, figure 4.14 in small: the corner grows from the intersection, the far link is
+    # free on both sides, the last one on one side alone.
+    forward = {(0, 0), (1, 1), (3, 3), (4, 1)}
+    backward = {(0, 0), (1, 1), (2, 1), (5, 5)}
+    assert grow_diag(forward, backward) == {(0, 0), (1, 1), (2, 1)}
+    assert grow_diag_final_and(forward, backward) == {(0, 0), (1, 1), (2, 1), (3, 3), (5, 5)}
+    assert grow_diag_final(forward, backward) == forward | backward
+
+
+def koehn(forward, backward, final):
+    """The pseudo-code of Koehn 2010, figure 4.14, over matrices."""
+    union, found = np.zeros((5, 5), bool), np.zeros((5, 5), bool)
+    for e, f in forward | backward:
+        union[e, f], found[e, f] = True, (e, f) in forward and (e, f) in backward
+    neighbours = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
+    changed = True
+    while changed:
+        changed = False
+        for e, f in np.ndindex(5, 5):
+            for de, df in neighbours if found[e, f] else ():
+                x, y = e + de, f + df
+                if not (0 <= x < 5 and 0 <= y < 5) or not union[x, y] or found[x, y]:
+                    continue
+                if not found[x].any() or not found[:, y].any():
+                    found[x, y] = changed = True
+    for direction in (forward, backward) if final else ():
+        for e, f in np.ndindex(5, 5):
+            if (e, f) in direction and final(not found[e].any(), not found[:, f].any()):
+                found[e, f] = True
+    return {(int(e), int(f)) for e, f in np.argwhere(found)}
+
+
+@given(link_sets, link_sets)
+def test_growing_equals_the_pseudo_code(forward, backward):
+    assert grow_diag(forward, backward) == koehn(forward, backward, None)
+    final = grow_diag_final(forward, backward)
+    assert final == koehn(forward, backward, lambda e, f: e or f)
+    last = grow_diag_final_and(forward, backward)
+    assert last == koehn(forward, backward, lambda e, f: e and f)
+    assert turned(turned(forward)) == forward
+
+
+@pytest.mark.parametrize("name", SYMMETRIZATIONS)
+def test_directions_that_agree_stay_as_they_are(name):
+    weights = np.array([[0.9, 0.1, 0.0], [0.0, 0.1, 0.9], [0.1, 0.8, 0.1]])
+    expected = {(0, 0), (2, 1), (1, 2)}
+    assert SYMMETRIZATIONS[name](weights, weights.T, argmax) == expected
+
+
+def test_masses_by_hand():
+    weights = np.array([[0.5, 0.25], [0.0, 0.5], [0.3, 0.7]])[None, None]
+    assert masses([weights]) == {"null_mass": pytest.approx(37.5), "end_mass": pytest.approx(70)}

@@ -1,0 +1,42 @@
+"""Tests of differences, against enumeration and published tables."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from attn_jax.evaluation.significance import bleu_differs, counts_differ, interval
+
+
+def test_randomisation_equals_all_exchanges(generator):
+    first, second = generator.integers(0, 5, (2, 10))
+    differences = first - second
+    exchanged = [abs(np.dot(signs, differences)) for signs in itertools.product((-1, 1), repeat=10)]
+    exact = np.mean(np.array(exchanged) >= abs(differences.sum()))
+    # Four standard deviations of a share of 20,000 draws.
+    margin = 4 * np.sqrt(exact * (1 - exact) / 20000) + 1e-4
+    assert counts_differ(first, second, 20000) == pytest.approx(exact, abs=margin)
+
+
+def test_equal_systems_do_not_differ(generator):
+    hits = generator.integers(0, 2, 50)
+    assert counts_differ(hits, hits) == 1
+
+
+def test_bleu_of_a_system_and_a_worse_one(generator):
+    words = np.array(["the", "cat", "sat", "on", "a", "mat", "and", "ate", "its", "old", "hat"])
+    references = [" ".join(generator.choice(words, 12)) for _ in range(60)]
+    worse = [r.replace("cat", "dog").replace("hat", "cap") for r in references]
+    last = [*references[:-1], worse[-1]]
+    assert bleu_differs(references, worse, references, "none") < 0.01
+    assert bleu_differs(references, last, references, "none") > 0.05
+
+
+@pytest.mark.parametrize(("count", "quantile"), [(2, 12.706), (5, 2.776), (10, 2.262)])
+def test_the_interval_has_students_quantiles(generator, count, quantile):
+    values = generator.normal(size=count)
+    low, high = interval(values)
+    error = np.std(values, ddof=1) / np.sqrt(count)
+    assert high - low == pytest.approx(2 * quantile * error, rel=1e-3)
+    assert (low + high) / 2 == pytest.approx(values.mean())
+    assert interval([99.5, 99.5]) == (99.5, 99.5)
