@@ -90,10 +90,9 @@ def best_reading(
 
 
 def word_weights(
-    workdir: str, pairs: Pairs, development: tuple | None, extract: Callable
+    name: str, translator: Translator, pairs: Pairs, development: tuple | None, extract: Callable
 ) -> list[np.ndarray]:
-    """The weights [T, S] between the words of each pair, under the model of a run."""
-    translator = load(workdir)
+    """The weights [T, S] between the words of each pair, under one model."""
     if FLAGS.of == "posterior":
         weights = translator.align(*pairs, of="posterior")
         return between_words(translator, pairs, [one[:-1] for one in weights])
@@ -104,7 +103,7 @@ def word_weights(
         reading = best_reading(translator, *development, extract)
     shares = masses([one.weights for one in forced])
     print(
-        f"{workdir}: {reading}; weight of a word on nothing {shares['null_mass']:.1f} %, of the "
+        f"{name}: {reading}; weight of a word on nothing {shares['null_mass']:.1f} %, of the "
         f"end of the sentence on the last source token {shares['end_mass']:.1f} %",
         file=sys.stderr,
     )
@@ -129,19 +128,32 @@ def print_errors(found: dict[str, list[Links]], golds: list[Gold]) -> None:
     Console(stderr=True).print(table)
 
 
+def check_flags() -> None:
+    """Raises InputError where a flag would do nothing beside the others."""
+    chosen = [name for name in ("head", "shift", "dev_gold") if FLAGS[name].present]
+    if FLAGS.of == "posterior" and chosen:
+        raise InputError(f"--{chosen[0]} chooses among weights, of which the posterior has one")
+    if FLAGS["symmetrization"].present and not FLAGS.reverse:
+        raise InputError("--symmetrization combines two directions: give --reverse")
+
+
 def main() -> None:
     """Writes links to standard output; figures, weights and pictures where they are asked for."""
+    check_flags()
     pairs = read_text(FLAGS.sources, FLAGS.targets)
     golds = read_gold_of(FLAGS.gold, pairs) if FLAGS.gold else None
     development = read_development()
     extract = choose_with_settings(EXTRACTIONS, FLAGS.links, "way to make links")
     symmetrize = choose_with_settings(SYMMETRIZATIONS, FLAGS.symmetrization, "symmetrization")
 
-    forward = word_weights(FLAGS.workdir, pairs, development, extract)
+    translator = load(FLAGS.workdir)
+    reverse = load(FLAGS.reverse) if FLAGS.reverse else None
+
+    forward = word_weights("forward", translator, pairs, development, extract)
     found = {"forward": list(map(extract, forward))}
     links = found["forward"]
-    if FLAGS.reverse:
-        backward = word_weights(FLAGS.reverse, pairs[::-1], flip(development), extract)
+    if reverse:
+        backward = word_weights("reverse", reverse, pairs[::-1], flip(development), extract)
         found["reverse"] = [turned(extract(one)) for one in backward]
         for name, way in (SYMMETRIZATIONS | {FLAGS.symmetrization: symmetrize}).items():
             both = partial(way, extract=extract)
@@ -154,7 +166,7 @@ def main() -> None:
     if FLAGS.weights:
         np.savez(FLAGS.weights, *forward)
     if FLAGS.figures:
-        draw_all(Path(FLAGS.figures), load(FLAGS.workdir), pairs)
+        draw_all(Path(FLAGS.figures), translator, pairs)
 
 
 def draw_all(folder: Path, translator: Translator, pairs: Pairs) -> None:

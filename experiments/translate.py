@@ -65,11 +65,11 @@ def _asked() -> str:
 def main() -> None:
     """Writes the translations of each line, or answers in a terminal."""
     options = {"n_best": 1} | flags.search()
+    translator = flags.load_models()
     if not FLAGS.input and sys.stdin.isatty():
-        converse(flags.load_models(), options)
+        converse(translator, options)
         return
-    sentences = read_source(FLAGS.input)
-    for line in lines_of(flags.load_models().translate(sentences, **options)):
+    for line in lines_of(translator.translate(read_source(FLAGS.input), **options)):
         print(line)
 
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import pty
+import shutil
 import subprocess
 import sys
 
@@ -122,7 +124,7 @@ def test_align_writes_links_weights_and_pictures(workdir, tmp_path):
     )
     assert [len(line.split()) for line in done.stdout.splitlines()] == [3, 2]
     with np.load(tmp_path / "w.npz") as weights:
-        assert [weights[name].shape for name in weights] == [(4, 3), (3, 2)]
+        assert [weights[name].shape for name in weights] == [(3, 3), (2, 2)]
     assert len(list((tmp_path / "figures").glob("*.png"))) == 2
 
 
@@ -248,3 +250,108 @@ def test_sentences_that_cannot_be_translated(workdir):
     assert "has 600 tokens, more than the 512" in refused(
         "translate", f"--workdir={workdir}", stdin="1 " * 600
     )
+
+
+def test_translate_searches_as_its_flags_say(workdir):
+    lines = "1 2 3\n2 1\n"
+    found = works("translate", f"--workdir={workdir}", "--beam_size=3", stdin=lines).stdout
+    assert len(found.splitlines()) == 2
+    n_best = works("translate", f"--workdir={workdir}", "--beam_size=3", "--n_best=2", stdin=lines)
+    rows = [line.split(" ||| ") for line in n_best.stdout.splitlines()]
+    assert [row[0] for row in rows] == ["0", "0", "1", "1"]
+    assert [row[1] for row in rows[::2]] == found.splitlines()
+    assert all(float(row[3]) >= float(row[2]) for row in rows)
+    drawn = ["--temperature=2", "--n_best=1", f"--also={workdir}/checkpoints/10"]
+    one, again, other = (
+        works("translate", f"--workdir={workdir}", *drawn, f"--seed={seed}", stdin=lines).stdout
+        for seed in (1, 1, 2)
+    )
+    assert one == again != other
+
+
+def test_translate_answers_in_a_terminal(workdir):
+    """Each sentence is answered with what was looked at; one that cannot be is said so."""
+    command = [sys.executable, "-m", "experiments.translate", f"--workdir={workdir}"]
+    master, slave = pty.openpty()
+    with subprocess.Popen(command, stdin=slave, stdout=subprocess.PIPE, text=True) as process:
+        os.write(master, b"1 2 3\n" + b"1 " * 600 + b"\n2 1\n\n")
+        answer, _ = process.communicate(timeout=300)
+    os.close(master)
+    os.close(slave)
+    assert process.returncode == 0
+    assert answer.count("nats)") == 2
+    assert answer.count("</s>") == 2
+    assert "|" in answer
+
+
+def test_evaluate_says_how_it_searched(workdir, tmp_path):
+    copy = shutil.copytree(workdir, tmp_path / "copy")
+    works("evaluate", f"--workdir={copy}", "--beam_size=2", "--length_penalty=average")
+    result = json.loads((copy / "evaluation.test.json").read_text())
+    assert result["search"] == {"beam_size": 2, "length_penalty": "average"}
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs")
+    (folder / "a").write_text("1 2 3\n4 5\n")
+    (folder / "b").write_text("3 2 1\n5 4\n")
+    (folder / "gold").write_text("2-0 1-1 0?2\n1-0 0-1\n")
+    return folder
+
+
+def test_align_combines_and_scores_both_directions(workdir, pairs, tmp_path):
+    text = [f"--sources={pairs / 'a'}", f"--targets={pairs / 'b'}"]
+    both = [f"--workdir={workdir}", f"--reverse={workdir}", *text, f"--gold={pairs / 'gold'}"]
+    dev = [
+        f"--dev_{name}={pairs / file}"
+        for name, file in zip(("sources", "targets"), "ab", strict=True)
+    ]
+    for more in (["--of=posterior"], [*dev, f"--dev_gold={pairs / 'gold'}", "--links=threshold"]):
+        weights = tmp_path / "weights.npz"
+        done = works("align", *both, *more, "--symmetrization=union", f"--weights={weights}")
+        lines = done.stdout.splitlines()
+        assert len(lines) == 2
+        for line, (sources, targets) in zip(lines, [(3, 3), (2, 2)], strict=True):
+            for link in line.split():
+                source, target = map(int, link.split("-"))
+                assert source < sources
+                assert target < targets
+        assert [w.shape for w in np.load(weights).values()] == [(3, 3), (2, 2)]
+        for name in ("forward", "reverse", "agreement", "AER"):
+            assert name in done.stderr
+    assert "shift" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--head=2.1"], "--head=2.1 does not exist: 1 layers of 1 heads do"),
+        (["--links=best"], "unknown way to make links 'best'; allowed: argmax, threshold"),
+        (["--symmetrization=grow", "--reverse=x"], "did you mean grow_diag"),
+        (["--symmetrization=union"], "combines two directions: give --reverse"),
+        (["--of=posterior", "--shift=1"], "--shift chooses among weights"),
+        (["--dev_gold=x"], "give all of --dev_sources, --dev_targets and --dev_gold, or none"),
+        (["--gold={0}/b"], "line 1: expected the numbers of one of 2 sentences"),
+        (["--gold={0}/none"], "cannot read"),
+        (["--gold_first=1", "--gold={0}/gold"], "is counted from 0, not from 1"),
+        (["--reverse={0}"], "is not the folder of a run"),
+    ],
+)
+def test_align_refuses_what_does_not_fit(workdir, pairs, flags, message):
+    text = [f"--sources={pairs / 'a'}", f"--targets={pairs / 'b'}"]
+    flags = [flag.format(pairs) for flag in flags]
+    done = program("align", f"--workdir={workdir}", *text, *flags)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_export_writes_a_file_or_says_why_not(workdir, tmp_path):
+    file = tmp_path / "mine.jax"
+    works("export", f"--workdir={workdir}", f"--output={file}", "--beam_size=2")
+    assert file.stat().st_size > 10000
+    done = program("export", f"--workdir={workdir}", "--output=x", "--source_length=600")
+    assert done.returncode == 2
+    assert "source_length must be from 1 to the 512 of --data.max_length" in done.stderr
