@@ -182,6 +182,7 @@ class Train:
     max_length: int = option(100, "pairs with a side of more tokens are dropped, counted", low=1)
     buckets: int = option(6, "padded shapes, hence compilations, at most", low=1)
     valid_every: int = option(500, "steps between validations, each with a checkpoint", low=1)
+    keep: int = option(2, "last checkpoints that are kept, the best beside them", low=1)
     patience: int = option(0, "validations without a better metric before stopping; 0: off", low=0)
     metric: str = option("perplexity", "validation metric that picks the best checkpoint")
     initial: str = path("workdir of another run whose best parameters to start from")

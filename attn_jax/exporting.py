@@ -28,7 +28,7 @@ def export(
     """Writes decoding as one function of ids, its parameters included, for `jax.export`.
 
     The function takes ids [batch_size, source_length], int32, 0 where there is no token, and gives
-    the ids [batch_size, K, T] of K hypotheses, up to and with the end of the sentence (2), their
+    the ids [batch_size, K, T] of K hypotheses, up to and with the end of the sentence (3), their
     log-probabilities and scores [batch_size, K], and the weights [batch_size, K, T, L, N, S]. It
     runs wherever `jax.export.deserialize` does, with the same version of JAX or a newer one.
 

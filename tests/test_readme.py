@@ -11,7 +11,9 @@ from tests.experiments.test_programs import SMALL
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-PAGES = README + (ROOT / "docs" / "models.md").read_text()
+PAGES = README + "".join(
+    (ROOT / "docs" / f"{page}.md").read_text() for page in ("models", "decoding")
+)
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGES, flags=re.DOTALL)
 
 
@@ -36,7 +38,15 @@ def test_a_score_of_ones_own_then_its_use(folder):
     flags = [*SMALL, "--model.score=my_score:similar"]
     run("-m", "experiments.train", "--workdir=runs/mine", *flags, cwd=folder)
     assert (folder / "runs" / "mine" / "evaluation.test.json").is_file()
-    run("-c", block("attn_jax.load"), cwd=folder)
+    run("-c", block("translator.align"), cwd=folder)
+    run("-c", block("for one in hypotheses"), cwd=folder)
+
+
+def test_an_export_is_read_as_it_says(folder):
+    run("-m", "experiments.train", "--workdir=runs/mine", *SMALL, cwd=folder)
+    command = re.search(r"\./launch\.sh (export.*)", PAGES)[1].split()
+    run("-m", f"experiments.{command[0]}", *command[1:], cwd=folder)
+    run("-c", block("export.deserialize"), cwd=folder)
 
 
 # A translation scores the same when it is given to the model as when the model writes it.
@@ -73,7 +83,16 @@ def test_attention_alone(folder):
 def test_every_program_that_is_named_exists():
     programs = set(re.findall(r"\./launch\.sh ([a-z]+)", PAGES)) - {"test"}
     folder = ROOT / "experiments"
-    assert programs == {"train", "sweep", "report", "translate", "evaluate", "align", "catalogue"}
+    assert programs == {
+        "train",
+        "sweep",
+        "report",
+        "translate",
+        "evaluate",
+        "align",
+        "catalogue",
+        "export",
+    }
     assert all((folder / f"{name}.py").is_file() for name in programs)
     for file in re.findall(r"(?:--flagfile|--systems)=(experiments/[\w./-]+)", PAGES):
         assert (folder.parent / file).is_file()

@@ -34,14 +34,14 @@ def shapes(leaves: dict[str, Any]) -> dict[str, str]:
 
 
 class Checkpoints:
-    """The checkpoints of a run: the two last, and the best by a score (larger is better)."""
+    """The checkpoints of a run: the last ones, and the best by a score (larger is better)."""
 
-    def __init__(self, directory: Path):
+    def __init__(self, directory: Path, last: int = 2):
         def score(metrics: dict[str, float]) -> float:
             return metrics["score"]
 
         keep = [
-            checkpoint_managers.LatestN(2),
+            checkpoint_managers.LatestN(last),
             checkpoint_managers.BestN(get_metric_fn=score, n=1),
         ]
         options = ocp.CheckpointManagerOptions(

@@ -117,7 +117,7 @@ def fit(
     """
     state, progressed = begun
     journal = Journal(workdir / "metrics.jsonl")
-    checkpoints = Checkpoints(workdir / "checkpoints")
+    checkpoints = Checkpoints(workdir / "checkpoints", config.keep)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         first = int(state.step)

@@ -126,3 +126,11 @@ def test_a_changed_bit_is_noticed(tmp_path):
         checkpoints.restore(1, "model", other)
     assert len(leaves) == len(named_leaves(other))
     checkpoints.close()
+
+
+def test_so_many_checkpoints_are_kept_as_asked_for(tmp_path):
+    kept = {"steps": 10, "valid_every": 2, "keep": 3}
+    train(tmp_path, evaluate=lambda model: {"perplexity": 1.0}, **kept)
+    steps = {int(folder.name) for folder in (tmp_path / "checkpoints").iterdir()}
+    assert {6, 8, 10} <= steps
+    assert len(steps) <= 4
