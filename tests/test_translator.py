@@ -11,8 +11,12 @@ import numpy as np
 import pytest
 
 import attn_jax
+from attn_jax.config import Model
+from attn_jax.data.vocabulary import Symbols
 from attn_jax.errors import InputError
+from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import BOS, EOS, UNK
+from attn_jax.translator import Translator
 from experiments import train
 
 OPTIONS = {
@@ -288,3 +292,23 @@ def test_the_same_run_goes_on_and_another_is_refused(workdir):
         train.settle(workdir, {"seed": 1, "model.score": "dot"})
     with pytest.raises(InputError, match=r"train\.steps was 300 and is now 200"):
         train.settle(workdir, {"train.steps": 200})
+
+
+@pytest.mark.parametrize("decoder", ["bahdanau", "transformer"])
+def test_one_word_and_five_hundred_of_a_vocabulary_of_one(decoder):
+    sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
+    config = Model(decoder=decoder, alignment_size=4, readout_size=8, feedforward_size=8, **sizes)
+    model = initialize(config, 5, 5, jax.random.key(0))
+    short, long = "a", " ".join(["a"] * 500)
+    translator = Translator([model], Symbols(["a"]), Symbols(["a"]))
+    for options in ({}, {"beam_size": 2}):
+        found = translator.translate([short, long], **options)
+        expected = translator.score([short, long], [one.text or "a" for one in found])
+        for one, sentence, score in zip(found, (short, long), expected, strict=True):
+            assert set(one.tokens) <= {"a", "<unk>"}
+            assert len(one.tokens) <= min(2 * len(sentence.split()) + 20, 512)
+            assert one.alignment.shape == (len(one.tokens) + 1, len(sentence.split()))
+            if one.text:
+                assert one.log_probability == pytest.approx(score, rel=1e-5, abs=1e-4)
+    (posterior,) = translator.align([long], ["a a"], of="posterior")
+    np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-4)
