@@ -122,14 +122,10 @@ def beam(
             scores += coverage_penalty * jnp.take_along_axis(taken, parents, axis=1)
         scores = jnp.where(ends & (totals > -jnp.inf), scores, -jnp.inf)
         new = Ended(scores, totals, jnp.full_like(parents, index), parents)
-        new = jax.tree.map(lambda leaf: leaf[:, :width], new)
-        both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis=1), ended, new)
-        _, kept = jax.lax.top_k(both.scores, n_best)
-        ended = jax.tree.map(lambda leaf: jnp.take_along_axis(leaf, kept, axis=1), both)
+        ended = best_of(ended, jax.tree.map(lambda leaf: leaf[:, :width], new))
 
         totals, kept = jax.lax.top_k(jnp.where(ends, -jnp.inf, totals), width)
-        parents = jnp.take_along_axis(parents, kept, axis=1)
-        words = jnp.take_along_axis(words, kept, axis=1)
+        parents, words = (jnp.take_along_axis(leaf, kept, axis=1) for leaf in (parents, words))
         moved = (places + parents).ravel()
         live = Live(
             jax.tree.map(lambda leaf: leaf[moved] if leaf.ndim else leaf, state),
@@ -144,6 +140,13 @@ def beam(
 
     *_, ended, trace = jax.lax.while_loop(unfinished, advance, (0, live, ended, trace))
     return read_back(trace, ended)
+
+
+def best_of(ended: Ended, new: Ended) -> Ended:
+    """The best hypotheses of both, as many as there were."""
+    both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis=1), ended, new)
+    _, kept = jax.lax.top_k(both.scores, ended.scores.shape[1])
+    return jax.tree.map(lambda leaf: jnp.take_along_axis(leaf, kept, axis=1), both)
 
 
 def read_back(trace: Trace, ended: Ended) -> Found:
