@@ -217,7 +217,9 @@ class Search:
     )
     min_length: int = option(0, "fewest tokens of a translation", low=0)
     max_length: int = option(0, "most tokens of a translation; 0: twice its source and 20", low=0)
-    temperature: float = option(0.0, "draw at random at this temperature; 0: search", low=0)
+    temperature: float = option(
+        0.0, "draw at random at this temperature; 0: search", low=0, high=1000
+    )
     top_k: int = option(0, "draw: among the k most probable tokens; 0: among all", low=0)
     top_p: float = option(
         1.0, "draw: among the fewest tokens of this probability together", low=1e-6, high=1
@@ -233,6 +235,8 @@ class Search:
             raise InputError(
                 f"n_best={self.n_best} hypotheses do not come out of beam_size={self.beam_size}"
             )
+        if 0 < self.temperature < 0.01:
+            raise InputError(f"temperature must be 0, or at least 0.01, got {self.temperature}")
         if self.max_length and self.min_length > self.max_length:
             raise InputError(f"min_length={self.min_length} is over max_length={self.max_length}")
 
@@ -276,19 +280,25 @@ def experiment(options: dict[str, Any]) -> Experiment:
     )
 
 
-def search(options: dict[str, Any]) -> Search:
+def search_of(options: dict[str, Any]) -> Search:
     """The search with these options; what is not named keeps its default.
 
     Raises:
       InputError: an option has no such name, is out of bounds, or does nothing beside the others.
     """
     known = dict(fields(Search))
-    return Search(
+    made = Search(
         **{
             name: _checked(name, choose(known, name, "option of search"), value)
             for name, value in options.items()
         }
     )
+    for name in ("length_penalty", "coverage_penalty"):
+        if name in options and made.beam_size == 1:
+            raise InputError(f"{name} compares the hypotheses of a beam: give a beam_size over 1")
+    if "seed" in options and not made.temperature:
+        raise InputError("seed is of what is drawn: give a temperature, such as 1")
+    return made
 
 
 def lines(experiment: Experiment) -> list[str]:
@@ -315,10 +325,13 @@ def read(file: Path) -> Experiment:
 
 
 def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
+    given = value
     try:
-        value = entry.type(value)
-    except ValueError:
-        message = f"--{name} must be of type {entry.type.__name__}, got {value!r}"
+        value = entry.type(given)
+        if isinstance(given, float) and given != value:
+            raise ValueError("not whole")
+    except (ValueError, TypeError, OverflowError):
+        message = f"--{name} must be of type {entry.type.__name__}, got {given!r}"
         raise InputError(message) from None
     low, high = entry.metadata.get("low"), entry.metadata.get("high")
     if low is not None and not value >= low:

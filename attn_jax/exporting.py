@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import export as jax_export
 from jaxtyping import Array, Int
 
-from attn_jax.config import search as make_search
+from attn_jax.config import search_of
 from attn_jax.decoding import compiled
 from attn_jax.errors import InputError
 from attn_jax.loading import Place, load
@@ -43,7 +43,7 @@ def export(
     Raises:
       InputError: there is no such run, an option is wrong, or the sizes are.
     """
-    search = make_search(options)
+    search = search_of(options)
     if search.temperature:
         raise InputError("what is exported searches: temperature draws at random")
     translator = load(paths, combination=combination)

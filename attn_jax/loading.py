@@ -58,7 +58,7 @@ def load(
 def _located(place: Path, checkpoint: str) -> tuple[Path, str]:
     """The folder of the run that a place is in, and which of its checkpoints is meant."""
     workdir = place
-    if place.parent.name == "checkpoints" and place.name.isdigit() and place.is_dir():
+    if place.parent.name == "checkpoints" and place.name.isdigit():
         workdir, checkpoint = place.parent.parent, place.name
     if not (workdir / "flags.txt").is_file():
         raise InputError(f"{workdir} is not the folder of a run: it has no flags.txt")
@@ -81,7 +81,8 @@ def mean_parameters(models: Sequence[Seq2Seq]) -> Seq2Seq:
     Raises:
       InputError: the models are of different kinds or sizes.
     """
-    if any(shapes(named_leaves(one)) != shapes(named_leaves(models[0])) for one in models):
+    kinds = [(jax.tree.structure(one), shapes(named_leaves(one))) for one in models]
+    if any(kind != kinds[0] for kind in kinds):
         raise InputError("parameters can be averaged only of models of one kind and size")
     means = [
         sum(leaves) / len(leaves) for leaves in zip(*map(jax.tree.leaves, models), strict=True)

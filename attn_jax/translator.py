@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, overload
 import jax
 import numpy as np
 
-from attn_jax.config import Search, search
+from attn_jax.config import Search, search_of
 from attn_jax.data.pipeline import pad
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.decoding import compiled
@@ -18,6 +18,7 @@ from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import EOS, PAD
 
 BATCH = 64  # sentences decoded together, at most
+TOKENS = 8192  # source tokens decoded together, at most, so that long sentences fit the memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,11 +101,17 @@ class Translator:
         Raises:
           InputError: a sentence is empty or longer than `max_length` tokens, or an option is wrong.
         """
-        wanted = search(options if n_best is None else {**options, "n_best": n_best})
+        wanted = search_of(options if n_best is None else {**options, "n_best": n_best})
         found = self._search(sentences, wanted)
         return [own[0] for own in found] if n_best is None else found
 
     def _search(self, sentences: Sequence[str], search: Search) -> list[list[Hypothesis]]:
+        for name in ("min_length", "max_length"):
+            if getattr(search, name) > self.max_length:
+                raise InputError(
+                    f"{name}={getattr(search, name)} is more than the {self.max_length} of "
+                    "--data.max_length"
+                )
         sources = self._encode(self.source, sentences, "source")
         own = jax.random.split(jax.random.key(search.seed), max(len(sources), 1))
         compiled_for = dataclasses.replace(search, seed=0)
@@ -120,11 +127,14 @@ class Translator:
             )
             found = jax.device_get(found)
             for row, index in enumerate(indices):
-                yield [
+                hypotheses = [
                     self._hypothesis(Found(*(leaf[row, nth] for leaf in found)), sources[index])
                     for nth in range(search.n_best)
                     if np.isfinite(found.score[row, nth])
                 ]
+                if not hypotheses:
+                    raise InputError("the model gives no finite probabilities: its training failed")
+                yield hypotheses
 
         return _in_order(list(map(len, sources)), decode)
 
@@ -168,17 +178,22 @@ class Translator:
         Raises:
           InputError: as `force` does, or `of` is neither.
         """
-        return choose(
-            {
-                "weights": lambda: [forced.alignment for forced in self.force(sources, targets)],
-                "posterior": lambda: [
-                    one[:steps, :width]
-                    for one, steps, width in self._over_pairs(compiled.posterior, sources, targets)
-                ],
-            },
-            of,
-            "kind of alignment",
-        )()
+        return choose({"weights": self._weights, "posterior": self._posterior}, of, "kind")(
+            sources, targets
+        )
+
+    def _weights(self, sources: Sequence[str], targets: Sequence[str]) -> list[np.ndarray]:
+        return [forced.alignment for forced in self.force(sources, targets)]
+
+    def _posterior(self, sources: Sequence[str], targets: Sequence[str]) -> list[np.ndarray]:
+        given = self._over_pairs(compiled.posterior, sources, targets)
+        cut = [tuple(leaf[:steps, :width] for leaf in pair) for pair, steps, width in given]
+        if any(np.any((posterior > 1e-3) & (alone < 0.99)) for posterior, alone in cut):
+            raise InputError(
+                "this model has no posterior: its attention does not put all weight on a position "
+                "when there is no other; take the weights"
+            )
+        return [posterior for posterior, _ in cut]
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
         """The log-probability [n] of each given translation, in nats."""
@@ -230,13 +245,21 @@ def _in_order(lengths: Sequence[int], run: Callable) -> list:
     """
     results = [None] * len(lengths)
     order = np.argsort(lengths, kind="stable")
-    rows = min(BATCH, _power_of_two(len(lengths)))
-    for indices in np.split(order, range(rows, len(order), rows)):
-        if len(indices):
-            length = max(8, _power_of_two(max(lengths[i] for i in indices)))
-            for index, result in zip(indices, run(indices, rows, length), strict=True):
-                results[index] = result
+    most = min(BATCH, _power_of_two(len(lengths)))
+    first = 0
+    while first < len(order):
+        longest = lengths[order[min(first + most, len(order)) - 1]]
+        rows = max(1, min(most, TOKENS // _padded(longest)))
+        indices = order[first : first + rows]
+        length = _padded(lengths[indices[-1]])
+        for index, result in zip(indices, run(indices, rows, length), strict=True):
+            results[index] = result
+        first += rows
     return results
+
+
+def _padded(length: int) -> int:
+    return max(8, _power_of_two(length))
 
 
 def _power_of_two(number: int) -> int:

@@ -31,13 +31,14 @@ from attn_jax.decoding.alignments import (
     turned,
 )
 from attn_jax.errors import InputError
-from attn_jax.evaluation.alignment_error import alignment_error, head_name
+from attn_jax.evaluation.alignment_error import alignment_counts, alignment_error, head_name
+from attn_jax.evaluation.significance import ratios_differ
 from attn_jax.loading import load
 from attn_jax.models.heads import find_head
 from attn_jax.names import choose_with_settings
 from attn_jax.report import figures
 from attn_jax.tokens import EOS, SPECIALS
-from attn_jax.translator import Forced, Translator
+from attn_jax.translator import Translator
 from experiments import flags
 from experiments.flags import FLAGS
 from experiments.program import run
@@ -70,7 +71,12 @@ def read_development() -> tuple[Pairs, list[Gold]] | None:
 def between_words(translator: Translator, pairs: Pairs, weights: list) -> list[np.ndarray]:
     """Weights between the tokens of each pair as weights between its words."""
     return [
-        by_words(one, translator.source.words_of(source), translator.target.words_of(target))
+        by_words(
+            one,
+            translator.source.words_of(source),
+            translator.target.words_of(target),
+            (len(source.split()), len(target.split())),
+        )
         for one, source, target in zip(weights, *pairs, strict=True)
     ]
 
@@ -119,12 +125,21 @@ def flip(development: tuple[Pairs, list[Gold]] | None) -> tuple[Pairs, list[Gold
 
 
 def print_errors(found: dict[str, list[Links]], golds: list[Gold]) -> None:
-    """Prints how the links of each direction and combination agree with the gold ones."""
-    table = Table("links", *("AER %", "precision %", "recall %", "F1 %"))
-    for name, links in found.items():
-        if any(links):
-            figures_of = alignment_error(links, golds)
-            table.add_row(name, *(f"{value:.1f}" for value in figures_of.values()))
+    """Prints how the links of each direction and combination agree with the gold ones.
+
+    The last column tells which differ from those of the lowest error.
+    """
+    errors = {name: alignment_error(links, golds) for name, links in found.items() if any(links)}
+    # 1 - AER of each sentence, as a part and its whole.
+    shares = {}
+    for name in errors:
+        right, sure, made, wanted = alignment_counts(found[name], golds).T
+        shares[name] = np.stack([right + sure, made + wanted], axis=1)
+    best = min(errors, key=lambda name: errors[name]["alignment_error_rate"], default="")
+    table = Table("links", "AER %", "precision %", "recall %", "F1 %", f"p against {best}")
+    for name, own in errors.items():
+        p = "" if name == best else f"{ratios_differ(shares[best], shares[name]):.3f}"
+        table.add_row(name, *(f"{value:.1f}" for value in own.values()), p)
     Console(stderr=True).print(table)
 
 
@@ -133,8 +148,18 @@ def check_flags() -> None:
     chosen = [name for name in ("head", "shift", "dev_gold") if FLAGS[name].present]
     if FLAGS.of == "posterior" and chosen:
         raise InputError(f"--{chosen[0]} chooses among weights, of which the posterior has one")
+    if "dev_gold" in chosen[1:]:
+        raise InputError(f"give --{chosen[0]} or --dev_gold, which chooses it")
+    if FLAGS["gold_first"].present and not (FLAGS.gold or FLAGS.dev_gold):
+        raise InputError("--gold_first is of gold links: give --gold")
     if FLAGS["symmetrization"].present and not FLAGS.reverse:
         raise InputError("--symmetrization combines two directions: give --reverse")
+    if FLAGS.weights and not (
+        FLAGS.weights.endswith(".npz") and Path(FLAGS.weights).parent.is_dir()
+    ):
+        raise InputError(f"--weights must be a file .npz in a folder that exists: {FLAGS.weights}")
+    if FLAGS.figures:
+        Path(FLAGS.figures).mkdir(parents=True, exist_ok=True)
 
 
 def main() -> None:
@@ -155,7 +180,8 @@ def main() -> None:
     if reverse:
         backward = word_weights("reverse", reverse, pairs[::-1], flip(development), extract)
         found["reverse"] = [turned(extract(one)) for one in backward]
-        for name, way in (SYMMETRIZATIONS | {FLAGS.symmetrization: symmetrize}).items():
+        others = SYMMETRIZATIONS if golds else {}  # only to be held against the gold links
+        for name, way in (others | {FLAGS.symmetrization: symmetrize}).items():
             both = partial(way, extract=extract)
             found[name] = list(map(both, forward, backward))
         links = found[FLAGS.symmetrization]
@@ -164,35 +190,29 @@ def main() -> None:
     if golds:
         print_errors(found, golds)
     if FLAGS.weights:
-        np.savez(FLAGS.weights, *forward)
+        named = {f"forward_{nth}": one for nth, one in enumerate(forward)}
+        if reverse:
+            named |= {f"reverse_{nth}": one for nth, one in enumerate(backward)}
+        np.savez(FLAGS.weights, **named)
     if FLAGS.figures:
-        draw_all(Path(FLAGS.figures), translator, pairs)
+        draw_all(Path(FLAGS.figures), translator, pairs, forward)
 
 
-def draw_all(folder: Path, translator: Translator, pairs: Pairs) -> None:
-    """Draws the weights of each pair."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for number, (forced, source, target) in enumerate(
-        zip(translator.force(*pairs), *pairs, strict=True), start=1
-    ):
-        draw(
-            folder, number, forced, translator.source.split(source), translator.target.split(target)
-        )
-
-
-def draw(folder: Path, number: int, forced: Forced, source: list[str], target: list[str]) -> None:
-    """Draws the weights of one pair, and those of each layer and head where there are several."""
-    written = [*target, SPECIALS[EOS]]
-    figure = figures.heat_map(forced.alignment, source, written)
-    figures.save(figure, folder / f"alignment-{number}.png")
-    layers, heads, *_ = forced.weights.shape
-    if layers * heads > 1:
-        names = {
-            (layer + 1, head + 1): head_name(layer + 1, head + 1)
-            for layer, head in np.ndindex(layers, heads)
-        }
-        figure = figures.heads(forced.weights, names, source, written)
-        figures.save(figure, folder / f"heads-{number}.png")
+def draw_all(folder: Path, translator: Translator, pairs: Pairs, weights: list[np.ndarray]) -> None:
+    """Draws the weights between words of each pair, and each layer and head of its tokens."""
+    for number, (one, source, target) in enumerate(zip(weights, *pairs, strict=True), start=1):
+        figure = figures.heat_map(one, source.split(), target.split())
+        figures.save(figure, folder / f"alignment-{number}.png")
+        (forced,) = translator.force([source], [target])
+        layers, heads, *_ = forced.weights.shape
+        if layers * heads > 1:
+            tokens = translator.source.split(source), translator.target.split(target)
+            names = {
+                (layer + 1, head + 1): head_name(layer + 1, head + 1)
+                for layer, head in np.ndindex(layers, heads)
+            }
+            figure = figures.heads(forced.weights, names, tokens[0], [*tokens[1], SPECIALS[EOS]])
+            figures.save(figure, folder / f"heads-{number}.png")
 
 
 if __name__ == "__main__":
@@ -221,6 +241,10 @@ if __name__ == "__main__":
     absl_flags.DEFINE_integer("gold_first", 0, "what gold lines count the first word as", 0, 1)
     for side in ("sources", "targets", "gold"):
         absl_flags.DEFINE_string(f"dev_{side}", "", f"{side} to choose the best head and shift on")
-    absl_flags.DEFINE_string("weights", "", "file .npz for the weights [T, S] between the words")
+    absl_flags.DEFINE_string(
+        "weights",
+        "",
+        "file .npz for the weights [T, S] between words: forward_0, … and, with --reverse, reverse_0, …",
+    )
     absl_flags.DEFINE_string("figures", "", "folder for a heat map of each pair")
     run(main)

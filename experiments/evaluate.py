@@ -78,6 +78,8 @@ def print_evaluation(result: dict) -> None:
             table.add_row(name.replace("_", " "), f"{value:+d}" if "shift" in name else str(value))
     console = Console()
     console.print(table)
+    options = [f"{name}={value}" for name, value in result["search"].items()]
+    console.print(f"decoding: {', '.join(options) or 'greedy'}", highlight=False)
     for name, signature in result["signatures"].items():
         console.print(f"{name}: {signature}", highlight=False, soft_wrap=True)
 

@@ -3,8 +3,11 @@
 JAX alone runs it, without this package; see docs/decoding.md.
 """
 
+from pathlib import Path
+
 from absl import flags as absl_flags
 
+from attn_jax.errors import InputError
 from attn_jax.exporting import export
 from experiments import flags
 from experiments.flags import FLAGS
@@ -12,7 +15,13 @@ from experiments.program import run
 
 
 def main() -> None:
-    """Writes the file."""
+    """Writes the file.
+
+    Raises:
+      InputError: there is no folder for it.
+    """
+    if not Path(FLAGS.output).absolute().parent.is_dir():
+        raise InputError(f"--output must be in a folder that exists: {FLAGS.output}")
     sizes = {"batch_size": FLAGS.batch_size, "source_length": FLAGS.source_length}
     export(
         [FLAGS.workdir, *FLAGS.also],

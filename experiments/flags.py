@@ -45,7 +45,13 @@ def define_models() -> None:
 
 
 def load_models() -> Translator:
-    """The translator of the checkpoints that the flags name."""
+    """The translator of the checkpoints that the flags name.
+
+    Raises:
+      InputError: they cannot be used, or a single one is to be combined.
+    """
+    if FLAGS["combination"].present and not FLAGS.also:
+        raise InputError("--combination is of several models: name others with --also")
     return load([FLAGS.workdir, *FLAGS.also], combination=FLAGS.combination)
 
 
@@ -67,7 +73,7 @@ def search() -> dict[str, Any]:
         for name, _ in config.fields(config.Search)
         if name in FLAGS and FLAGS[name].present
     }
-    config.search(options)
+    config.search_of(options)
     return options
 
 

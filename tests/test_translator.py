@@ -14,6 +14,7 @@ import attn_jax
 from attn_jax.config import Model
 from attn_jax.data.vocabulary import Symbols
 from attn_jax.errors import InputError
+from attn_jax.loading import mean_parameters
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import BOS, EOS, UNK
 from attn_jax.translator import Translator
@@ -161,7 +162,7 @@ def test_the_posterior_is_bayes_rule(translator):
     (posterior,) = translator.align([source], [target], of="posterior")
     np.testing.assert_allclose(posterior, expected, rtol=1e-4, atol=1e-6)
     assert posterior[:3].argmax(axis=1).tolist() == [2, 1, 0]
-    with pytest.raises(InputError, match="unknown kind of alignment 'prior'"):
+    with pytest.raises(InputError, match="unknown kind 'prior'.*allowed: weights, posterior"):
         translator.align([source], [target], of="prior")
 
 
@@ -198,6 +199,12 @@ print(json.dumps([log_probabilities[0].tolist(), list(weights.shape)]))
         ({"beam_size": 2, "n_best": 3}, "n_best=3 hypotheses do not come out of beam_size=2"),
         ({"beam_size": 2, "temperature": 1.0}, "what is drawn has no beam"),
         ({"top_k": 3}, "give a temperature"),
+        ({"seed": 3}, "seed is of what is drawn"),
+        ({"length_penalty": "average"}, "length_penalty compares the hypotheses of a beam"),
+        ({"beam_size": 2.5}, "--beam_size must be of type int, got 2.5"),
+        ({"beam_size": None}, "--beam_size must be of type int, got None"),
+        ({"temperature": 1e-9}, "temperature must be 0, or at least 0.01"),
+        ({"min_length": 13}, "min_length=13 is more than the 12 of --data.max_length"),
         ({"min_length": 4, "max_length": 3}, "min_length=4 is over max_length=3"),
         ({"beam_size": 2, "length_penalty": "gmnt"}, "did you mean gnmt"),
         ({"beam_size": 2, "length_penalty": "gnmt(alpha=-1)"}, "alpha must be at least 0"),
@@ -312,3 +319,31 @@ def test_one_word_and_five_hundred_of_a_vocabulary_of_one(decoder):
                 assert one.log_probability == pytest.approx(score, rel=1e-5, abs=1e-4)
     (posterior,) = translator.align([long], ["a a"], of="posterior")
     np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-4)
+
+
+def test_a_window_that_moves_with_the_sentence_has_no_posterior():
+    sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
+    model = initialize(Model(window="local_p", **sizes), 5, 5, jax.random.key(0))
+    translator = Translator([model], Symbols(["a"]), Symbols(["a"]))
+    with pytest.raises(InputError, match="this model has no posterior"):
+        translator.align(["a a a a"], ["a a"], of="posterior")
+
+
+def test_a_model_that_is_not_finite_is_said_to_be():
+    sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
+    model = initialize(Model(**sizes), 5, 5, jax.random.key(0))
+    broken = jax.tree.map(lambda leaf: leaf * np.nan, model)
+    translator = Translator([broken], Symbols(["a"]), Symbols(["a"]))
+    for options in ({}, {"beam_size": 2}):
+        with pytest.raises(InputError, match="no finite probabilities"):
+            translator.translate(["a"], **options)
+
+
+def test_means_are_of_one_kind_of_model():
+    sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
+    models = [
+        initialize(Model(score=score, **sizes), 5, 5, jax.random.key(0))
+        for score in ("dot", "scaled_dot")
+    ]
+    with pytest.raises(InputError, match="only of models of one kind and size"):
+        mean_parameters(models)

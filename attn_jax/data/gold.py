@@ -9,7 +9,7 @@ from attn_jax.data.text_files import read_data
 from attn_jax.errors import InputError
 
 LINK = re.compile(r"(\d+)([-?p])(\d+)")
-TALP = re.compile(r"(\d+) (\d+) (\d+)(?: ([SP]))?(?: [\d.]+)?")
+TALP = re.compile(r"(\d+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+[\d.]+)?")
 
 
 class Gold(NamedTuple):
@@ -25,6 +25,7 @@ def read_gold(path: Path, sizes: Sequence[tuple[int, int]], first: int = 0) -> l
     Two formats are told apart by their first line. Pharaoh: a line for each pair, `0-0` for a sure
     link, `1?2` or `1p2` for a possible one. That of the shared tasks (NAACL 2003): a line for each
     link, `sentence source target`, all from 1, `S` or `P` behind them; sure where neither stands.
+    There, position 0 is no word and its links are left out.
 
     Args:
       path: of the file.
@@ -32,10 +33,12 @@ def read_gold(path: Path, sizes: Sequence[tuple[int, int]], first: int = 0) -> l
       first: what the first word is counted as in the Pharaoh format, 0 or 1.
 
     Raises:
-      InputError: the file cannot be read, is of another format or number of lines, or a link is
-        beyond the words of its sentence.
+      InputError: the file cannot be read, is of another format or number of lines, has no sure
+        link, or a link is beyond the words of its sentence.
     """
     golds = _read(path, len(sizes), first)
+    if not any(gold.sure for gold in golds):
+        raise InputError(f"{path} has no sure link")
     for number, (gold, (sources, targets)) in enumerate(zip(golds, sizes, strict=True), start=1):
         for source, target in sorted(gold.possible):
             if source >= sources or target >= targets:
@@ -75,13 +78,17 @@ def _of_line(line: str, first: int, name: str) -> Iterable[tuple[int, int, bool]
 def _of_links(path: Path, lines: list[str], sentences: int) -> list[Gold]:
     links: list[list[tuple[int, int, bool]]] = [[] for _ in range(sentences)]
     for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
         link = TALP.fullmatch(line.strip())
-        if not link or not 1 <= int(link[1]) <= sentences or "0" in (link[2], link[3]):
+        if not link or not 1 <= int(link[1]) <= sentences:
             raise InputError(
                 f"{path}, line {number}: expected the numbers of one of {sentences} sentences, of "
                 f"a source and of a target word, from 1, then S or P, got {line[:60]!r}"
             )
-        links[int(link[1]) - 1].append((int(link[2]) - 1, int(link[3]) - 1, link[4] != "P"))
+        source, target = int(link[2]) - 1, int(link[3]) - 1
+        if min(source, target) >= 0:
+            links[int(link[1]) - 1].append((source, target, link[4] != "P"))
     return list(map(_gold, links))
 
 

@@ -6,7 +6,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 
 import sentencepiece
@@ -136,11 +136,16 @@ class Subwords(Vocabulary):
         pieces = range(len(SPECIALS), self._processor.get_piece_size())
         super().__init__([self._processor.id_to_piece(piece) for piece in pieces])
 
+    def _pieces(self, text: str) -> list[list[str]]:
+        # Word by word, which gives what the whole gives, as no piece reaches over a space: but a
+        # normalisation that makes spaces would lose count of the words.
+        return self._processor.encode(text.split(), out_type=str)
+
     def split(self, text: str) -> list[str]:
-        return self._processor.encode(text, out_type=str)
+        return list(chain.from_iterable(self._pieces(text)))
 
     def words_of(self, text: str) -> list[int]:
-        return _counted(piece.startswith("▁") for piece in self.split(text))
+        return [number for number, pieces in enumerate(self._pieces(text)) for _ in pieces]
 
     def join(self, tokens: Sequence[str]) -> str:
         return self._processor.decode_pieces(list(tokens))

@@ -47,19 +47,22 @@ def read(weights: np.ndarray, reading: Reading) -> np.ndarray:
     return np.where(inside[:, None], chosen[np.clip(steps, 0, len(chosen) - 1)], 0)
 
 
-def by_words(weights: np.ndarray, source: Sequence[int], target: Sequence[int]) -> np.ndarray:
+def by_words(
+    weights: np.ndarray, source: Sequence[int], target: Sequence[int], sizes: tuple[int, int]
+) -> np.ndarray:
     """Weights between tokens as weights between words: summed over the tokens of a source word,
     and their mean over those of a target word.
 
     Args:
       weights: [T, S].
-      source, target: the word that each token belongs to, counted from 0, without gaps.
+      source, target: the word that each token belongs to, counted from 0.
+      sizes: how many source and target words there are.
     """
-    into = np.zeros((weights.shape[1], source[-1] + 1))
+    into = np.zeros((weights.shape[1], sizes[0]))
     into[np.arange(len(source)), source] = 1
-    rows = np.zeros((target[-1] + 1, len(target)))
+    rows = np.zeros((sizes[1], len(target)))
     rows[target, np.arange(len(target))] = 1
-    return rows / rows.sum(axis=1, keepdims=True) @ weights @ into
+    return rows / np.maximum(rows.sum(axis=1, keepdims=True), 1) @ weights @ into
 
 
 def argmax(weights: np.ndarray) -> Links:

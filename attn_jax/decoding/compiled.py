@@ -45,8 +45,11 @@ def decode(
       longest: most words of any translation, the end apart.
     """
     lengths = (source != PAD).sum(axis=1)
-    max_length = min(search.max_length or 2 * source.shape[1] + 20, longest) + 1
-    limits = jnp.minimum((search.max_length or 2 * lengths + 20) + 1, max_length)
+    least = search.min_length  # a limit that is not asked for does not stand against one that is
+    max_length = min(search.max_length or max(2 * source.shape[1] + 20, least), longest) + 1
+    limits = jnp.minimum(
+        (search.max_length or jnp.maximum(2 * lengths + 20, least)) + 1, max_length
+    )
     limits = jnp.where(lengths > 0, limits, 0)
     encoded = [model.encode(source) for model in models]
     state = tuple(model.start(one, max_length) for model, one in zip(models, encoded, strict=True))
@@ -100,12 +103,16 @@ def force(
 @functools.partial(jax.jit, static_argnames="combination")
 def posterior(
     models: Models, source: Int[Array, "B S"], target: Int[Array, "B T"], *, combination: str
-) -> Float[Array, "B T S"]:
+) -> tuple[Float[Array, "B T S"], Float[Array, "B T S"]]:
     """Where each word of known targets came from: p(a_i = j | y_i) ∝ α_ij p(y_i | a_i = j).
 
     The weights α, mean over layers and heads, are what a model expects before it knows the word.
     The likelihood is that of the word where position j is all that is attended to in this one step,
     after steps of ordinary attention. Shankar and Sarawagi 2019, section 3.
+
+    Returns:
+      The posterior, and the weight that position j got in that step, the smallest of all layers and
+      heads: where a window or a normalizer makes it less than 1, there is no such likelihood.
     """
     encoded = [model.encode(source) for model in models]
     before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
@@ -114,20 +121,21 @@ def posterior(
     def advance(state: tuple, words: tuple) -> tuple:
         given, written = words
 
-        def likelihood(place: Int[Array, ""]) -> Float[Array, " B"]:
+        def likelihood(place: Int[Array, ""]) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
             alone = [one._replace(mask=one.mask & (places == place)) for one in encoded]
-            _, log_probabilities, _ = stepping(models, alone, combination)(state, given)
-            return jnp.take_along_axis(log_probabilities, written[:, None], axis=-1)[:, 0]
+            _, log_probabilities, weights = stepping(models, alone, combination)(state, given)
+            own = jnp.take_along_axis(log_probabilities, written[:, None], axis=-1)[:, 0]
+            return own, weights[..., place].min(axis=(1, 2))
 
-        likelihoods = jax.lax.map(likelihood, places).T
+        likelihoods, alone = (leaf.T for leaf in jax.lax.map(likelihood, places))
         state, _, weights = stepping(models, encoded, combination)(state, given)
         prior = weights.mean(axis=(1, 2))
         likelihoods = jnp.where(prior > 0, likelihoods, -jnp.inf)
         # Only ratios matter: the largest is made 1, so that none vanishes.
         largest = jnp.max(likelihoods, axis=1, keepdims=True, initial=-1e30)
         joint = prior * jnp.exp(likelihoods - largest)
-        return state, joint / jnp.maximum(joint.sum(axis=1, keepdims=True), 1e-30)
+        return state, (joint / jnp.maximum(joint.sum(axis=1, keepdims=True), 1e-30), alone)
 
     state = tuple(model.start(one, length) for model, one in zip(models, encoded, strict=True))
     _, found = jax.lax.scan(advance, state, (before.T, target.T))
-    return jnp.swapaxes(found, 0, 1)
+    return tuple(jnp.swapaxes(leaf, 0, 1) for leaf in found)

@@ -69,6 +69,16 @@ def by_head(
     return figures
 
 
+def alignment_counts(links: Sequence[Set], golds: Sequence[Any]) -> np.ndarray:
+    """Of each sentence |A ∩ P|, |A ∩ S|, |A| and |S|, [sentences, 4]."""
+    return np.array(
+        [
+            (len(own & gold.possible), len(own & gold.sure), len(own), len(gold.sure))
+            for own, gold in zip(links, golds, strict=True)
+        ]
+    )
+
+
 def alignment_error(links: Sequence[Set], golds: Sequence[Any]) -> dict[str, float]:
     """How links agree with gold ones, in percent over all sentences. Och and Ney 2003, section 5.2.
 
@@ -83,12 +93,9 @@ def alignment_error(links: Sequence[Set], golds: Sequence[Any]) -> dict[str, flo
     Raises:
       InputError: there is no link, or no sure one among the gold ones.
     """
-    pairs = list(zip(links, golds, strict=True))
-    made, sure = sum(map(len, links)), sum(len(gold.sure) for gold in golds)
+    right, found, made, sure = alignment_counts(links, golds).sum(axis=0).tolist()
     if not made or not sure:
         raise InputError("no alignment error without links and sure gold links")
-    right = sum(len(own & gold.possible) for own, gold in pairs)
-    found = sum(len(own & gold.sure) for own, gold in pairs)
     precision, recall = right / made, found / sure
     return {
         "alignment_error_rate": 100 * (1 - (right + found) / (made + sure)),

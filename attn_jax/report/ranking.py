@@ -6,14 +6,15 @@ from attn_jax.report.cells import Cell
 LEVEL = 0.05  # p-values below it are taken for a difference
 
 EXPLANATION = {
-    "bleu": "Systems of one rank do not differ in BLEU from the first of it: paired bootstrap over "
-    "the sentences, 1,000 samples, p ≥ 0.05.",
-    "exact_match": "Systems of one rank do not differ in exact match from the first of it: "
-    "approximate randomisation over the sentences, 10,000 draws, p ≥ 0.05.",
+    "bleu": "A rank begins with a system that differs in BLEU from every one of the rank above, in "
+    "each seed that both have: paired bootstrap over the sentences, 1,000 samples, p < 0.05.",
+    "exact_match": "A rank begins with a system that differs in exact match from every one of the "
+    "rank above, in each seed that both have: approximate randomisation over the sentences, 10,000 "
+    "draws, p < 0.05.",
 }
 
 
-def differ(first: Cell, second: Cell) -> float:
+def p_value(first: Cell, second: Cell) -> float:
     """The p-value of two runs being as good as each other, in BLEU or in exact match."""
     sentences = first.sentences, second.sentences
     if first.measure == "bleu":
@@ -24,20 +25,24 @@ def differ(first: Cell, second: Cell) -> float:
     return counts_differ(*hits)
 
 
-def ranks(systems: dict[str, list[Cell]]) -> list[int]:
-    """The rank of each system; those that do not differ from the first of a rank share it.
+def better(first: list[Cell], second: list[Cell]) -> bool:
+    """Whether a system is better than another in each seed that both have, and significantly.
 
-    Args:
-      systems: best first; runs of one seed are compared where there are such, else the first ones.
+    Where they have no seed in common, their first runs are compared.
     """
-    found, leaders = [], None
+    pairs = [(a, b) for a in first for b in second if a.seed == b.seed]
+    return all(
+        a.evaluation[a.measure] > b.evaluation[b.measure] and p_value(a, b) < LEVEL
+        for a, b in pairs or [(first[0], second[0])]
+    )
+
+
+def ranks(systems: dict[str, list[Cell]]) -> list[int]:
+    """The rank of each system, best first: one begins where all of the rank above are better."""
+    found, above = [], []
     for place, cells in enumerate(systems.values(), start=1):
-        if leaders is None or differ(*_of_one_seed(leaders, cells)) < LEVEL:
-            leaders, rank = cells, place
+        if all(better(other, cells) for other in above):
+            above, rank = [], place
+        above.append(cells)
         found.append(rank)
     return found
-
-
-def _of_one_seed(first: list[Cell], second: list[Cell]) -> tuple[Cell, Cell]:
-    pairs = [(a, b) for a in first for b in second if a.seed == b.seed]
-    return min(pairs, key=lambda pair: pair[0].seed, default=(first[0], second[0]))

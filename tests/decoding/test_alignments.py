@@ -52,8 +52,8 @@ def test_a_reading_is_a_head_and_a_shift(generator):
 def test_tokens_become_words_by_hand():
     # Source tokens 0 and 1 are one word, as are target tokens 1 and 2.
     weights = np.array([[0.2, 0.3, 0.5], [0.6, 0.2, 0.2], [0.0, 0.4, 0.6]])
-    words = by_words(weights, [0, 0, 1], [0, 1, 1])
-    np.testing.assert_allclose(words, [[0.5, 0.5], [0.6, 0.4]])
+    words = by_words(weights, [0, 0, 1], [0, 1, 1], (3, 2))
+    np.testing.assert_allclose(words, [[0.5, 0.5, 0], [0.6, 0.4, 0]])
 
 
 def test_symmetrization_by_hand():

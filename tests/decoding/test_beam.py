@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attn_jax.decoding.beam import beam
-from attn_jax.decoding.penalties import average, gnmt, none
+from attn_jax.decoding.penalties import average, gnmt, none, uncovered
 from attn_jax.decoding.search import walk
 from attn_jax.errors import InputError
 from attn_jax.tokens import BOS, EOS, PAD
@@ -160,6 +160,12 @@ def test_stops_as_soon_as_nothing_better_can_come():
     jax.effects_barrier()
     assert steps == [0]
     np.testing.assert_array_equal(found.tokens[:, 0, :2], [[EOS, PAD]] * B)
+
+
+def test_padding_is_not_left_unread():
+    mask = jnp.array([True, True, False])
+    taken = uncovered(jnp.array([[0.5, 2.0, 0.0], [0.0, 0.25, 0.0]]), mask)
+    np.testing.assert_allclose(taken, [np.log(0.5), np.log(1e-6) + np.log(0.25)], rtol=1e-6)
 
 
 def test_refuses_a_penalty_that_falls_with_the_length():

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from attn_jax.evaluation.significance import bleu_differs, counts_differ, interval
+from attn_jax.evaluation.significance import bleu_differs, counts_differ, interval, ratios_differ
 
 
 def test_randomisation_equals_all_exchanges(generator):
@@ -30,6 +30,22 @@ def test_bleu_of_a_system_and_a_worse_one(generator):
     last = [*references[:-1], worse[-1]]
     assert bleu_differs(references, worse, references, "none") < 0.01
     assert bleu_differs(references, last, references, "none") > 0.05
+    assert bleu_differs(worse, worse, references, "none") == 1
+    assert bleu_differs(references[:1], worse[:1], references[:1], "none") == 1
+
+
+def test_ratios_differ_as_often_as_they_should(generator):
+    """Of systems that are alike, a share of about p has a p-value below p; unlike ones differ."""
+    p_values = []
+    for _ in range(200):
+        wholes = generator.integers(3, 9, 80)
+        first, second = (np.stack([generator.binomial(wholes, 0.7), wholes], 1) for _ in range(2))
+        p_values.append(ratios_differ(first, second, 200))
+    # Four standard deviations of a share of 200.
+    assert np.mean(np.array(p_values) < 0.2) == pytest.approx(0.2, abs=0.12)
+    better = np.stack([generator.binomial(wholes, 0.9), wholes], 1)
+    assert ratios_differ(first, better) < 0.01
+    assert ratios_differ(first, first) == 1
 
 
 @pytest.mark.parametrize(("count", "quantile"), [(2, 12.706), (5, 2.776), (10, 2.262)])

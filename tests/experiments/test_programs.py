@@ -6,9 +6,15 @@ import pty
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+from attn_jax.data.gold import Gold
+from attn_jax.data.vocabulary import Symbols
+from attn_jax.decoding.alignments import Reading, argmax
+from experiments.align import best_reading
 
 SMALL = [
     "--data.examples=300",
@@ -317,10 +323,32 @@ def test_align_combines_and_scores_both_directions(workdir, pairs, tmp_path):
                 source, target = map(int, link.split("-"))
                 assert source < sources
                 assert target < targets
-        assert [w.shape for w in np.load(weights).values()] == [(3, 3), (2, 2)]
+        assert {name: w.shape for name, w in np.load(weights).items()} == {
+            "forward_0": (3, 3),
+            "forward_1": (2, 2),
+            "reverse_0": (3, 3),
+            "reverse_1": (2, 2),
+        }
         for name in ("forward", "reverse", "agreement", "AER"):
             assert name in done.stderr
-    assert "shift" in done.stderr
+    with pytest.raises(AssertionError):
+        works("align", *both, f"--weights={tmp_path / 'none' / 'w.npz'}")
+
+
+def test_the_best_head_and_shift_are_those_of_the_lowest_error():
+    """The second head sees the right words, one step late; the first looks elsewhere."""
+    right = 0.6 * np.roll(np.eye(4)[[3, 2, 1, 0, 0]], 1, axis=0) + 0.1
+    weights = np.stack([np.eye(4)[[0, 0, 0, 3, 3]], right])[None]
+
+    class Translator:
+        source = target = Symbols([])
+
+        def force(self, sources, targets):
+            return [SimpleNamespace(weights=weights) for _ in sources]
+
+    links = frozenset({(3, 0), (2, 1), (1, 2), (0, 3)})
+    reading = best_reading(Translator(), (["a b c d"], ["d c b a"]), [Gold(links, links)], argmax)
+    assert reading == Reading((0, 1), 1)
 
 
 @pytest.mark.parametrize(
@@ -331,6 +359,8 @@ def test_align_combines_and_scores_both_directions(workdir, pairs, tmp_path):
         (["--symmetrization=grow", "--reverse=x"], "did you mean grow_diag"),
         (["--symmetrization=union"], "combines two directions: give --reverse"),
         (["--of=posterior", "--shift=1"], "--shift chooses among weights"),
+        (["--gold_first=1"], "--gold_first is of gold links"),
+        (["--weights=w.txt"], "--weights must be a file .npz in a folder that exists"),
         (["--dev_gold=x"], "give all of --dev_sources, --dev_targets and --dev_gold, or none"),
         (["--gold={0}/b"], "line 1: expected the numbers of one of 2 sentences"),
         (["--gold={0}/none"], "cannot read"),

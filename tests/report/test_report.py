@@ -81,7 +81,7 @@ def test_a_page_with_its_figures(root):
         "92.00 ± 2.83 | +1 |" in page
     )
     assert "| last | 1 | 1 | – | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page  # noqa: RUF001
-    assert "Systems of one rank do not differ in exact match" in page
+    assert "A rank begins with a system that differs in exact match" in page
     assert "Decoding: greedy." in page
     assert "| additive | 1,234 | 20 ± 0 | – | 2.0 ± 0.0 | 30 ± 0 | 7 ± 0 |" in page  # noqa: RUF001
     pictures = {path.name for path in root.glob("*.png")}
@@ -169,15 +169,33 @@ def test_profiles_by_hand(root):
 def test_systems_that_do_not_differ_share_a_rank():
     def cell(right, seed=0):
         sentences = [
-            {"hypothesis": [str(nth if nth in right else -1)], "target": [str(nth)]}
+            {"hypothesis": [str(nth if nth < right else -1)], "target": [str(nth)]}
             for nth in range(40)
         ]
-        return Cell({"data.target_level": "symbol", "seed": seed}, {}, [], sentences, [])
+        options = {"data.target_level": "symbol", "seed": seed}
+        return Cell(options, {"exact_match": 2.5 * right}, [], sentences, [])
 
-    most, half = set(range(36)), set(range(20))
-    systems = {"a": [cell(most)], "b": [cell(most - {3} | {38})], "c": [cell(half, 1), cell(half)]}
+    systems = {"a": [cell(36)], "b": [cell(35)], "c": [cell(20, 1), cell(20)]}
     assert ranks(systems) == [1, 1, 3]
-    assert ranks(systems | {"d": [cell(half - {7})]}) == [1, 1, 3, 3]
+    assert ranks(systems | {"d": [cell(19)]}) == [1, 1, 3, 3]
+    # The third differs from the first and not from the second.
+    assert ranks({"a": [cell(30)], "b": [cell(26)], "c": [cell(22)]}) == [1, 1, 1]
+    # Better on average, and in no seed that both have.
+    assert ranks({"a": [cell(10), cell(40, 1)], "b": [cell(30), cell(18, 2)]}) == [1, 1]
+
+
+def test_text_is_ranked_by_bleu():
+    words = ["the", "cat", "sat", "on", "a", "mat", "and", "ate", "its", "old", "hat", "there"]
+    references = [" ".join(np.random.default_rng(n).permutation(words)) for n in range(40)]
+
+    def cell(texts, bleu):
+        sentences = [{"reference": r, "text": t} for r, t in zip(references, texts, strict=True)]
+        options = {"data.target_level": "word", "seed": 0, "data.bleu_tokenizer": "none"}
+        return Cell(options, {"bleu": bleu}, [], sentences, [])
+
+    good, worse = references, [r.replace("cat", "dog") for r in references]
+    assert ranks({"a": [cell(good, 100.0)], "b": [cell(worse, 80.0)]}) == [1, 2]
+    assert ranks({"a": [cell(worse, 80.0)], "b": [cell(worse, 80.0)]}) == [1, 1]
 
 
 def test_each_way_of_decoding_is_told(tmp_path):
