@@ -244,7 +244,7 @@ if __name__ == "__main__":
     absl_flags.DEFINE_string(
         "weights",
         "",
-        "file .npz for the weights [T, S] between words: forward_0, … and, with --reverse, reverse_0, …",
+        "file .npz for the weights [T, S] between words: forward_0, …; with --reverse reverse_0, …",
     )
     absl_flags.DEFINE_string("figures", "", "folder for a heat map of each pair")
     run(main)

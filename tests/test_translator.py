@@ -162,7 +162,7 @@ def test_the_posterior_is_bayes_rule(translator):
     (posterior,) = translator.align([source], [target], of="posterior")
     np.testing.assert_allclose(posterior, expected, rtol=1e-4, atol=1e-6)
     assert posterior[:3].argmax(axis=1).tolist() == [2, 1, 0]
-    with pytest.raises(InputError, match="unknown kind 'prior'.*allowed: weights, posterior"):
+    with pytest.raises(InputError, match=r"unknown kind 'prior'.*allowed: weights, posterior"):
         translator.align([source], [target], of="prior")
 
 
