@@ -221,6 +221,8 @@ class Translator:
         return _in_order(lengths, over)
 
     def _encode(self, vocabulary: Vocabulary, sentences: Sequence[str], side: str):
+        if isinstance(sentences, str):
+            raise InputError(f"expected a list of {side} sentences, got one: {sentences[:60]!r}")
         encoded = [vocabulary.encode(sentence) for sentence in sentences]
         for number, ids in enumerate(encoded, start=1):
             if not ids:

@@ -185,8 +185,6 @@ def main() -> None:
             both = partial(way, extract=extract)
             found[name] = list(map(both, forward, backward))
         links = found[FLAGS.symmetrization]
-    for one in links:
-        print(pharaoh(one))
     if golds:
         print_errors(found, golds)
     if FLAGS.weights:
@@ -196,6 +194,9 @@ def main() -> None:
         np.savez(FLAGS.weights, **named)
     if FLAGS.figures:
         draw_all(Path(FLAGS.figures), translator, pairs, forward)
+    # Last, since whoever reads the links may stop reading.
+    for one in links:
+        print(pharaoh(one))
 
 
 def draw_all(folder: Path, translator: Translator, pairs: Pairs, weights: list[np.ndarray]) -> None:

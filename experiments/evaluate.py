@@ -1,4 +1,7 @@
-"""Evaluates a run: `./launch.sh evaluate --workdir=runs/mine --split=test`."""
+"""Evaluates a run: `./launch.sh evaluate --workdir=runs/mine --split=test --beam_size=5`.
+
+What the run had of that split, which is what reports read, is replaced.
+"""
 
 import json
 from pathlib import Path

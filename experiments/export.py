@@ -18,10 +18,11 @@ def main() -> None:
     """Writes the file.
 
     Raises:
-      InputError: there is no folder for it.
+      InputError: there is no folder for it, or a file of that name already.
     """
-    if not Path(FLAGS.output).absolute().parent.is_dir():
-        raise InputError(f"--output must be in a folder that exists: {FLAGS.output}")
+    output = Path(FLAGS.output).absolute()
+    if output.exists() or not output.parent.is_dir():
+        raise InputError(f"--output must be a new file in a folder that exists: {FLAGS.output}")
     sizes = {"batch_size": FLAGS.batch_size, "source_length": FLAGS.source_length}
     export(
         [FLAGS.workdir, *FLAGS.also],

@@ -9,7 +9,7 @@ from rich.table import Table
 from attn_jax.errors import InputError
 from attn_jax.report import tables
 from attn_jax.report.cells import by_data, by_system, find_cells
-from attn_jax.report.pages import write_report
+from attn_jax.report.pages import searches, write_report
 from attn_jax.report.ranking import EXPLANATION
 from experiments import flags
 from experiments.flags import FLAGS
@@ -37,6 +37,7 @@ def main() -> None:
         systems = by_system(group)
         print_table(f"{name}: quality", tables.quality(systems))
         first = next(iter(systems.values()))[0]
+        print(searches(systems))
         if len(systems) > 1:
             print(EXPLANATION[first.measure])
         print_table(f"{name}: cost", tables.cost(systems))

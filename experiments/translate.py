@@ -5,6 +5,7 @@ attended to as it wrote each token. With --n_best, each line is `number ||| text
 ||| score`, numbers of sentences counted from 0.
 """
 
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +43,12 @@ def lines_of(found: list[list[Hypothesis]]) -> Iterator[str]:
 def converse(translator: Translator, options: dict) -> None:
     """Asks for sentences until there are no more, and shows the alignment of each answer."""
     print("a sentence on each line; an empty one ends", file=sys.stderr)
-    while sentence := _asked():
+    for turn in itertools.count():
+        sentence = _asked()
+        if not sentence:
+            return
+        if "temperature" in options:  # what is asked again is drawn again
+            options = {**options, "seed": FLAGS.seed + turn}
         try:
             (hypotheses,) = translator.translate([sentence], **options)
         except InputError as error:
@@ -58,7 +64,7 @@ def converse(translator: Translator, options: dict) -> None:
 def _asked() -> str:
     try:
         return input("\n> ").strip()
-    except EOFError:
+    except (EOFError, KeyboardInterrupt):
         return ""
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attn_jax.decoding.beam import beam
+from attn_jax.decoding.beam import beam, largest
 from attn_jax.decoding.penalties import average, gnmt, none, uncovered
 from attn_jax.decoding.search import walk
 from attn_jax.errors import InputError
@@ -160,6 +160,17 @@ def test_stops_as_soon_as_nothing_better_can_come():
     jax.effects_barrier()
     assert steps == [0]
     np.testing.assert_array_equal(found.tokens[:, 0, :2], [[EOS, PAD]] * B)
+
+
+@pytest.mark.parametrize("size", [12, 2047, 2048, 2049, 5000])
+def test_the_largest_of_long_rows(generator, size):
+    values = generator.permutation(3 * size).reshape(3, size).astype(np.float32)
+    values[1, 5:] = -np.inf
+    found, where = largest(jnp.asarray(values), 10)
+    np.testing.assert_array_equal(found, -np.sort(-values, axis=1)[:, :10])
+    finite = np.isfinite(found)
+    picked = np.take_along_axis(values, np.array(where), axis=1)
+    np.testing.assert_array_equal(picked[finite], found[finite])
 
 
 def test_padding_is_not_left_unread():

@@ -385,3 +385,9 @@ def test_export_writes_a_file_or_says_why_not(workdir, tmp_path):
     done = program("export", f"--workdir={workdir}", "--output=x", "--source_length=600")
     assert done.returncode == 2
     assert "source_length must be from 1 to the 512 of --data.max_length" in done.stderr
+    flags = workdir / "flags.txt"
+    before = flags.read_bytes()
+    done = program("export", f"--workdir={workdir}", f"--output={flags}")
+    assert done.returncode == 2
+    assert "must be a new file" in done.stderr
+    assert flags.read_bytes() == before
