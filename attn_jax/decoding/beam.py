@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.decoding.penalties import none, uncovered
 from attn_jax.decoding.search import Found, Step, allowed
+from attn_jax.decoding.shrinking import until_done
 from attn_jax.tokens import BOS, EOS, PAD
 
 BLOCKS = 512  # parts of a row, of each of which the maximum is looked at first
@@ -21,7 +22,7 @@ BLOCKS = 512  # parts of a row, of each of which the maximum is looked at first
 class Live(NamedTuple):
     """The beginnings that go on."""
 
-    state: PyTree  # of B·W rows
+    state: PyTree  # [B, W, ...]
     words: Int[Array, "B W"]  # the last of each
     totals: Float[Array, "B W"]  # log-probabilities; -∞ where there is no beginning
     read: Float[Array, "B W S"]  # weights summed over the steps, mean over layers and heads
@@ -39,14 +40,21 @@ class Ended(NamedTuple):
 class Trace(NamedTuple):
     """What each step chose: place w after the step continues place `parents[w]` before it."""
 
-    words: Int[Array, "T B W"]
-    parents: Int[Array, "T B W"]
-    weights: Float[Array, "T B W ..."]  # of the places before the step
+    words: Int[Array, "B T W"]
+    parents: Int[Array, "B T W"]
+    weights: Float[Array, "B T W ..."]  # of the places before the step
 
 
-def repeated(tree: PyTree, times: int) -> PyTree:
-    """Each row of the leaves so many times in a row; leaves without rows as they are."""
-    return jax.tree.map(lambda leaf: jnp.repeat(leaf, times, axis=0) if leaf.ndim else leaf, tree)
+def side_by_side(tree: PyTree, width: int) -> PyTree:
+    """Each row of the leaves so many times, [B, W, ...]; leaves without rows as they are."""
+    return jax.tree.map(
+        lambda leaf: jnp.repeat(leaf[:, None], width, axis=1) if leaf.ndim else leaf, tree
+    )
+
+
+def flat(tree: PyTree) -> PyTree:
+    """[B, W, ...] as rows, [B·W, ...]."""
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]) if leaf.ndim else leaf, tree)
 
 
 def largest(values: Float[Array, "B N"], count: int) -> tuple[Array, Array]:
@@ -70,6 +78,7 @@ def largest(values: Float[Array, "B N"], count: int) -> tuple[Array, Array]:
 
 def beam(
     step: Step,
+    source: PyTree,
     state: PyTree,
     mask: Bool[Array, "B S"],
     limits: Int[Array, " B"],
@@ -90,6 +99,7 @@ def beam(
 
     Args:
       step: does one word, of B·W rows, the W of a sentence side by side.
+      source: encoded sentences, for the step, of B rows.
       state: before the first word, of B rows.
       mask: real source positions.
       limits: the most words of each sentence, `EOS` included; 0 where a row only fills a batch.
@@ -104,36 +114,35 @@ def beam(
       Hypotheses [B, K], best first; where fewer have been found, their score is -∞.
     """
     rows, length = mask.shape
-    places = jnp.arange(rows)[:, None] * width
-    state = repeated(state, width)
-    wide_limits = jnp.repeat(limits, width)
+    source, state = side_by_side((source, state), width)
     first = jnp.full((rows, width), BOS)
-    _, distributions, weights = jax.eval_shape(step, state, first.ravel())
+    _, distributions, weights = jax.eval_shape(step, flat(source), flat(state), first.ravel())
     vocabulary = distributions.shape[-1]
     beginning = jnp.where((jnp.arange(width) == 0) & (limits > 0)[:, None], 0.0, -jnp.inf)
     live = Live(state, first, beginning, jnp.zeros((rows, width, length)))
     nothing = jnp.full((rows, n_best), -jnp.inf)
     ended = Ended(nothing, nothing, jnp.zeros_like(nothing, int), jnp.zeros_like(nothing, int))
-    shape = max_length, rows, width
+    shape = rows, max_length, width
     trace = Trace(
         jnp.full(shape, PAD),
         jnp.zeros(shape, int),
         jnp.zeros((*shape, *weights.shape[1:]), weights.dtype),
     )
 
-    def unfinished(carry: tuple) -> Bool[Array, ""]:
-        index, live, ended, _ = carry
-        reachable = live.totals.max(axis=1) / length_penalty(limits)
-        return (index < max_length) & (reachable > ended.scores[:, -1]).any()
+    def active(fixed: tuple, carry: tuple) -> Bool[Array, " B"]:
+        _, _, limits = fixed
+        _, live, ended, _ = carry
+        return live.totals.max(axis=1) / length_penalty(limits) > ended.scores[:, -1]
 
-    def advance(carry: tuple) -> tuple:
+    def advance(fixed: tuple, carry: tuple) -> tuple:
+        source, mask, limits = fixed
         index, live, ended, trace = carry
-        state, distributions, weights = step(live.state, live.words.ravel())
-        weights = weights.reshape(rows, width, *weights.shape[1:])
-        read = live.read + weights.reshape(rows, width, -1, length).mean(axis=2)
-        possible = allowed(distributions, index, wide_limits, shortest)
+        state, distributions, weights = step(flat(source), flat(live.state), live.words.ravel())
+        weights = weights.reshape(len(mask), width, *weights.shape[1:])
+        read = live.read + weights.reshape(len(mask), width, -1, length).mean(axis=2)
+        possible = allowed(distributions, index, jnp.repeat(limits, width), shortest)
         totals = live.totals.reshape(-1, 1) + possible
-        totals, where = largest(totals.reshape(rows, -1), 2 * width)
+        totals, where = largest(totals.reshape(len(mask), -1), 2 * width)
         parents, words = jnp.divmod(where, vocabulary)
         ends = words == EOS
 
@@ -147,19 +156,19 @@ def beam(
 
         totals, kept = jax.lax.top_k(jnp.where(ends, -jnp.inf, totals), width)
         parents, words = (jnp.take_along_axis(leaf, kept, axis=1) for leaf in (parents, words))
-        moved = (places + parents).ravel()
-        live = Live(
-            jax.tree.map(lambda leaf: leaf[moved] if leaf.ndim else leaf, state),
-            words,
-            totals,
-            jnp.take_along_axis(read, parents[..., None], axis=1),
+        moved = (jnp.arange(len(mask))[:, None] * width + parents).ravel()
+        state = jax.tree.map(
+            lambda leaf: leaf[moved].reshape(-1, width, *leaf.shape[1:]) if leaf.ndim else leaf,
+            state,
         )
+        live = Live(state, words, totals, jnp.take_along_axis(read, parents[..., None], axis=1))
         trace = jax.tree.map(
-            lambda whole, new: whole.at[index].set(new), trace, Trace(words, parents, weights)
+            lambda whole, new: whole.at[:, index].set(new), trace, Trace(words, parents, weights)
         )
         return index + 1, live, ended, trace
 
-    *_, ended, trace = jax.lax.while_loop(unfinished, advance, (0, live, ended, trace))
+    carry = (jnp.zeros((), int), live, ended, trace)
+    _, _, ended, trace = until_done(advance, active, (source, mask, limits), carry)
     return read_back(trace, ended)
 
 
@@ -186,6 +195,7 @@ def read_back(trace: Trace, ended: Ended) -> Found:
 
     found = ended.scores > -jnp.inf
     ended = ended._replace(steps=jnp.where(found, ended.steps, -1))
+    trace = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), trace)
     indices = jnp.arange(len(trace.words))
     _, (words, weights) = jax.lax.scan(
         back, jnp.zeros_like(ended.places), (indices, trace), reverse=True

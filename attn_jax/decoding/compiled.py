@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.config import Search
-from attn_jax.decoding.beam import beam, repeated
+from attn_jax.decoding.beam import beam, flat, side_by_side
 from attn_jax.decoding.ensemble import Models, combined, stepping
 from attn_jax.decoding.penalties import LENGTH_PENALTIES
 from attn_jax.decoding.search import Found, best, drawn, walk
@@ -51,13 +51,14 @@ def decode(
         (search.max_length or jnp.maximum(2 * lengths + 20, least)) + 1, max_length
     )
     limits = jnp.where(lengths > 0, limits, 0)
-    encoded = [model.encode(source) for model in models]
+    encoded = tuple(model.encode(source) for model in models)
     state = tuple(model.start(one, max_length) for model, one in zip(models, encoded, strict=True))
+    step = stepping(models, combination)
     if search.beam_size > 1:
         penalty = choose_with_settings(LENGTH_PENALTIES, search.length_penalty, "length penalty")
-        step = stepping(models, repeated(encoded, search.beam_size), combination)
         return beam(
             step,
+            encoded,
             state,
             source != PAD,
             limits,
@@ -68,15 +69,15 @@ def decode(
             coverage_penalty=search.coverage_penalty,
             shortest=search.min_length,
         )
-    step = stepping(models, repeated(encoded, search.n_best), combination)
     pick = best
     if search.temperature:
-        own = jax.vmap(jax.random.split, in_axes=(0, None))(rngs, search.n_best)
-        pick = drawn(own.ravel(), search.temperature, search.top_k, search.top_p)
+        pick = drawn(search.temperature, search.top_k, search.top_p)
+    times = search.n_best
     found = walk(
         step,
-        repeated(state, search.n_best),
-        jnp.repeat(limits, search.n_best),
+        *flat(side_by_side((encoded, state), times)),
+        jnp.repeat(limits, times),
+        jax.vmap(jax.random.split, in_axes=(0, None))(rngs, times).ravel(),
         max_length,
         pick=pick,
         shortest=search.min_length,
@@ -114,21 +115,22 @@ def posterior(
       The posterior, and the weight that position j got in that step, the smallest of all layers and
       heads: where a window or a normalizer makes it less than 1, there is no such likelihood.
     """
-    encoded = [model.encode(source) for model in models]
+    encoded = tuple(model.encode(source) for model in models)
     before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
     length, places = target.shape[1], jnp.arange(source.shape[1])
+    step = stepping(models, combination)
 
     def advance(state: tuple, words: tuple) -> tuple:
         given, written = words
 
         def likelihood(place: Int[Array, ""]) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
-            alone = [one._replace(mask=one.mask & (places == place)) for one in encoded]
-            _, log_probabilities, weights = stepping(models, alone, combination)(state, given)
+            alone = tuple(one._replace(mask=one.mask & (places == place)) for one in encoded)
+            _, log_probabilities, weights = step(alone, state, given)
             own = jnp.take_along_axis(log_probabilities, written[:, None], axis=-1)[:, 0]
             return own, weights[..., place].min(axis=(1, 2))
 
         likelihoods, alone = (leaf.T for leaf in jax.lax.map(likelihood, places))
-        state, _, weights = stepping(models, encoded, combination)(state, given)
+        state, _, weights = step(encoded, state, given)
         prior = weights.mean(axis=(1, 2))
         likelihoods = jnp.where(prior > 0, likelihoods, -jnp.inf)
         # Only ratios matter: the largest is made 1, so that none vanishes.

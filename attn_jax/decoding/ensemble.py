@@ -50,16 +50,15 @@ def combined(
     return combine(jnp.stack(log_probabilities)), jnp.concatenate(weights, axis=1)
 
 
-def stepping(models: Models, sources: Sequence[Any], combination: str) -> Step:
-    """The step of an ensemble, whose state is those of its models.
+def stepping(models: Models, combination: str) -> Step:
+    """The step of an ensemble, whose sources and state are those of its models.
 
     Args:
       models: each with a `step`.
-      sources: the sentences, as each model has encoded them.
       combination: a name of `COMBINATIONS`.
     """
 
-    def step(states: tuple, words: Int[Array, " R"]) -> tuple:
+    def step(sources: tuple, states: tuple, words: Int[Array, " R"]) -> tuple:
         each = [
             model.step(state, words, source)
             for model, state, source in zip(models, states, sources, strict=True)

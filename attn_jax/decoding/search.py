@@ -1,8 +1,8 @@
 """Search for target sentences, over any function that does one step.
 
-A step takes a state and the words before, one for each row, to the next state, the
-log-probabilities of the next word in nats and the attention weights. Leaves of a state have a row
-for each word, or no axis at all where all rows share them.
+A step takes the encoded sources, a state and the words before, one for each row, to the next state,
+the log-probabilities of the next word in nats and the attention weights. Leaves of sources and
+states have a row for each word, or no axis at all where all rows share them.
 """
 
 from collections.abc import Callable
@@ -12,12 +12,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from attn_jax.decoding.shrinking import until_done
 from attn_jax.tokens import BOS, EOS, PAD
 
 Step = Callable[
-    [PyTree, Int[Array, " R"]], tuple[PyTree, Float[Array, "R V"], Float[Array, "R ... S"]]
+    [PyTree, PyTree, Int[Array, " R"]], tuple[PyTree, Float[Array, "R V"], Float[Array, "R ... S"]]
 ]
-Pick = Callable[[Int[Array, ""], Float[Array, "R V"]], Int[Array, " R"]]
+Pick = Callable[[Array, Int[Array, ""], Float[Array, "R V"]], Int[Array, " R"]]
 
 
 class Found(NamedTuple):
@@ -48,22 +49,25 @@ def allowed(
     return jnp.where(jnp.where(last, ends, possible), log_probabilities, -jnp.inf)
 
 
-def best(index: Int[Array, ""], log_probabilities: Float[Array, "R V"]) -> Int[Array, " R"]:
+def best(
+    rngs: Array, index: Int[Array, ""], log_probabilities: Float[Array, "R V"]
+) -> Int[Array, " R"]:
     """The most probable word: the choice of greedy search."""
     return log_probabilities.argmax(axis=-1)
 
 
-def drawn(rngs: Array, temperature: float, top_k: int = 0, top_p: float = 1.0) -> Pick:
+def drawn(temperature: float, top_k: int = 0, top_p: float = 1.0) -> Pick:
     """A choice at random among the most probable words.
 
+    Each row has a random key of its own, so that what is drawn for it depends on no other.
+
     Args:
-      rngs: a random key for each row, so that what is drawn for it depends on no other.
       temperature: what log-probabilities are divided by.
       top_k: among so many; 0: among all. Fan, Lewis and Dauphin 2018, section 5.
       top_p: among the fewest that have this probability together. Holtzman et al. 2020, section 3.
     """
 
-    def pick(index: Array, log_probabilities: Array) -> Array:
+    def pick(rngs: Array, index: Array, log_probabilities: Array) -> Array:
         kept = most_probable(jax.nn.log_softmax(log_probabilities / temperature), top_k, top_p)
         own = jax.vmap(jax.random.fold_in, in_axes=(0, None))(rngs, index)
         return jax.vmap(jax.random.categorical)(own, kept)
@@ -88,8 +92,10 @@ def most_probable(
 
 def walk(
     step: Step,
+    source: PyTree,
     state: PyTree,
     limits: Int[Array, " R"],
+    rngs: Array,
     max_length: int,
     *,
     pick: Pick = best,
@@ -99,27 +105,30 @@ def walk(
 
     Args:
       step: does one word.
+      source: encoded sentences, for the step.
       state: before the first word.
       limits: the most words of each row, `EOS` included; a row of 0, which only fills a batch, is
         not decoded.
+      rngs: a random key for each row, for what is picked at random.
       max_length: T, the largest of the limits.
       pick: chooses the next word of each row among those that may come.
       shortest: fewest words before `EOS`.
     """
     rows = len(limits)
     first = jnp.full(rows, BOS)
-    _, _, weights = jax.eval_shape(step, state, first)
+    _, _, weights = jax.eval_shape(step, source, state, first)
     tokens = jnp.full((rows, max_length), PAD)
     history = jnp.zeros((rows, max_length, *weights.shape[1:]), weights.dtype)
 
-    def unfinished(carry: tuple) -> Bool[Array, ""]:
-        index, _, _, ended, *_ = carry
-        return (index < max_length) & ~ended.all()
+    def active(fixed: tuple, carry: tuple) -> Bool[Array, " R"]:
+        _, _, _, ended, *_ = carry
+        return ~ended
 
-    def advance(carry: tuple) -> tuple:
+    def advance(fixed: tuple, carry: tuple) -> tuple:
+        source, limits, rngs = fixed
         index, state, before, ended, total, tokens, history = carry
-        state, log_probabilities, weights = step(state, before)
-        picked = pick(index, allowed(log_probabilities, index, limits, shortest))
+        state, log_probabilities, weights = step(source, state, before)
+        picked = pick(rngs, index, allowed(log_probabilities, index, limits, shortest))
         gained = jnp.take_along_axis(log_probabilities, picked[:, None], axis=-1)[:, 0]
         word = jnp.where(ended, PAD, picked)
         weights = jnp.where(ended.reshape(-1, *[1] * (weights.ndim - 1)), 0, weights)
@@ -133,6 +142,7 @@ def walk(
             history.at[:, index].set(weights),
         )
 
-    carry = (0, state, first, limits == 0, jnp.zeros(rows), tokens, history)
-    *_, total, tokens, history = jax.lax.while_loop(unfinished, advance, carry)
+    index = jnp.zeros((), int)
+    carry = (index, state, first, limits == 0, jnp.zeros(rows), tokens, history)
+    *_, total, tokens, history = until_done(advance, active, (source, limits, rngs), carry)
     return Found(tokens, total, total, history)

@@ -1,4 +1,5 @@
-"""A made-up language, the next word of which depends on the one before, and its sentences."""
+"""A made-up language, whose next word depends on the one before and on the step: no two sentences
+are equally probable, as those of the same pairs of words would be without the step."""
 
 import itertools
 
@@ -9,21 +10,16 @@ import numpy as np
 from attn_jax.tokens import BOS, EOS, PAD
 
 
-def table_step(tables, weights, width=1):
-    """The step of tables [B, V, V] with weights [B, T, S], for so many rows of each sentence."""
-    sentence = jnp.repeat(jnp.arange(len(tables)), width)
-    tables, weights = jnp.asarray(tables), jnp.asarray(weights)
-
-    def step(index, before):
-        log_probabilities = jax.nn.log_softmax(tables[sentence, before])
-        return index + 1, log_probabilities, weights[sentence, index]
-
-    return step
+def table_step(source, index, before):
+    """The step of tables [R, T, V, V] with weights [R, T, S], which are its source."""
+    tables, weights = source
+    rows = jnp.arange(len(tables))
+    return index + 1, jax.nn.log_softmax(tables[rows, index, before]), weights[:, index]
 
 
 def probabilities(table, before, index, limit, shortest=0):
     """The log-probabilities of what may come next, in float64."""
-    scores = np.float64(table[before])
+    scores = np.float64(table[index, before])
     chances = scores - np.log(np.exp(scores).sum())
     chances[[PAD, BOS]] = -np.inf
     if index < shortest:
@@ -44,5 +40,6 @@ def all_sentences(size, limit, shortest=0):
 def log_probability(table, sentence):
     """Of a sentence, in float64."""
     scores = np.float64(table)
-    chances = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
-    return sum(chances[a, b] for a, b in zip([BOS, *sentence], sentence, strict=False))
+    chances = scores - np.log(np.exp(scores).sum(axis=2, keepdims=True))
+    before = [BOS, *sentence[:-1]]
+    return sum(chances[t, a, b] for t, (a, b) in enumerate(zip(before, sentence, strict=True)))

@@ -28,7 +28,8 @@ PENALTIES = {
 def run(tables, weights, limits, *, width, penalty="none", **options):
     length = weights.shape[1]
     return beam(
-        table_step(tables, weights, width),
+        table_step,
+        (tables, weights),
         jnp.zeros((), int),
         jnp.ones((B, S), bool),
         limits,
@@ -41,7 +42,7 @@ def run(tables, weights, limits, *, width, penalty="none", **options):
 
 def make(seed, size, length):
     generator = np.random.default_rng(seed)
-    tables = generator.normal(size=(B, size, size)).astype(np.float32) * 2
+    tables = generator.normal(size=(B, length, size, size)).astype(np.float32) * 2
     weights = generator.dirichlet(np.ones(S), size=(B, length)).astype(np.float32)
     return tables, weights
 
@@ -138,7 +139,9 @@ def test_narrow_beams_equal_lists_and_stopping_early_changes_nothing(seed, width
 def test_a_beam_of_one_is_greedy(seed, limits):
     tables, weights = make(seed, 9, 9)
     found = run(tables, weights, jnp.array(limits), width=1)
-    greedy = walk(table_step(tables, weights), jnp.zeros((), int), jnp.array(limits), 9)
+    source = jnp.asarray(tables), jnp.asarray(weights)
+    rngs = jax.random.split(jax.random.key(0), B)
+    greedy = walk(table_step, source, jnp.zeros((), int), jnp.array(limits), rngs, 9)
     np.testing.assert_array_equal(found.tokens[:, 0], greedy.tokens)
     np.testing.assert_allclose(found.log_probability[:, 0], greedy.log_probability, rtol=1e-6)
     np.testing.assert_array_equal(found.weights[:, 0], greedy.weights)
@@ -147,16 +150,17 @@ def test_a_beam_of_one_is_greedy(seed, limits):
 def test_stops_as_soon_as_nothing_better_can_come():
     """One word is near certain to be the last: what else there is cannot catch up."""
     steps = []
-    table = np.zeros((B, 7, 7), np.float32)
-    table[:, :, EOS] = 9
-    inner = table_step(table, np.ones((B, 50, S), np.float32) / S, 3)
+    table = np.zeros((B, 50, 7, 7), np.float32)
+    table[..., EOS] = 9
+    source = jnp.asarray(table), jnp.ones((B, 50, S)) / S
 
-    def step(index, before):
+    def step(source, index, before):
         jax.debug.callback(lambda index: steps.append(int(index)), index)
-        return inner(index, before)
+        return table_step(source, index, before)
 
     limits = jnp.full(B, 50)
-    found = beam(step, jnp.zeros((), int), jnp.ones((B, S), bool), limits, 50, width=3)
+    mask = jnp.ones((B, S), bool)
+    found = beam(step, source, jnp.zeros((), int), mask, limits, 50, width=3)
     jax.effects_barrier()
     assert steps == [0]
     np.testing.assert_array_equal(found.tokens[:, 0, :2], [[EOS, PAD]] * B)

@@ -10,14 +10,17 @@ from attn_jax.tokens import BOS, EOS, PAD
 from tests.decoding.tables import probabilities, table_step
 
 B, S, V, T = 3, 5, 7, 11
+START, RNGS = jnp.zeros((), int), jax.random.split(jax.random.key(0), B)
 
 
 def test_equals_a_loop(generator):
-    tables = generator.normal(size=(B, V, V)).astype(np.float32) * 3
+    tables = generator.normal(size=(B, T, V, V)).astype(np.float32) * 3
     weights = generator.dirichlet(np.ones(S), size=(B, T)).astype(np.float32)
     limits = [T, 4, 6]
-    step = table_step(tables, weights)
-    found = jax.jit(lambda: walk(step, jnp.zeros((), int), jnp.array(limits), T, shortest=2))()
+    source = jnp.asarray(tables), jnp.asarray(weights)
+    found = jax.jit(
+        lambda: walk(table_step, source, START, jnp.array(limits), RNGS, T, shortest=2)
+    )()
     for row in range(B):
         before, total, tokens = BOS, 0.0, []
         while before != EOS:
@@ -37,22 +40,22 @@ def test_equals_a_loop(generator):
 def test_stops_when_all_have_ended():
     steps = []
 
-    def step(state, before):
+    def step(source, state, before):
         jax.debug.callback(lambda s: steps.append(int(s)), state)
-        ends = jax.nn.one_hot(jnp.where(state >= jnp.arange(B), EOS, 5), V) * 20
-        return state + 1, jax.nn.log_softmax(ends), jnp.ones((B, S)) / S
+        ends = jax.nn.one_hot(jnp.where(state >= source, EOS, 5), V) * 20
+        return state + 1, jax.nn.log_softmax(ends), jnp.ones((len(source), S)) / S
 
-    found = walk(step, jnp.zeros((), int), jnp.full(B, T), T)
+    found = walk(step, jnp.arange(B), START, jnp.full(B, T), RNGS, T)
     jax.effects_barrier()
     assert sorted(steps) == [0, 1, 2]
     np.testing.assert_array_equal((found.tokens != PAD).sum(axis=1), [1, 2, 3])
 
 
 def test_rows_that_fill_up_are_not_decoded():
-    tables = np.zeros((B, V, V), np.float32)
-    tables[:, :, 5] = 1
-    step = table_step(tables, np.ones((B, T, S), np.float32) / S)
-    found = walk(step, jnp.zeros((), int), jnp.array([T, 0, T]), T)
+    tables = np.zeros((B, T, V, V), np.float32)
+    tables[..., 5] = 1
+    source = jnp.asarray(tables), jnp.ones((B, T, S)) / S
+    found = walk(table_step, source, START, jnp.array([T, 0, T]), RNGS, T)
     assert not np.any(found.tokens[1])
     assert found.log_probability[1] == 0
 
@@ -62,14 +65,14 @@ def test_what_is_drawn_has_the_probabilities_asked_for(generator):
     log_probabilities = jax.nn.log_softmax(jnp.array([0.0, 1.0, 2.0, 0.5, 1.5, -1.0]))
     rngs = jax.random.split(jax.random.key(1), rows)
     wide = jnp.broadcast_to(log_probabilities, (rows, 6))
-    picked = drawn(rngs, temperature=2.0, top_k=4)(jnp.array(3), wide)
+    picked = drawn(temperature=2.0, top_k=4)(rngs, jnp.array(3), wide)
     expected = np.exp(np.array([0, 1.0, 2.0, 0.5, 1.5, 0]) / 2)
     expected[[0, 5]] = 0
     expected /= expected.sum()
     shares = np.bincount(picked, minlength=6) / rows
     # Five standard deviations of a share.
     assert np.all(np.abs(shares - expected) <= 5 * np.sqrt(expected * (1 - expected) / rows))
-    again = drawn(rngs[7:8], temperature=2.0, top_k=4)(jnp.array(3), wide[:1])
+    again = drawn(temperature=2.0, top_k=4)(rngs[7:8], jnp.array(3), wide[:1])
     assert again[0] == picked[7]
 
 
