@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.decoding.penalties import none, uncovered
-from attn_jax.decoding.search import Found, Step, allowed
+from attn_jax.decoding.search import NOT_ALWAYS, Found, Step, permitted
 from attn_jax.decoding.shrinking import until_done
 from attn_jax.tokens import BOS, EOS, PAD
 
@@ -116,8 +116,7 @@ def beam(
     rows, length = mask.shape
     source, state = side_by_side((source, state), width)
     first = jnp.full((rows, width), BOS)
-    _, distributions, weights = jax.eval_shape(step, flat(source), flat(state), first.ravel())
-    vocabulary = distributions.shape[-1]
+    _, _, weights = jax.eval_shape(step, flat(source), flat(state), first.ravel())
     beginning = jnp.where((jnp.arange(width) == 0) & (limits > 0)[:, None], 0.0, -jnp.inf)
     live = Live(state, first, beginning, jnp.zeros((rows, width, length)))
     nothing = jnp.full((rows, n_best), -jnp.inf)
@@ -140,10 +139,13 @@ def beam(
         state, distributions, weights = step(flat(source), flat(live.state), live.words.ravel())
         weights = weights.reshape(len(mask), width, *weights.shape[1:])
         read = live.read + weights.reshape(len(mask), width, -1, length).mean(axis=2)
-        possible = allowed(distributions, index, jnp.repeat(limits, width), shortest)
-        totals = live.totals.reshape(-1, 1) + possible
-        totals, where = largest(totals.reshape(len(mask), -1), 2 * width)
-        parents, words = jnp.divmod(where, vocabulary)
+        possible, following = continuations(
+            distributions, index, jnp.repeat(limits, width), shortest, 2 * width
+        )
+        totals = (live.totals.reshape(-1, 1) + possible).reshape(len(mask), -1)
+        totals, where = jax.lax.top_k(totals, 2 * width)
+        parents = where // possible.shape[1]
+        words = jnp.take_along_axis(following.reshape(len(mask), -1), where, axis=1)
         ends = words == EOS
 
         scores = totals / length_penalty(index + 1)
@@ -170,6 +172,29 @@ def beam(
     carry = (jnp.zeros((), int), live, ended, trace)
     _, _, ended, trace = until_done(advance, active, (source, mask, limits), carry)
     return read_back(trace, ended)
+
+
+def continuations(
+    log_probabilities: Float[Array, "R V"],
+    index: Int[Array, ""],
+    limits: Int[Array, " R"],
+    shortest: int,
+    count: int,
+) -> tuple[Float[Array, "R C"], Int[Array, "R C"]]:
+    """At least the `count` most probable words that may come after each beginning.
+
+    What may not come is struck out among the few that are found, since to go over all words once
+    more is what takes long.
+    """
+    values, words = largest(log_probabilities, count + len(NOT_ALWAYS))
+    values = jnp.where(permitted(words, index, limits, shortest), values, -jnp.inf)
+    # The end must be among them where nothing else may come.
+    end = jnp.where(index == limits - 1, log_probabilities[:, EOS], -jnp.inf)
+    values = jnp.where((words == EOS) & (index == limits - 1)[:, None], -jnp.inf, values)
+    return (
+        jnp.concatenate([values, end[:, None]], axis=1),
+        jnp.pad(words, ((0, 0), (0, 1)), constant_values=EOS),
+    )
 
 
 def best_of(ended: Ended, new: Ended) -> Ended:

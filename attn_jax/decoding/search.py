@@ -30,23 +30,21 @@ class Found(NamedTuple):
     weights: Float[Array, "... S"]  # behind each token, [..., T, L, N, S]
 
 
-def allowed(
-    log_probabilities: Float[Array, "R V"],
-    index: Int[Array, ""],
-    limits: Int[Array, " R"],
-    shortest: int,
-) -> Float[Array, "R V"]:
-    """The log-probabilities of the words that may come next, -∞ for all others.
+NOT_ALWAYS = (PAD, BOS, EOS)  # words that may not come at every step
+
+
+def permitted(
+    words: Int[Array, "#R C"], index: Int[Array, ""], limits: Int[Array, " R"], shortest: int
+) -> Bool[Array, "R C"]:
+    """Which words may come next.
 
     `PAD` and `BOS` are never written, `EOS` not before `shortest` words, and nothing but `EOS` as
     the last of `limits` words: so every hypothesis ends, and its log-probability is that of a
     complete sentence.
     """
-    words = jnp.arange(log_probabilities.shape[-1])
     ends = words == EOS
     possible = (words != PAD) & (words != BOS) & (~ends | (index >= shortest))
-    last = (index == limits - 1)[:, None]
-    return jnp.where(jnp.where(last, ends, possible), log_probabilities, -jnp.inf)
+    return jnp.where((index == limits - 1)[:, None], ends, possible)
 
 
 def best(
@@ -128,7 +126,9 @@ def walk(
         source, limits, rngs = fixed
         index, state, before, ended, total, tokens, history = carry
         state, log_probabilities, weights = step(source, state, before)
-        picked = pick(rngs, index, allowed(log_probabilities, index, limits, shortest))
+        every = jnp.arange(log_probabilities.shape[1])[None]
+        may = permitted(every, index, limits, shortest)
+        picked = pick(rngs, index, jnp.where(may, log_probabilities, -jnp.inf))
         gained = jnp.take_along_axis(log_probabilities, picked[:, None], axis=-1)[:, 0]
         word = jnp.where(ended, PAD, picked)
         weights = jnp.where(ended.reshape(-1, *[1] * (weights.ndim - 1)), 0, weights)
