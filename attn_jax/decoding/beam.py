@@ -64,15 +64,15 @@ def largest(values: Float[Array, "B N"], count: int) -> tuple[Array, Array]:
     loop, XLA's CPU backend sorts all that `top_k` is given, which took most of the search.
     """
     rows, size = values.shape
-    if size < 4 * BLOCKS:
+    if size < 4 * max(BLOCKS, count):
         return tuple(jax.lax.top_k(values, min(count, size)))
     depth = -(-size // BLOCKS)
     padded = jnp.pad(values, ((0, 0), (0, depth * BLOCKS - size)), constant_values=-jnp.inf)
     parts = padded.reshape(rows, depth, BLOCKS)
-    _, chosen = jax.lax.top_k(parts.max(axis=1), count)
+    _, chosen = jax.lax.top_k(parts.max(axis=1), min(count, BLOCKS))
     inside = jnp.take_along_axis(parts, chosen[:, None], axis=2)  # [B, depth, count]
     values, where = jax.lax.top_k(inside.reshape(rows, -1), count)
-    line, nth = jnp.divmod(where, count)
+    line, nth = jnp.divmod(where, chosen.shape[1])
     return values, line * BLOCKS + jnp.take_along_axis(chosen, nth, axis=1)
 
 

@@ -166,12 +166,14 @@ def test_stops_as_soon_as_nothing_better_can_come():
     np.testing.assert_array_equal(found.tokens[:, 0, :2], [[EOS, PAD]] * B)
 
 
-@pytest.mark.parametrize("size", [12, 2047, 2048, 2049, 5000])
-def test_the_largest_of_long_rows(generator, size):
+@pytest.mark.parametrize(
+    ("size", "count"), [(12, 10), (2047, 10), (2048, 10), (2049, 10), (5000, 600)]
+)
+def test_the_largest_of_long_rows(generator, size, count):
     values = generator.permutation(3 * size).reshape(3, size).astype(np.float32)
     values[1, 5:] = -np.inf
-    found, where = largest(jnp.asarray(values), 10)
-    np.testing.assert_array_equal(found, -np.sort(-values, axis=1)[:, :10])
+    found, where = largest(jnp.asarray(values), count)
+    np.testing.assert_array_equal(found, -np.sort(-values, axis=1)[:, :count])
     finite = np.isfinite(found)
     picked = np.take_along_axis(values, np.array(where), axis=1)
     np.testing.assert_array_equal(picked[finite], found[finite])
