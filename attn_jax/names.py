@@ -1,4 +1,4 @@
-"""Names with settings, as options have them: `entmax(alpha=1.25)`, `halving(after=5000)`."""
+"""Names: with settings, as options have them (`entmax(alpha=1.25)`), and of heads."""
 
 import ast
 import functools
@@ -93,3 +93,8 @@ def choose_with_settings(table: Mapping[str, Callable], text: str, what: str) ->
     function = choose(table, name, what)
     settings = {name: parameter.default for name, parameter in keywords_of(function).items()}
     return functools.partial(function, **numbers(name, given, settings))
+
+
+def head_name(layer: int, head: int) -> str:
+    """What to call a head of a layer, both counted from 1."""
+    return f"layer {layer}, head {head}"

@@ -31,11 +31,11 @@ from attn_jax.decoding.alignments import (
     turned,
 )
 from attn_jax.errors import InputError
-from attn_jax.evaluation.alignment_error import alignment_counts, alignment_error, head_name
+from attn_jax.evaluation.alignment_error import alignment_counts, alignment_error
 from attn_jax.evaluation.significance import ratios_differ
 from attn_jax.loading import load
 from attn_jax.models.heads import find_head
-from attn_jax.names import choose_with_settings
+from attn_jax.names import choose_with_settings, head_name
 from attn_jax.report import figures
 from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translator import Translator
@@ -201,10 +201,10 @@ def main() -> None:
 
 def draw_all(folder: Path, translator: Translator, pairs: Pairs, weights: list[np.ndarray]) -> None:
     """Draws the weights between words of each pair, and each layer and head of its tokens."""
-    for number, (one, source, target) in enumerate(zip(weights, *pairs, strict=True), start=1):
+    drawn = zip(weights, translator.force(*pairs), *pairs, strict=True)
+    for number, (one, forced, source, target) in enumerate(drawn, start=1):
         figure = figures.heat_map(one, source.split(), target.split())
         figures.save(figure, folder / f"alignment-{number}.png")
-        (forced,) = translator.force([source], [target])
         layers, heads, *_ = forced.weights.shape
         if layers * heads > 1:
             tokens = translator.source.split(source), translator.target.split(target)

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attn_jax.names import head_name
+
 Links = set[tuple[int, int]]
 
 
@@ -20,7 +22,7 @@ class Reading(NamedTuple):
     def __str__(self) -> str:
         part = "mean of all heads"
         if self.head:
-            part = f"layer {self.head[0] + 1}, head {self.head[1] + 1}"
+            part = head_name(self.head[0] + 1, self.head[1] + 1)
         return f"{part}, shift {self.shift:+d}"
 
 

@@ -38,11 +38,6 @@ def alignment_accuracy(
     return accuracies[best], best
 
 
-def head_name(layer: int, head: int) -> str:
-    """What to call a head of a layer, both counted from 1."""
-    return f"layer {layer}, head {head}"
-
-
 def by_head(
     weights: Sequence[np.ndarray], golds: Sequence[np.ndarray] | None
 ) -> list[dict[str, float | int]]:

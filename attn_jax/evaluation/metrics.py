@@ -58,22 +58,25 @@ def make_bleu(tokenizer: str) -> sacrebleu.BLEU:
         raise InputError(f"the BLEU tokenisation {tokenizer!r} cannot be used: {error}") from error
 
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenizer: str) -> tuple[float, str]:
-    """Corpus BLEU (0 to 100) and sacrebleu's signature of it. Papineni et al. 2002; Post 2018."""
-    metric = make_bleu(tokenizer)
+def _of_corpus(
+    metric: sacrebleu.BLEU | sacrebleu.CHRF | sacrebleu.TER,
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+) -> tuple[float, str]:
     score = metric.corpus_score(list(hypotheses), [list(references)]).score
     return score, str(metric.get_signature())
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenizer: str) -> tuple[float, str]:
+    """Corpus BLEU (0 to 100) and sacrebleu's signature of it. Papineni et al. 2002; Post 2018."""
+    return _of_corpus(make_bleu(tokenizer), hypotheses, references)
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
     """Corpus chrF (0 to 100) and its signature. Popović 2015."""
-    metric = sacrebleu.CHRF()
-    score = metric.corpus_score(list(hypotheses), [list(references)]).score
-    return score, str(metric.get_signature())
+    return _of_corpus(sacrebleu.CHRF(), hypotheses, references)
 
 
 def ter(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
     """Translation edit rate (percent) and its signature. Snover et al. 2006."""
-    metric = sacrebleu.TER()
-    score = metric.corpus_score(list(hypotheses), [list(references)]).score
-    return score, str(metric.get_signature())
+    return _of_corpus(sacrebleu.TER(), hypotheses, references)

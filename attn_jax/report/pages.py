@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from attn_jax.evaluation.alignment_error import head_name
 from attn_jax.evaluation.metrics import edit_distance
+from attn_jax.names import head_name
 from attn_jax.report import figures, tables
 from attn_jax.report.cells import Cell, by_data, by_system
 from attn_jax.report.ranking import EXPLANATION

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attn_jax.evaluation.alignment_error import head_name
 from attn_jax.evaluation.significance import interval
+from attn_jax.names import head_name
 from attn_jax.report import profiles
 from attn_jax.report.cells import Cell
 from attn_jax.report.ranking import ranks
