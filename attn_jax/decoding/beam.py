@@ -4,6 +4,7 @@ The histories of the hypotheses are not moved about as they change places: each 
 where a hypothesis came from, and those that are asked for are read backwards at the end.
 """
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -12,11 +13,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.decoding.penalties import none, uncovered
-from attn_jax.decoding.search import NOT_ALWAYS, Found, Step, permitted
+from attn_jax.decoding.search import Found, Step, permitted
 from attn_jax.decoding.shrinking import until_done
 from attn_jax.tokens import BOS, EOS, PAD
 
-BLOCKS = 512  # parts of a row, of each of which the maximum is looked at first
+PARTS = 16  # of a row of words, whose maximum is looked at first
 
 
 class Live(NamedTuple):
@@ -57,23 +58,24 @@ def flat(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]) if leaf.ndim else leaf, tree)
 
 
-def largest(values: Float[Array, "B N"], count: int) -> tuple[Array, Array]:
+def largest(values: Float[Array, "R V"], count: int) -> tuple[Array, Array]:
     """The largest values of each row, in order, and where they are.
 
-    They lie in the parts with the largest maxima, so that of a long row little is sorted: inside a
-    loop, XLA's CPU backend sorts all that `top_k` is given, which took most of the search.
+    They lie in the columns with the largest maxima of the row cut in parts, so that of a long row
+    little is sorted.
     """
-    rows, size = values.shape
-    if size < 4 * max(BLOCKS, count):
+    size = values.shape[1]
+    width = -(-size // PARTS)
+    if width < max(4 * count, PARTS):
         return tuple(jax.lax.top_k(values, min(count, size)))
-    depth = -(-size // BLOCKS)
-    padded = jnp.pad(values, ((0, 0), (0, depth * BLOCKS - size)), constant_values=-jnp.inf)
-    parts = padded.reshape(rows, depth, BLOCKS)
-    _, chosen = jax.lax.top_k(parts.max(axis=1), min(count, BLOCKS))
-    inside = jnp.take_along_axis(parts, chosen[:, None], axis=2)  # [B, depth, count]
-    values, where = jax.lax.top_k(inside.reshape(rows, -1), count)
-    line, nth = jnp.divmod(where, chosen.shape[1])
-    return values, line * BLOCKS + jnp.take_along_axis(chosen, nth, axis=1)
+    parts = [values[:, start : start + width] for start in range(0, size, width)]
+    lacking = ((0, 0), (0, PARTS * width - size))
+    parts[-1] = jnp.pad(parts[-1], lacking, constant_values=-jnp.inf)
+    _, columns = jax.lax.top_k(functools.reduce(jnp.maximum, parts), count)
+    places = (columns[:, None] + width * jnp.arange(PARTS)[:, None]).reshape(len(values), -1)
+    inside = jnp.take_along_axis(values, jnp.minimum(places, size - 1), axis=1)
+    found, nth = jax.lax.top_k(jnp.where(places < size, inside, -jnp.inf), count)
+    return found, jnp.take_along_axis(places, nth, axis=1)
 
 
 def beam(
@@ -98,8 +100,8 @@ def beam(
     stopping changes nothing. Graves 2012; Wu et al. 2016, section 7.
 
     Args:
-      step: does one word, of B·W rows, the W of a sentence side by side.
-      source: encoded sentences, for the step, of B rows.
+      step: does one word, of B rows.
+      source: encoded sentences, for the step, which the W of each share.
       state: before the first word, of B rows.
       mask: real source positions.
       limits: the most words of each sentence, `EOS` included; 0 where a row only fills a batch.
@@ -114,9 +116,11 @@ def beam(
       Hypotheses [B, K], best first; where fewer have been found, their score is -∞.
     """
     rows, length = mask.shape
-    source, state = side_by_side((source, state), width)
+    state = side_by_side(state, width)
     first = jnp.full((rows, width), BOS)
-    _, _, weights = jax.eval_shape(step, flat(source), flat(state), first.ravel())
+    axes = jax.tree.map(lambda leaf: 1 if leaf.ndim else None, state)
+    step = jax.vmap(step, in_axes=(None, axes, 1), out_axes=(axes, 1, 1))
+    _, _, weights = jax.eval_shape(step, source, state, first)
     beginning = jnp.where((jnp.arange(width) == 0) & (limits > 0)[:, None], 0.0, -jnp.inf)
     live = Live(state, first, beginning, jnp.zeros((rows, width, length)))
     nothing = jnp.full((rows, n_best), -jnp.inf)
@@ -125,7 +129,7 @@ def beam(
     trace = Trace(
         jnp.full(shape, PAD),
         jnp.zeros(shape, int),
-        jnp.zeros((*shape, *weights.shape[1:]), weights.dtype),
+        jnp.zeros((*shape, *weights.shape[2:]), weights.dtype),
     )
 
     def active(fixed: tuple, carry: tuple) -> Bool[Array, " B"]:
@@ -136,12 +140,11 @@ def beam(
     def advance(fixed: tuple, carry: tuple) -> tuple:
         source, mask, limits = fixed
         index, live, ended, trace = carry
-        state, distributions, weights = step(flat(source), flat(live.state), live.words.ravel())
-        weights = weights.reshape(len(mask), width, *weights.shape[1:])
+        state, distributions, weights = step(source, live.state, live.words)
         read = live.read + weights.reshape(len(mask), width, -1, length).mean(axis=2)
-        possible, following = continuations(
-            distributions, index, jnp.repeat(limits, width), shortest, 2 * width
-        )
+        every = jnp.arange(distributions.shape[-1])[None]
+        may = permitted(every, index, limits, shortest)[:, None]
+        possible, following = largest(flat(jnp.where(may, distributions, -jnp.inf)), 2 * width)
         totals = (live.totals.reshape(-1, 1) + possible).reshape(len(mask), -1)
         totals, where = jax.lax.top_k(totals, 2 * width)
         parents = where // possible.shape[1]
@@ -158,11 +161,8 @@ def beam(
 
         totals, kept = jax.lax.top_k(jnp.where(ends, -jnp.inf, totals), width)
         parents, words = (jnp.take_along_axis(leaf, kept, axis=1) for leaf in (parents, words))
-        moved = (jnp.arange(len(mask))[:, None] * width + parents).ravel()
-        state = jax.tree.map(
-            lambda leaf: leaf[moved].reshape(-1, width, *leaf.shape[1:]) if leaf.ndim else leaf,
-            state,
-        )
+        sentences = jnp.arange(len(mask))[:, None]
+        state = jax.tree.map(lambda leaf: leaf[sentences, parents] if leaf.ndim else leaf, state)
         live = Live(state, words, totals, jnp.take_along_axis(read, parents[..., None], axis=1))
         trace = jax.tree.map(
             lambda whole, new: whole.at[:, index].set(new), trace, Trace(words, parents, weights)
@@ -172,29 +172,6 @@ def beam(
     carry = (jnp.zeros((), int), live, ended, trace)
     _, _, ended, trace = until_done(advance, active, (source, mask, limits), carry)
     return read_back(trace, ended)
-
-
-def continuations(
-    log_probabilities: Float[Array, "R V"],
-    index: Int[Array, ""],
-    limits: Int[Array, " R"],
-    shortest: int,
-    count: int,
-) -> tuple[Float[Array, "R C"], Int[Array, "R C"]]:
-    """At least the `count` most probable words that may come after each beginning.
-
-    What may not come is struck out among the few that are found, since to go over all words once
-    more is what takes long.
-    """
-    values, words = largest(log_probabilities, count + len(NOT_ALWAYS))
-    values = jnp.where(permitted(words, index, limits, shortest), values, -jnp.inf)
-    # The end must be among them where nothing else may come.
-    end = jnp.where(index == limits - 1, log_probabilities[:, EOS], -jnp.inf)
-    values = jnp.where((words == EOS) & (index == limits - 1)[:, None], -jnp.inf, values)
-    return (
-        jnp.concatenate([values, end[:, None]], axis=1),
-        jnp.pad(words, ((0, 0), (0, 1)), constant_values=EOS),
-    )
 
 
 def best_of(ended: Ended, new: Ended) -> Ended:

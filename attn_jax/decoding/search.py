@@ -30,12 +30,9 @@ class Found(NamedTuple):
     weights: Float[Array, "... S"]  # behind each token, [..., T, L, N, S]
 
 
-NOT_ALWAYS = (PAD, BOS, EOS)  # words that may not come at every step
-
-
 def permitted(
-    words: Int[Array, "#R C"], index: Int[Array, ""], limits: Int[Array, " R"], shortest: int
-) -> Bool[Array, "R C"]:
+    words: Int[Array, "1 V"], index: Int[Array, ""], limits: Int[Array, " R"], shortest: int
+) -> Bool[Array, "R V"]:
     """Which words may come next.
 
     `PAD` and `BOS` are never written, `EOS` not before `shortest` words, and nothing but `EOS` as
