@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, overload
 
 import jax
@@ -18,6 +19,7 @@ from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import EOS, PAD
 
 BATCH = 64  # sentences decoded together, at most
+AT_ONCE = 2  # batches under way: one uses the processors while the other cannot use them all
 TOKENS = 8192  # source tokens decoded together, at most, so that long sentences fit the memory
 
 
@@ -245,18 +247,22 @@ def _in_order(lengths: Sequence[int], run: Callable) -> list:
 
     Lengths, and the rows of a single batch, are rounded up, so that few shapes are compiled.
     """
-    results = [None] * len(lengths)
     order = np.argsort(lengths, kind="stable")
     most = min(BATCH, _power_of_two(len(lengths)))
+    batches = []
     first = 0
     while first < len(order):
         longest = lengths[order[min(first + most, len(order)) - 1]]
         rows = max(1, min(most, TOKENS // _padded(longest)))
         indices = order[first : first + rows]
-        length = _padded(lengths[indices[-1]])
-        for index, result in zip(indices, run(indices, rows, length), strict=True):
-            results[index] = result
+        batches.append((indices, rows, _padded(lengths[indices[-1]])))
         first += rows
+    results = [None] * len(lengths)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        done = pool.map(lambda batch: list(run(*batch)), batches)
+        for (indices, *_), own in zip(batches, done, strict=True):
+            for index, result in zip(indices, own, strict=True):
+                results[index] = result
     return results
 
 

@@ -4,7 +4,6 @@ The histories of the hypotheses are not moved about as they change places: each 
 where a hypothesis came from, and those that are asked for are read backwards at the end.
 """
 
-import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,11 +12,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.decoding.penalties import none, uncovered
-from attn_jax.decoding.search import Found, Step, permitted
+from attn_jax.decoding.search import Found, Step, largest, permitted
 from attn_jax.decoding.shrinking import until_done
 from attn_jax.tokens import BOS, EOS, PAD
-
-PARTS = 16  # of a row of words, whose maximum is looked at first
 
 
 class Live(NamedTuple):
@@ -58,26 +55,6 @@ def flat(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]) if leaf.ndim else leaf, tree)
 
 
-def largest(values: Float[Array, "R V"], count: int) -> tuple[Array, Array]:
-    """The largest values of each row, in order, and where they are.
-
-    They lie in the columns with the largest maxima of the row cut in parts, so that of a long row
-    little is sorted.
-    """
-    size = values.shape[1]
-    width = -(-size // PARTS)
-    if width < max(4 * count, PARTS):
-        return tuple(jax.lax.top_k(values, min(count, size)))
-    parts = [values[:, start : start + width] for start in range(0, size, width)]
-    lacking = ((0, 0), (0, PARTS * width - size))
-    parts[-1] = jnp.pad(parts[-1], lacking, constant_values=-jnp.inf)
-    _, columns = jax.lax.top_k(functools.reduce(jnp.maximum, parts), count)
-    places = (columns[:, None] + width * jnp.arange(PARTS)[:, None]).reshape(len(values), -1)
-    inside = jnp.take_along_axis(values, jnp.minimum(places, size - 1), axis=1)
-    found, nth = jax.lax.top_k(jnp.where(places < size, inside, -jnp.inf), count)
-    return found, jnp.take_along_axis(places, nth, axis=1)
-
-
 def beam(
     step: Step,
     source: PyTree,
@@ -116,13 +93,13 @@ def beam(
       Hypotheses [B, K], best first; where fewer have been found, their score is -∞.
     """
     rows, length = mask.shape
-    state = side_by_side(state, width)
-    first = jnp.full((rows, width), BOS)
+    state = side_by_side(state, 1)
+    first = jnp.full((rows, 1), BOS)
     axes = jax.tree.map(lambda leaf: 1 if leaf.ndim else None, state)
     step = jax.vmap(step, in_axes=(None, axes, 1), out_axes=(axes, 1, 1))
     _, _, weights = jax.eval_shape(step, source, state, first)
-    beginning = jnp.where((jnp.arange(width) == 0) & (limits > 0)[:, None], 0.0, -jnp.inf)
-    live = Live(state, first, beginning, jnp.zeros((rows, width, length)))
+    beginning = jnp.where(limits > 0, 0.0, -jnp.inf)[:, None]
+    live = Live(state, first, beginning, jnp.zeros((rows, 1, length)))
     nothing = jnp.full((rows, n_best), -jnp.inf)
     ended = Ended(nothing, nothing, jnp.zeros_like(nothing, int), jnp.zeros_like(nothing, int))
     shape = rows, max_length, width
@@ -141,7 +118,8 @@ def beam(
         source, mask, limits = fixed
         index, live, ended, trace = carry
         state, distributions, weights = step(source, live.state, live.words)
-        read = live.read + weights.reshape(len(mask), width, -1, length).mean(axis=2)
+        before = live.words.shape[1]
+        read = live.read + weights.reshape(len(mask), before, -1, length).mean(axis=2)
         every = jnp.arange(distributions.shape[-1])[None]
         may = permitted(every, index, limits, shortest)[:, None]
         possible, following = largest(flat(jnp.where(may, distributions, -jnp.inf)), 2 * width)
@@ -165,12 +143,16 @@ def beam(
         state = jax.tree.map(lambda leaf: leaf[sentences, parents] if leaf.ndim else leaf, state)
         live = Live(state, words, totals, jnp.take_along_axis(read, parents[..., None], axis=1))
         trace = jax.tree.map(
-            lambda whole, new: whole.at[:, index].set(new), trace, Trace(words, parents, weights)
+            lambda whole, new: whole.at[:, index, : new.shape[1]].set(new),
+            trace,
+            Trace(words, parents, weights),
         )
         return index + 1, live, ended, trace
 
-    carry = (jnp.zeros((), int), live, ended, trace)
-    _, _, ended, trace = until_done(advance, active, (source, mask, limits), carry)
+    # The first step has one beginning of each sentence to go on with, and leaves W.
+    fixed = source, mask, limits
+    carry = advance(fixed, (jnp.zeros((), int), live, ended, trace))
+    _, _, ended, trace = until_done(advance, active, fixed, carry)
     return read_back(trace, ended)
 
 

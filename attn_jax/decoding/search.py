@@ -5,6 +5,7 @@ the log-probabilities of the next word in nats and the attention weights. Leaves
 states have a row for each word, or no axis at all where all rows share them.
 """
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ Step = Callable[
     [PyTree, PyTree, Int[Array, " R"]], tuple[PyTree, Float[Array, "R V"], Float[Array, "R ... S"]]
 ]
 Pick = Callable[[Array, Int[Array, ""], Float[Array, "R V"]], Int[Array, " R"]]
+
+PARTS = 16  # of a row of words, of which the largest in each place is looked at first
 
 
 class Found(NamedTuple):
@@ -44,11 +47,38 @@ def permitted(
     return jnp.where((index == limits - 1)[:, None], ends, possible)
 
 
+def largest(values: Float[Array, "R V"], count: int) -> tuple[Array, Array]:
+    """The largest values of each row, in order, and where they are; -∞ where there are not as many.
+
+    They lie in the columns with the largest maxima of the row cut in parts, so that of a long row
+    little is sorted.
+    """
+    size = values.shape[1]
+    width = -(-size // PARTS)
+    if width < max(4 * count, PARTS):
+        found, places = jax.lax.top_k(up_to(values, count), count)
+        return found, jnp.minimum(places, size - 1)
+    parts = [values[:, start : start + width] for start in range(0, size, width)]
+    maxima = functools.reduce(jnp.maximum, [up_to(part, width) for part in parts])
+    _, columns = jax.lax.top_k(maxima, count)
+    places = (columns[:, None] + width * jnp.arange(PARTS)[:, None]).reshape(len(values), -1)
+    inside = jnp.take_along_axis(values, jnp.minimum(places, size - 1), axis=1)
+    found, nth = jax.lax.top_k(jnp.where(places < size, inside, -jnp.inf), count)
+    return found, jnp.take_along_axis(places, nth, axis=1)
+
+
+def up_to(values: Float[Array, "R N"], count: int) -> Float[Array, "R M"]:
+    """Rows of so many values at least, filled up with -∞."""
+    lacking = max(count - values.shape[1], 0)
+    return jnp.pad(values, ((0, 0), (0, lacking)), constant_values=-jnp.inf)
+
+
 def best(
     rngs: Array, index: Int[Array, ""], log_probabilities: Float[Array, "R V"]
 ) -> Int[Array, " R"]:
     """The most probable word: the choice of greedy search."""
-    return log_probabilities.argmax(axis=-1)
+    _, words = largest(log_probabilities, 1)
+    return words[:, 0]
 
 
 def drawn(temperature: float, top_k: int = 0, top_p: float = 1.0) -> Pick:

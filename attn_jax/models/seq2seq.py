@@ -97,7 +97,9 @@ class Seq2Seq(nnx.Module):
           source: the sentences, encoded.
         """
         state, features, weights = self.decoder.step(state, self.words.target(word), source)
-        return state, jax.nn.log_softmax(self.words.logits(features)), weights
+        # XLA's CPU backend would make one slower loop of the product and the softmax's maximum.
+        logits = jax.lax.optimization_barrier(self.words.logits(features))
+        return state, jax.nn.log_softmax(logits), weights
 
 
 @functools.partial(jax.jit, static_argnames=("config", "source_size", "target_size"))

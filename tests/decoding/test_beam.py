@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attn_jax.decoding.beam import beam, largest
+from attn_jax.decoding.beam import beam
 from attn_jax.decoding.penalties import average, gnmt, none, uncovered
-from attn_jax.decoding.search import walk
+from attn_jax.decoding.search import largest, walk
 from attn_jax.errors import InputError
 from attn_jax.tokens import BOS, EOS, PAD
 from tests.decoding.tables import all_sentences, log_probability, probabilities, table_step
@@ -167,7 +167,7 @@ def test_stops_as_soon_as_nothing_better_can_come():
 
 
 @pytest.mark.parametrize(
-    ("size", "count"), [(12, 10), (2047, 10), (2048, 10), (2049, 10), (5000, 600)]
+    ("size", "count"), [(12, 10), (624, 10), (625, 10), (641, 10), (5000, 300), (20000, 300)]
 )
 def test_the_largest_of_long_rows(generator, size, count):
     values = generator.permutation(3 * size).reshape(3, size).astype(np.float32)
@@ -177,6 +177,12 @@ def test_the_largest_of_long_rows(generator, size, count):
     finite = np.isfinite(found)
     picked = np.take_along_axis(values, np.array(where), axis=1)
     np.testing.assert_array_equal(picked[finite], found[finite])
+
+
+def test_the_largest_where_there_are_not_as_many():
+    found, where = largest(jnp.array([[1.0, 3.0]]), 4)
+    np.testing.assert_array_equal(found, [[3, 1, -np.inf, -np.inf]])
+    assert np.all(where < 2)
 
 
 def test_padding_is_not_left_unread():
