@@ -13,6 +13,11 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, PyTree
 
 
+def sigmoid(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
+    """1 / (1 + exp(-x)), by the tanh that XLA's CPU backend computes in less time."""
+    return 0.5 * jnp.tanh(0.5 * x) + 0.5
+
+
 def orthogonal_gates(rng: Array, shape: tuple[int, int], dtype: DTypeLike) -> Array:
     """One orthogonal square matrix for each gate, side by side."""
     units, width = shape
@@ -53,7 +58,7 @@ class GRU(nnx.Module):
         """The next state, from the inputs as `input` projected them (G = 3 H)."""
         x_r, x_z, x_n = jnp.split(projected, 3, axis=-1)
         h_r, h_z, h_n = jnp.split(self.recurrent(hidden), 3, axis=-1)
-        reset, update = jax.nn.sigmoid(x_r + h_r), jax.nn.sigmoid(x_z + h_z)
+        reset, update = sigmoid(x_r + h_r), sigmoid(x_z + h_z)
         return (1 - update) * jnp.tanh(x_n + reset * h_n) + update * state
 
 
@@ -94,8 +99,8 @@ class LSTM(nnx.Module):
         """The next state, from the inputs as `input` projected them (G = 4 H)."""
         _, memory = state
         i, f, g, o = jnp.split(projected + self.recurrent(hidden), 4, axis=-1)
-        memory = jax.nn.sigmoid(f) * memory + jax.nn.sigmoid(i) * jnp.tanh(g)
-        return jax.nn.sigmoid(o) * jnp.tanh(memory), memory
+        memory = sigmoid(f) * memory + sigmoid(i) * jnp.tanh(g)
+        return sigmoid(o) * jnp.tanh(memory), memory
 
 
 class Tanh(nnx.Module):
@@ -155,7 +160,7 @@ class GRUResetFirst(GRU):
         """The next state, from the inputs as `input` projected them (G = 3 H)."""
         x_r, x_z, x_n = jnp.split(projected, 3, axis=-1)
         h_r, h_z = jnp.split(self.recurrent(hidden), 2, axis=-1)
-        reset, update = jax.nn.sigmoid(x_r + h_r), jax.nn.sigmoid(x_z + h_z)
+        reset, update = sigmoid(x_r + h_r), sigmoid(x_z + h_z)
         return (1 - update) * state + update * jnp.tanh(x_n + self.candidate(reset * hidden))
 
 
