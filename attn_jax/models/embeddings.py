@@ -47,9 +47,14 @@ class Separate(nnx.Module):
         """The vectors of target words."""
         return self.target_words.embedding[...][words]
 
+    def output_layer(self) -> tuple[Float[Array, "F V"], Float[Array, " V"]]:
+        """The matrix and the bias of the output layer."""
+        return self.output.kernel[...], self.output.bias[...]
+
     def logits(self, features: Float[Array, "*any F"]) -> Float[Array, "*any V"]:
         """The output layer, in float32 whatever the products are in."""
-        return wide_product(features, self.output.kernel[...]) + self.output.bias[...]
+        matrix, bias = self.output_layer()
+        return wide_product(features, matrix) + bias
 
 
 class Shared(Separate):
@@ -86,9 +91,9 @@ class Tied(Separate):
         super().__init__(config, source_size, target_size, features, rngs=rngs)
         self.output = nnx.Param(jnp.zeros(target_size))
 
-    def logits(self, features: Float[Array, "*any F"]) -> Float[Array, "*any V"]:
-        """The output layer: products with the vectors of target words."""
-        return wide_product(features, self.target_words.embedding[...].T) + self.output[...]
+    def output_layer(self) -> tuple[Float[Array, "F V"], Float[Array, " V"]]:
+        """The matrix of the output layer, which is the vectors of target words, and its bias."""
+        return self.target_words.embedding[...].T, self.output[...]
 
 
 class ThreeWay(Shared, Tied):

@@ -14,9 +14,9 @@ def cross_entropy(
 
     Szegedy et al. 2016, section 7, for the smoothing.
     """
-    log_probabilities = jax.nn.log_softmax(logits)
-    chosen = jnp.take_along_axis(log_probabilities, targets[..., None], axis=-1)[..., 0]
-    return -(1 - label_smoothing) * chosen - label_smoothing * log_probabilities.mean(axis=-1)
+    chosen = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    expected = (1 - label_smoothing) * chosen + label_smoothing * logits.mean(axis=-1)
+    return jax.nn.logsumexp(logits, axis=-1) - expected
 
 
 def coverage_loss(alignment: Float[Array, "B L N T S"]) -> Float[Array, "B T"]:

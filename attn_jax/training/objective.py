@@ -1,4 +1,4 @@
-"""What training minimises: the losses of a batch, token by token."""
+"""What training minimises: the losses of the tokens of a batch."""
 
 import jax
 import jax.numpy as jnp
@@ -9,12 +9,13 @@ from attn_jax.errors import choose
 from attn_jax.models.dropout import split
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import EOS, PAD
-from attn_jax.training.losses import coverage_loss, cross_entropy, guided_loss, guided_weights
+from attn_jax.training.losses import coverage_loss, guided_loss, guided_weights
+from attn_jax.training.output import output_loss
 
 PRECISIONS = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 
 
-def token_losses(
+def loss_of(
     config: Train,
     model: Seq2Seq,
     source: Int[Array, "B S"],
@@ -22,8 +23,8 @@ def token_losses(
     links: Float[Array, "B T S"] | None,
     step: Int[Array, ""],
     rng: Array,
-) -> Float[Array, "B T"]:
-    """The loss of each target token; 0 for padding.
+) -> Float[Array, ""]:
+    """The sum of the losses of the target tokens.
 
     Parameters are cast to the precision that the options ask for. Attention weights and the
     probabilities of words are in float32 whatever it is.
@@ -45,13 +46,15 @@ def token_losses(
         share = config.scheduled_sampling * jnp.minimum(step / config.sampling_steps, 1)
         given = sampled(model, source, target, share, sampling)
     features, alignment = model(source, given, training)
-    losses = cross_entropy(model.words.logits(features), target, config.label_smoothing)
+    real = target != PAD
+    rows = features.reshape(-1, features.shape[-1]), target.ravel(), real.ravel()
+    total = output_loss(*model.words.output_layer(), *rows, config.label_smoothing)
     if config.coverage_loss:
-        losses += config.coverage_loss * coverage_loss(alignment)
+        total += config.coverage_loss * coverage_loss(alignment).sum(where=real)
     if config.guided_alignment:
         guided = guided_weights(alignment, config.guided_head)
-        losses += config.guided_alignment * guided_loss(guided, links)
-    return jnp.where(target != PAD, losses, 0)
+        total += config.guided_alignment * guided_loss(guided, links).sum(where=real)
+    return total
 
 
 def sampled(

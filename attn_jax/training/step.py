@@ -13,7 +13,7 @@ from attn_jax.config import Train
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
-from attn_jax.training.objective import token_losses
+from attn_jax.training.objective import loss_of
 from attn_jax.training.optimizer import make_optimizer
 
 # How many of what a gradient may be a mean over.
@@ -85,7 +85,7 @@ def train_step(
     """
 
     def total(model: Seq2Seq, rng: Array, part: tuple) -> Float[Array, ""]:
-        return token_losses(config, model, *part, state.step, rng).sum()
+        return loss_of(config, model, *part, state.step, rng)
 
     rng = jax.random.fold_in(rng, state.step)
     loss, gradient = accumulated(

@@ -9,7 +9,7 @@ from attn_jax.config import Model, Train
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import DECODERS, initialize
 from attn_jax.tokens import EOS, PAD
-from attn_jax.training.objective import sampled, token_losses
+from attn_jax.training.objective import loss_of, sampled
 from attn_jax.training.step import go_on, start, train_step
 
 SOURCE = jnp.array([[4, 9, 6, 7], [5, 8, PAD, PAD], [10, 4, 4, PAD], [7, PAD, PAD, PAD]])
@@ -160,15 +160,15 @@ def test_the_share_of_drawn_words_rises_from_zero():
     model = make()
     config = Train(scheduled_sampling=1.0, sampling_steps=10)
 
-    def losses(step, config):
-        return token_losses(
-            config, model, SOURCE, TARGET, None, jnp.asarray(step), jax.random.key(0)
-        )
+    def loss(step, config, target=TARGET):
+        step = jnp.asarray(step)
+        return loss_of(config, model, SOURCE, target, None, step, jax.random.key(0))
 
-    np.testing.assert_allclose(losses(0, config), losses(0, Train()), rtol=1e-6)
-    assert np.any(losses(10, config) != losses(0, Train()))
+    np.testing.assert_allclose(loss(0, config), loss(0, Train()), rtol=1e-6)
+    assert loss(10, config) != loss(0, Train())
     # The first word is predicted from no other.
-    np.testing.assert_allclose(losses(10, config)[:, 0], losses(0, Train())[:, 0], rtol=1e-6)
+    first = TARGET.at[:, 1:].set(PAD)
+    np.testing.assert_allclose(loss(10, config, first), loss(0, Train(), first), rtol=1e-6)
 
 
 def test_an_unknown_precision():

@@ -1,0 +1,69 @@
+"""The output layer with its loss: against the cross-entropy of all logits."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attn_jax.training import output
+from attn_jax.training.losses import cross_entropy
+from attn_jax.training.output import output_loss
+
+N, F, V = 14, 3, 11
+
+
+def given(generator, rows=N, words=V):
+    matrix, bias, features = (
+        jnp.asarray(generator.normal(size=shape), jnp.float32)
+        for shape in [(F, words), (words,), (rows, F)]
+    )
+    targets = jnp.asarray(generator.integers(0, words, rows))
+    return (matrix, bias, features), (targets, jnp.arange(rows) % 5 > 0)
+
+
+def plain(matrix, bias, features, targets, counted, smoothing):
+    return cross_entropy(features @ matrix + bias, targets, smoothing).sum(where=counted)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("rows_at_once", [1, 5, 7, 14, 50])
+def test_equals_the_loss_of_all_logits(generator, monkeypatch, rows_at_once, smoothing):
+    monkeypatch.setattr(output, "LOGITS", rows_at_once * V)
+    floats, others = given(generator)
+
+    def doubled(function):  # a loss is not the last thing that happens to a sum
+        def of(*floats):
+            return 2 * function(*floats, *others, smoothing)
+
+        return jax.value_and_grad(of, argnums=(0, 1, 2))(*floats)
+
+    whole, parts = doubled(plain), doubled(output_loss)
+    for one, other in zip(jax.tree.leaves(whole), jax.tree.leaves(parts), strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-6)
+    alone = output_loss(*floats, *others, smoothing)
+    np.testing.assert_allclose(alone, whole[0] / 2, rtol=1e-6)
+
+
+def test_what_is_held_does_not_grow_with_the_tokens(generator, monkeypatch):
+    words, size = 1000, 16
+    monkeypatch.setattr(output, "LOGITS", size * words)
+
+    def held(rows):
+        floats, others = given(generator, rows, words)
+        gradient = jax.jit(jax.grad(lambda *f: output_loss(*f, *others, 0.1), argnums=(0, 1, 2)))
+        return gradient.lower(*floats).compile().memory_analysis().temp_size_in_bytes
+
+    assert held(20 * size) - held(2 * size) < 4 * size * words
+
+
+def test_gradients_of_bfloat16_are_those_of_float32_but_for_rounding(generator):
+    floats, others = given(generator)
+    short = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), floats)
+    long = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), short)
+
+    def gradient(floats):
+        return jax.grad(lambda *f: output_loss(*f, *others, 0.1), argnums=(0, 1, 2))(*floats)
+
+    for one, other in zip(gradient(short), gradient(long), strict=True):
+        assert one.dtype == jnp.bfloat16
+        np.testing.assert_allclose(one.astype(jnp.float32), other, rtol=0.02, atol=0.02)
