@@ -3,6 +3,7 @@
 #
 #   ./launch.sh                  install, compare attention mechanisms, write a report (the main job)
 #   ./launch.sh test [ARGS]      install and run the tests
+#   ./launch.sh bench [FLAGS]    install the peers too, and measure this project beside them
 #   ./launch.sh train|evaluate|translate|align|export|sweep|report|catalogue [FLAGS]
 #
 # The first call makes .venv beside this file with the newest Python (3.11 to 3.14) that works.
@@ -12,10 +13,10 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 venv=$root/.venv
 python=$venv/bin/python
 
-# The newest Python that really starts: a shim without a version behind it does not.
-newest_python() {
+# The first of some versions that really starts: a shim without a version behind it does not.
+working_python() {
     local minor candidate
-    for minor in 14 13 12 11; do
+    for minor in "$@"; do
         for candidate in "$(command -v "python3.$minor" || true)" \
             "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3."$minor".*/bin/python \
             "$HOME"/.local/share/uv/python/cpython-3."$minor".*/bin/python \
@@ -27,7 +28,7 @@ newest_python() {
             fi
         done
     done
-    echo "error: no working Python 3.11 to 3.14 was found" >&2
+    echo "error: no working Python 3.x was found, x one of: $*" >&2
     exit 2
 }
 
@@ -42,7 +43,7 @@ install() {
         extras=${extras:+$extras,}cuda
     fi
     if [ ! -x "$python" ]; then
-        base=$(newest_python)
+        base=$(working_python 14 13 12 11)
         echo "making .venv with $("$base" --version)" >&2
         if command -v uv >/dev/null; then
             uv venv --quiet --python "$base" "$venv"
@@ -57,6 +58,20 @@ install() {
         "$python" -m pip install --quiet --disable-pip-version-check -e "$root${extras:+[$extras]}"
     fi
     echo "$wanted $extras" >"$stamp"
+}
+
+# The peers of the benchmarks, in an environment of their own.
+install_peers() {
+    local folder=$root/.venv-peers stamp=$root/.venv-peers/.installed
+    local packages=(torch==2.13.0 keras==3.15.1 joeynmt==2.3.0 importlib_metadata)
+    peers=$folder/bin/python
+    if grep -qsxF "${packages[*]}" "$stamp"; then
+        return
+    fi
+    echo "installing ${packages[*]} into .venv-peers (some minutes)" >&2
+    "$(working_python 11)" -m venv "$folder"
+    "$peers" -m pip install --quiet --disable-pip-version-check "${packages[@]}"
+    echo "${packages[*]}" >"$stamp"
 }
 
 # Attention beside no attention, on two tasks: about six minutes on two cores.
@@ -82,12 +97,17 @@ test)
     "$python" -m ruff check --quiet . && "$python" -m ruff format --check --quiet .
     exec "$python" -m pytest -n auto "$@"
     ;;
+bench)
+    install ""
+    install_peers
+    exec "$python" -m experiments.bench --peers="$peers" "$@"
+    ;;
 train | evaluate | translate | align | export | sweep | report | catalogue)
     install ""
     exec "$python" -m "experiments.$command" "$@"
     ;;
 *)
-    sed -n '4,6s/^# *//p' "${BASH_SOURCE[0]}" >&2
+    sed -n '4,7s/^# *//p' "${BASH_SOURCE[0]}" >&2
     exit 2
     ;;
 esac

@@ -1,0 +1,67 @@
+"""What is compared: each case with its sides, in groups that are run by name."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+PRECISIONS = ("float32", "bfloat16")
+SYSTEMS = ("rnnsearch", "luong", "transformer")
+# Of small models, all of whose layers have `size` features.
+BASE = {
+    "batch": 64,
+    "source_length": 25,
+    "target_length": 25,
+    "vocabulary": 8000,
+    "size": 256,
+}
+GROWTH = {
+    "batch": (16, 32, 64, 128, 256),
+    "source_length": (10, 25, 50, 100, 200),
+    "target_length": (10, 25, 50, 100, 200),
+    "vocabulary": (1000, 2000, 4000, 8000, 16000, 32000),
+}
+
+
+class Case(NamedTuple):
+    """What sides are told to do; the first of them is this project's."""
+
+    name: str
+    units: int  # of work in a repetition
+    unit: str  # their name
+    sides: dict[str, tuple[str, dict[str, Any]]]  # module and settings
+
+
+def training() -> Iterator[Case]:
+    """Training steps of three systems, in both precisions."""
+    for system in SYSTEMS:
+        settings = {"system": system, **BASE}
+        for precision in PRECISIONS:
+            own = settings | {"precision": precision}
+            yield Case(
+                f"{system}, {precision}",
+                BASE["batch"] * BASE["target_length"],
+                "target tokens",
+                {
+                    "attn_jax": ("training", own),
+                    "PyTorch": ("peer_training", own | {"compiled": False}),
+                    "PyTorch, compiled": ("peer_training", own | {"compiled": True}),
+                },
+            )
+
+
+def growth() -> Iterator[Case]:
+    """Training steps of RNNsearch as one size grows."""
+    for what, sizes in GROWTH.items():
+        for size in sizes:
+            own = {"system": "rnnsearch", **BASE, what: size, "precision": "float32"}
+            yield Case(
+                f"{what} {size}",
+                own["batch"] * own["target_length"],
+                "target tokens",
+                {
+                    "attn_jax": ("training", own),
+                    "PyTorch": ("peer_training", own | {"compiled": False}),
+                },
+            )
+
+
+GROUPS: dict[str, Callable[[], Iterator[Case]]] = {"training": training, "growth": growth}

@@ -1,0 +1,42 @@
+"""One training step in PyTorch, as a side of the benchmark."""
+
+from collections.abc import Callable
+
+import torch
+
+from experiments.benchmarks.peer_models import MODELS, loss
+from experiments.benchmarks.side import serve
+
+
+def prepare(
+    system: str,
+    batch: int,
+    source_length: int,
+    target_length: int,
+    vocabulary: int,
+    size: int,
+    precision: str,
+    compiled: bool,
+) -> Callable[[], None]:
+    """A step down the gradient of a batch, with Adam and a clipped gradient."""
+    torch.manual_seed(0)
+    model = MODELS[system](vocabulary, size)
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+    source = torch.randint(4, vocabulary, (batch, source_length))
+    target = torch.randint(4, vocabulary, (batch, target_length))
+    measure = torch.compile(loss) if compiled else loss
+
+    def repeat() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+            value = measure(model, source, target)
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        value.item()
+
+    return repeat
+
+
+if __name__ == "__main__":
+    serve(prepare)

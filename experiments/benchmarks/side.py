@@ -1,0 +1,43 @@
+"""The measured side of a benchmark: a process that does one repetition for each line that it reads.
+
+It is told its case as JSON, and answers each line with one of JSON: first when it is ready (all is
+compiled and has run once), then with the seconds of each repetition, last with its peak memory. It
+needs nothing but Python's standard library, since peers run it in an environment of their own.
+"""
+
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+
+
+def memory() -> float:
+    """The most memory that the process has held, in MiB."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+
+
+def serve(prepare: Callable[..., Callable[[], None]]) -> None:
+    """Answers the program that compares.
+
+    Args:
+      prepare: from the case's settings to what does one repetition, and is done when it returns.
+    """
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print is no answer
+
+    def answer(**found: float) -> None:
+        print(json.dumps(found), file=answers, flush=True)
+
+    begun = time.perf_counter()
+    repeat = prepare(**json.loads(sys.argv[1]))
+    before = memory()
+    repeat()
+    answer(first=time.perf_counter() - begun)
+    for _ in sys.stdin:
+        begun = time.perf_counter()
+        repeat()
+        answer(seconds=time.perf_counter() - begun)
+    answer(peak=memory(), grown=memory() - before)

@@ -1,0 +1,78 @@
+"""One training step of this project, as a side of the benchmark."""
+
+from collections.abc import Callable
+
+import jax
+import numpy as np
+
+from attn_jax.config import Model, Train
+from attn_jax.models.seq2seq import initialize
+from attn_jax.tokens import EOS
+from attn_jax.training.step import start, train_step
+from experiments.benchmarks.side import serve
+
+OPTIONS = {
+    "rnnsearch": {"encoder": "bidirectional", "decoder": "bahdanau", "score": "additive"},
+    "luong": {
+        "encoder": "unidirectional",
+        "decoder": "luong_input_feeding",
+        "score": "general",
+        "cell": "lstm",
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "first_state": "last",
+    },
+    "transformer": {
+        "encoder": "transformer",
+        "decoder": "transformer",
+        "score": "scaled_dot",
+        "heads": 4,
+        "encoder_layers": 3,
+        "decoder_layers": 3,
+    },
+}
+
+
+def model_of(system: str, size: int) -> Model:
+    """The model of a system, all of whose layers have one size."""
+    return Model(
+        **OPTIONS[system],
+        embedding_size=size,
+        hidden_size=size,
+        annotation_size=2 * size if system == "rnnsearch" else size,
+        alignment_size=size,
+        readout_size=size,
+        feedforward_size=4 * size,
+        dropout=0.0,
+    )
+
+
+def prepare(
+    system: str,
+    batch: int,
+    source_length: int,
+    target_length: int,
+    vocabulary: int,
+    size: int,
+    precision: str,
+) -> Callable[[], None]:
+    """A step down the gradient of a batch."""
+    config = Train(compute=precision)
+    model = initialize(model_of(system, size), vocabulary, vocabulary, jax.random.key(0))
+    state = start(model, config)
+    generator = np.random.default_rng(0)
+    source = generator.integers(4, vocabulary, (batch, source_length), np.int32)
+    target = generator.integers(4, vocabulary, (batch, target_length), np.int32)
+    target[:, -1] = EOS
+    rng = jax.random.key(1)
+
+    def repeat() -> None:
+        nonlocal state
+        state, loss = train_step(state, source, target, rng, config=config)
+        jax.block_until_ready((state, loss))
+
+    return repeat
+
+
+if __name__ == "__main__":
+    serve(prepare)
