@@ -1,9 +1,11 @@
 """Compares sides of a benchmark: all alive at once, one at work at a time, in turn."""
 
+import contextlib
 import json
 import os
 import statistics
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,14 +40,24 @@ class Side:
 
     def __init__(self, name: str, command: Sequence[str], case: Mapping[str, Any]):
         self.name = name
+        self.complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self.process = subprocess.Popen(
             [*command, json.dumps(case)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self.complaints,
             text=True,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
         )
+
+    def __enter__(self) -> "Side":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.complaints):
+            stream.close()
 
     def read(self) -> dict[str, float]:
         """The next answer.
@@ -55,7 +67,8 @@ class Side:
         """
         line = self.process.stdout.readline()
         if not line:
-            said = self.process.stderr.read().strip().splitlines() or ["nothing"]
+            self.complaints.seek(0)
+            said = self.complaints.read().strip().splitlines() or ["nothing"]
             raise InputError(f"{self.name} ended: {said[-1]}")
         return json.loads(line)
 
@@ -67,19 +80,20 @@ class Side:
     def end(self) -> dict[str, float]:
         """The last answer."""
         self.process.stdin.close()
-        last = self.read()
-        self.process.wait()
-        return last
+        return self.read()
 
 
 def compare(sides: Sequence[Side], rounds: int) -> dict[str, Measured]:
     """What each side took in so many rounds, in each of which every side has its turn."""
-    first, seconds = {}, {side.name: [] for side in sides}
-    for side in sides:
-        first[side.name] = side.read()["first"]
-    for _ in range(rounds):
+    with contextlib.ExitStack() as running:
         for side in sides:
-            seconds[side.name].append(side.repeat())
-    return {
-        side.name: Measured(seconds[side.name], first[side.name], **side.end()) for side in sides
-    }
+            running.enter_context(side)
+        first = {side.name: side.read()["first"] for side in sides}
+        seconds = {side.name: [] for side in sides}
+        for _ in range(rounds):
+            for side in sides:
+                seconds[side.name].append(side.repeat())
+        return {
+            side.name: Measured(seconds[side.name], first[side.name], **side.end())
+            for side in sides
+        }
