@@ -13,6 +13,7 @@ from attn_jax.errors import InputError, choose
 from attn_jax.models.attention import Attention, Projected
 from attn_jax.models.dropout import split
 from attn_jax.models.heads import PROJECTIONS
+from attn_jax.models.linear import Linear
 from attn_jax.models.positions import POSITIONS, Rotary
 from attn_jax.models.residuals import make_residual
 
@@ -110,8 +111,8 @@ class FeedForward(nnx.Module):
     """W_2 max(0, W_1 x). Section 3.3, equation 2."""
 
     def __init__(self, config: Model, width: int, *, rngs: nnx.Rngs):
-        self.widen = nnx.Linear(width, config.feedforward_size, rngs=rngs)
-        self.narrow = nnx.Linear(config.feedforward_size, width, rngs=rngs)
+        self.widen = Linear(width, config.feedforward_size, rngs=rngs)
+        self.narrow = Linear(config.feedforward_size, width, rngs=rngs)
         self.residual = make_residual(config, width, rngs=rngs)
 
     def __call__(

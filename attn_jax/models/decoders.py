@@ -17,6 +17,7 @@ from attn_jax.config import Model
 from attn_jax.models.attention import Attention, Projected, Source
 from attn_jax.models.dropout import make_dropout, split
 from attn_jax.models.first_states import make_first_state
+from attn_jax.models.linear import Linear
 from attn_jax.models.readouts import make_readout
 from attn_jax.models.recurrent import unroll
 from attn_jax.models.stacks import make_stack
@@ -105,7 +106,7 @@ class Bahdanau(Recurrent):
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         super().__init__(config, summary_size, rngs=rngs)
         gates = self.cell.gates * config.hidden_size
-        self.context = nnx.Linear(config.annotation_size, gates, use_bias=False, rngs=rngs)
+        self.context = Linear(config.annotation_size, gates, use_bias=False, rngs=rngs)
         inputs = config.hidden_size + config.embedding_size + config.annotation_size
         self.readout = make_readout(config, inputs, "maxout", rngs=rngs)
 
@@ -149,7 +150,7 @@ class Luong(Recurrent):
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         super().__init__(config, summary_size, rngs=rngs)
-        self.combine = nnx.Linear(
+        self.combine = Linear(
             config.annotation_size + config.hidden_size,
             config.hidden_size,
             use_bias=False,
@@ -204,7 +205,7 @@ class LuongInputFeeding(Luong):
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         super().__init__(config, summary_size, rngs=rngs)
         gates = self.cell.gates * config.hidden_size
-        self.feed = nnx.Linear(config.hidden_size, gates, use_bias=False, rngs=rngs)
+        self.feed = Linear(config.hidden_size, gates, use_bias=False, rngs=rngs)
 
     def start(self, source: Source, length: int) -> PyTree:
         """The state before the first word, h̃_0 = 0 included."""

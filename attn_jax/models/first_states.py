@@ -6,6 +6,7 @@ from flax import nnx
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
 from attn_jax.models.attention import Summary
+from attn_jax.models.linear import Linear
 from attn_jax.models.stacks import Stack
 
 
@@ -13,7 +14,7 @@ class Bridge(nnx.Module):
     """s_0 = tanh(W_s · summary), in each layer. Bahdanau, Cho and Bengio 2014, appendix A.2.2."""
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
-        self.linear = nnx.Linear(summary_size, config.hidden_size, rngs=rngs)
+        self.linear = Linear(summary_size, config.hidden_size, rngs=rngs)
 
     def __call__(self, summary: Summary, stack: Stack) -> tuple:
         """The first state of a stack."""

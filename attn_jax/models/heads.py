@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from attn_jax.attention.parts import Sizes
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
+from attn_jax.models.linear import Linear
 
 
 class Unprojected(nnx.Module):
@@ -55,7 +56,7 @@ class Heads(nnx.Module):
         annotation_size: int,
         output_size: int,
         *,
-        linear: Callable[..., nnx.Linear],
+        linear: Callable[..., Linear],
         rngs: nnx.Rngs,
     ):
         heads = config.heads
@@ -101,10 +102,10 @@ class Heads(nnx.Module):
 
 
 # The maps of heads; without heads there is none.
-PROJECTIONS: dict[str, Callable[..., nnx.Linear] | None] = {
+PROJECTIONS: dict[str, Callable[..., Linear] | None] = {
     "none": None,
-    "linear": partial(nnx.Linear, use_bias=False),
-    "affine": nnx.Linear,
+    "linear": partial(Linear, use_bias=False),
+    "affine": Linear,
 }
 
 

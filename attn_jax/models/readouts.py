@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from attn_jax.config import Model
 from attn_jax.errors import choose
+from attn_jax.models.linear import Linear
 
 
 class Maxout(nnx.Module):
@@ -16,14 +17,14 @@ class Maxout(nnx.Module):
 
     def __init__(self, inputs: int, features: int, *, rngs: nnx.Rngs):
         self.size = features
-        self.linear = nnx.Linear(inputs, 2 * features, rngs=rngs)
+        self.linear = Linear(inputs, 2 * features, rngs=rngs)
 
     def __call__(self, *inputs: Float[Array, "..."]) -> Float[Array, "... F"]:
         """Features, from the concatenated inputs."""
         return jnp.maximum(*jnp.split(self.linear(jnp.concatenate(inputs, axis=-1)), 2, axis=-1))
 
 
-class Linear(nnx.Module):
+class SideBySide(nnx.Module):
     """The inputs side by side: the output layer alone makes a linear readout of them."""
 
     def __init__(self, inputs: int, features: int, *, rngs: nnx.Rngs):
@@ -34,10 +35,10 @@ class Linear(nnx.Module):
         return jnp.concatenate(inputs, axis=-1)
 
 
-READOUTS: dict[str, type[nnx.Module]] = {"maxout": Maxout, "linear": Linear}
+READOUTS: dict[str, type[nnx.Module]] = {"maxout": Maxout, "linear": SideBySide}
 
 
-def make_readout(config: Model, inputs: int, usual: str, *, rngs: nnx.Rngs) -> Maxout | Linear:
+def make_readout(config: Model, inputs: int, usual: str, *, rngs: nnx.Rngs) -> Maxout | SideBySide:
     """The readout that the options ask for; `usual` is what `auto` stands for."""
     name = usual if config.readout == "auto" else config.readout
     return choose(READOUTS, name, "readout")(inputs, config.readout_size, rngs=rngs)

@@ -12,6 +12,8 @@ from flax import nnx
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, PyTree
 
+from attn_jax.models.linear import Linear
+
 
 def sigmoid(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
     """1 / (1 + exp(-x)), by the tanh that XLA's CPU backend computes in less time."""
@@ -38,8 +40,8 @@ class GRU(nnx.Module):
     gates = 3
 
     def __init__(self, features: int, units: int, *, rngs: nnx.Rngs):
-        self.input = nnx.Linear(features, 3 * units, rngs=rngs)
-        self.recurrent = nnx.Linear(units, 3 * units, kernel_init=orthogonal_gates, rngs=rngs)
+        self.input = Linear(features, 3 * units, rngs=rngs)
+        self.recurrent = Linear(units, 3 * units, kernel_init=orthogonal_gates, rngs=rngs)
 
     def begin(self, hidden: Float[Array, "B H"]) -> Float[Array, "B H"]:
         """The state whose output is `hidden`."""
@@ -77,8 +79,8 @@ class LSTM(nnx.Module):
         def remember(rng: Array, shape: tuple[int], dtype: DTypeLike) -> Array:
             return jnp.zeros(shape, dtype).at[units : 2 * units].set(1)
 
-        self.input = nnx.Linear(features, 4 * units, bias_init=remember, rngs=rngs)
-        self.recurrent = nnx.Linear(
+        self.input = Linear(features, 4 * units, bias_init=remember, rngs=rngs)
+        self.recurrent = Linear(
             units, 4 * units, use_bias=False, kernel_init=orthogonal_gates, rngs=rngs
         )
 
@@ -109,8 +111,8 @@ class Tanh(nnx.Module):
     gates = 1
 
     def __init__(self, features: int, units: int, *, rngs: nnx.Rngs):
-        self.input = nnx.Linear(features, units, rngs=rngs)
-        self.recurrent = nnx.Linear(
+        self.input = Linear(features, units, rngs=rngs)
+        self.recurrent = Linear(
             units, units, use_bias=False, kernel_init=orthogonal_gates, rngs=rngs
         )
 
@@ -142,10 +144,10 @@ class GRUResetFirst(GRU):
     """
 
     def __init__(self, features: int, units: int, *, rngs: nnx.Rngs):
-        self.input = nnx.Linear(features, 3 * units, rngs=rngs)
+        self.input = Linear(features, 3 * units, rngs=rngs)
 
-        def recurrent(gates: int) -> nnx.Linear:
-            return nnx.Linear(
+        def recurrent(gates: int) -> Linear:
+            return Linear(
                 units, gates * units, use_bias=False, kernel_init=orthogonal_gates, rngs=rngs
             )
 

@@ -13,6 +13,7 @@ from attn_jax.models.attention import Projected, Source, Summary
 from attn_jax.models.blocks import CrossAttention, FeedForward, SelfAttention
 from attn_jax.models.decoders import Step, Steps
 from attn_jax.models.dropout import make_dropout, split
+from attn_jax.models.linear import Linear
 from attn_jax.models.positions import POSITIONS
 from attn_jax.models.readouts import make_readout
 from attn_jax.models.residuals import make_last_norm
@@ -27,7 +28,7 @@ class Entrance(nnx.Module):
     def __init__(self, config: Model, width: int, *, rngs: nnx.Rngs):
         size = config.embedding_size
         self.scale = size**0.5
-        self.linear = None if size == width else nnx.Linear(size, width, use_bias=False, rngs=rngs)
+        self.linear = None if size == width else Linear(size, width, use_bias=False, rngs=rngs)
         self.positions = choose(POSITIONS, config.positions, "kind of positions")
         self.dropout = make_dropout(config)
 
