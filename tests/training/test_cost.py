@@ -1,0 +1,82 @@
+"""What a training step costs, by counts: no product is done twice, and none grows unseen."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from attn_jax.config import Model, Train
+from attn_jax.models.seq2seq import initialize
+from attn_jax.tokens import EOS
+from attn_jax.training.objective import loss_of
+from attn_jax.training.step import start, train_step
+from tests.training.counting import operations
+
+B, S, T, E, H, D, A, R, V = 4, 11, 13, 16, 24, 32, 20, 28, 500
+SIZES = {
+    "embedding_size": E,
+    "hidden_size": H,
+    "annotation_size": D,
+    "alignment_size": A,
+    "readout_size": R,
+}
+
+
+def make(**options):
+    return initialize(Model(**SIZES, **options), V, V, jax.random.key(0))
+
+
+def batch(source_length=S, target_length=T):
+    source = jnp.full((B, source_length), 5)
+    return source, jnp.full((B, target_length), 6).at[:, -1].set(EOS)
+
+
+def counted(model, config=None):
+    def loss(model):
+        return loss_of(
+            config or Train(), model, *batch(), None, jnp.zeros((), int), jax.random.key(0)
+        )
+
+    return operations(loss, model), operations(jax.grad(loss), model)
+
+
+def test_counts_a_product_in_a_scan_as_often_as_it_runs():
+    matrix = jnp.ones((3, 5))
+
+    def scanned(x):
+        return jax.lax.scan(lambda x, _: (x @ matrix @ matrix.T, None), x, None, length=7)[0]
+
+    assert operations(jax.jit(scanned), jnp.ones((2, 3))) == 7 * 2 * (2 * 3 * 5) * 2
+
+
+def test_rnnsearch_forwards():
+    half, gates = D // 2, 3
+    encoder = 2 * (E * gates * half + half * gates * half) + D * A
+    attention = H * A + S * A + S * D
+    decoder = E * gates * H + attention + D * gates * H + H * gates * H
+    output = (H + E + D) * 2 * R + R * V
+    expected = 2 * B * (S * encoder + half * H + T * (decoder + output))
+    forwards, _ = counted(make(decoder="bahdanau", score="additive"))
+    assert forwards == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"decoder": "bahdanau"},
+        {"decoder": "luong_input_feeding", "cell": "lstm", "score": "general"},
+        {"decoder": "transformer", "encoder": "transformer", "score": "scaled_dot", "heads": 2},
+    ],
+    ids=lambda options: options["decoder"],
+)
+def test_a_derivative_does_each_product_twice_more(options):
+    forwards, both = counted(make(**options))
+    assert both <= 3 * forwards
+
+
+def test_a_step_is_compiled_once_for_each_shape():
+    config = Train()
+    state = start(make(), config)
+    train_step.clear_cache()
+    for lengths in [(S, T), (S, T + 2), (S, T), (S, T + 2), (S, T)]:
+        state, _ = train_step(state, *batch(*lengths), jax.random.key(0), config=config)
+    assert train_step._cache_size() == 2
