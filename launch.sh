@@ -60,10 +60,10 @@ install() {
     echo "$wanted $extras" >"$stamp"
 }
 
-# The peers of the benchmarks, in an environment of their own.
+# The peer of the benchmarks, in an environment of their own.
 install_peers() {
     local folder=$root/.venv-peers stamp=$root/.venv-peers/.installed
-    local packages=(torch==2.13.0 keras==3.15.1 joeynmt==2.3.0 importlib_metadata)
+    local packages=(torch==2.13.0 numpy)
     peers=$folder/bin/python
     if grep -qsxF "${packages[*]}" "$stamp"; then
         return

@@ -38,6 +38,15 @@ def additive_keys(annotations: Float[Array, "S D"], *, U: Float[Array, "D A"]) -
     return annotations @ U
 
 
+@jax.checkpoint
+def _energies(
+    query: Float[Array, " A"], keys: Float[Array, "S A"], v: Float[Array, " A"]
+) -> Float[Array, " S"]:
+    # The hyperbolic tangents of all steps are computed again for the derivative: to keep them takes
+    # T S A numbers, and longer.
+    return jnp.tanh(query + keys) @ v
+
+
 @part(shapes=additive_shapes, keys=additive_keys)
 def additive(
     query: Float[Array, " Q"],
@@ -53,7 +62,7 @@ def additive(
     Paper: Bahdanau, Cho and Bengio 2014, appendix A.1.2.
     Cost: time T S A (tanh), memory T S A.
     """
-    return jnp.tanh(query @ W + keys) @ v
+    return _energies(query @ W, keys, v)
 
 
 @part(shapes=same_size)
@@ -122,7 +131,7 @@ def concat(
     Paper: Luong, Pham and Manning 2015, section 3.1, after equation 7.
     Cost: time T S A (tanh), memory T S A.
     """
-    return jnp.tanh(query @ W[: query.size] + keys) @ v
+    return _energies(query @ W[: query.size], keys, v)
 
 
 def _unit(vectors: Float[Array, "... N"]) -> Float[Array, "... N"]:
