@@ -30,38 +30,31 @@ class Case(NamedTuple):
     sides: dict[str, tuple[str, dict[str, Any]]]  # module and settings
 
 
+def step(name: str, settings: dict[str, Any], compiled: dict[str, bool]) -> Case:
+    """A training step here and in PyTorch, there compiled or not as each name says."""
+    peers = {
+        peer: ("peer_training", settings | {"compiled": whether})
+        for peer, whether in compiled.items()
+    }
+    tokens = settings["batch"] * settings["target_length"]
+    return Case(name, tokens, "target tokens", {"attn_jax": ("training", settings), **peers})
+
+
 def training() -> Iterator[Case]:
     """Training steps of three systems, in both precisions."""
     for system in SYSTEMS:
-        settings = {"system": system, **BASE}
         for precision in PRECISIONS:
-            own = settings | {"precision": precision}
-            yield Case(
-                f"{system}, {precision}",
-                BASE["batch"] * BASE["target_length"],
-                "target tokens",
-                {
-                    "attn_jax": ("training", own),
-                    "PyTorch": ("peer_training", own | {"compiled": False}),
-                    "PyTorch, compiled": ("peer_training", own | {"compiled": True}),
-                },
-            )
+            settings = {"system": system, **BASE, "precision": precision}
+            peers = {"PyTorch": False, "PyTorch, compiled": True}
+            yield step(f"{system}, {precision}", settings, peers)
 
 
 def growth() -> Iterator[Case]:
     """Training steps of RNNsearch as one size grows."""
     for what, sizes in GROWTH.items():
         for size in sizes:
-            own = {"system": "rnnsearch", **BASE, what: size, "precision": "float32"}
-            yield Case(
-                f"{what} {size}",
-                own["batch"] * own["target_length"],
-                "target tokens",
-                {
-                    "attn_jax": ("training", own),
-                    "PyTorch": ("peer_training", own | {"compiled": False}),
-                },
-            )
+            settings = {"system": "rnnsearch", **BASE, what: size, "precision": "float32"}
+            yield step(f"{what} {size}", settings, {"PyTorch": False})
 
 
 GROUPS: dict[str, Callable[[], Iterator[Case]]] = {"training": training, "growth": growth}

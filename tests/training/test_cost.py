@@ -30,11 +30,9 @@ def batch(source_length=S, target_length=T):
     return source, jnp.full((B, target_length), 6).at[:, -1].set(EOS)
 
 
-def counted(model, config=None):
+def counted(model):
     def loss(model):
-        return loss_of(
-            config or Train(), model, *batch(), None, jnp.zeros((), int), jax.random.key(0)
-        )
+        return loss_of(Train(), model, *batch(), None, jnp.zeros((), int), jax.random.key(0))
 
     return operations(loss, model), operations(jax.grad(loss), model)
 
