@@ -92,6 +92,7 @@ def test_every_program_that_is_named_exists():
         "align",
         "catalogue",
         "export",
+        "bench",
     }
     assert all((folder / f"{name}.py").is_file() for name in programs)
     for file in re.findall(r"(?:--flagfile|--systems)=(experiments/[\w./-]+)", PAGES):
