@@ -14,9 +14,17 @@ def cross_entropy(
 
     Szegedy et al. 2016, section 7, for the smoothing.
     """
+    return jax.nn.logsumexp(logits, axis=-1) - expected(logits, targets, label_smoothing)
+
+
+def expected(
+    logits: Float[Array, "... V"], targets: Int[Array, "..."], label_smoothing: float
+) -> Float[Array, "..."]:
+    """The mean of the logits under the targets, smoothed."""
     chosen = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
-    expected = (1 - label_smoothing) * chosen + label_smoothing * logits.mean(axis=-1)
-    return jax.nn.logsumexp(logits, axis=-1) - expected
+    if not label_smoothing:
+        return chosen
+    return (1 - label_smoothing) * chosen + label_smoothing * logits.mean(axis=-1)
 
 
 def coverage_loss(alignment: Float[Array, "B L N T S"]) -> Float[Array, "B T"]:

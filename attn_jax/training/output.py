@@ -6,7 +6,6 @@ three products, with sums in float32 whatever the factors are in.
 """
 
 import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -14,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.models.embeddings import wide_product
-from attn_jax.training.losses import cross_entropy
+from attn_jax.training.losses import cross_entropy, expected
 
 LOGITS = 2**21  # held at once, 8 MiB
 
@@ -39,10 +38,11 @@ def output_loss(
     """The sum in nats of the cross-entropies of those tokens that are counted."""
 
     def add(total: Array, tokens: Tokens) -> tuple[Array, None]:
-        return total + _loss(_logits(matrix, bias, tokens), tokens, label_smoothing), None
+        losses = cross_entropy(_logits(matrix, bias, tokens), tokens.targets, label_smoothing)
+        return total + losses.sum(where=tokens.counted), None
 
-    total, _ = _over_parts(add, jnp.zeros(()), Tokens(features, targets, counted), bias.size)
-    return total
+    parts = _cut(Tokens(features, targets, counted), bias.size)
+    return jax.lax.scan(add, jnp.zeros(()), parts)[0]
 
 
 def _logits(matrix: Array, bias: Array, tokens: Tokens) -> Float[Array, "N V"]:
@@ -50,12 +50,8 @@ def _logits(matrix: Array, bias: Array, tokens: Tokens) -> Float[Array, "N V"]:
     return jax.lax.optimization_barrier(wide_product(tokens.features, matrix)) + bias
 
 
-def _loss(logits: Array, tokens: Tokens, label_smoothing: float) -> Float[Array, ""]:
-    return cross_entropy(logits, tokens.targets, label_smoothing).sum(where=tokens.counted)
-
-
-def _over_parts(add: Callable, sums: tuple, tokens: Tokens, vocabulary: int) -> tuple:
-    """Scans parts of the tokens, as large as their logits allow; the last one is filled up."""
+def _cut(tokens: Tokens, vocabulary: int) -> Tokens:
+    """Parts [P, N, ...] as large as their logits allow; the last one is filled up."""
     rows = len(tokens.targets)
     parts = -(-rows * vocabulary // LOGITS)
     size = -(-rows // parts)
@@ -64,36 +60,38 @@ def _over_parts(add: Callable, sums: tuple, tokens: Tokens, vocabulary: int) -> 
         lacking = [(0, parts * size - rows)] + [(0, 0)] * (leaf.ndim - 1)
         return jnp.pad(leaf, lacking).reshape(parts, size, *leaf.shape[1:])
 
-    return jax.lax.scan(add, sums, jax.tree.map(cut, tokens))
+    return jax.tree.map(cut, tokens)
 
 
 def _forward(
     matrix: Array, bias: Array, features: Array, targets: Array, counted: Array, smoothing: float
 ) -> tuple[Array, tuple[Array, Array, Array]]:
-    # Copies in the order of the products, which are slower with factors that lie across.
-    across = jax.lax.optimization_barrier(matrix.T)
-
-    def add(sums: tuple, tokens: Tokens) -> tuple[tuple, Array]:
+    def add(sums: tuple, part: tuple) -> tuple[tuple, Array]:
+        tokens, columns = part
+        targets, counted = tokens.targets[:, None], tokens.counted[:, None]
         total, of_matrix, of_bias = sums
         logits = _logits(matrix, bias, tokens)
-        total += _loss(logits, tokens, smoothing)
+        largest = logits.max(axis=-1, keepdims=True)
+        # For the sum and for the softmax: the backend would compute them twice.
+        exponentials = jax.lax.optimization_barrier(jnp.exp(logits - largest))
+        normalizer = exponentials.sum(axis=-1, keepdims=True)
+        losses = (largest + jnp.log(normalizer))[:, 0] - expected(logits, tokens.targets, smoothing)
+        total += losses.sum(where=tokens.counted)
 
-        counted = tokens.counted[:, None]
-        softmax = jnp.exp(logits - jax.nn.logsumexp(logits, axis=-1, keepdims=True))
-        of_logits = jnp.where(counted, softmax - smoothing / bias.size, 0)
-        own = jnp.where(tokens.counted, 1 - smoothing, 0)
-        of_logits = of_logits.at[jnp.arange(len(own)), tokens.targets].add(-own)
-
+        of_logits = exponentials * (counted / normalizer) - counted * share
+        of_logits -= jnp.where(targets == words, counted * (1 - smoothing), 0)
         of_bias += of_logits.sum(axis=0)
         of_logits = of_logits.astype(features.dtype)
-        columns = jax.lax.optimization_barrier(tokens.features.T)
         of_matrix += wide_product(columns, of_logits)
-        return (total, of_matrix, of_bias), wide_product(of_logits, across).astype(features.dtype)
+        return (total, of_matrix, of_bias), jnp.einsum("nv,fv->nf",of_logits, matrix,preferred_element_type=wide).astype(features.dtype)
 
+    words, share = jnp.arange(bias.size), smoothing / bias.size
     wide = jnp.promote_types(matrix.dtype, jnp.float32)
     sums = jnp.zeros(()), jnp.zeros(matrix.shape, wide), jnp.zeros(bias.shape, wide)
-    tokens = Tokens(features, targets, counted)
-    (total, *of_parameters), of_features = _over_parts(add, sums, tokens, bias.size)
+    parts = _cut(Tokens(features, targets, counted), bias.size)
+    # A copy in the order of its product, which is slower with a factor that lies across.
+    columns = jax.lax.optimization_barrier(parts.features.mT)
+    (total, *of_parameters), of_features = jax.lax.scan(add, sums, (parts, columns))
     of_features = of_features.reshape(-1, features.shape[1])[: len(features)]
     return total, (*of_parameters, of_features)
 
