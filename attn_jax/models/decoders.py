@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PyTree
 
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention, Projected, Source
+from attn_jax.models.deferral import scan
 from attn_jax.models.dropout import make_dropout, split
 from attn_jax.models.first_states import make_first_state
 from attn_jax.models.linear import Linear
@@ -82,8 +83,14 @@ class Recurrent(nnx.Module):
         """What `advance` gives at each step, batch first, the weights as an alignment last."""
         projected = jnp.swapaxes(self.cell.input(embeddings), 0, 1)
         within, attending = split(rng, 2)
-        _, (*given, alignment) = jax.lax.scan(
-            lambda state, inputs: self.advance(state, source, *inputs),
+
+        def step(parameters: tuple, state: PyTree, inputs: tuple) -> tuple:
+            decoder, source = parameters
+            return decoder.advance(state, source, *inputs)
+
+        _, (*given, alignment) = scan(
+            step,
+            (self, source),
             self.start(source, len(projected)),
             (
                 projected,

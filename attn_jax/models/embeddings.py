@@ -10,14 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
-
-
-def wide_product(
-    features: Float[Array, "*any F"], matrix: Float[Array, "F V"]
-) -> Float[Array, "*any V"]:
-    """A product whose sums are in float32 at least."""
-    wide = jnp.promote_types(features.dtype, jnp.float32)
-    return jnp.matmul(features, matrix, preferred_element_type=wide)
+from attn_jax.models.linear import multiply
 
 
 class Separate(nnx.Module):
@@ -54,7 +47,7 @@ class Separate(nnx.Module):
     def logits(self, features: Float[Array, "*any F"]) -> Float[Array, "*any V"]:
         """The output layer, in float32 whatever the products are in."""
         matrix, bias = self.output_layer()
-        return wide_product(features, matrix) + bias
+        return multiply(features, matrix) + bias
 
 
 class Shared(Separate):

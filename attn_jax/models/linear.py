@@ -1,37 +1,90 @@
-"""Linear maps, the same as Flax's but for how their derivative is computed."""
+"""Linear maps, the same as Flax's but for how they are computed.
+
+Their factors are rounded where `jax.default_matmul_precision("BF16_BF16_F32")` asks for it, which
+XLA's CPU backend would ignore; sums and results stay in the precision of the inputs.
+"""
 
 import jax
+import jax.numpy as jnp
 from flax import nnx
+from jax.experimental.layout import Layout, with_layout_constraint
 from jaxtyping import Array, Float
 
+from attn_jax.models.deferral import defer, deferring
 
-@jax.custom_vjp
+
+def row_major(array: Float[Array, "*any"]) -> Float[Array, "*any"]:
+    """The same array, with the last axis next to one another in memory.
+
+    XLA's CPU backend has products of bfloat16 for such factors alone.
+    """
+    return with_layout_constraint(array, Layout(major_to_minor=tuple(range(array.ndim))))
+
+
+def factor(array: Float[Array, "*any"]) -> Float[Array, "*any"]:
+    """A factor of a product, in the precision that JAX's configuration asks for."""
+    short = jax.config.jax_default_matmul_precision == "BF16_BF16_F32"
+    return row_major(array.astype(jnp.bfloat16)) if short else array
+
+
+def multiply(inputs: Float[Array, "*any F"], matrix: Float[Array, "F G"]) -> Float[Array, "*any G"]:
+    """x W, with sums in float32 at least."""
+    wide = jnp.promote_types(inputs.dtype, jnp.float32)
+    return jnp.matmul(factor(inputs), factor(matrix), preferred_element_type=wide)
+
+
 def product(inputs: Float[Array, "*any F"], matrix: Float[Array, "F G"]) -> Float[Array, "*any G"]:
     """x W, whose derivative is one plain product for each factor, over all rows.
 
     JAX's own contracts several axes at once, which XLA's CPU backend does in float32 and slowly.
+    In the step of a `deferral.scan` the derivative by the matrix is left to that.
     """
-    return inputs @ matrix
+    if not deferring():
+        return _product(inputs, matrix)
+    return defer(_of_inputs_alone(inputs, matrix), factor(inputs), matrix, of_matrix)
 
 
-def _forward(inputs: Array, matrix: Array) -> tuple[Array, tuple[Array, Array]]:
-    return inputs @ matrix, (inputs, matrix)
+def of_inputs(gradient: Float[Array, "*any G"], matrix: Float[Array, "F G"]) -> Array:
+    """The derivative by the inputs of a product."""
+    wide = jnp.promote_types(gradient.dtype, jnp.float32)
+    short = gradient.astype(matrix.dtype)
+    return jnp.einsum("...g,fg->...f", short, matrix, preferred_element_type=wide)
 
 
-def _backward(given: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
-    inputs, matrix = given
+def of_matrix(inputs: Float[Array, "*any F"], gradient: Float[Array, "*any G"]) -> Array:
+    """The derivative by the matrix of a product."""
+    wide = jnp.promote_types(gradient.dtype, jnp.float32)
     rows = inputs.reshape(-1, inputs.shape[-1])
-    of_outputs = gradient.reshape(len(rows), -1)
-    return (of_outputs @ matrix.T).reshape(inputs.shape), rows.T @ of_outputs
+    of_outputs = gradient.reshape(len(rows), -1).astype(rows.dtype)
+    return jnp.matmul(row_major(rows.T), of_outputs, preferred_element_type=wide)
 
 
-product.defvjp(_forward, _backward)
+@jax.custom_vjp
+def _product(inputs: Array, matrix: Array) -> Array:
+    return multiply(inputs, matrix)
+
+
+_product.defvjp(
+    lambda inputs, matrix: (multiply(inputs, matrix), (factor(inputs), factor(matrix))),
+    lambda factors, gradient: (of_inputs(gradient, factors[1]), of_matrix(factors[0], gradient)),
+)
+
+
+@jax.custom_vjp
+def _of_inputs_alone(inputs: Array, matrix: Array) -> Array:
+    return multiply(inputs, matrix)
+
+
+_of_inputs_alone.defvjp(
+    lambda inputs, matrix: (multiply(inputs, matrix), factor(matrix)),
+    lambda matrix, gradient: (of_inputs(gradient, matrix), None),
+)
 
 
 class Linear(nnx.Linear):
     """y = x W + b."""
 
     def __call__(self, inputs: Float[Array, "*any F"]) -> Float[Array, "*any G"]:
-        """The outputs, in the precision of the parameters."""
+        """The outputs, in the precision of the inputs."""
         outputs = product(inputs, self.kernel[...])
         return outputs if self.bias is None else outputs + self.bias[...]

@@ -12,6 +12,7 @@ from flax import nnx
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, PyTree
 
+from attn_jax.models.deferral import scan
 from attn_jax.models.linear import Linear
 
 
@@ -100,7 +101,13 @@ class LSTM(nnx.Module):
     ) -> tuple[Float[Array, "B H"], Float[Array, "B H"]]:
         """The next state, from the inputs as `input` projected them (G = 4 H)."""
         _, memory = state
-        i, f, g, o = jnp.split(projected + self.recurrent(hidden), 4, axis=-1)
+        return self._gated(memory, projected + self.recurrent(hidden))
+
+    # What is between products is done again for the derivative: to keep it takes longer.
+    @staticmethod
+    @jax.checkpoint
+    def _gated(memory: Array, gates: Array) -> tuple[Array, Array]:
+        i, f, g, o = jnp.split(gates, 4, axis=-1)
         memory = sigmoid(f) * memory + sigmoid(i) * jnp.tanh(g)
         return sigmoid(o) * jnp.tanh(memory), memory
 
@@ -190,7 +197,7 @@ def unroll(
     on.
     """
 
-    def step(state, inputs):
+    def step(stack, state, inputs):
         projected, real, rng = inputs
         moved = stack(state, projected, rng)
         state = jax.tree.map(lambda new, old: jnp.where(real[:, None], new, old), moved, state)
@@ -198,5 +205,5 @@ def unroll(
 
     rngs = stack.dropout.steps(rng, projected.shape[1])
     steps = jnp.swapaxes(projected, 0, 1), jnp.swapaxes(mask, 0, 1), rngs
-    last, outputs = jax.lax.scan(step, initial, steps, reverse=reverse)
+    last, outputs = scan(step, stack, initial, steps, reverse=reverse)
     return last, jnp.swapaxes(outputs, 0, 1)

@@ -5,14 +5,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attn_jax.config import Train
-from attn_jax.errors import choose
 from attn_jax.models.dropout import split
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training.losses import coverage_loss, guided_loss, guided_weights
 from attn_jax.training.output import output_loss
-
-PRECISIONS = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 
 
 def loss_of(
@@ -26,9 +23,6 @@ def loss_of(
 ) -> Float[Array, ""]:
     """The sum of the losses of the target tokens.
 
-    Parameters are cast to the precision that the options ask for. Attention weights and the
-    probabilities of words are in float32 whatever it is.
-
     Args:
       config: which losses, and how the model is run.
       model: parameters in float32.
@@ -38,8 +32,6 @@ def loss_of(
       step: steps done.
       rng: of this batch.
     """
-    precision = choose(PRECISIONS, config.compute, "precision")
-    model = jax.tree.map(lambda leaf: leaf.astype(precision), model)
     sampling, training = split(rng, 2)
     given = target
     if config.scheduled_sampling:

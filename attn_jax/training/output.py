@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attn_jax.models.embeddings import wide_product
+from attn_jax.models.linear import factor, multiply, of_inputs, row_major
 from attn_jax.training.losses import cross_entropy, expected
 
 LOGITS = 2**21  # held at once, 8 MiB
@@ -41,13 +41,14 @@ def output_loss(
         losses = cross_entropy(_logits(matrix, bias, tokens), tokens.targets, label_smoothing)
         return total + losses.sum(where=tokens.counted), None
 
-    parts = _cut(Tokens(features, targets, counted), bias.size)
+    matrix = factor(matrix)
+    parts = _cut(Tokens(factor(features), targets, counted), bias.size)
     return jax.lax.scan(add, jnp.zeros(()), parts)[0]
 
 
 def _logits(matrix: Array, bias: Array, tokens: Tokens) -> Float[Array, "N V"]:
     # XLA's CPU backend would make one slower loop of the product and the softmax's maximum.
-    return jax.lax.optimization_barrier(wide_product(tokens.features, matrix)) + bias
+    return jax.lax.optimization_barrier(multiply(tokens.features, matrix)) + bias
 
 
 def _cut(tokens: Tokens, vocabulary: int) -> Tokens:
@@ -81,31 +82,21 @@ def _forward(
         of_logits = exponentials * (counted / normalizer) - counted * share
         of_logits -= jnp.where(targets == words, counted * (1 - smoothing), 0)
         of_bias += of_logits.sum(axis=0)
-        of_logits = of_logits.astype(features.dtype)
-        of_matrix += wide_product(columns, of_logits)
-        return (total, of_matrix, of_bias), jnp.einsum("nv,fv->nf",of_logits, matrix,preferred_element_type=wide).astype(features.dtype)
+        of_matrix += multiply(columns, of_logits)
+        return (total, of_matrix, of_bias), of_inputs(of_logits, matrix)
 
     words, share = jnp.arange(bias.size), smoothing / bias.size
-    wide = jnp.promote_types(matrix.dtype, jnp.float32)
-    sums = jnp.zeros(()), jnp.zeros(matrix.shape, wide), jnp.zeros(bias.shape, wide)
+    sums = jnp.zeros(()), jnp.zeros_like(matrix), jnp.zeros_like(bias)
+    matrix, features = factor(matrix), factor(features)
     parts = _cut(Tokens(features, targets, counted), bias.size)
-    # A copy in the order of its product, which is slower with a factor that lies across.
-    columns = jax.lax.optimization_barrier(parts.features.mT)
+    columns = row_major(parts.features.mT)
     (total, *of_parameters), of_features = jax.lax.scan(add, sums, (parts, columns))
     of_features = of_features.reshape(-1, features.shape[1])[: len(features)]
     return total, (*of_parameters, of_features)
 
 
 def _backward(smoothing: float, gradients: tuple, by: Float[Array, ""]) -> tuple:
-    of_matrix, of_bias, of_features = gradients
-    dtype = of_features.dtype
-    return (
-        (by * of_matrix).astype(dtype),
-        (by * of_bias).astype(dtype),
-        by.astype(dtype) * of_features,
-        None,
-        None,
-    )
+    return *(by * gradient for gradient in gradients), None, None
 
 
 output_loss.defvjp(_forward, _backward)

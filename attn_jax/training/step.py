@@ -1,5 +1,6 @@
 """One training step, as a pure function."""
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -15,6 +16,12 @@ from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
 from attn_jax.training.objective import loss_of
 from attn_jax.training.optimizer import make_optimizer
+
+# Of the factors of products; all else is in the precision of the parameters.
+PRECISIONS = {
+    "float32": contextlib.nullcontext,
+    "bfloat16": partial(jax.default_matmul_precision, "BF16_BF16_F32"),
+}
 
 # How many of what a gradient may be a mean over.
 COUNTS: dict[str, Callable[[Int[Array, "B T"]], Int[Array, ""]]] = {
@@ -84,16 +91,17 @@ def train_step(
       InputError: the batch cannot be cut into the parts that the options ask for.
     """
 
-    def total(model: Seq2Seq, rng: Array, part: tuple) -> Float[Array, ""]:
-        return loss_of(config, model, *part, state.step, rng)
+    tokens = jnp.maximum((target != PAD).sum(), 1)
+    count = jnp.maximum(choose(COUNTS, config.mean_over, "mean")(target), 1)
+
+    def mean(model: Seq2Seq, rng: Array, part: tuple) -> Float[Array, ""]:
+        with choose(PRECISIONS, config.compute, "precision")():
+            return loss_of(config, model, *part, state.step, rng) / count
 
     rng = jax.random.fold_in(rng, state.step)
     loss, gradient = accumulated(
-        jax.value_and_grad(total), state.model, rng, (source, target, links), config.microbatches
+        jax.value_and_grad(mean), state.model, rng, (source, target, links), config.microbatches
     )
-    tokens = jnp.maximum((target != PAD).sum(), 1)
-    count = choose(COUNTS, config.mean_over, "mean")(target)
-    gradient = jax.tree.map(lambda leaf: leaf / jnp.maximum(count, 1), gradient)
     updates, optimizer = make_optimizer(config).update(gradient, state.optimizer, state.model)
     model = optax.apply_updates(state.model, updates)
     step = state.step + 1
@@ -102,7 +110,7 @@ def train_step(
         # The first steps, far from where training leads, are forgotten faster.
         kept = jnp.minimum(config.average, (1 + step) / (10 + step))
         average = optax.incremental_update(model, average, 1 - kept)
-    return State(step, model, optimizer, average), loss / tokens
+    return State(step, model, optimizer, average), loss * count / tokens
 
 
 def accumulated(function, model: Seq2Seq, rng: Array, batch: tuple, parts: int) -> tuple:

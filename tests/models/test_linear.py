@@ -27,14 +27,29 @@ def test_values_and_derivatives_are_those_of_flax(generator, shape, bias):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
-def test_products_of_bfloat16_stay_in_it():
-    linear = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), Linear(3, 7, rngs=nnx.Rngs(0)))
-    inputs = jnp.ones((2, 5, 3), jnp.bfloat16)
+def test_factors_are_rounded_where_the_configuration_asks_for_it(generator):
+    linear = Linear(3, 7, use_bias=False, rngs=nnx.Rngs(0))
+    inputs = jnp.asarray(generator.normal(size=(2, 5, 3)), jnp.float32)
 
     def squares(linear, inputs):
         return (linear(inputs) ** 2).sum()
 
-    program = jax.jit(jax.grad(squares, argnums=(0, 1))).lower(linear, inputs).as_text()
-    products = [line for line in program.splitlines() if "dot_general" in line]
+    with jax.default_matmul_precision("BF16_BF16_F32"):
+        gradient = jax.jit(jax.grad(squares, argnums=(0, 1)))
+        program = gradient.lower(linear, inputs).as_text()
+        of_kernel, of_inputs = gradient(linear, inputs)
+    products = [line for line in program.splitlines() if "stablehlo.dot_general" in line]
     assert len(products) == 3
-    assert not any("f32" in line for line in products)
+    for line in products:
+        factors, _, result = line.rpartition("->")
+        assert "xf32" in result
+        assert factors.rpartition(":")[2].count("xbf16") == 2
+
+    def rounded(array):
+        return jnp.asarray(array, jnp.bfloat16).astype(jnp.float32)
+
+    rows, kernel = rounded(inputs).reshape(-1, 3), rounded(linear.kernel[...])
+    of_outputs = rounded(2 * rows @ kernel)
+    np.testing.assert_allclose(of_kernel.kernel[...], rows.T @ of_outputs, rtol=1e-5, atol=1e-6)
+    expected = (of_outputs @ kernel.T).reshape(inputs.shape)
+    np.testing.assert_allclose(of_inputs, expected, rtol=1e-5, atol=1e-6)

@@ -29,7 +29,10 @@ def lowers(function, *arguments):
     def flat(*leaves):
         return jax.tree.leaves(function(*jax.tree.unflatten(structure, leaves)))
 
-    return export.export(jax.jit(flat), platforms=PLATFORMS)(*leaves).platforms == PLATFORMS
+    # How factors of products lie in memory is asked for in a way that an export does not vouch for.
+    unchecked = [export.DisabledSafetyCheck.custom_call("LayoutConstraint")]
+    exported = export.export(jax.jit(flat), platforms=PLATFORMS, disabled_checks=unchecked)
+    return exported(*leaves).platforms == PLATFORMS
 
 
 def test_the_training_step(model):

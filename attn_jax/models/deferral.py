@@ -1,0 +1,147 @@
+"""A scan whose derivative makes one product for each matrix over all steps.
+
+The derivative of `jax.lax.scan` adds to the gradient of a matrix at every step. Here a product of a
+step leaves its inputs behind, and finds the gradient of its outputs through a tap, which stands for
+zeros that are added to them: when all steps are done, inputs and gradients make one product.
+"""
+
+import contextlib
+import contextvars
+import functools
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import get_opaque_trace_state
+from jaxtyping import Array, PyTree
+
+Step = Callable[[PyTree, PyTree, PyTree], tuple[PyTree, PyTree]]
+
+
+class _Product(NamedTuple):
+    """A product whose derivative by its matrix is deferred."""
+
+    outputs: Array
+    inputs: Array
+    matrix: Array
+    derivative: Callable[[Array, Array], Array]
+
+
+class _Found:
+    """The products of a step in the order in which they are traced, and a tap for each."""
+
+    def __init__(self, taps: list[Array] | None):
+        self.taps = taps
+        self.products: list[_Product] = []
+        # A product inside of a `vmap` or of another scan of the step does not belong to it.
+        self.trace = get_opaque_trace_state()
+
+
+_found: contextvars.ContextVar[_Found | None] = contextvars.ContextVar("found", default=None)
+
+
+@contextlib.contextmanager
+def _finding(taps: list[Array] | None = None) -> Iterator[list[_Product]]:
+    found = _Found(taps)
+    token = _found.set(found)
+    try:
+        yield found.products
+    finally:
+        _found.reset(token)
+
+
+def deferring() -> bool:
+    """Whether products are those of a step, and can leave a derivative to its scan."""
+    found = _found.get()
+    return found is not None and found.trace == get_opaque_trace_state()
+
+
+def defer(outputs: Array, inputs: Array, matrix: Array, derivative: Callable) -> Array:
+    """The outputs of a product, whose derivative by its matrix is left to the scan.
+
+    Args:
+      outputs: what has a derivative by the inputs alone.
+      inputs: of the product.
+      matrix: of the product, the same at all steps.
+      derivative: by the matrix, from the inputs and the gradients of the outputs of all steps.
+    """
+    found = _found.get()
+    tap = outputs if found.taps is None else found.taps[len(found.products)]
+    found.products.append(_Product(outputs, inputs, matrix, derivative))
+    return _tapped(outputs, tap)
+
+
+@jax.custom_vjp
+def _tapped(outputs: Array, tap: Array) -> Array:
+    return outputs
+
+
+_tapped.defvjp(lambda outputs, tap: (outputs, None), lambda _, gradient: (gradient, gradient))
+
+
+def scan(
+    step: Step, parameters: PyTree, initial: PyTree, inputs: PyTree, *, reverse: bool = False
+) -> tuple[PyTree, PyTree]:
+    """`jax.lax.scan` of a step, with another way to the same derivative.
+
+    Args:
+      step: from parameters, a state and the inputs of a step to the next state and what it shows;
+        it closes over nothing that has a derivative.
+      parameters: what is the same at all steps.
+      initial: the first state.
+      inputs: of all steps, each leaf [T, ...].
+      reverse: from the last step to the first.
+
+    Returns:
+      The last state, and what all steps have shown.
+    """
+    return _scan(step, reverse, parameters, initial, inputs)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _scan(step: Step, reverse: bool, parameters: PyTree, initial: PyTree, inputs: PyTree) -> tuple:
+    return jax.lax.scan(functools.partial(step, parameters), initial, inputs, reverse=reverse)
+
+
+def _forward(
+    step: Step, reverse: bool, parameters: PyTree, initial: PyTree, inputs: PyTree
+) -> tuple[tuple, tuple]:
+    derivatives = []
+
+    def matrices(parameters: PyTree) -> tuple[list, list]:
+        with _finding() as products:
+            step(parameters, initial, jax.tree.map(lambda leaf: leaf[0], inputs))
+        derivatives.extend(product.derivative for product in products)
+        return [product.matrix for product in products], [product.outputs for product in products]
+
+    def run(parameters: PyTree, initial: PyTree, inputs: PyTree, taps: list) -> tuple:
+        def tapped(state: PyTree, inputs: tuple) -> tuple:
+            inputs, taps = inputs
+            with _finding(taps) as products:
+                state, shown = step(parameters, state, inputs)
+            return state, (shown, [product.inputs for product in products])
+
+        last, (shown, seen) = jax.lax.scan(tapped, initial, (inputs, taps), reverse=reverse)
+        return (last, shown), seen
+
+    _, of_parameters, outputs = jax.vjp(matrices, parameters, has_aux=True)
+    length = len(jax.tree.leaves(inputs)[0])
+    taps = [jnp.zeros((length, *own.shape), own.dtype) for own in outputs]
+    results, pull, seen = jax.vjp(run, parameters, initial, inputs, taps, has_aux=True)
+    deferred = [jax.tree_util.Partial(*both) for both in zip(derivatives, seen, strict=True)]
+    return results, (pull, of_parameters, deferred)
+
+
+def _backward(step: Step, reverse: bool, residuals: tuple, gradients: tuple) -> tuple:
+    pull, of_parameters, deferred = residuals
+    of_others, initial, inputs, taps = pull(gradients)
+    (of_matrices,) = of_parameters([own(tap) for own, tap in zip(deferred, taps, strict=True)])
+
+    def add(one, other):  # a mask has no derivative, which is no array of JAX either
+        return one if one.dtype == jax.dtypes.float0 else one + other
+
+    return jax.tree.map(add, of_others, of_matrices), initial, inputs
+
+
+_scan.defvjp(_forward, _backward)

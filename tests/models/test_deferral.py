@@ -1,0 +1,105 @@
+"""The scan whose derivative is one product for each matrix, against the derivative of JAX's."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from attn_jax.models.deferral import scan
+from attn_jax.models.linear import Linear, product
+from tests.training.counting import operations
+
+T, B, H = 7, 3, 4
+
+
+def step(parameters, state, inputs):
+    """A cell with products of its own, in a `vmap`, of a matrix twice, and with a mask."""
+    outer, inner, shared, mask = parameters
+    projected, key = inputs
+    noise = jax.random.normal(key, (H,))
+    hidden = jnp.tanh(projected + outer(state) + product(state, shared) + noise)
+    hidden = jax.vmap(inner)(hidden) + product(hidden, shared) ** 2
+    return jnp.where(mask[:, None], hidden, state), {"state": hidden}
+
+
+def given(generator):
+    def drawn(*shape):
+        return jnp.asarray(generator.normal(size=shape), jnp.float32)
+
+    keys = jax.random.split(jax.random.key(0), T)
+    linears = (Linear(H, H, rngs=nnx.Rngs(seed)) for seed in (1, 2))
+    return (*linears, drawn(H, H), jnp.arange(B) < 2), drawn(B, H), (drawn(T, B, H), keys)
+
+
+def plain(parameters, initial, inputs, reverse=False):
+    return jax.lax.scan(
+        lambda state, inputs: step(parameters, state, inputs), initial, inputs, reverse=reverse
+    )
+
+
+def deferred(parameters, initial, inputs, reverse=False):
+    return scan(step, parameters, initial, inputs, reverse=reverse)
+
+
+def outcome(unrolled, parameters, initial, inputs, **options):
+    *floats, mask = parameters
+    projected, keys = inputs
+
+    def total(floats, initial, projected):
+        last, shown = unrolled((*floats, mask), initial, (projected, keys), **options)
+        return (last**2).sum() + (jnp.arange(T)[:, None, None] * shown["state"]).sum()
+
+    return jax.value_and_grad(total, argnums=(0, 1, 2))(floats, initial, projected)
+
+
+def same(one, other):
+    for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_value_and_derivative_are_those_of_the_scan(generator, reverse):
+    inputs = given(generator)
+    same(outcome(deferred, *inputs, reverse=reverse), outcome(plain, *inputs, reverse=reverse))
+
+
+def test_over_several_at_once(generator):
+    parameters, initial, (projected, keys) = given(generator)
+    several = jnp.stack([projected, 2 * projected])
+
+    def both(unrolled):
+        def one(projected):
+            return outcome(unrolled, parameters, initial, (projected, keys))
+
+        return jax.vmap(one)(several)
+
+    same(both(deferred), both(plain))
+
+
+def test_weights_of_all_steps_in_one_product(generator):
+    matrix, initial, inputs = jnp.ones((H, H)), jnp.ones((B, H)), jnp.ones((T, B, H))
+
+    def simple(matrix, state, inputs):
+        state = jnp.tanh(product(state, matrix) + inputs)
+        return state, state
+
+    def total(matrix):
+        return scan(simple, matrix, initial, inputs)[1].sum()
+
+    def in_scans(function):
+        jaxpr = jax.make_jaxpr(function)(matrix).jaxpr
+        return str(jaxpr).count("dot_general"), operations(function, matrix)
+
+    one = 2 * B * H * H
+    # Forwards and by the inputs in each step, by the matrix over all; once to see what there is.
+    products, count = in_scans(jax.grad(total))
+    assert count == 3 * T * one + one
+    assert products == 4
+
+
+def test_sizes_are_as_given(generator):
+    parameters, initial, inputs = given(generator)
+    last, shown = deferred(parameters, initial, inputs)
+    assert last.shape == (B, H)
+    assert shown["state"].shape == (T, B, H)
