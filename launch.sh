@@ -13,6 +13,9 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 venv=$root/.venv
 python=$venv/bin/python
 
+# Large pages for large arrays, which come anew with every step, where the system has them on demand.
+export GLIBC_TUNABLES=${GLIBC_TUNABLES:-glibc.malloc.hugetlb=1}
+
 # The first of some versions that really starts: a shim without a version behind it does not.
 working_python() {
     local minor candidate
@@ -60,10 +63,10 @@ install() {
     echo "$wanted $extras" >"$stamp"
 }
 
-# The peer of the benchmarks, in an environment of their own.
+# The peers of the benchmarks, in an environment of their own.
 install_peers() {
     local folder=$root/.venv-peers stamp=$root/.venv-peers/.installed
-    local packages=(torch==2.13.0 numpy)
+    local packages=(torch==2.13.0 numpy keras==3.15.1 joeynmt==2.3.0 importlib_metadata)
     peers=$folder/bin/python
     if grep -qsxF "${packages[*]}" "$stamp"; then
         return

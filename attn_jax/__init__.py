@@ -1,7 +1,7 @@
 """Encoder-decoder attention in JAX: compare, train, inspect and use it."""
 
 from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
-from attn_jax.attention.context import attend, attend_step, begin
+from attn_jax.attention.context import attend, attend_all, attend_step, begin
 from attn_jax.attention.parts import Memory, part
 from attn_jax.errors import InputError
 from attn_jax.exporting import export
@@ -17,6 +17,7 @@ __all__ = [
     "Memory",
     "Translator",
     "attend",
+    "attend_all",
     "attend_step",
     "begin",
     "export",

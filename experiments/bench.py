@@ -1,12 +1,15 @@
 """This project beside its peers, on this machine: `./launch.sh bench`."""
 
+import functools
 import json
 import os
 import platform
+import statistics
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import jax
 from absl import flags
@@ -15,6 +18,8 @@ from attn_jax.errors import InputError, choose
 from attn_jax.report.tables import Table
 from experiments.benchmarks.cases import GROUPS, Case
 from experiments.benchmarks.compare import Measured, Side, compare
+from experiments.benchmarks.end_to_end import BEAMS, GOALS, end_to_end
+from experiments.benchmarks.start import start
 from experiments.flags import FLAGS
 from experiments.program import run
 from experiments.report import print_table
@@ -31,6 +36,7 @@ def machine() -> dict[str, str]:
         "device": jax.devices()[0].device_kind,
         "cpu": f"{len(os.sched_getaffinity(0))} cores of {names[0]}",
         "python": platform.python_version(),
+        "threads": os.environ.get("OMP_NUM_THREADS", "one for each core"),
         "jax": version("jax"),
         "flax": version("flax"),
     }
@@ -68,31 +74,90 @@ def rows(case: Case, measured: Mapping[str, Measured]) -> list[list[str]]:
     ]
 
 
+def of_cases(group: Callable[[], Iterator[Case]]) -> tuple[Table, dict[str, Any]]:
+    """The figures of a group of cases, each printed as soon as it is there."""
+    lines, results = [], {}
+    for case in group():
+        measured = compare(sides_of(case), FLAGS.rounds)
+        lines += rows(case, measured)
+        results[case.name] = {side: one._asdict() for side, one in measured.items()}
+        print(*("  ".join(line) for line in lines[-len(measured) :]), sep="\n", flush=True)
+    heading = ["", "ms", "from, to", f"{case.unit}/s", "ratio", "peak MiB"]
+    return Table(heading, lines), results
+
+
+def of_end_to_end() -> tuple[Table, dict[str, Any]]:
+    """Captions from the text to their translation."""
+    found = end_to_end(
+        Path(FLAGS.workdir) / "end_to_end", Path(FLAGS.multi30k), FLAGS.peers, FLAGS.rounds
+    )
+    systems, sentences = list(found["systems"]), found["sentences"]
+
+    def line(name: str, values: Sequence[float | None]) -> list[str]:
+        shown = ["–" if value is None else f"{value:,.1f}" for value in values]  # noqa: RUF001
+        ratio = "" if None in values else f"{values[1] / values[0]:.2f}"
+        return [name, *shown, ratio]
+
+    lines = [line("seconds an epoch", [one["epoch"] for one in found["systems"].values()])]
+    for goal in GOALS:
+        values = [one["goals"][goal] for one in found["systems"].values()]
+        lines.append(line(f"seconds to validation BLEU {goal}", values))
+    for search in BEAMS:
+        own = [one[search] for one in found["systems"].values()]
+        seconds = [statistics.median(one["seconds"]) for one in own]
+        lines.append(line(f"{search}, seconds for {sentences:,} sentences", seconds))
+        lines.append(line(f"{search}, BLEU", [one["bleu"] for one in own]))
+    return Table(["", *systems, "ratio"], lines), found
+
+
+def of_start() -> tuple[Table, dict[str, Any]]:
+    """Imports and a run of one step."""
+    found = start(FLAGS.rounds)
+    lines = [
+        [
+            name,
+            f"{statistics.median(one['seconds']):.2f}",
+            f"{min(one['seconds']):.2f} to {max(one['seconds']):.2f}",
+            f"{one['peak']:,.0f}",
+        ]
+        for name, one in found.items()
+    ]
+    return Table(["", "s", "from, to", "peak MiB"], lines), found
+
+
+BENCHMARKS: dict[str, Callable[[], tuple[Table, dict[str, Any]]]] = {
+    **{name: functools.partial(of_cases, group) for name, group in GROUPS.items()},
+    "end_to_end": of_end_to_end,
+    "start": of_start,
+}
+
+
 def main() -> None:
-    """Prints a table for each group, and writes all figures as JSON into the folder."""
+    """Prints a table for each benchmark, and writes all figures as JSON into the folder."""
     if not FLAGS.workdir:
         raise InputError("--workdir is needed: the folder for the figures")
     folder = Path(FLAGS.workdir)
+    chosen = {name: choose(BENCHMARKS, name, "benchmark") for name in FLAGS.only}
+    if "end_to_end" in chosen and (folder / "end_to_end").exists():
+        raise InputError(f"{folder / 'end_to_end'} exists: take another --workdir")
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = {name: choose(GROUPS, name, "group of benchmarks") for name in FLAGS.only}
     found = machine()
     print(", ".join(f"{what} {value}" for what, value in found.items()))
-    for name, group in chosen.items():
-        lines, results = [], {}
-        for case in group():
-            measured = compare(sides_of(case), FLAGS.rounds)
-            lines += rows(case, measured)
-            results[case.name] = {side: one._asdict() for side, one in measured.items()}
-            print(*("  ".join(line) for line in lines[-len(measured) :]), sep="\n", flush=True)
-        heading = ["", "ms", "from, to", f"{case.unit}/s", "ratio", "peak MiB"]
-        print_table(name, Table(heading, lines))
-        record = {"machine": found, "rounds": FLAGS.rounds, "cases": results}
+    for name, benchmark in chosen.items():
+        table, figures = benchmark()
+        print_table(name, table)
+        record = {"machine": found, "rounds": FLAGS.rounds, "figures": figures}
         (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":
     flags.DEFINE_string("workdir", "", "folder for the figures")
     flags.DEFINE_string("peers", sys.executable, "the Python of an environment with the peers")
-    flags.DEFINE_list("only", list(GROUPS), "groups of benchmarks")
+    flags.DEFINE_list("only", list(BENCHMARKS), "benchmarks")
     flags.DEFINE_integer("rounds", 7, "repetitions of each side", lower_bound=1)
+    flags.DEFINE_string(
+        "multi30k",
+        "../shared/data/multi30k_ende/tok",
+        "folder with the captions of multi30k.flags, for end_to_end",
+    )
     run(main)

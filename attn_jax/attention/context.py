@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
@@ -56,17 +57,70 @@ def attend(
       InputError: a name is unknown or that of a part with parameters, one is not bound, the three
         make no sense together, or a shape does not fit.
     """
+    mask = _mask_of(values, mask)
+    parts = {"score": score, "window": window, "normalizer": normalizer}
+    memory = begin(mask, **parts)
+    _, read, weights = attend_step(memory, query, keys, values, mask, **parts, rng=rng)
+    return read, weights
+
+
+def _mask_of(values: Float[Array, "S D"], mask: Array | None) -> Bool[Array, " S"]:
     if mask is None:
-        mask = jnp.ones(values.shape[0], bool)
+        return jnp.ones(values.shape[0], bool)
     if mask.shape != values.shape[:1] or mask.dtype != bool:
         raise InputError(
             f"the mask must be bool [{values.shape[0]}] as the values, got {mask.dtype} "
             f"{list(mask.shape)}"
         )
-    parts = {"score": score, "window": window, "normalizer": normalizer}
+    return mask
+
+
+def attend_all(
+    queries: Float[Array, "T Q"],
+    keys: Keys,
+    values: Float[Array, "S D"],
+    mask: Bool[Array, " S"] | None = None,
+    *,
+    score: str | Callable,
+    window: str | Callable = "full",
+    normalizer: str | Callable = "auto",
+    rng: Array | None = None,
+) -> tuple[Float[Array, "T D"], Float[Array, "T S"]]:
+    """What all queries of one sentence read, in their order.
+
+    At once where nothing speaks against it: a mechanism that looks back takes one after the other,
+    and so does a score with hidden units, of which there would be T S A.
+
+    The arguments are those of `attend`. Returns the contexts and the weights.
+
+    Raises:
+      InputError: as `attend` does.
+    """
+    mask = _mask_of(values, mask)
+    chosen = _ready(score, window, normalizer)
+    parts = {part: getattr(chosen, part).bound({}) for part in chosen._fields}
     memory = begin(mask, **parts)
-    _, read, weights = attend_step(memory, query, keys, values, mask, **parts, rng=rng)
-    return read, weights
+    rngs = None if rng is None else jax.random.split(rng, len(queries))
+
+    def step(memory: Memory | None, inputs: tuple) -> tuple[Memory | None, tuple[Array, Array]]:
+        query, keys, rng = inputs
+        memory, *read = attend_step(memory, query, keys, values, mask, **parts, rng=rng)
+        return memory, tuple(read)
+
+    if chosen.looks_back:
+        _, read = jax.lax.scan(lambda m, i: step(m, (i[0], keys, i[1])), memory, (queries, rngs))
+        return read
+    if not chosen.score.hidden:
+        return jax.vmap(lambda i: step(None, (i[0], keys, i[1]))[1])((queries, rngs))
+    available = {"mask": mask, "memory": None}
+    scores = jax.lax.map(lambda q: chosen.score.bound(available | {"query": q})(q, keys), queries)
+    parts["score"] = _known
+    return jax.vmap(lambda i: step(None, i)[1])((queries, scores, rngs))
+
+
+def _known(query: Float[Array, " Q"], keys: Float[Array, " S"]) -> Float[Array, " S"]:
+    """Scores that have been computed, as if they were keys."""
+    return keys
 
 
 def _ready(score: str | Callable, window: str | Callable, normalizer: str | Callable) -> Mechanism:

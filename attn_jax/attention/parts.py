@@ -57,6 +57,7 @@ def part(
     decoding: Callable | None = None,
     normalizer: str | None = None,
     scores: int | None = None,
+    hidden: bool | None = None,
 ) -> Callable:
     """Attaches to a function what a model must know of it.
 
@@ -69,6 +70,8 @@ def part(
       decoding: of a normalizer, the function that takes its place outside training.
       normalizer: of a score, the name of the normalizer that its paper gives it.
       scores: of a normalizer, how many scores it reads, one unless it says otherwise.
+      hidden: of a score, whether it makes [S, A] hidden units for each query, so that many queries
+        should come one after the other.
     """
 
     attributes = {name: value for name, value in locals().items() if value is not None}
@@ -174,6 +177,11 @@ class Part:
     def scores(self) -> int:
         """How many scores a normalizer reads."""
         return attribute(self.function, "scores", 1)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether a score makes [S, A] hidden units for each query."""
+        return attribute(self.function, "hidden", False)
 
     @property
     def makes_keys(self) -> bool:

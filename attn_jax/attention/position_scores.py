@@ -61,6 +61,19 @@ def relative(
     return keys @ query / jnp.sqrt(query.size).astype(query.dtype) + b[offsets + distance]
 
 
+@jax.checkpoint
+def _energies(
+    query: Float[Array, " A"],
+    keys: Float[Array, "S A"],
+    features: Float[Array, "S K"],
+    V: Float[Array, "K A"],
+    v: Float[Array, " A"],
+) -> Float[Array, " S"]:
+    # The hidden units of all steps are made again for the derivative: to keep them takes T S A
+    # numbers, and longer.
+    return jnp.tanh(query + keys + features @ V) @ v
+
+
 def _location_aware_shapes(sizes: Sizes, *, filters: int = 10, width: int = 11) -> Shapes:
     if filters < 1 or width < 1:
         raise InputError("location_aware: filters and width must be at least 1")
@@ -89,13 +102,13 @@ def location_aware(
     step before, which are 0 before the first step (the paper does not say).
 
     Paper: Chorowski et al. 2015, section 2.2, equations 8 and 9.
-    Cost: time T S (A + R K) for K filters of width R, memory T S (A + R).
+    Cost: time T S (A + R K) for K filters of width R, memory T S R + S A.
     """
     width = F.shape[0]
     before = memory.weights.astype(keys.dtype)
     padded = jnp.pad(before, (width // 2, (width - 1) // 2))
     around = padded[jnp.arange(keys.shape[0])[:, None] + jnp.arange(width)]
-    return jnp.tanh(query @ W + keys + around @ F @ V + b) @ v
+    return _energies(query @ W + b, keys, around @ F, V, v)
 
 
 def _coverage_shapes(sizes: Sizes) -> Shapes:
@@ -132,10 +145,10 @@ def coverage(
     last column is Φ_j.
 
     Paper: Tu et al. 2016, sections 3.1.1 (linguistic coverage) and 3.2.
-    Cost: time T S A (tanh), memory T S A.
+    Cost: time T S A (tanh), memory T S + S A.
     """
     covered = memory.total.astype(keys.dtype) / keys[:, -1]
-    return jnp.tanh(query @ W + keys[:, :-1] + covered[:, None] * V) @ v
+    return _energies(query @ W, keys[:, :-1], covered[:, None], V[None], v)
 
 
 def _gmm_shapes(sizes: Sizes, *, components: int = 3) -> Shapes:

@@ -47,7 +47,7 @@ def _energies(
     return jnp.tanh(query + keys) @ v
 
 
-@part(shapes=additive_shapes, keys=additive_keys)
+@part(shapes=additive_shapes, keys=additive_keys, hidden=True)
 def additive(
     query: Float[Array, " Q"],
     keys: Float[Array, "S A"],
@@ -60,7 +60,7 @@ def additive(
     U h_j comes in as `keys`.
 
     Paper: Bahdanau, Cho and Bengio 2014, appendix A.1.2.
-    Cost: time T S A (tanh), memory T S A.
+    Cost: time T S A (tanh), memory T S + S A.
     """
     return _energies(query @ W, keys, v)
 
@@ -115,7 +115,7 @@ def _concat_keys(annotations: Float[Array, "S D"], *, W: Float[Array, "QD A"]) -
     return annotations @ W[-annotations.shape[-1] :]
 
 
-@part(shapes=_concat_shapes, keys=_concat_keys)
+@part(shapes=_concat_shapes, keys=_concat_keys, hidden=True)
 def concat(
     query: Float[Array, " Q"],
     keys: Float[Array, "S A"],
@@ -129,7 +129,7 @@ def concat(
     which W and U share their initial scale.
 
     Paper: Luong, Pham and Manning 2015, section 3.1, after equation 7.
-    Cost: time T S A (tanh), memory T S A.
+    Cost: time T S A (tanh), memory T S + S A.
     """
     return _energies(query @ W[: query.size], keys, v)
 
@@ -177,7 +177,7 @@ def _linear_keys(annotations: Float[Array, "S D"], *, U: Float[Array, "D A"]) ->
     return _log_features(annotations @ U)
 
 
-@part(shapes=_linear_shapes, keys=_linear_keys)
+@part(shapes=_linear_shapes, keys=_linear_keys, hidden=True)
 def linear(
     query: Float[Array, " Q"], keys: Float[Array, "S A"], *, W: Float[Array, "Q A"]
 ) -> Float[Array, " S"]:
@@ -189,9 +189,15 @@ def linear(
     the loop over queries as the paper does. log φ(U h_j) comes in as `keys`.
 
     Paper: Katharopoulos et al. 2020, section 3.2, equations 4 and 7.
-    Cost: time T S A (exp), memory T S A.
+    Cost: time T S A (exp), memory T S + S A.
     """
-    return jax.nn.logsumexp(_log_features(query @ W) + keys, axis=-1)
+    return _log_products(_log_features(query @ W), keys)
+
+
+@jax.checkpoint
+def _log_products(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:
+    # As in `_energies`, hidden units are made again for the derivative.
+    return jax.nn.logsumexp(query + keys, axis=-1)
 
 
 def mean(query: Float[Array, " Q"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:

@@ -1,7 +1,7 @@
 """The attention of a decoder: a mechanism, the parameters that it names, and its heads."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.attention.catalogue import Mechanism, mechanism
-from attn_jax.attention.context import attend_step, begin
+from attn_jax.attention.context import attend_all, attend_step, begin
 from attn_jax.attention.parts import Memory, Part
 from attn_jax.attention.scores import stacked
 from attn_jax.config import Model
@@ -133,9 +133,10 @@ class Attention(nnx.Module):
         rng: Array | None = None,
     ) -> tuple[Memory | None, Float[Array, "B O"], Float[Array, "B N S"]]:
         """The memory, the context and the weights of one query per sentence."""
-        heads = self.projections.query(query)
-        memory, contexts, weights = self._attend(memory, heads, projected, mask, rng)
-        return memory, self.projections.combine(contexts), weights
+        queries = self.projections.query(query)
+        memory, contexts, weights = self._read(attend_step, memory, queries, projected, mask, rng)
+        rows, *_, length = weights.shape
+        return memory, self.projections.combine(contexts), weights.reshape(rows, -1, length)
 
     def over(
         self,
@@ -145,20 +146,15 @@ class Attention(nnx.Module):
         rng: Array | None = None,
     ) -> tuple[Float[Array, "B T O"], Float[Array, "B N T S"]]:
         """The contexts and the weights of queries that are all known: at once where possible."""
-        queries = jnp.swapaxes(self.projections.query(queries), 0, 1)
-        rngs = None if rng is None else jax.random.split(rng, queries.shape[0])
 
-        def step(memory: Memory | None, inputs: tuple) -> tuple:
-            query, rng = inputs
-            memory, contexts, weights = self._attend(memory, query, projected, mask, rng)
-            return memory, (contexts, weights)
+        def all_queries(_: None, *inputs: Any, **parts: Any) -> tuple[Array, Array]:
+            return attend_all(*inputs, **parts)
 
-        if self.mechanism.looks_back:
-            _, (contexts, weights) = jax.lax.scan(step, self.begin(mask), (queries, rngs))
-        else:
-            contexts, weights = jax.vmap(lambda inputs: step(None, inputs)[1])((queries, rngs))
-        combined = self.projections.combine(jnp.swapaxes(contexts, 0, 1))
-        return combined, jnp.moveaxis(weights, 0, 2)
+        queries = jnp.moveaxis(self.projections.query(queries), 1, 3)
+        contexts, weights = self._read(all_queries, None, queries, projected, mask, rng)
+        rows, *_, length, source_length = weights.shape
+        combined = self.projections.combine(jnp.moveaxis(contexts, 3, 1))
+        return combined, weights.reshape(rows, -1, length, source_length)
 
     def _over_heads(self, head: Callable, rows: int, *axes: tuple[int | None, ...]) -> Callable:
         """A function of one head as one of G query heads, of K heads, and of B sentences."""
@@ -170,21 +166,23 @@ class Attention(nnx.Module):
     def _parameters(self) -> list[dict[str, Array]]:
         return [_arrays(group) for group in (self.window, self.normalizer, *self.scores)]
 
-    def _attend(
+    def _read(
         self,
+        attend: Callable,
         memory: Memory | None,
-        queries: Float[Array, "B K G Q"],
+        queries: Float[Array, "B K G *T Q"],
         projected: Projected,
         mask: Bool[Array, "B S"],
         rng: Array | None,
-    ) -> tuple[Memory | None, Float[Array, "B K G H"], Float[Array, "B N S"]]:
+    ) -> Any:
+        """What a function of the queries of one head in one sentence gives for all."""
         parts = self.mechanism.decoding if rng is None else self.mechanism
         rngs = None if rng is None else jax.random.split(rng, queries.shape[:3])
 
-        def head(parameters, memory, query, keys, values, mask, rng):
+        def head(parameters, memory, queries, keys, values, mask, rng):
             keys = keys if len(self.scores) > 1 else keys[0]
             bound = _bound(parts, parameters)
-            return attend_step(memory, query, keys, values, mask, rng=rng, **bound)
+            return attend(memory, queries, keys, values, mask, rng=rng, **bound)
 
         own = 0 if self.mechanism.score.makes_keys else None
         over = self._over_heads(
@@ -194,11 +192,8 @@ class Attention(nnx.Module):
             (0, 0, 0, 0, 0, None, 0),
             (None, 0, 0, 0, 0, 0, 0),
         )
-        memory, contexts, weights = over(
-            self._parameters(), memory, queries, projected.keys, projected.values, mask, rngs
-        )
-        rows, *_, source_length = weights.shape
-        return memory, contexts, weights.reshape(rows, -1, source_length)
+        keys, values = projected
+        return over(self._parameters(), memory, queries, keys, values, mask, rngs)
 
 
 def _arrays(parameters: Mapping[str, nnx.Param]) -> dict[str, Array]:

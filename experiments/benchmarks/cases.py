@@ -21,6 +21,10 @@ GROWTH = {
 }
 
 
+OPERATIONS = ("additive", "general", "dot", "sparsemax", "location_aware")
+LENGTHS = {64: 16, 128: 16, 256: 16, 512: 4, 1024: 2}  # with the size of their batch
+
+
 class Case(NamedTuple):
     """What sides are told to do; the first of them is this project's."""
 
@@ -57,4 +61,31 @@ def growth() -> Iterator[Case]:
             yield step(f"{what} {size}", settings, {"PyTorch": False})
 
 
-GROUPS: dict[str, Callable[[], Iterator[Case]]] = {"training": training, "growth": growth}
+def attention() -> Iterator[Case]:
+    """Operations of attention, forwards and with their derivative."""
+    for operation in OPERATIONS:
+        for length, batch in LENGTHS.items():
+            for derivative in (False, True):
+                settings = {
+                    "operation": operation,
+                    "batch": batch,
+                    "source_length": length,
+                    "target_length": length,
+                    "size": BASE["size"],
+                    "derivative": derivative,
+                }
+                modules = {"attn_jax": "attention", "jnp": "plain_attention"}
+                modules["PyTorch"] = "peer_attention"
+                if operation == "additive":
+                    modules |= {"Keras": "peer_keras", "tanh alone": "tanh_alone"}
+                sides = {name: (module, settings) for name, module in modules.items()}
+                passes = "and derivative" if derivative else "forwards"
+                name = f"{operation}, {length}, {passes}"
+                yield Case(name, batch * length, "queries", sides)
+
+
+GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
+    "training": training,
+    "growth": growth,
+    "attention": attention,
+}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from attn_jax import NORMALIZERS, SCORES, WINDOWS, attend_step, begin
+from attn_jax import NORMALIZERS, SCORES, WINDOWS, attend_all, attend_step, begin
 from attn_jax.attention.catalogue import mechanism, resolve
 from attn_jax.attention.parts import Sizes
 from attn_jax.attention.scores import stacked
@@ -114,23 +114,33 @@ def draw(generator, parts):
     )
 
 
-def through(parts, queries, annotations, mask, parameters):
-    """The contexts and the weights of one sentence by `attend_step`."""
+def bound(parts, annotations, parameters):
+    """The keys of one sentence, and the parts with their parameters."""
     window, normalizer, *scores = parameters
     keys = tuple(parts.score.keys(annotations, own) for own in scores)
     bound = [parts.score.bound(own) for own in scores]
-    chosen = {
+    return keys if len(scores) > 1 else keys[0], {
         "score": stacked(bound) if len(scores) > 1 else bound[0],
         "window": parts.window.bound(window),
         "normalizer": parts.normalizer.bound(normalizer),
     }
 
+
+def through(parts, queries, annotations, mask, parameters):
+    """The contexts and the weights of one sentence by `attend_step`."""
+    keys, chosen = bound(parts, annotations, parameters)
+
     def step(memory, query):
-        own = keys if len(scores) > 1 else keys[0]
-        memory, context, weights = attend_step(memory, query, own, annotations, mask, **chosen)
+        memory, context, weights = attend_step(memory, query, keys, annotations, mask, **chosen)
         return memory, (context, weights)
 
     return jax.lax.scan(step, begin(mask, **chosen), queries)[1]
+
+
+def at_once(parts, queries, annotations, mask, parameters):
+    """The same by `attend_all`."""
+    keys, chosen = bound(parts, annotations, parameters)
+    return attend_all(queries, keys, annotations, mask, **chosen)
 
 
 def by_loop(names, queries, annotations, mask, parameters):
@@ -156,16 +166,49 @@ def test_equals_the_papers_loop_under_jit_and_vmap(score, window, normalizer, ge
     parts = mechanism(score, window, normalizer)
     queries, annotations, parameters = draw(generator, parts)
     narrow = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), (queries, annotations, parameters))
-    batched = jax.jit(jax.vmap(partial(through, parts), in_axes=(0, 0, 0, None)))
-    contexts, alignment = batched(narrow[0], narrow[1], jnp.asarray(MASK), narrow[2])
+
+    @jax.jit
+    @partial(jax.vmap, in_axes=(0, 0, 0, None))
+    def batched(*sentence):
+        return through(parts, *sentence), at_once(parts, *sentence)
+
+    both = batched(narrow[0], narrow[1], jnp.asarray(MASK), narrow[2])
     for row in range(B):
         expected = by_loop(
             (score, window, normalizer), queries[row], annotations[row], MASK[row], parameters
         )
-        np.testing.assert_allclose(alignment[row], expected[1], rtol=1e-5, atol=1e-5)
         scale = max(1.0, np.abs(expected[0]).max())
-        np.testing.assert_allclose(contexts[row] / scale, expected[0] / scale, atol=1e-5)
-        assert not np.any(alignment[row][:, ~MASK[row]])
+        for contexts, alignment in both:
+            np.testing.assert_allclose(alignment[row], expected[1], rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(contexts[row] / scale, expected[0] / scale, atol=1e-5)
+            assert not np.any(alignment[row][:, ~MASK[row]])
+
+
+HIDDEN = [name for name, function in SCORES.items() if getattr(function, "hidden", False)]
+LOOKING_BACK = ["location_aware(filters=2, width=3)", "coverage"]
+
+
+@pytest.mark.parametrize("score", HIDDEN + LOOKING_BACK)
+def test_a_derivative_holds_no_hidden_units_of_all_queries(score, generator):
+    parts, units = mechanism(score), 64
+    shapes = parts.score.shapes(Sizes(Q, D, units))
+    parameters = {n: jnp.asarray(generator.normal(size=s)) for n, s in shapes.items()}
+
+    def held(length):
+        queries, annotations = jnp.ones((length, Q)), jnp.ones((length, D))
+
+        def squares(queries, annotations, parameters):
+            mask = jnp.ones(length, bool)
+            read = at_once(parts, queries, annotations, mask, [{}, {}, parameters])
+            return sum((each**2).sum() for each in read)
+
+        gradient = jax.jit(jax.grad(squares, argnums=(0, 1, 2)))
+        program = gradient.lower(queries, annotations, parameters).compile()
+        return program.memory_analysis().temp_size_in_bytes
+
+    short, long = 64, 256
+    numbers = (held(long) - held(short)) / 4
+    assert numbers < (long**2 - short**2) * units / 4
 
 
 ROUGH = ("sparsemax", "entmax", "local_p")

@@ -1,13 +1,22 @@
 """Benchmarks: sides that answer, in turn, and one that dies."""
 
 import sys
+from pathlib import Path
 
 import pytest
+import yaml
 
 from attn_jax.errors import InputError
-from experiments.benchmarks import training
+from experiments.benchmarks import (
+    attention,
+    end_to_end,
+    plain_attention,
+    tanh_alone,
+    training,
+)
 from experiments.benchmarks.cases import GROUPS
 from experiments.benchmarks.compare import Side, compare
+from experiments.benchmarks.start import timed
 
 
 def side(name, repeat, **settings):
@@ -53,9 +62,67 @@ def test_a_step_of_every_system(system):
     repeat()
 
 
-def test_every_case_names_a_module_and_this_project_first():
+@pytest.mark.parametrize("side", [attention, plain_attention, tanh_alone])
+@pytest.mark.parametrize("operation", attention.MECHANISMS)
+def test_an_operation_of_attention(side, operation):
+    for derivative in (False, True):
+        side.prepare(
+            operation=operation,
+            batch=2,
+            source_length=3,
+            target_length=4,
+            size=5,
+            derivative=derivative,
+        )()
+
+
+def test_every_case_names_this_project_first_and_modules_that_exist():
+    folder = Path(training.__file__).parent
     for group in GROUPS.values():
         for case in group():
-            first, *peers = (module for module, _ in case.sides.values())
-            assert not first.startswith("peer_")
-            assert all(module.startswith("peer_") for module in peers)
+            modules = [module for module, _ in case.sides.values()]
+            assert not modules[0].startswith("peer_")
+            assert all((folder / f"{module}.py").is_file() for module in modules)
+
+
+def test_seconds_until_goals_are_those_of_validations():
+    found = end_to_end.summary([(12.0, 8.0), (21.0, 20.5), (30.0, 26.0), (40.0, 24.0)])
+    assert found["epoch"] == pytest.approx(28 / 3)
+    assert found["goals"] == {20: 21.0, 25: 30.0, 28: None}
+
+
+def test_a_training_is_followed_to_its_last_goal(tmp_path, monkeypatch):
+    monkeypatch.setattr(end_to_end, "PATIENCE", 0.1)
+    code = "import time; [print('bleu', x, flush=True) or time.sleep(0.2) for x in (5, 21, 30, 1)]"
+    command = [sys.executable, "-c", code]
+    found = end_to_end.followed(command, r"bleu (\d+)", tmp_path)
+    assert [bleu for _, bleu in found] == [5, 21, 30]
+    assert found[0][0] < found[1][0] < found[2][0]
+    assert "bleu 21" in (tmp_path / "training.log").read_text()
+    with pytest.raises(InputError, match="ended before BLEU 28"):
+        end_to_end.followed([sys.executable, "-c", "print('bleu 3')"], r"bleu (\d+)", tmp_path)
+
+
+def test_a_beginning_is_timed_and_a_failure_named(tmp_path):
+    seconds, peak = timed([sys.executable, "-c", "import time; time.sleep(0.2)"], tmp_path)
+    assert 0.2 < seconds < 20
+    assert 1 < peak < 1000
+    with pytest.raises(InputError, match="ended with status 3"):
+        timed([sys.executable, "-c", "raise SystemExit(3)"], tmp_path)
+
+
+def test_the_other_system_has_the_sizes_of_the_preset(tmp_path):
+    config = yaml.safe_load(end_to_end.joey(tmp_path, 5, 454).read_text())
+    flags = dict(
+        line.removeprefix("--").split("=", 1)
+        for name in ("multi30k", "multi30k-rnnsearch")
+        for line in Path(f"experiments/presets/{name}.flags").read_text().splitlines()
+        if line.startswith("--")
+    )
+    sides = config["model"]["encoder"], config["model"]["decoder"]
+    assert [side["hidden_size"] for side in sides] == [int(flags["model.hidden_size"])] * 2
+    embeddings = [side["embeddings"]["embedding_dim"] for side in sides]
+    assert embeddings == [int(flags["model.embedding_size"])] * 2
+    assert config["training"]["batch_size"] == int(flags["train.batch_size"])
+    assert config["training"]["label_smoothing"] == float(flags["train.label_smoothing"])
+    assert config["testing"]["beam_size"] == 5

@@ -1,0 +1,70 @@
+"""Attention of known queries in this project, as a side of the benchmark."""
+
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attn_jax import SCORES, attend_all
+from attn_jax.attention.catalogue import mechanism
+from attn_jax.attention.parts import Sizes
+from experiments.benchmarks.side import serve
+
+MECHANISMS = {
+    "additive": {"score": "additive"},
+    "general": {"score": "general"},
+    "dot": {"score": "dot"},
+    "sparsemax": {"score": "dot", "normalizer": "sparsemax"},
+    "location_aware": {"score": "location_aware"},
+}
+
+
+def prepare(
+    operation: str,
+    batch: int,
+    source_length: int,
+    target_length: int,
+    size: int,
+    derivative: bool,
+) -> Callable[[], None]:
+    """The contexts of a batch, or their derivative by queries, annotations and parameters."""
+    names = MECHANISMS[operation]
+    score = mechanism(**names).score
+    generator = np.random.default_rng(0)
+
+    def drawn(*shape: int) -> jax.Array:
+        return jnp.asarray(generator.normal(size=shape), jnp.float32)
+
+    parameters = {
+        name: drawn(*shape) / size**0.5
+        for name, shape in score.shapes(Sizes(size, size, size)).items()
+    }
+    queries = drawn(batch, target_length, size)
+    annotations = drawn(batch, source_length, size)
+
+    def contexts(parameters: dict, queries: jax.Array, annotations: jax.Array) -> jax.Array:
+        function = functools.partial(
+            SCORES[names["score"]], **{name: parameters[name] for name in score.required}
+        )
+
+        def sentence(queries: jax.Array, annotations: jax.Array) -> jax.Array:
+            keys = score.keys(annotations, parameters)
+            return attend_all(queries, keys, annotations, **(names | {"score": function}))[0]
+
+        return jax.vmap(sentence)(queries, annotations)
+
+    def squares(*inputs: jax.Array) -> jax.Array:
+        return (contexts(*inputs) ** 2).sum()
+
+    run = jax.jit(jax.grad(squares, argnums=(0, 1, 2)) if derivative else contexts)
+
+    def repeat() -> None:
+        jax.block_until_ready(run(parameters, queries, annotations))
+
+    return repeat
+
+
+if __name__ == "__main__":
+    serve(prepare)

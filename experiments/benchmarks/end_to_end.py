@@ -1,0 +1,158 @@
+"""Captions from the text to their translation, here and in Joey NMT: RNNsearch with the same sizes.
+
+Each trains until its validation BLEU has reached the last of `GOALS`, this project first; then both
+translate the test sentences in turn.
+"""
+
+import re
+import string
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import sacrebleu
+
+import attn_jax
+from attn_jax.data.text_files import find_sides, read_pairs
+from attn_jax.errors import InputError
+from experiments.benchmarks.compare import ROOT
+
+PRESET = "experiments/presets/multi30k-rnnsearch.flags"
+SPLITS = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
+GOALS = (20, 25, 28)
+MOST = 40  # validations, one an epoch
+BATCH = 64
+PATIENCE = 5.0  # seconds for what is being written, as the checkpoint of the last validation
+BEAMS = {"greedy": 1, "beam 5": 5}
+
+
+def followed(command: Sequence[str], found: str, folder: Path) -> list[tuple[float, float]]:
+    """Validations of a training: the seconds since its start, and the BLEU.
+
+    Args:
+      command: trains, and is ended when the last goal has been reached.
+      found: a pattern of the lines that give a BLEU.
+      folder: where the log is kept.
+
+    Raises:
+      InputError: the training ended before.
+    """
+    validations: list[tuple[float, float]] = []
+    begun = time.perf_counter()
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    with process, (folder / "training.log").open("w") as log:
+        for line in process.stdout:
+            log.write(line)
+            match = re.search(found, line)
+            if match:
+                validations.append((time.perf_counter() - begun, float(match.group(1))))
+                if validations[-1][1] >= GOALS[-1] or len(validations) == MOST:
+                    time.sleep(PATIENCE)
+                    process.terminate()
+                    return validations
+    raise InputError(f"the training ended before BLEU {GOALS[-1]}: {folder / 'training.log'}")
+
+
+def summary(validations: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    """Seconds an epoch, and those until each goal was seen to be reached."""
+    seconds = [when for when, _ in validations]
+    return {
+        "validations": validations,
+        # Without the first, which has the start of the program in it.
+        "epoch": (seconds[-1] - seconds[0]) / (len(seconds) - 1)
+        if len(seconds) > 1
+        else seconds[0],
+        "goals": {
+            goal: next((when for when, bleu in validations if bleu >= goal), None) for goal in GOALS
+        },
+    }
+
+
+def joey(folder: Path, beam: int, batches: int) -> Path:
+    """The file with Joey NMT's options."""
+    template = string.Template(Path(__file__).with_name("joey.yaml").read_text())
+    path = folder / f"beam{beam}.yaml"
+    path.write_text(template.substitute(folder=folder, beam=beam, batches=batches))
+    return path
+
+
+def translating(peers: str, config: Path) -> Callable[[], tuple[float, float]]:
+    """The seconds that Joey NMT says its search took, and the BLEU."""
+
+    def repeat() -> tuple[float, float]:
+        command = [peers, "-m", "joeynmt", "test", str(config)]
+        said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        text = said.stdout + said.stderr
+        took = re.findall(r"Generation took ([\d.]+)", text)
+        bleus = re.findall(r"bleu: +([\d.]+)", text)
+        if not took or not bleus:
+            raise InputError(f"joeynmt test ended with: {text.strip().splitlines()[-1:]}")
+        return float(took[-1]), float(bleus[-1])
+
+    return repeat
+
+
+def ours(workdir: Path, test: Sequence[tuple[str, str]], beam: int) -> Callable:
+    """The seconds of a translation of all sentences with this project, and the BLEU."""
+    translator = attn_jax.load(workdir)
+    options = {"beam_size": beam, "length_penalty": "gnmt(alpha=1.0)"} if beam > 1 else {}
+    sources, references = (list(side) for side in zip(*test, strict=True))
+
+    def repeat() -> tuple[float, float]:
+        begun = time.perf_counter()
+        hypotheses = [found.text for found in translator.translate(sources, **options)]
+        seconds = time.perf_counter() - begun
+        score = sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none", force=True)
+        return seconds, score.score
+
+    repeat()  # compiles
+    return repeat
+
+
+def end_to_end(folder: Path, data: Path, peers: str, rounds: int) -> dict[str, Any]:
+    """All figures, by what they are of.
+
+    Raises:
+      InputError: the data are not there, or a program ended with a failure.
+    """
+    folder = folder.absolute()
+    texts = {
+        split: read_pairs(find_sides(str(data / f"{name}.lc.norm.tok"), "de", "en"))
+        for split, name in SPLITS.items()
+    }
+    for name in ("attn_jax", "joey"):
+        (folder / name).mkdir(parents=True)
+    for split, pairs in texts.items():
+        for side, lines in zip(("de", "en"), zip(*pairs, strict=True), strict=True):
+            (folder / "joey" / f"{split}.{side}").write_text("\n".join(lines) + "\n")
+    batches = -(-len(texts["train"]) // BATCH)
+    options = {split: data / f"{name}.lc.norm.tok" for split, name in SPLITS.items()}
+    workdir = folder / "attn_jax" / "run"
+    train = [sys.executable, "-m", "experiments.train", f"--workdir={workdir}"]
+    train += [f"--flagfile={PRESET}", *(f"--data.{k}={v.absolute()}" for k, v in options.items())]
+    systems = {
+        "attn_jax": summary(followed(train, r"validation bleu ([\d.]+)", folder / "attn_jax")),
+        "Joey NMT": summary(
+            followed(
+                [peers, "-m", "joeynmt", "train", str(joey(folder / "joey", 1, batches))],
+                r"Evaluation result.*bleu: +([\d.]+)",
+                folder / "joey",
+            )
+        ),
+    }
+    for name, beam in BEAMS.items():
+        sides = {
+            "attn_jax": ours(workdir, texts["test"], beam),
+            "Joey NMT": translating(peers, joey(folder / "joey", beam, batches)),
+        }
+        for _ in range(rounds):
+            for side, repeat in sides.items():
+                seconds, bleu = repeat()
+                own = systems[side].setdefault(name, {"seconds": [], "bleu": bleu})
+                own["seconds"].append(seconds)
+    return {"systems": systems, "sentences": len(texts["test"])}

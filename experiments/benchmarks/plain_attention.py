@@ -1,0 +1,103 @@
+"""Attention of known queries as one writes it in jnp at first, as a side of the benchmark."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.benchmarks.side import serve
+
+
+def sparsemax(scores: jax.Array) -> jax.Array:
+    """The point of the simplex that is closest to the scores, along the last axis."""
+    descending = -jnp.sort(-scores, axis=-1)
+    ranks = jnp.arange(1, scores.shape[-1] + 1)
+    sums = jnp.cumsum(descending, axis=-1)
+    support = (1 + ranks * descending > sums).sum(axis=-1, keepdims=True)
+    threshold = (jnp.take_along_axis(sums, support - 1, axis=-1) - 1) / support
+    return jnp.maximum(scores - threshold, 0)
+
+
+def location_aware(p: dict, queries: jax.Array, annotations: jax.Array) -> jax.Array:
+    """The contexts, one query after the other."""
+    keys, width = annotations @ p["U"], len(p["F"])
+
+    def step(before: jax.Array, query: jax.Array) -> tuple[jax.Array, jax.Array]:
+        padded = jnp.pad(before, ((0, 0), (width // 2, (width - 1) // 2)))
+        around = padded[:, jnp.arange(keys.shape[1])[:, None] + jnp.arange(width)]
+        hidden = jnp.tanh((query @ p["W"])[:, None] + keys + around @ p["F"] @ p["V"] + p["b"])
+        weights = jax.nn.softmax(hidden @ p["v"])
+        return weights, jnp.einsum("bs,bsd->bd", weights, annotations)
+
+    nothing = jnp.zeros(keys.shape[:2])
+    _, contexts = jax.lax.scan(step, nothing, jnp.swapaxes(queries, 0, 1))
+    return jnp.swapaxes(contexts, 0, 1)
+
+
+def additive_scores(p: dict, queries: jax.Array, annotations: jax.Array) -> jax.Array:
+    """[B, T, S]."""
+    hidden = jnp.tanh((queries @ p["W"])[:, :, None] + (annotations @ p["U"])[:, None])
+    return hidden @ p["v"]
+
+
+def dot_scores(p: dict, queries: jax.Array, annotations: jax.Array) -> jax.Array:
+    """[B, T, S]."""
+    return jnp.einsum("bta,bsa->bts", queries, annotations)
+
+
+def general_scores(p: dict, queries: jax.Array, annotations: jax.Array) -> jax.Array:
+    """[B, T, S]."""
+    return dot_scores(p, queries @ p["W"], annotations)
+
+
+SCORES = {
+    "additive": additive_scores,
+    "general": general_scores,
+    "dot": dot_scores,
+    "sparsemax": dot_scores,
+}
+
+
+def prepare(
+    operation: str,
+    batch: int,
+    source_length: int,
+    target_length: int,
+    size: int,
+    derivative: bool,
+) -> Callable[[], None]:
+    """The contexts of a batch, or their derivative by queries, annotations and parameters."""
+    generator = np.random.default_rng(0)
+
+    def drawn(*shape: int) -> jax.Array:
+        return jnp.asarray(generator.normal(size=shape), jnp.float32)
+
+    shapes = {"W": (size, size)}
+    if operation in ("additive", "location_aware"):
+        shapes |= {"U": (size, size), "v": (size,)}
+    if operation == "location_aware":
+        shapes |= {"F": (11, 10), "V": (10, size), "b": (size,)}
+    parameters = {name: drawn(*shape) / size**0.5 for name, shape in shapes.items()}
+    inputs = drawn(batch, target_length, size), drawn(batch, source_length, size)
+
+    def contexts(parameters: dict, queries: jax.Array, annotations: jax.Array) -> jax.Array:
+        if operation == "location_aware":
+            return location_aware(parameters, queries, annotations)
+        scores = SCORES[operation](parameters, queries, annotations)
+        weights = sparsemax(scores) if operation == "sparsemax" else jax.nn.softmax(scores)
+        return jnp.einsum("bts,bsd->btd", weights, annotations)
+
+    def squares(*inputs: jax.Array) -> jax.Array:
+        return (contexts(*inputs) ** 2).sum()
+
+    run = jax.jit(jax.grad(squares, argnums=(0, 1, 2)) if derivative else contexts)
+
+    def repeat() -> None:
+        jax.block_until_ready(run(parameters, *inputs))
+
+    return repeat
+
+
+if __name__ == "__main__":
+    serve(prepare)

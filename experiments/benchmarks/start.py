@@ -1,0 +1,60 @@
+"""How long it takes until something happens: imports, and a run of one step."""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from attn_jax.errors import InputError
+from experiments.benchmarks.compare import ROOT
+
+
+def timed(command: Sequence[str], cache: Path) -> tuple[float, float]:
+    """The seconds that a command takes, and the most memory that it holds, in MiB.
+
+    Raises:
+      InputError: it ended with a failure.
+    """
+    begun = time.perf_counter()
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"JAX_COMPILATION_CACHE_DIR": str(cache)},
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise InputError(f"{' '.join(command)} ended with status {process.returncode}")
+    return time.perf_counter() - begun, usage.ru_maxrss / 1024
+
+
+def start(rounds: int) -> dict[str, Any]:
+    """Seconds and peak memory of each beginning, in turn; the data are prepared before."""
+    found: dict[str, Any] = {"import": [], "one step, cold": [], "one step, cached": []}
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+
+        def run(number: int, cache: Path) -> tuple[float, float]:
+            flags = [f"--workdir={folder / str(number)}", "--train.steps=1"]
+            return timed([sys.executable, "-m", "experiments.train", *flags], cache)
+
+        run(0, folder / "none")
+        for number in range(rounds):
+            cache = folder / f"cache{number}"
+            found["import"].append(timed([sys.executable, "-c", "import attn_jax"], cache))
+            found["one step, cold"].append(run(3 * number + 1, cache))
+            found["one step, cached"].append(run(3 * number + 2, cache))
+    return {
+        name: {
+            "seconds": [seconds for seconds, _ in values],
+            "peak": statistics.median(peak for _, peak in values),
+        }
+        for name, values in found.items()
+    }
