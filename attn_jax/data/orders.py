@@ -23,17 +23,32 @@ class Plan(NamedTuple):
 
 
 def make_shapes(lengths: np.ndarray, count: int) -> list[Shape]:
-    """At most `count` shapes that hold about as many pairs each, each larger than those before.
+    """At most `count` shapes, each larger than those before, that pad as little as possible.
+
+    By dynamic programming over the lengths at which shapes may end.
 
     Args:
       lengths: [n, 2] of the pairs, source and target with `EOS`.
     """
     longest = lengths.max(axis=1)
-    edges = np.unique(np.quantile(longest, np.linspace(0, 1, count + 1)[1:], method="inverted_cdf"))
+    ends, counts = np.unique(longest, return_counts=True)
+    sizes = np.array([lengths[longest <= end].max(axis=0) for end in ends])
+    before = np.concatenate([[0], np.cumsum(counts)])
+    # What the pairs from one length to another take when they share the shape of the latter.
+    taken = (before[1:] - before[:-1, None]) * sizes.sum(axis=1)
+    taken = np.where(np.tri(len(ends), dtype=bool).T, taken, np.inf)
+    least, firsts = taken[0], []
+    for _ in range(min(count, len(ends)) - 1):
+        sums = np.concatenate([[0], least[:-1]])[:, None] + taken
+        least = sums.min(axis=0)
+        firsts.append(sums.argmin(axis=0))
+    last = len(ends)
     shapes = []
-    for edge in edges:
-        shapes.append(Shape(*map(int, lengths[longest <= edge].max(axis=0))))
-    return shapes
+    for first in [*reversed(firsts), np.zeros_like(ends)]:
+        if last:
+            shapes.append(Shape(*map(int, sizes[last - 1])))
+            last = int(first[last - 1])
+    return shapes[::-1]
 
 
 def smallest(shapes: list[Shape], lengths: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from attn_jax.config import Train
+from attn_jax.data.orders import Shape, make_shapes, smallest
 from attn_jax.data.pipeline import Batches, Pair
 from attn_jax.errors import InputError
 from attn_jax.tokens import EOS, PAD
@@ -106,3 +107,24 @@ def test_an_unknown_order():
         make(8, 1, order="sorted(batches=x)")
     with pytest.raises(InputError, match="batches must be at least 1, got 0"):
         make(8, 1, order="sorted(batches=0)").tokens()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 20])
+def test_no_other_shapes_pad_less(generator, count):
+    lengths = generator.geometric(0.2, size=(60, 2)).clip(max=9)
+    longest = lengths.max(axis=1)
+
+    def taken(shapes):
+        held = smallest(shapes, lengths)
+        return sum(shapes[one].source_length + shapes[one].target_length for one in held)
+
+    def ending(at):
+        return [Shape(*lengths[longest <= end].max(axis=0)) for end in (*at, longest.max())]
+
+    ends = np.unique(longest)[:-1]
+    fewer = min(count - 1, len(ends))
+    least = min(taken(ending(at)) for at in itertools.combinations(ends, fewer))
+    shapes = make_shapes(lengths, count)
+    assert len(shapes) <= count
+    assert shapes == sorted(shapes)
+    assert taken(shapes) == least
