@@ -110,10 +110,10 @@ def attend_all(
     if chosen.looks_back:
         _, read = jax.lax.scan(lambda m, i: step(m, (i[0], keys, i[1])), memory, (queries, rngs))
         return read
-    if not chosen.score.hidden:
+    if chosen.score.hidden is None:
         return jax.vmap(lambda i: step(None, (i[0], keys, i[1]))[1])((queries, rngs))
-    available = {"mask": mask, "memory": None}
-    scores = jax.lax.map(lambda q: chosen.score.bound(available | {"query": q})(q, keys), queries)
+    project, meet = chosen.score.hidden
+    scores = jax.lax.map(lambda projected: meet(projected, keys), jax.vmap(project)(queries))
     parts["score"] = _known
     return jax.vmap(lambda i: step(None, i)[1])((queries, scores, rngs))
 

@@ -57,7 +57,7 @@ def part(
     decoding: Callable | None = None,
     normalizer: str | None = None,
     scores: int | None = None,
-    hidden: bool | None = None,
+    hidden: tuple[Callable, Callable] | None = None,
 ) -> Callable:
     """Attaches to a function what a model must know of it.
 
@@ -70,8 +70,9 @@ def part(
       decoding: of a normalizer, the function that takes its place outside training.
       normalizer: of a score, the name of the normalizer that its paper gives it.
       scores: of a normalizer, how many scores it reads, one unless it says otherwise.
-      hidden: of a score, whether it makes [S, A] hidden units for each query, so that many queries
-        should come one after the other.
+      hidden: of a score that makes [S, A] hidden units for each query, so that many queries should
+        come one after the other, its two halves: `(query, **parameters)`, done for all queries at
+        once, and what that gives with the keys, `(projected, keys, **parameters) -> [S]`.
     """
 
     attributes = {name: value for name, value in locals().items() if value is not None}
@@ -168,20 +169,26 @@ class Part:
         """Whether the function keeps something for itself from step to step."""
         return attribute(self.function, "start", None) is not None
 
+    @property
+    def _bound(self) -> dict[str, Any]:
+        """The settings and the arguments that are bound to the function."""
+        bound = self.function.keywords if isinstance(self.function, functools.partial) else {}
+        return dict(self.given) | bound
+
     def start(self, mask: Bool[Array, " S"]) -> Any:
         """The first carry, from the parameters that are bound to the function."""
-        bound = self.function.keywords if isinstance(self.function, functools.partial) else {}
-        return bind(attribute(self.function, "start", None), dict(self.given) | bound)(mask)
+        return bind(attribute(self.function, "start", None), self._bound)(mask)
+
+    @property
+    def hidden(self) -> tuple[Callable, Callable] | None:
+        """The halves of a score with hidden units, from the parameters that are bound to it."""
+        halves = attribute(self.function, "hidden", None)
+        return halves and tuple(bind(half, self._bound) for half in halves)
 
     @property
     def scores(self) -> int:
         """How many scores a normalizer reads."""
         return attribute(self.function, "scores", 1)
-
-    @property
-    def hidden(self) -> bool:
-        """Whether a score makes [S, A] hidden units for each query."""
-        return attribute(self.function, "hidden", False)
 
     @property
     def makes_keys(self) -> bool:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.normalizers import widen
 from attn_jax.attention.parts import Memory, Shapes, Sizes, part
-from attn_jax.attention.scores import additive_keys, additive_shapes, same_size
+from attn_jax.attention.scores import additive_keys, additive_shapes, same_size, weighted
 from attn_jax.errors import InputError
 
 
@@ -71,7 +71,7 @@ def _energies(
 ) -> Float[Array, " S"]:
     # The hidden units of all steps are made again for the derivative: to keep them takes T S A
     # numbers, and longer.
-    return jnp.tanh(query + keys + features @ V) @ v
+    return weighted(jnp.tanh(query + keys + features @ V), v)
 
 
 def _location_aware_shapes(sizes: Sizes, *, filters: int = 10, width: int = 11) -> Shapes:

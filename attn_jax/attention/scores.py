@@ -38,16 +38,40 @@ def additive_keys(annotations: Float[Array, "S D"], *, U: Float[Array, "D A"]) -
     return annotations @ U
 
 
+def _additive_query(query: Float[Array, " Q"], *, W: Float[Array, "Q A"]) -> Array:
+    return query @ W
+
+
 @jax.checkpoint
-def _energies(
+def _tanh_scores(
     query: Float[Array, " A"], keys: Float[Array, "S A"], v: Float[Array, " A"]
 ) -> Float[Array, " S"]:
-    # The hyperbolic tangents of all steps are computed again for the derivative: to keep them takes
-    # T S A numbers, and longer.
-    return jnp.tanh(query + keys) @ v
+    # The hidden units of all steps are made again for the derivative: to keep them takes T S A
+    # numbers, and longer.
+    return weighted(jnp.tanh(query + keys), v)
 
 
-@part(shapes=additive_shapes, keys=additive_keys, hidden=True)
+@jax.custom_jvp
+def weighted(hidden: Float[Array, "S A"], v: Float[Array, " A"]) -> Float[Array, " S"]:
+    """The scores that hidden units give, H v."""
+    # As a sum apart from what made the units: XLA's CPU backend runs a loop of a plain product, or
+    # one that computes and adds at once, on one core or slowly.
+    return (jax.lax.optimization_barrier(hidden) * v).sum(axis=-1)
+
+
+@weighted.defjvp
+def _weighted_jvp(primals, tangents):
+    (hidden, v), (of_hidden, of_v) = primals, tangents
+    return weighted(hidden, v), of_hidden @ v + hidden @ of_v
+
+
+def _energies(
+    query: Float[Array, " A"], keys: Float[Array, "S A"], *, v: Float[Array, " A"]
+) -> Float[Array, " S"]:
+    return _tanh_scores(query, keys, v)
+
+
+@part(shapes=additive_shapes, keys=additive_keys, hidden=(_additive_query, _energies))
 def additive(
     query: Float[Array, " Q"],
     keys: Float[Array, "S A"],
@@ -62,7 +86,7 @@ def additive(
     Paper: Bahdanau, Cho and Bengio 2014, appendix A.1.2.
     Cost: time T S A (tanh), memory T S + S A.
     """
-    return _energies(query @ W, keys, v)
+    return _energies(_additive_query(query, W=W), keys, v=v)
 
 
 @part(shapes=same_size)
@@ -115,7 +139,11 @@ def _concat_keys(annotations: Float[Array, "S D"], *, W: Float[Array, "QD A"]) -
     return annotations @ W[-annotations.shape[-1] :]
 
 
-@part(shapes=_concat_shapes, keys=_concat_keys, hidden=True)
+def _concat_query(query: Float[Array, " Q"], *, W: Float[Array, "QD A"]) -> Array:
+    return query @ W[: query.size]
+
+
+@part(shapes=_concat_shapes, keys=_concat_keys, hidden=(_concat_query, _energies))
 def concat(
     query: Float[Array, " Q"],
     keys: Float[Array, "S A"],
@@ -131,7 +159,7 @@ def concat(
     Paper: Luong, Pham and Manning 2015, section 3.1, after equation 7.
     Cost: time T S A (tanh), memory T S + S A.
     """
-    return _energies(query @ W[: query.size], keys, v)
+    return _energies(_concat_query(query, W=W), keys, v=v)
 
 
 def _unit(vectors: Float[Array, "... N"]) -> Float[Array, "... N"]:
@@ -177,7 +205,17 @@ def _linear_keys(annotations: Float[Array, "S D"], *, U: Float[Array, "D A"]) ->
     return _log_features(annotations @ U)
 
 
-@part(shapes=_linear_shapes, keys=_linear_keys, hidden=True)
+def _linear_query(query: Float[Array, " Q"], *, W: Float[Array, "Q A"]) -> Array:
+    return _log_features(query @ W)
+
+
+@jax.checkpoint
+def _log_products(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:
+    # As with the hyperbolic tangents, hidden units are made again for the derivative.
+    return jax.nn.logsumexp(query + keys, axis=-1)
+
+
+@part(shapes=_linear_shapes, keys=_linear_keys, hidden=(_linear_query, _log_products))
 def linear(
     query: Float[Array, " Q"], keys: Float[Array, "S A"], *, W: Float[Array, "Q A"]
 ) -> Float[Array, " S"]:
@@ -191,13 +229,7 @@ def linear(
     Paper: Katharopoulos et al. 2020, section 3.2, equations 4 and 7.
     Cost: time T S A (exp), memory T S + S A.
     """
-    return _log_products(_log_features(query @ W), keys)
-
-
-@jax.checkpoint
-def _log_products(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:
-    # As in `_energies`, hidden units are made again for the derivative.
-    return jax.nn.logsumexp(query + keys, axis=-1)
+    return _log_products(_linear_query(query, W=W), keys)
 
 
 def mean(query: Float[Array, " Q"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:

@@ -184,7 +184,7 @@ def test_equals_the_papers_loop_under_jit_and_vmap(score, window, normalizer, ge
             assert not np.any(alignment[row][:, ~MASK[row]])
 
 
-HIDDEN = [name for name, function in SCORES.items() if getattr(function, "hidden", False)]
+HIDDEN = [name for name, function in SCORES.items() if hasattr(function, "hidden")]
 LOOKING_BACK = ["location_aware(filters=2, width=3)", "coverage"]
 
 
