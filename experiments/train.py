@@ -26,6 +26,7 @@ from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.names import choose_with_settings
 from attn_jax.training.loop import begin, fit
+from attn_jax.training.precision import advice
 from attn_jax.training.step import start, train_step
 from attn_jax.translator import Translator
 from experiments import flags
@@ -101,6 +102,9 @@ def train(workdir: Path, experiment: Experiment) -> None:
         f"({100 * real / padded:.0f}% real), in {len(batches.shapes)} shapes",
         flush=True,
     )
+    said = advice(config.compute, jax.devices()[0])
+    if said:
+        print(said, flush=True)
 
     def evaluate(model: Seq2Seq) -> dict[str, float]:
         translator = Translator([model], source, target, experiment.data.max_length)

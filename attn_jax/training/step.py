@@ -1,6 +1,5 @@
 """One training step, as a pure function."""
 
-import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -16,12 +15,7 @@ from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
 from attn_jax.training.objective import loss_of
 from attn_jax.training.optimizer import make_optimizer
-
-# Of the factors of products; all else is in the precision of the parameters.
-PRECISIONS = {
-    "float32": contextlib.nullcontext,
-    "bfloat16": partial(jax.default_matmul_precision, "BF16_BF16_F32"),
-}
+from attn_jax.training.precision import PRECISIONS
 
 # How many of what a gradient may be a mean over.
 COUNTS: dict[str, Callable[[Int[Array, "B T"]], Int[Array, ""]]] = {
