@@ -6,14 +6,12 @@ import os
 import statistics
 import subprocess
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from attn_jax.errors import InputError
 
-PAUSE = 0.5  # seconds before a turn: threads of the one before it may still spin
 ROOT = Path(__file__).parents[2]  # where peers, which have not installed it, find their modules
 
 
@@ -94,7 +92,6 @@ def compare(sides: Sequence[Side], rounds: int) -> dict[str, Measured]:
         seconds = {side.name: [] for side in sides}
         for _ in range(rounds):
             for side in sides:
-                time.sleep(PAUSE)
                 seconds[side.name].append(side.repeat())
         return {
             side.name: Measured(seconds[side.name], first[side.name], **side.end())
