@@ -31,6 +31,5 @@ def advice(compute: str, device: jax.Device) -> str | None:
     if compute == "bfloat16":
         return "no units for bfloat16 are known here: --train.compute=float32 may be faster"
     return (
-        "there are matrix units for bfloat16 here: --train.compute=bfloat16 is faster but for small "
-        "models"
+        "there are units for bfloat16 here: --train.compute=bfloat16 is faster, small models aside"
     )

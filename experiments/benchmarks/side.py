@@ -1,8 +1,11 @@
 """The measured side of a benchmark: a process that does one repetition for each line that it reads.
 
 It is told its case as JSON, and answers each line with one of JSON: first when it is ready (all is
-compiled and has run once), then with the seconds of each repetition, last with its peak memory. It
-needs nothing but Python's standard library, since peers run it in an environment of their own.
+compiled and has run once), then with the seconds of a repetition, last with its peak memory. Before
+each that is timed comes one that is not: while a side waits, a virtual machine may take back the
+memory that it freed, and the threads of the side before may still spin.
+
+It needs nothing but Python's standard library, since peers run it in an environment of their own.
 """
 
 import json
@@ -39,6 +42,7 @@ def serve(prepare: Callable[..., Callable[[], None]]) -> None:
     repeat()
     answer(first=time.perf_counter() - begun)
     for _ in sys.stdin:
+        repeat()
         begun = time.perf_counter()
         repeat()
         answer(seconds=time.perf_counter() - begun)
