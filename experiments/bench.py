@@ -15,10 +15,12 @@ import jax
 from absl import flags
 
 from attn_jax.errors import InputError, choose
+from attn_jax.report.figures import save
 from attn_jax.report.tables import Table
 from experiments.benchmarks.cases import GROUPS, Case
 from experiments.benchmarks.compare import Measured, Side, compare
 from experiments.benchmarks.end_to_end import BEAMS, GOALS, end_to_end
+from experiments.benchmarks.figure import relative_times
 from experiments.benchmarks.start import start
 from experiments.flags import FLAGS
 from experiments.program import run
@@ -82,6 +84,11 @@ def of_cases(group: Callable[[], Iterator[Case]]) -> tuple[Table, dict[str, Any]
         lines += rows(case, measured)
         results[case.name] = {side: one._asdict() for side, one in measured.items()}
         print(*("  ".join(line) for line in lines[-len(measured) :]), sep="\n", flush=True)
+    times = {
+        case: {side: one["seconds"] for side, one in sides.items()}
+        for case, sides in results.items()
+    }
+    save(relative_times(times), Path(FLAGS.workdir) / f"{group.__name__}.png")
     heading = ["", "ms", "from, to", f"{case.unit}/s", "ratio", "peak MiB"]
     return Table(heading, lines), results
 
@@ -133,7 +140,7 @@ BENCHMARKS: dict[str, Callable[[], tuple[Table, dict[str, Any]]]] = {
 
 
 def main() -> None:
-    """Prints a table for each benchmark, and writes all figures as JSON into the folder."""
+    """Prints a table for each benchmark, and writes JSON and pictures into the folder."""
     if not FLAGS.workdir:
         raise InputError("--workdir is needed: the folder for the figures")
     folder = Path(FLAGS.workdir)

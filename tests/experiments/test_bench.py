@@ -16,6 +16,7 @@ from experiments.benchmarks import (
 )
 from experiments.benchmarks.cases import GROUPS
 from experiments.benchmarks.compare import Side, compare
+from experiments.benchmarks.figure import relative_times
 from experiments.benchmarks.start import timed
 
 
@@ -83,6 +84,19 @@ def test_every_case_names_this_project_first_and_modules_that_exist():
             modules = [module for module, _ in case.sides.values()]
             assert not modules[0].startswith("peer_")
             assert all((folder / f"{module}.py").is_file() for module in modules)
+
+
+def test_a_figure_has_a_mark_for_each_side_in_units_of_the_first():
+    cases = {"one": {"ours": [2.0, 1.0, 3.0], "theirs": [4.0]}, "two": {"ours": [5.0]}}
+    (axes,) = relative_times(cases).axes
+    marks = [line for line in axes.lines if line.get_marker() == "o" and len(line.get_xdata())]
+    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in marks] == [
+        (1, 0),
+        (2, 0),
+        (1, 1),
+    ]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["ours", "theirs"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["one", "two"]
 
 
 def test_seconds_until_goals_are_those_of_validations():

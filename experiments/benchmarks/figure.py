@@ -1,0 +1,39 @@
+"""The figure of a group of benchmarks: times of all sides beside this project's."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter
+
+from attn_jax.report.figures import COLOURS, STYLE
+
+
+def relative_times(cases: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+    """The median times of all sides, and their ranges, in units of the first side's median.
+
+    Args:
+      cases: of each case the seconds of each side's repetitions.
+    """
+    sides = list(dict.fromkeys(side for case in cases.values() for side in case))
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7, 1 + 0.22 * len(cases)), layout="constrained")
+        axes = figure.subplots()
+    for row, case in enumerate(cases.values()):
+        unit = statistics.median(next(iter(case.values())))
+        for side, seconds in case.items():
+            colour = COLOURS[sides.index(side)]
+            axes.plot([min(seconds) / unit, max(seconds) / unit], [row, row], color=colour, lw=1)
+            axes.plot(statistics.median(seconds) / unit, row, "o", color=colour, ms=4)
+    for side, colour in zip(sides, COLOURS, strict=False):
+        axes.plot([], [], "o", color=colour, ms=4, label=side)
+    axes.axvline(1, color="0.8", lw=1, zorder=0)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+    axes.xaxis.set_minor_formatter(FormatStrFormatter("%g"))
+    axes.set_xlabel(f"time, in units of the median of {sides[0]}")
+    axes.set_yticks(range(len(cases)), list(cases))
+    axes.invert_yaxis()
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(sides), frameon=False)
+    return figure
