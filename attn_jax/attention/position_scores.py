@@ -58,7 +58,7 @@ def relative(
     """
     distance = b.size // 2
     offsets = jnp.clip(jnp.arange(keys.shape[0]) - memory.step, -distance, distance)
-    return keys @ query / jnp.sqrt(query.size).astype(query.dtype) + b[offsets + distance]
+    return query @ keys.T / jnp.sqrt(query.size).astype(query.dtype) + b[offsets + distance]
 
 
 @jax.checkpoint

@@ -96,7 +96,7 @@ def dot(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " 
     Paper: Luong, Pham and Manning 2015, section 3.1, after equation 7.
     Cost: time T S Q, memory T S.
     """
-    return keys @ query
+    return query @ keys.T
 
 
 @part(shapes=same_size)
@@ -108,7 +108,7 @@ def scaled_dot(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Ar
     Paper: Vaswani et al. 2017, section 3.2.1, equation 1.
     Cost: time T S Q, memory T S.
     """
-    return keys @ query / jnp.sqrt(query.size).astype(query.dtype)
+    return query @ keys.T / jnp.sqrt(query.size).astype(query.dtype)
 
 
 def _general_shapes(sizes: Sizes) -> Shapes:
@@ -128,7 +128,7 @@ def general(query: Float[Array, " Q"], keys: Float[Array, "S Q"]) -> Float[Array
     Paper: Luong, Pham and Manning 2015, section 3.1, after equation 7.
     Cost: time T S Q, memory T S.
     """
-    return keys @ query
+    return query @ keys.T
 
 
 def _concat_shapes(sizes: Sizes) -> Shapes:
@@ -189,7 +189,7 @@ def cosine(
     Paper: Graves, Wayne and Danihelka 2014, section 3.3.1, equations 5 and 6.
     Cost: time T S D, memory T S.
     """
-    return jax.nn.softplus(w @ query + b) * (keys @ _unit(query @ W))
+    return jax.nn.softplus(w @ query + b) * (_unit(query @ W) @ keys.T)
 
 
 def _log_features(vectors: Float[Array, "... N"]) -> Float[Array, "... N"]:
