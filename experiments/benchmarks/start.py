@@ -14,6 +14,15 @@ from attn_jax.errors import InputError
 from experiments.benchmarks.compare import ROOT
 
 
+# Linux hands the peak memory of a parent on to its children: this one is small.
+LAUNCHER = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:], stdout=2).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(code)
+"""
+
+
 def timed(command: Sequence[str], cache: Path) -> tuple[float, float]:
     """The seconds that a command takes, and the most memory that it holds, in MiB.
 
@@ -21,18 +30,18 @@ def timed(command: Sequence[str], cache: Path) -> tuple[float, float]:
       InputError: it ended with a failure.
     """
     begun = time.perf_counter()
-    process = subprocess.Popen(
-        command,
+    ended = subprocess.run(
+        [sys.executable, "-S", "-c", LAUNCHER, *command],
         cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
         env=os.environ | {"JAX_COMPILATION_CACHE_DIR": str(cache)},
+        check=False,
     )
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise InputError(f"{' '.join(command)} ended with status {process.returncode}")
-    return time.perf_counter() - begun, usage.ru_maxrss / 1024
+    seconds = time.perf_counter() - begun
+    if ended.returncode:
+        raise InputError(f"{' '.join(command)} ended with status {ended.returncode}")
+    return seconds, int(ended.stdout) / 1024
 
 
 def start(rounds: int) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def test_counts_a_product_in_a_scan_as_often_as_it_runs():
 def test_rnnsearch_forwards():
     half, gates = D // 2, 3
     encoder = 2 * (E * gates * half + half * gates * half) + D * A
-    attention = H * A + S * A + S * D
+    attention = H * A + S * D  # and v · tanh(...), a sum of S A terms that is no product
     decoder = E * gates * H + attention + D * gates * H + H * gates * H
     output = (H + E + D) * 2 * R + R * V
     expected = 2 * B * (S * encoder + half * H + T * (decoder + output))
