@@ -13,7 +13,6 @@ from typing import Any
 from attn_jax.errors import InputError
 from experiments.benchmarks.compare import ROOT
 
-
 # Linux hands the peak memory of a parent on to its children: this one is small.
 LAUNCHER = """
 import resource, subprocess, sys
