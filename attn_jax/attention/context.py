@@ -102,20 +102,19 @@ def attend_all(
     memory = begin(mask, **parts)
     rngs = None if rng is None else jax.random.split(rng, len(queries))
 
-    def step(memory: Memory | None, inputs: tuple) -> tuple[Memory | None, tuple[Array, Array]]:
-        query, keys, rng = inputs
+    def step(memory: Memory | None, query: Array, keys: Keys, rng: Array | None) -> tuple:
         memory, *read = attend_step(memory, query, keys, values, mask, **parts, rng=rng)
         return memory, tuple(read)
 
     if chosen.looks_back:
-        _, read = jax.lax.scan(lambda m, i: step(m, (i[0], keys, i[1])), memory, (queries, rngs))
-        return read
+        inputs = queries, rngs
+        return jax.lax.scan(lambda memory, i: step(memory, i[0], keys, i[1]), memory, inputs)[1]
     if chosen.score.hidden is None:
-        return jax.vmap(lambda i: step(None, (i[0], keys, i[1]))[1])((queries, rngs))
+        return jax.vmap(step, in_axes=(None, 0, None, 0))(None, queries, keys, rngs)[1]
     project, meet = chosen.score.hidden
     scores = jax.lax.map(lambda projected: meet(projected, keys), jax.vmap(project)(queries))
     parts["score"] = _known
-    return jax.vmap(lambda i: step(None, i)[1])((queries, scores, rngs))
+    return jax.vmap(step, in_axes=(None, 0, 0, 0))(None, queries, scores, rngs)[1]
 
 
 def _known(query: Float[Array, " Q"], keys: Float[Array, " S"]) -> Float[Array, " S"]:

@@ -1,13 +1,12 @@
 """Attention of known queries in this project, as a side of the benchmark."""
 
-import functools
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attn_jax import SCORES, attend_all
+from attn_jax import attend_all
 from attn_jax.attention.catalogue import mechanism
 from attn_jax.attention.parts import Sizes
 from experiments.benchmarks.side import serve
@@ -45,9 +44,7 @@ def prepare(
     annotations = drawn(batch, source_length, size)
 
     def contexts(parameters: dict, queries: jax.Array, annotations: jax.Array) -> jax.Array:
-        function = functools.partial(
-            SCORES[names["score"]], **{name: parameters[name] for name in score.required}
-        )
+        function = score.bound(parameters)
 
         def sentence(queries: jax.Array, annotations: jax.Array) -> jax.Array:
             keys = score.keys(annotations, parameters)
