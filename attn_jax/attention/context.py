@@ -144,11 +144,7 @@ def attend_step(
     keys: Keys,
     values: Float[Array, "S D"],
     mask: Bool[Array, " S"],
-    *,
-    score: str | Callable,
-    window: str | Callable = "full",
-    normalizer: str | Callable = "auto",
-    rng: Array | None = None,
+    **how: Any,
 ) -> tuple[Memory | None, Float[Array, " D"], Float[Array, " S"]]:
     """What one query of several reads, and what is to be remembered for the next.
 
@@ -160,6 +156,22 @@ def attend_step(
     Raises:
       InputError: as `attend` does, and where a score has another shape than its normalizer takes.
     """
+    memory, weights = weigh_step(memory, query, keys, mask, **how)
+    return memory, context(weights.astype(values.dtype), values), weights
+
+
+def weigh_step(
+    memory: Memory | None,
+    query: Float[Array, " Q"],
+    keys: Keys,
+    mask: Bool[Array, " S"],
+    *,
+    score: str | Callable,
+    window: str | Callable = "full",
+    normalizer: str | Callable = "auto",
+    rng: Array | None = None,
+) -> tuple[Memory | None, Float[Array, " S"]]:
+    """What `attend_step` gives but for the context."""
     parts = _ready(score, window, normalizer)
     available = {"query": query, "mask": mask, "memory": memory}
     support, gain = parts.window.bound(available)(query, mask)
@@ -188,7 +200,7 @@ def attend_step(
     if memory is not None:
         wide = weights.astype(memory.weights.dtype)
         memory = Memory(memory.step + 1, wide, memory.total + wide, carries)
-    return memory, context(weights.astype(values.dtype), values), weights
+    return memory, weights
 
 
 def begin(

@@ -62,7 +62,7 @@ def weighted(hidden: Float[Array, "S A"], v: Float[Array, " A"]) -> Float[Array,
 @weighted.defjvp
 def _weighted_jvp(primals, tangents):
     (hidden, v), (of_hidden, of_v) = primals, tangents
-    return weighted(hidden, v), of_hidden @ v + hidden @ of_v
+    return weighted(hidden, v), (of_hidden * v).sum(axis=-1) + hidden @ of_v
 
 
 def _energies(

@@ -9,12 +9,13 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.attention.catalogue import Mechanism, mechanism
-from attn_jax.attention.context import attend_all, attend_step, begin
+from attn_jax.attention.context import attend_all, begin, weigh_step
 from attn_jax.attention.parts import Memory, Part
 from attn_jax.attention.scores import stacked
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.heads import Heads, Unprojected, make_projections
+from attn_jax.models.mixture import mixture
 
 
 class Projected(NamedTuple):
@@ -133,8 +134,13 @@ class Attention(nnx.Module):
         rng: Array | None = None,
     ) -> tuple[Memory | None, Float[Array, "B O"], Float[Array, "B N S"]]:
         """The memory, the context and the weights of one query per sentence."""
+
+        def weigh(memory: Memory | None, query: Array, keys: Any, _: Array, *rest: Any, **how: Any):
+            return weigh_step(memory, query, keys, *rest, **how)
+
         queries = self.projections.query(query)
-        memory, contexts, weights = self._read(attend_step, memory, queries, projected, mask, rng)
+        memory, weights = self._read(weigh, memory, queries, projected, mask, rng)
+        contexts = mixture(weights, projected.values)
         rows, *_, length = weights.shape
         return memory, self.projections.combine(contexts), weights.reshape(rows, -1, length)
 

@@ -12,13 +12,9 @@ from flax import nnx
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, PyTree
 
+from attn_jax.models.activations import keeping_values, sigmoid, tanh
 from attn_jax.models.deferral import scan
 from attn_jax.models.linear import Linear
-
-
-def sigmoid(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
-    """1 / (1 + exp(-x)), by the tanh that XLA's CPU backend computes in less time."""
-    return 0.5 * jnp.tanh(0.5 * x) + 0.5
 
 
 def orthogonal_gates(rng: Array, shape: tuple[int, int], dtype: DTypeLike) -> Array:
@@ -59,10 +55,14 @@ class GRU(nnx.Module):
         hidden: Float[Array, "B H"],
     ) -> Float[Array, "B H"]:
         """The next state, from the inputs as `input` projected them (G = 3 H)."""
+        return self._gated(state, projected, *jnp.split(self.recurrent(hidden), 3, axis=-1))
+
+    @staticmethod
+    @keeping_values
+    def _gated(state: Array, projected: Array, h_r: Array, h_z: Array, h_n: Array) -> Array:
         x_r, x_z, x_n = jnp.split(projected, 3, axis=-1)
-        h_r, h_z, h_n = jnp.split(self.recurrent(hidden), 3, axis=-1)
         reset, update = sigmoid(x_r + h_r), sigmoid(x_z + h_z)
-        return (1 - update) * jnp.tanh(x_n + reset * h_n) + update * state
+        return (1 - update) * tanh(x_n + reset * h_n) + update * state
 
 
 class LSTM(nnx.Module):
@@ -103,13 +103,12 @@ class LSTM(nnx.Module):
         _, memory = state
         return self._gated(memory, projected + self.recurrent(hidden))
 
-    # What is between products is done again for the derivative: to keep it takes longer.
     @staticmethod
-    @jax.checkpoint
+    @keeping_values
     def _gated(memory: Array, gates: Array) -> tuple[Array, Array]:
         i, f, g, o = jnp.split(gates, 4, axis=-1)
-        memory = sigmoid(f) * memory + sigmoid(i) * jnp.tanh(g)
-        return sigmoid(o) * jnp.tanh(memory), memory
+        memory = sigmoid(f) * memory + sigmoid(i) * tanh(g)
+        return sigmoid(o) * tanh(memory), memory
 
 
 class Tanh(nnx.Module):
@@ -138,7 +137,7 @@ class Tanh(nnx.Module):
         hidden: Float[Array, "B H"],
     ) -> Float[Array, "B H"]:
         """The next state, from the inputs as `input` projected them."""
-        return jnp.tanh(projected + self.recurrent(hidden))
+        return tanh(projected + self.recurrent(hidden))
 
 
 class GRUResetFirst(GRU):
@@ -170,7 +169,7 @@ class GRUResetFirst(GRU):
         x_r, x_z, x_n = jnp.split(projected, 3, axis=-1)
         h_r, h_z = jnp.split(self.recurrent(hidden), 2, axis=-1)
         reset, update = sigmoid(x_r + h_r), sigmoid(x_z + h_z)
-        return (1 - update) * state + update * jnp.tanh(x_n + self.candidate(reset * hidden))
+        return (1 - update) * state + update * tanh(x_n + self.candidate(reset * hidden))
 
 
 CELLS: dict[str, type[nnx.Module]] = {

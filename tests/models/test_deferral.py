@@ -8,18 +8,21 @@ from flax import nnx
 
 from attn_jax.models.deferral import scan
 from attn_jax.models.linear import Linear, product
+from attn_jax.models.mixture import mixture
 from tests.training.counting import operations
 
-T, B, H = 7, 3, 4
+T, B, H, S = 7, 3, 4, 2
 
 
 def step(parameters, state, inputs):
-    """A cell with products of its own, in a `vmap`, of a matrix twice, and with a mask."""
-    outer, inner, shared, mask = parameters
+    """A cell with products of its own, in a `vmap`, of a matrix twice, mixtures, and a mask."""
+    outer, inner, shared, values, mask = parameters
     projected, key = inputs
     noise = jax.random.normal(key, (H,))
     hidden = jnp.tanh(projected + outer(state) + product(state, shared) + noise)
     hidden = jax.vmap(inner)(hidden) + product(hidden, shared) ** 2
+    weights = jax.nn.softmax(hidden.reshape(B, 2, 1, S) * jnp.arange(1.0, 4.0)[:, None])
+    hidden += mixture(weights, values).sum(axis=2).reshape(B, H)
     return jnp.where(mask[:, None], hidden, state), {"state": hidden}
 
 
@@ -29,7 +32,11 @@ def given(generator):
 
     keys = jax.random.split(jax.random.key(0), T)
     linears = (Linear(H, H, rngs=nnx.Rngs(seed)) for seed in (1, 2))
-    return (*linears, drawn(H, H), jnp.arange(B) < 2), drawn(B, H), (drawn(T, B, H), keys)
+    return (
+        (*linears, drawn(H, H), drawn(B, 2, S, H // 2), jnp.arange(B) < 2),
+        drawn(B, H),
+        (drawn(T, B, H), keys),
+    )
 
 
 def plain(parameters, initial, inputs, reverse=False):
@@ -96,6 +103,21 @@ def test_weights_of_all_steps_in_one_product(generator):
     products, count = in_scans(jax.grad(total))
     assert count == 3 * T * one + one
     assert products == 4
+
+
+def test_sums_of_values_of_all_steps_in_one_product(generator):
+    values, queries = jnp.ones((B, 1, S, H)), jnp.ones((T, B, 1, 1, S))
+
+    def total(values):
+        def simple(values, state, query):
+            return state, mixture(query, values)
+
+        return scan(simple, values, (), queries)[1].sum()
+
+    np.testing.assert_allclose(jax.grad(total)(values), np.full((B, 1, S, H), T))
+    one = 2 * B * S * H
+    # Forwards in each step, by the weights, which the queries are, and by the values over all.
+    assert operations(jax.grad(total), values) == 3 * T * one + one
 
 
 def test_sizes_are_as_given(generator):
