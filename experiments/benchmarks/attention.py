@@ -3,12 +3,11 @@
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from attn_jax import attend_all
 from attn_jax.attention.catalogue import mechanism
 from attn_jax.attention.parts import Sizes
+from experiments.benchmarks.operations import drawing, repeating
 from experiments.benchmarks.side import serve
 
 MECHANISMS = {
@@ -31,11 +30,7 @@ def prepare(
     """The contexts of a batch, or their derivative by queries, annotations and parameters."""
     names = MECHANISMS[operation]
     score = mechanism(**names).score
-    generator = np.random.default_rng(0)
-
-    def drawn(*shape: int) -> jax.Array:
-        return jnp.asarray(generator.normal(size=shape), jnp.float32)
-
+    drawn = drawing()
     parameters = {
         name: drawn(*shape) / size**0.5
         for name, shape in score.shapes(Sizes(size, size, size)).items()
@@ -52,15 +47,7 @@ def prepare(
 
         return jax.vmap(sentence)(queries, annotations)
 
-    def squares(*inputs: jax.Array) -> jax.Array:
-        return (contexts(*inputs) ** 2).sum()
-
-    run = jax.jit(jax.grad(squares, argnums=(0, 1, 2)) if derivative else contexts)
-
-    def repeat() -> None:
-        jax.block_until_ready(run(parameters, queries, annotations))
-
-    return repeat
+    return repeating(contexts, (parameters, queries, annotations), derivative)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
+from experiments.benchmarks.operations import drawing, repeating
 from experiments.benchmarks.side import serve
 
 
@@ -68,18 +68,15 @@ def prepare(
     derivative: bool,
 ) -> Callable[[], None]:
     """The contexts of a batch, or their derivative by queries, annotations and parameters."""
-    generator = np.random.default_rng(0)
-
-    def drawn(*shape: int) -> jax.Array:
-        return jnp.asarray(generator.normal(size=shape), jnp.float32)
-
     shapes = {"W": (size, size)}
     if operation in ("additive", "location_aware"):
         shapes |= {"U": (size, size), "v": (size,)}
     if operation == "location_aware":
         shapes |= {"F": (11, 10), "V": (10, size), "b": (size,)}
+    drawn = drawing()
     parameters = {name: drawn(*shape) / size**0.5 for name, shape in shapes.items()}
-    inputs = drawn(batch, target_length, size), drawn(batch, source_length, size)
+    queries = drawn(batch, target_length, size)
+    annotations = drawn(batch, source_length, size)
 
     def contexts(parameters: dict, queries: jax.Array, annotations: jax.Array) -> jax.Array:
         if operation == "location_aware":
@@ -88,15 +85,7 @@ def prepare(
         weights = sparsemax(scores) if operation == "sparsemax" else jax.nn.softmax(scores)
         return jnp.einsum("bts,bsd->btd", weights, annotations)
 
-    def squares(*inputs: jax.Array) -> jax.Array:
-        return (contexts(*inputs) ** 2).sum()
-
-    run = jax.jit(jax.grad(squares, argnums=(0, 1, 2)) if derivative else contexts)
-
-    def repeat() -> None:
-        jax.block_until_ready(run(parameters, *inputs))
-
-    return repeat
+    return repeating(contexts, (parameters, queries, annotations), derivative)
 
 
 if __name__ == "__main__":
