@@ -42,4 +42,4 @@ def tanh(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
 @tanh.defjvp
 def _tanh_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     y = checkpoint_name(jnp.tanh(*primals), _VALUE)
-    return y, (1 - y * y) * tangents[0]
+    return y, (1 - y) * (1 + y) * tangents[0]
