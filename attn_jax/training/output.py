@@ -53,8 +53,10 @@ def _logits(matrix: Array, bias: Array, tokens: Tokens) -> Float[Array, "N V"]:
 
 def _cut(tokens: Tokens, vocabulary: int) -> Tokens:
     """Parts [P, N, ...] as large as their logits allow; the last one is filled up."""
-    rows = len(tokens.targets)
-    parts = -(-rows * vocabulary // LOGITS)
+    rows, features = tokens.features.shape
+    # At least F tokens: to add a part's gradient of the matrix, [F, V], to that of the parts before
+    # should not take longer than to pass over its logits.
+    parts = -(-rows // max(LOGITS // vocabulary, features))
     size = -(-rows // parts)
 
     def cut(leaf: Array) -> Array:

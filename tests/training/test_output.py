@@ -56,6 +56,13 @@ def test_what_is_held_does_not_grow_with_the_tokens(generator, monkeypatch):
     assert held(20 * size) - held(2 * size) < 4 * size * words
 
 
+def test_a_part_has_as_many_tokens_as_features(generator, monkeypatch):
+    monkeypatch.setattr(output, "LOGITS", 1)
+    floats, others = given(generator)
+    jaxpr = jax.make_jaxpr(jax.grad(lambda *f: output_loss(*f, *others, 0.1)))(*floats)
+    assert f"length={-(-N // F)}" in str(jaxpr)
+
+
 def test_gradients_of_rounded_factors_are_those_of_float32_but_for_rounding(generator):
     floats, others = given(generator)
 
