@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 from attn_jax.models.linear import factor, multiply, of_inputs, row_major
 from attn_jax.training.losses import cross_entropy, expected
 
-LOGITS = 2**21  # held at once, 8 MiB
+LOGITS = 2**21  # held at once, 8 MiB, if not more are needed
 
 
 class Tokens(NamedTuple):
