@@ -55,6 +55,7 @@ class GRU(nnx.Module):
         hidden: Float[Array, "B H"],
     ) -> Float[Array, "B H"]:
         """The next state, from the inputs as `input` projected them (G = 3 H)."""
+        # Cut here, so that of the product a derivative keeps nothing but h_n.
         return self._gated(state, projected, *jnp.split(self.recurrent(hidden), 3, axis=-1))
 
     @staticmethod
