@@ -81,7 +81,7 @@ class Recurrent(nnx.Module):
 
     def _scan(self, embeddings: Array, source: Source, rng: Array | None) -> tuple[Array, ...]:
         """What `advance` gives at each step, batch first, the weights as an alignment last."""
-        projected = jnp.swapaxes(self.cell.input(embeddings), 0, 1)
+        projected = self.cell.input(jnp.swapaxes(embeddings, 0, 1))
         within, attending = split(rng, 2)
 
         def step(parameters: tuple, state: PyTree, inputs: tuple) -> tuple:
@@ -194,10 +194,10 @@ class Luong(Recurrent):
     ) -> Steps:
         """The features and the alignment, given the words before each step."""
         entering, inside, attending, leaving = split(rng, 4)
-        projected = self.cell.input(self.dropout(embeddings, entering))
         everywhere = jnp.ones(embeddings.shape[:2], bool)
         first, _ = self.start(source, embeddings.shape[1])
-        _, states = unroll(self.cell, projected, everywhere, first, inside)
+        embeddings = self.dropout(embeddings, entering)
+        _, states = unroll(self.cell, embeddings, everywhere, first, inside)
         contexts, alignment = self.attention.over(states, source.projected, source.mask, attending)
         read = self.dropout(self._read(states, contexts), leaving)
         return self.readout(read), alignment[:, None]

@@ -2,7 +2,8 @@
 
 The derivative of `jax.lax.scan` adds to the gradient of a matrix at every step. Here a product of a
 step leaves its inputs behind, and finds the gradient of its outputs through a tap, which stands for
-zeros that are added to them: when all steps are done, inputs and gradients make one product.
+zeros that are added to them: when all steps are done, inputs and gradients make one product. Both
+are kept in the precision of that product's factors.
 """
 
 import contextlib
@@ -22,10 +23,10 @@ Step = Callable[[PyTree, PyTree, PyTree], tuple[PyTree, PyTree]]
 class _Product(NamedTuple):
     """A product whose derivative by its matrix is deferred."""
 
-    outputs: Array
     inputs: Array
     matrix: Array
     derivative: Callable[[Array, Array], Array]
+    tap: jax.ShapeDtypeStruct
 
 
 class _Found:
@@ -62,14 +63,16 @@ def defer(outputs: Array, inputs: Array, matrix: Array, derivative: Callable) ->
 
     Args:
       outputs: what has a derivative by the inputs alone.
-      inputs: of the product.
+      inputs: of the product, in the precision in which the gradient of the outputs is wanted too.
       matrix: of the product, the same at all steps.
       derivative: by the matrix, from the inputs and the gradients of the outputs of all steps.
     """
     found = _found.get()
-    tap = outputs if found.taps is None else found.taps[len(found.products)]
-    found.products.append(_Product(outputs, inputs, matrix, derivative))
-    return _tapped(outputs, tap)
+    if found.taps is not None:
+        outputs = _tapped(outputs, found.taps[len(found.products)])
+    tap = jax.ShapeDtypeStruct(outputs.shape, inputs.dtype)
+    found.products.append(_Product(inputs, matrix, derivative, tap))
+    return outputs
 
 
 @jax.custom_vjp
@@ -77,7 +80,10 @@ def _tapped(outputs: Array, tap: Array) -> Array:
     return outputs
 
 
-_tapped.defvjp(lambda outputs, tap: (outputs, None), lambda _, gradient: (gradient, gradient))
+_tapped.defvjp(
+    lambda outputs, tap: (outputs, jnp.zeros((), tap.dtype)),
+    lambda like, gradient: (gradient, gradient.astype(like.dtype)),
+)
 
 
 def scan(
@@ -107,13 +113,16 @@ def _scan(step: Step, reverse: bool, parameters: PyTree, initial: PyTree, inputs
 def _forward(
     step: Step, reverse: bool, parameters: PyTree, initial: PyTree, inputs: PyTree
 ) -> tuple[tuple, tuple]:
-    derivatives = []
+    length = len(jax.tree.leaves(inputs)[0])
+    derivatives, taps = [], []
 
-    def matrices(parameters: PyTree) -> tuple[list, list]:
+    def matrices(parameters: PyTree) -> list[Array]:
         with _finding() as products:
             step(parameters, initial, jax.tree.map(lambda leaf: leaf[0], inputs))
-        derivatives.extend(product.derivative for product in products)
-        return [product.matrix for product in products], [product.outputs for product in products]
+        for product in products:
+            derivatives.append(product.derivative)
+            taps.append(jnp.zeros((length, *product.tap.shape), product.tap.dtype))
+        return [product.matrix for product in products]
 
     def run(parameters: PyTree, initial: PyTree, inputs: PyTree, taps: list) -> tuple:
         def tapped(state: PyTree, inputs: tuple) -> tuple:
@@ -125,9 +134,7 @@ def _forward(
         last, (shown, seen) = jax.lax.scan(tapped, initial, (inputs, taps), reverse=reverse)
         return (last, shown), seen
 
-    _, of_parameters, outputs = jax.vjp(matrices, parameters, has_aux=True)
-    length = len(jax.tree.leaves(inputs)[0])
-    taps = [jnp.zeros((length, *own.shape), own.dtype) for own in outputs]
+    _, of_parameters = jax.vjp(matrices, parameters)
     results, pull, seen = jax.vjp(run, parameters, initial, inputs, taps, has_aux=True)
     deferred = [jax.tree_util.Partial(*both) for both in zip(derivatives, seen, strict=True)]
     return results, (pull, of_parameters, deferred)

@@ -90,7 +90,7 @@ def run(
 ) -> tuple[Float[Array, "B S H"], Summary]:
     """What a cell shows over whole sentences, from a state of zeros, and its last state."""
     initial = cell.begin(jnp.zeros((mask.shape[0], cell.units), inputs.dtype))
-    last, annotations = unroll(cell, cell.input(inputs), mask, initial, rng, reverse=reverse)
+    last, annotations = unroll(cell, inputs, mask, initial, rng, reverse=reverse)
     return annotations, Summary(cell.output(last), last)
 
 

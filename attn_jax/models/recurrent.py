@@ -183,7 +183,7 @@ CELLS: dict[str, type[nnx.Module]] = {
 
 def unroll(
     stack: nnx.Module,
-    projected: Float[Array, "B T G"],
+    inputs: Float[Array, "B T E"],
     mask: Bool[Array, "B T"],
     initial: PyTree[Float[Array, "B H"]],
     rng: Array | None = None,
@@ -203,7 +203,9 @@ def unroll(
         state = jax.tree.map(lambda new, old: jnp.where(real[:, None], new, old), moved, state)
         return state, stack.output(state)
 
-    rngs = stack.dropout.steps(rng, projected.shape[1])
-    steps = jnp.swapaxes(projected, 0, 1), jnp.swapaxes(mask, 0, 1), rngs
+    # Transposed before they are projected: there is less of them.
+    projected = stack.input(jnp.swapaxes(inputs, 0, 1))
+    rngs = stack.dropout.steps(rng, len(projected))
+    steps = projected, jnp.swapaxes(mask, 0, 1), rngs
     last, outputs = scan(step, stack, initial, steps, reverse=reverse)
     return last, jnp.swapaxes(outputs, 0, 1)
