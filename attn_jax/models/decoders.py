@@ -166,7 +166,7 @@ class Luong(Recurrent):
         self.readout = make_readout(config, config.hidden_size, "linear", rngs=rngs)
 
     def _read(self, states: Array, contexts: Array) -> Array:
-        return jnp.tanh(self.combine(jnp.concatenate([contexts, states], axis=-1)))
+        return jnp.tanh(self.combine(contexts, states))
 
     def advance(
         self,

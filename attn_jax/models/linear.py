@@ -4,6 +4,8 @@ Their factors are rounded where `jax.default_matmul_precision("BF16_BF16_F32")` 
 XLA's CPU backend would ignore; sums and results stay in the precision of the inputs.
 """
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -93,7 +95,12 @@ _of_inputs_alone.defvjp(
 class Linear(nnx.Linear):
     """y = x W + b."""
 
-    def __call__(self, inputs: Float[Array, "*any F"]) -> Float[Array, "*any G"]:
-        """The outputs, in the precision of the inputs."""
-        outputs = product(inputs, self.kernel[...])
+    def __call__(self, *inputs: Float[Array, "*any _"]) -> Float[Array, "*any G"]:
+        """The outputs, in the precision of the inputs; several are the parts of x, side by side.
+
+        Each part has a product of its own, which need not wait for the other parts.
+        """
+        ends = list(itertools.accumulate(own.shape[-1] for own in inputs))
+        matrices = jnp.split(self.kernel[...], ends[:-1])
+        outputs = sum(map(product, inputs, matrices))
         return outputs if self.bias is None else outputs + self.bias[...]

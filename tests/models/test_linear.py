@@ -27,6 +27,14 @@ def test_values_and_derivatives_are_those_of_flax(generator, shape, bias):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
+def test_several_inputs_are_one_side_by_side(generator):
+    linear = Linear(6, 7, rngs=nnx.Rngs(0))
+    inputs = [jnp.asarray(generator.normal(size=(5, size)), jnp.float32) for size in (3, 1, 2)]
+    np.testing.assert_allclose(
+        linear(*inputs), linear(jnp.concatenate(inputs, axis=-1)), rtol=1e-5, atol=1e-6
+    )
+
+
 def test_factors_are_rounded_where_the_configuration_asks_for_it(generator):
     linear = Linear(3, 7, use_bias=False, rngs=nnx.Rngs(0))
     inputs = jnp.asarray(generator.normal(size=(2, 5, 3)), jnp.float32)
