@@ -66,9 +66,11 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_value_and_derivative_are_those_of_the_scan(generator, reverse):
+@pytest.mark.parametrize("precision", [None, "BF16_BF16_F32"])
+def test_value_and_derivative_are_those_of_the_scan(generator, reverse, precision):
     inputs = given(generator)
-    same(outcome(deferred, *inputs, reverse=reverse), outcome(plain, *inputs, reverse=reverse))
+    with jax.default_matmul_precision(precision):
+        same(outcome(deferred, *inputs, reverse=reverse), outcome(plain, *inputs, reverse=reverse))
 
 
 def test_over_several_at_once(generator):
@@ -84,15 +86,18 @@ def test_over_several_at_once(generator):
     same(both(deferred), both(plain))
 
 
-def test_weights_of_all_steps_in_one_product(generator):
-    matrix, initial, inputs = jnp.ones((H, H)), jnp.ones((B, H)), jnp.ones((T, B, H))
+def recurrence(matrix):
+    """The sum of the states of the simplest cell, a function of its matrix."""
 
     def simple(matrix, state, inputs):
         state = jnp.tanh(product(state, matrix) + inputs)
         return state, state
 
-    def total(matrix):
-        return scan(simple, matrix, initial, inputs)[1].sum()
+    return scan(simple, matrix, jnp.ones((B, H)), jnp.ones((T, B, H)))[1].sum()
+
+
+def test_weights_of_all_steps_in_one_product():
+    matrix = jnp.ones((H, H))
 
     def in_scans(function):
         jaxpr = jax.make_jaxpr(function)(matrix).jaxpr
@@ -100,9 +105,17 @@ def test_weights_of_all_steps_in_one_product(generator):
 
     one = 2 * B * H * H
     # Forwards and by the inputs in each step, by the matrix over all; once to see what there is.
-    products, count = in_scans(jax.grad(total))
+    products, count = in_scans(jax.grad(recurrence))
     assert count == 3 * T * one + one
     assert products == 4
+
+
+def test_gradients_wait_in_the_precision_of_their_product():
+    with jax.default_matmul_precision("BF16_BF16_F32"):
+        jaxpr = jax.make_jaxpr(jax.grad(recurrence))(jnp.ones((H, H))).jaxpr
+    *_, backwards = [equation for equation in jaxpr.eqns if equation.primitive.name == "scan"]
+    kept = [out.aval.dtype.name for out in backwards.outvars if out.aval.shape == (T, B, H)]
+    assert sorted(kept) == ["bfloat16", "float32"]  # of the product, and of the inputs
 
 
 def test_sums_of_values_of_all_steps_in_one_product(generator):
