@@ -69,7 +69,8 @@ def defer(outputs: Array, inputs: Array, matrix: Array, derivative: Callable) ->
     """
     found = _found.get()
     if found.taps is not None:
-        outputs = _tapped(outputs, found.taps[len(found.products)])
+        own = found.taps[len(found.products)]
+        outputs = _tapped(outputs, own.astype(outputs.dtype))
     tap = jax.ShapeDtypeStruct(outputs.shape, inputs.dtype)
     found.products.append(_Product(inputs, matrix, derivative, tap))
     return outputs
@@ -80,10 +81,7 @@ def _tapped(outputs: Array, tap: Array) -> Array:
     return outputs
 
 
-_tapped.defvjp(
-    lambda outputs, tap: (outputs, jnp.zeros((), tap.dtype)),
-    lambda like, gradient: (gradient, gradient.astype(like.dtype)),
-)
+_tapped.defvjp(lambda outputs, tap: (outputs, None), lambda _, gradient: (gradient, gradient))
 
 
 def scan(
