@@ -26,6 +26,8 @@ from experiments.flags import FLAGS
 from experiments.program import run
 from experiments.report import print_table
 
+ABSENT = "–"  # noqa: RUF001
+
 
 def machine() -> dict[str, str]:
     """What the figures were measured on."""
@@ -78,16 +80,14 @@ def rows(case: Case, measured: Mapping[str, Measured]) -> list[list[str]]:
 
 def of_cases(group: Callable[[], Iterator[Case]]) -> tuple[Table, dict[str, Any]]:
     """The figures of a group of cases, each printed as soon as it is there."""
-    lines, results = [], {}
+    lines, results, times = [], {}, {}
     for case in group():
-        measured = compare(sides_of(case), FLAGS.rounds)
-        lines += rows(case, measured)
-        results[case.name] = {side: one._asdict() for side, one in measured.items()}
-        print(*("  ".join(line) for line in lines[-len(measured) :]), sep="\n", flush=True)
-    times = {
-        case: {side: one["seconds"] for side, one in sides.items()}
-        for case, sides in results.items()
-    }
+        measured, ended = compare(sides_of(case), FLAGS.rounds)
+        new = rows(case, measured) + [[f"{case.name}: {side}", *5 * [ABSENT]] for side in ended]
+        lines += new
+        results[case.name] = {side: one._asdict() for side, one in measured.items()} | ended
+        times[case.name] = {side: one.seconds for side, one in measured.items()}
+        print(*("  ".join(line) for line in new), *ended.values(), sep="\n", flush=True)
     save(relative_times(times), Path(FLAGS.workdir) / f"{group.__name__}.png")
     heading = ["", "ms", "from, to", f"{case.unit}/s", "ratio", "peak MiB"]
     return Table(heading, lines), results
@@ -101,7 +101,7 @@ def of_end_to_end() -> tuple[Table, dict[str, Any]]:
     systems, sentences = list(found["systems"]), found["sentences"]
 
     def line(name: str, values: Sequence[float | None]) -> list[str]:
-        shown = ["–" if value is None else f"{value:,.1f}" for value in values]  # noqa: RUF001
+        shown = [ABSENT if value is None else f"{value:,.1f}" for value in values]
         ratio = "" if None in values else f"{values[1] / values[0]:.2f}"
         return [name, *shown, ratio]
 

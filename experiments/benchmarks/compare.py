@@ -83,17 +83,30 @@ class Side:
         return self.read()
 
 
-def compare(sides: Sequence[Side], rounds: int) -> dict[str, Measured]:
-    """What each side took in so many rounds, in each of which every side has its turn."""
+def compare(sides: Sequence[Side], rounds: int) -> tuple[dict[str, Measured], dict[str, str]]:
+    """What each side took in so many rounds, in each of which every side has its turn.
+
+    Also why sides other than the first are left out: those that ended before they were ready, as a
+    peer does whose libraries cannot do the case on this machine.
+    """
     with contextlib.ExitStack() as running:
         for side in sides:
             running.enter_context(side)
-        first = {side.name: side.read()["first"] for side in sides}
-        seconds = {side.name: [] for side in sides}
+        first, ended = {}, {}
+        for side in sides:
+            try:
+                first[side.name] = side.read()["first"]
+            except InputError as error:
+                if side is sides[0]:
+                    raise
+                ended[side.name] = str(error)
+        ready = [side for side in sides if side.name in first]
+        seconds = {side.name: [] for side in ready}
         for _ in range(rounds):
-            for side in sides:
+            for side in ready:
                 seconds[side.name].append(side.repeat())
-        return {
+        measured = {
             side.name: Measured(seconds[side.name], first[side.name], **side.end())
-            for side in sides
+            for side in ready
         }
+    return measured, ended

@@ -69,7 +69,7 @@ def prepare(
     def repeat() -> None:
         nonlocal state
         state, loss = train_step(state, source, target, rng, config=config)
-        jax.block_until_ready((state, loss))
+        jax.block_until_ready(loss)
 
     return repeat
 

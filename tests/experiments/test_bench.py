@@ -31,7 +31,7 @@ serve(lambda **settings: lambda: {repeat})
 
 def test_sides_take_turns():
     slow = side("slow", "print('no answer') or time.sleep(settings['seconds'])", seconds=0.05)
-    measured = compare([slow, side("fast", "None")], rounds=3)
+    measured, _ = compare([slow, side("fast", "None")], rounds=3)
     assert list(measured) == ["slow", "fast"]
     assert [len(one.seconds) for one in measured.values()] == [3, 3]
     assert measured["slow"].median > 0.05 > measured["fast"].median
@@ -39,13 +39,20 @@ def test_sides_take_turns():
 
 
 def test_memory_that_a_repetition_takes_is_seen():
-    measured = compare([side("large", "bytearray(50 * 2**20).count(1)")], rounds=1)
+    measured, _ = compare([side("large", "bytearray(50 * 2**20).count(1)")], rounds=1)
     assert 45 < measured["large"].grown < 60
 
 
 def test_a_side_that_dies_is_named():
     with pytest.raises(InputError, match="broken ended: ZeroDivisionError"):
         compare([side("broken", "1 / 0")], rounds=1)
+
+
+def test_a_peer_that_dies_is_left_out_and_named():
+    measured, ended = compare([side("whole", "None"), side("broken", "1 / 0")], rounds=2)
+    assert list(measured) == ["whole"]
+    assert len(measured["whole"].seconds) == 2
+    assert ended == {"broken": "broken ended: ZeroDivisionError: division by zero"}
 
 
 @pytest.mark.parametrize("system", training.OPTIONS)
