@@ -13,12 +13,14 @@ PRECISIONS = {
 }
 
 PROCESSOR = Path("/proc/cpuinfo")
+INSTRUCTIONS = ("amx_bf16", "avx512_bf16")  # for products of bfloat16, as Linux names them
 
 
-def has_matrix_units(device: jax.Device) -> bool:
-    """Whether a device has units for products in bfloat16; False where that is not known."""
+def multiplies_bfloat16(device: jax.Device) -> bool:
+    """Whether a device has products of bfloat16 of its own; False where that is not known."""
     if device.platform == "cpu":
-        return PROCESSOR.is_file() and "amx_bf16" in PROCESSOR.read_text()
+        has = PROCESSOR.read_text().split() if PROCESSOR.is_file() else []
+        return any(instruction in has for instruction in INSTRUCTIONS)
     if device.platform == "gpu":
         return float(getattr(device, "compute_capability", 0)) >= 8
     return device.platform == "tpu"
@@ -26,10 +28,10 @@ def has_matrix_units(device: jax.Device) -> bool:
 
 def advice(compute: str, device: jax.Device) -> str | None:
     """What to say of a precision that is not the fast one of a device."""
-    if has_matrix_units(device) == (compute == "bfloat16"):
+    if multiplies_bfloat16(device) == (compute == "bfloat16"):
         return None
     if compute == "bfloat16":
-        return "no units for bfloat16 are known here: --train.compute=float32 may be faster"
-    return (
-        "there are units for bfloat16 here: --train.compute=bfloat16 is faster, small models aside"
-    )
+        return (
+            "this device is not known to multiply bfloat16: --train.compute=float32 may be faster"
+        )
+    return "this device multiplies bfloat16: --train.compute=bfloat16 is faster, small models aside"

@@ -12,13 +12,20 @@ def device(platform, **more):
     return SimpleNamespace(platform=platform, **more)
 
 
-@pytest.mark.parametrize("flags", ["flags : avx512f amx_bf16 amx_tile", "flags : avx2", None])
-def test_a_processor(tmp_path, monkeypatch, flags):
+@pytest.mark.parametrize(
+    ("flags", "fast", "slow"),
+    [
+        ("flags : avx512f amx_bf16 amx_tile", "bfloat16", "float32"),
+        ("flags : avx512f avx512_bf16 avx512vl", "bfloat16", "float32"),
+        ("flags : avx2", "float32", "bfloat16"),
+        (None, "float32", "bfloat16"),
+    ],
+)
+def test_a_processor(tmp_path, monkeypatch, flags, fast, slow):
     file = tmp_path / "cpuinfo"
     if flags is not None:
         file.write_text(flags)
     monkeypatch.setattr(precision, "PROCESSOR", file)
-    fast, slow = ("bfloat16", "float32") if "amx" in (flags or "") else ("float32", "bfloat16")
     assert advice(fast, device("cpu")) is None
     assert f"--train.compute={fast}" in advice(slow, device("cpu"))
 
