@@ -333,6 +333,8 @@ def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
     except (ValueError, TypeError, OverflowError):
         message = f"--{name} must be of type {entry.type.__name__}, got {given!r}"
         raise InputError(message) from None
+    if entry.type is str and len(value.splitlines()) > 1:
+        raise InputError(f"--{name} must be of one line, got {value!r}")
     low, high = entry.metadata.get("low"), entry.metadata.get("high")
     if low is not None and not value >= low:
         raise InputError(f"--{name} must be at least {low:g}, got {value}")

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from attn_jax.files import write_whole
+
 
 class Journal:
     """`metrics.jsonl` of a run."""
@@ -14,7 +16,7 @@ class Journal:
         """Forgets what came after a step, which will be done again."""
         if self._path.exists():
             kept = [line for line in read(self._path) if line["step"] <= step]
-            self._path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+            write_whole(self._path, "".join(json.dumps(line) + "\n" for line in kept))
 
     def write(self, record: dict) -> None:
         """Appends a record, which holds its `step`."""

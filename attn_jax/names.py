@@ -4,6 +4,7 @@ import ast
 import functools
 import importlib
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping
 
@@ -47,8 +48,8 @@ def _number(name: str, setting: str, text: str, settings: Mapping[str, int | flo
     try:
         value = ast.literal_eval(text)
         number = type(default)(value)
-        if number != value:
-            raise ValueError("not whole")
+        if number != value or isinstance(value, bool) or not math.isfinite(number):
+            raise ValueError("not a whole number, or not a number")
         return number
     except (ValueError, SyntaxError, TypeError, OverflowError):
         message = f"{name}: {setting} must be of type {type(default).__name__}, got {text!r}"
@@ -98,3 +99,19 @@ def choose_with_settings(table: Mapping[str, Callable], text: str, what: str) ->
 def head_name(layer: int, head: int) -> str:
     """What to call a head of a layer, both counted from 1."""
     return f"layer {layer}, head {head}"
+
+
+def find_head(which: str, layers: int, heads: int, option: str) -> tuple[int, int] | None:
+    """The layer and head, from 0, that an option names as in `2.1`; None for `mean`, all of them.
+
+    Raises:
+      InputError: there is no such layer or head.
+    """
+    if which == "mean":
+        return None
+    layer, _, head = which.partition(".")
+    if not (layer.isdecimal() and head.isdecimal()):
+        raise InputError(f"{option} must be mean or layer.head as in 2.1, got {which!r}")
+    if not (1 <= int(layer) <= layers and 1 <= int(head) <= heads):
+        raise InputError(f"{option}={which} does not exist: {layers} layers of {heads} heads do")
+    return int(layer) - 1, int(head) - 1

@@ -34,8 +34,7 @@ from attn_jax.errors import InputError
 from attn_jax.evaluation.alignment_error import alignment_counts, alignment_error
 from attn_jax.evaluation.significance import ratios_differ
 from attn_jax.loading import load
-from attn_jax.models.heads import find_head
-from attn_jax.names import choose_with_settings, head_name
+from attn_jax.names import choose_with_settings, find_head, head_name
 from attn_jax.report import figures
 from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translator import Translator

@@ -22,7 +22,7 @@ from experiments.benchmarks.compare import Measured, Side, compare
 from experiments.benchmarks.end_to_end import BEAMS, GOALS, end_to_end
 from experiments.benchmarks.figure import relative_times
 from experiments.benchmarks.start import start
-from experiments.flags import FLAGS
+from experiments.flags import FLAGS, define_workdir
 from experiments.program import run
 from experiments.report import print_table
 
@@ -141,8 +141,6 @@ BENCHMARKS: dict[str, Callable[[], tuple[Table, dict[str, Any]]]] = {
 
 def main() -> None:
     """Prints a table for each benchmark, and writes JSON and pictures into the folder."""
-    if not FLAGS.workdir:
-        raise InputError("--workdir is needed: the folder for the figures")
     folder = Path(FLAGS.workdir)
     chosen = {name: choose(BENCHMARKS, name, "benchmark") for name in FLAGS.only}
     if "end_to_end" in chosen and (folder / "end_to_end").exists():
@@ -158,7 +156,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("workdir", "", "folder for the figures")
+    define_workdir("folder for the figures")
     flags.DEFINE_string("peers", sys.executable, "the Python of an environment with the peers")
     flags.DEFINE_list("only", list(BENCHMARKS), "benchmarks")
     flags.DEFINE_integer("rounds", 7, "repetitions of each side", lower_bound=1)

@@ -17,6 +17,7 @@ from attn_jax import config
 from attn_jax.data.datasets import load_split
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import ter
+from attn_jax.files import write_whole
 from attn_jax.loading import load
 from experiments import flags
 from experiments.flags import FLAGS
@@ -56,11 +57,13 @@ def evaluate_split(workdir: Path, split: str, search: dict[str, Any]) -> dict:
         "heads": assessment.heads,
         "signatures": signatures,
     }
+    # Not to stand beside sentences of another evaluation.
+    evaluation_file(workdir, split).unlink(missing_ok=True)
     with (workdir / f"predictions.{split}.jsonl").open("w") as file:
         for sentence in assessment.sentences:
             file.write(json.dumps(sentence, ensure_ascii=False) + "\n")
     np.savez(workdir / f"alignments.{split}.npz", *assessment.weights[:PICTURED])
-    evaluation_file(workdir, split).write_text(json.dumps(result, indent=2) + "\n")
+    write_whole(evaluation_file(workdir, split), json.dumps(result, indent=2) + "\n")
     return result
 
 

@@ -41,5 +41,6 @@ def run(main: Callable[[], None]) -> None:
         # Whoever read the output has gone (as `head` does); nothing is left to say to them.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        print(f"error: {error.strerror or error}: {error.filename}", file=sys.stderr)
+        where = "" if error.filename is None else f": {error.filename}"
+        print(f"error: {error.strerror or error}{where}", file=sys.stderr)
         sys.exit(2)

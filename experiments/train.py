@@ -3,13 +3,15 @@
 The same command again goes on from the last checkpoint; a larger --train.steps makes it longer.
 """
 
+import contextlib
 import dataclasses
-from collections.abc import Sequence
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from attn_jax import config as config_lib
 from attn_jax.config import Experiment
@@ -21,6 +23,7 @@ from attn_jax.data.vocabulary import VOCABULARIES, Vocabulary, save_vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import METRICS, make_bleu
+from attn_jax.files import write_whole
 from attn_jax.loading import load_parameters, load_vocabularies
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import Seq2Seq, initialize
@@ -73,25 +76,57 @@ def settle(workdir: Path, given: dict) -> Experiment:
 def train(workdir: Path, experiment: Experiment) -> None:
     """Trains to the last step; all that can be wrong with the input is found before writing."""
     check(experiment)
+    with alone(workdir):
+        _train(workdir, experiment)
+
+
+@contextlib.contextmanager
+def alone(workdir: Path) -> Iterator[None]:
+    """Holds the folder of a run, so that no other process trains in it.
+
+    A folder that was made for this and has stayed empty is removed.
+
+    Raises:
+      InputError: another one does.
+    """
+    new = not workdir.exists()
+    workdir.mkdir(parents=True, exist_ok=True)
+    folder = os.open(workdir, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"another process is training in {workdir}") from None
+        yield
+    finally:
+        os.close(folder)
+        if new and not any(workdir.iterdir()):
+            workdir.rmdir()
+
+
+def _train(workdir: Path, experiment: Experiment) -> None:
     config = experiment.train
     examples = load_split(experiment.data, "train")
     validation = load_split(experiment.data, "validation")
     source, target = vocabularies(workdir, experiment, examples)
     rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
     model = initialize(experiment.model, len(source), len(target), rng_parameters)
-    if config.initial:
+    begins = not (workdir / "checkpoints").is_dir()
+    if config.initial and begins:
         model = load_parameters(Path(config.initial), model)
     begun = begin(config, model, workdir)
-    check_lengths(validation, source, target, experiment.data.max_length)
+    check_lengths("validation", validation, source, target, experiment.data.max_length)
+    if "test" in split_names(experiment.data):
+        test = load_split(experiment.data, "test")
+        check_lengths("test", test, source, target, experiment.data.max_length)
     pairs, dropped = encode(experiment, examples, source, target)
     batches = Batches(pairs, config, experiment.seed)
     real, padded = batches.tokens()
 
-    workdir.mkdir(parents=True, exist_ok=True)
+    lines = config_lib.lines(experiment)
+    write_whole(workdir / "flags.txt", "\n".join(lines) + "\n")
     for side, vocabulary in (("source", source), ("target", target)):
         save_vocabulary(vocabulary, workdir / f"vocabulary.{side}.json")
-    lines = config_lib.lines(experiment)
-    (workdir / "flags.txt").write_text("\n".join(lines) + "\n")
     # What was measured of shorter training does not hold for what follows.
     evaluation_file(workdir, "test").unlink(missing_ok=True)
     parameters = sum(leaf.size for leaf in jax.tree.leaves(model))
@@ -199,18 +234,22 @@ def encode(
 
 
 def check_lengths(
-    examples: Sequence[Example], source: Vocabulary, target: Vocabulary, max_length: int
+    split: str,
+    examples: Sequence[Example],
+    source: Vocabulary,
+    target: Vocabulary,
+    max_length: int,
 ) -> None:
-    """Raises InputError where a validation pair is too long to be decoded."""
-    lengths = [
-        max(len(source.encode(example.source)), len(target.encode(example.target)))
-        for example in examples
-    ]
-    if max(lengths) > max_length:
-        raise InputError(
-            f"validation pair {int(np.argmax(lengths)) + 1} has {max(lengths)} tokens, more than "
-            f"--data.max_length={max_length}"
-        )
+    """Raises InputError where a pair that is to be decoded is too long, or has an empty side."""
+    for number, example in enumerate(examples, start=1):
+        lengths = len(source.encode(example.source)), len(target.encode(example.target))
+        if max(lengths) > max_length:
+            raise InputError(
+                f"{split} pair {number} has {max(lengths)} tokens, more than "
+                f"--data.max_length={max_length}"
+            )
+        if not min(lengths):
+            raise InputError(f"{split} pair {number} has a side without any token")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def converse(translator: Translator, options: dict) -> None:
         sentence = _asked()
         if not sentence:
             return
-        if "temperature" in options:  # what is asked again is drawn again
+        if options.get("temperature"):  # what is asked again is drawn again
             options = {**options, "seed": FLAGS.seed + turn}
         try:
             (hypotheses,) = translator.translate([sentence], **options)

@@ -10,11 +10,12 @@ import pytest
 import attn_jax
 
 PACKAGE = Path(attn_jax.__file__).parent
-BASE = {"errors", "tokens", "config", "journal", "names"}
+BASE = {"errors", "tokens", "config", "files", "journal", "names"}
 MAY_IMPORT = {
     "errors": set(),
     "tokens": set(),
-    "journal": set(),
+    "files": set(),
+    "journal": {"files"},
     "config": {"errors"},
     "names": {"errors"},
     "attention": {"errors", "names", "attention"},

@@ -174,10 +174,9 @@ def weigh_step(
     """What `attend_step` gives but for the context."""
     parts = _ready(score, window, normalizer)
     available = {"query": query, "mask": mask, "memory": memory}
-    support, gain = parts.window.bound(available)(query, mask)
     carries: dict[str, Any] = {}
 
-    def run(what: str, part: Part, *inputs: Any, **more: Any) -> Array:
+    def run(what: str, part: Part, *inputs: Any, **more: Any) -> Any:
         if not part.has_carry:
             return part.bound(available | more)(*inputs)
         result, carries[what] = part.bound(available | more | {"carry": memory.carries[what]})(
@@ -185,6 +184,7 @@ def weigh_step(
         )
         return result
 
+    support, gain = run("window", parts.window, query, mask)
     scores = run("score", parts.score, query, keys)
     wanted = mask.shape if parts.normalizer.scores == 1 else (parts.normalizer.scores, *mask.shape)
     if scores.shape != wanted:
@@ -192,8 +192,9 @@ def weigh_step(
             f"the score {unbound(parts.score.function).__name__} gives shape {list(scores.shape)}, "
             f"but the normalizer {unbound(parts.normalizer.function).__name__} takes {list(wanted)}"
         )
-    # Several scores of one position, as mocha takes them, must all be able to reach it.
-    reachable = (scores > -jnp.inf).reshape(-1, mask.size).all(axis=0)
+    # Several scores of one position, as mocha takes them, must all be able to reach it. One that is
+    # NaN is not hidden: so are its weights.
+    reachable = (scores != -jnp.inf).reshape(-1, mask.size).all(axis=0)
     # Weights are in float32 at least, whatever the products are in.
     scores = widen(jnp.where(reachable, scores, 0))
     weights = gain * run("normalizer", parts.normalizer, scores, support & reachable, rng=rng)

@@ -124,7 +124,7 @@ def _coverage_keys(
 ) -> Float[Array, "S A1"]:
     if fertility <= 0:
         raise InputError(f"coverage: fertility must be more than 0, got {fertility:g}")
-    fertilities = fertility * jax.nn.sigmoid(annotations @ f)
+    fertilities = jnp.maximum(fertility * jax.nn.sigmoid(annotations @ f), 1e-6)  # a divisor
     return jnp.concatenate([additive_keys(annotations, U=U), fertilities[:, None]], axis=1)
 
 
@@ -184,4 +184,5 @@ def gmm(
     centres = carry + jnp.exp(log_steps)
     positions = jnp.arange(1, keys.shape[0] + 1)[:, None]
     bells = log_heights - jnp.exp(log_sharpness) * (centres - positions) ** 2
-    return jax.nn.logsumexp(bells, axis=-1), centres
+    # Bells so far away that their logarithm is -∞ would have no derivative.
+    return jax.nn.logsumexp(jnp.maximum(bells, -1e30), axis=-1), centres

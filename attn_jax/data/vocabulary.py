@@ -13,6 +13,7 @@ import sentencepiece
 
 from attn_jax.config import Data
 from attn_jax.errors import InputError, choose
+from attn_jax.files import write_whole
 from attn_jax.tokens import BOS, EOS, PAD, SPECIALS, UNK
 
 
@@ -233,9 +234,8 @@ VOCABULARIES: dict[str, Callable] = {"separate": separate, "joint": joint}
 def save_vocabulary(vocabulary: Vocabulary, path: Path) -> None:
     """Writes a vocabulary as JSON."""
     level = next(name for name, cls in LEVELS.items() if type(vocabulary) is cls)
-    path.write_text(
-        json.dumps({"level": level, **vocabulary.content()}, ensure_ascii=False), "utf-8"
-    )
+    content = {"level": level, **vocabulary.content()}
+    write_whole(path, json.dumps(content, ensure_ascii=False))
 
 
 def load_vocabulary(path: Path) -> Vocabulary:

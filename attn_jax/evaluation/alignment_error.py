@@ -11,7 +11,9 @@ SHIFTS = (-1, 0, 1)
 
 
 def hits(alignment: np.ndarray, gold: np.ndarray, shift: int) -> np.ndarray:
-    """Whether the largest weight is at the gold position, for each target token that can say.
+    """Whether the largest weight is at the gold position, for each target token.
+
+    It is not where no step answers for a token, nor where several positions share the largest.
 
     Args:
       alignment: weights [T, S], end of sentence included.
@@ -21,7 +23,10 @@ def hits(alignment: np.ndarray, gold: np.ndarray, shift: int) -> np.ndarray:
     """
     steps = np.arange(len(gold)) + shift
     answered = (steps >= 0) & (steps < len(alignment))
-    return alignment[steps[answered]].argmax(axis=1) == np.asarray(gold)[answered]
+    rows = alignment[steps.clip(0, len(alignment) - 1)]
+    largest = rows == rows.max(axis=1, keepdims=True)
+    alone = (largest.sum(axis=1) == 1) & (rows.max(axis=1) > 0)
+    return answered & alone & (rows.argmax(axis=1) == gold)
 
 
 def alignment_accuracy(

@@ -44,7 +44,7 @@ class Source(NamedTuple):
 
 
 def scaled_normal(rng: Array, heads: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-    """Normal values that keep the variance of what is multiplied with them, for each head."""
+    """Normal values for each head, of variance 1 / n, n the first size of the shape."""
     inputs = shape[0] if shape else 1
     return jax.random.normal(rng, (*heads, *shape)) * inputs**-0.5
 
@@ -97,6 +97,8 @@ class Attention(nnx.Module):
         rngs: nnx.Rngs,
     ):
         self.mechanism = mechanism(config.score, config.window, config.normalizer)
+        # A key of its own, so that all else begins the same under every mechanism.
+        rngs = nnx.Rngs(rngs.params())
         self.projections = make_projections(
             config, query_size, annotation_size, output_size, projection, rngs=rngs
         )

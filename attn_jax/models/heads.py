@@ -141,19 +141,3 @@ def make_projections(
             f"not the {output_size} that are needed: give --model.projection=linear"
         )
     return Unprojected(Sizes(query_size, annotation_size, config.alignment_size))
-
-
-def find_head(which: str, layers: int, heads: int, option: str) -> tuple[int, int] | None:
-    """The layer and head, from 0, that an option names as in `2.1`; None for `mean`, all of them.
-
-    Raises:
-      InputError: there is no such layer or head.
-    """
-    if which == "mean":
-        return None
-    layer, _, head = which.partition(".")
-    if not (layer.isdecimal() and head.isdecimal()):
-        raise InputError(f"{option} must be mean or layer.head as in 2.1, got {which!r}")
-    if not (1 <= int(layer) <= layers and 1 <= int(head) <= heads):
-        raise InputError(f"{option}={which} does not exist: {layers} layers of {heads} heads do")
-    return int(layer) - 1, int(head) - 1

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint import checkpoint_managers
@@ -33,50 +34,19 @@ def shapes(leaves: dict[str, Any]) -> dict[str, str]:
     return {name: f"{leaf.dtype}{list(leaf.shape)}" for name, leaf in leaves.items()}
 
 
+def _score(metrics: dict[str, float]) -> float:
+    return metrics["score"]
+
+
 class Checkpoints:
-    """The checkpoints of a run: the last ones, and the best by a score (larger is better)."""
+    """The checkpoints of a run, to be read, also while the run goes on: nothing is changed.
 
-    def __init__(self, directory: Path, last: int = 2):
-        def score(metrics: dict[str, float]) -> float:
-            return metrics["score"]
+    They are the last ones, and the best by a score (larger is better).
+    """
 
-        keep = [
-            checkpoint_managers.LatestN(last),
-            checkpoint_managers.BestN(get_metric_fn=score, n=1),
-        ]
-        options = ocp.CheckpointManagerOptions(
-            best_fn=score,
-            preservation_policy=checkpoint_managers.AnyPreservationPolicy(keep),
-            cleanup_tmp_directories=True,
-        )
-        # A relative path would lose what is written to it.
+    def __init__(self, directory: Path):
+        options = ocp.CheckpointManagerOptions(best_fn=_score, read_only=True)
         self._manager = ocp.CheckpointManager(directory.absolute(), options=options)
-
-    def save(self, step: int, model: Any, rest: Any, facts: dict, score: float) -> None:
-        """Writes a checkpoint, in the background.
-
-        Args:
-          step: steps done.
-          model: parameters, an item of their own so that use need not read the rest.
-          rest: what else going on needs.
-          facts: what else a run must remember, as JSON.
-          score: by which the best is kept. NaN would make Orbax forget the best, so that it is
-            stored as the worst.
-        """
-        items = {"model": named_leaves(model), "rest": named_leaves(rest)}
-        facts = {
-            **facts,
-            "sha256": {name: digest(leaves) for name, leaves in items.items()},
-            "shapes": {name: shapes(leaves) for name, leaves in items.items()},
-        }
-        self._manager.save(
-            step,
-            args=ocp.args.Composite(
-                facts=ocp.args.JsonSave(facts),
-                **{name: ocp.args.StandardSave(leaves) for name, leaves in items.items()},
-            ),
-            metrics={"score": score if np.isfinite(score) else -1e30},
-        )
 
     @property
     def steps(self) -> list[int]:
@@ -118,7 +88,9 @@ class Checkpoints:
         restored = self._read(step, item, ocp.args.StandardRestore(target))
         if digest(restored) != facts["sha256"][item]:
             raise InputError(f"the checkpoint of step {step} is damaged: its {item} has changed")
-        return jax.tree.unflatten(jax.tree.structure(like), [restored[name] for name in wanted])
+        # Bound to no device, as new parameters are: else programs would be compiled for these anew.
+        leaves = [jnp.array(np.asarray(restored[name])) for name in wanted]
+        return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
     def _read(self, step: int, item: str, how: ocp.args.CheckpointArgs) -> Any:
         try:
@@ -132,6 +104,54 @@ class Checkpoints:
     def close(self) -> None:
         """Waits for what is being written, and ends the threads."""
         self._manager.close()
+
+
+class WritableCheckpoints(Checkpoints):
+    """The checkpoints of the run that writes them: what it left half written is cleaned up.
+
+    Args:
+      directory: of the run's checkpoints.
+      last: how many of the last are kept, beside the best.
+    """
+
+    def __init__(self, directory: Path, last: int):
+        keep = [
+            checkpoint_managers.LatestN(last),
+            checkpoint_managers.BestN(get_metric_fn=_score, n=1),
+        ]
+        options = ocp.CheckpointManagerOptions(
+            best_fn=_score,
+            preservation_policy=checkpoint_managers.AnyPreservationPolicy(keep),
+            cleanup_tmp_directories=True,
+        )
+        # A relative path would lose what is written to it.
+        self._manager = ocp.CheckpointManager(directory.absolute(), options=options)
+
+    def save(self, step: int, model: Any, rest: Any, facts: dict, score: float) -> None:
+        """Writes a checkpoint, in the background.
+
+        Args:
+          step: steps done.
+          model: parameters, an item of their own so that use need not read the rest.
+          rest: what else going on needs.
+          facts: what else a run must remember, as JSON.
+          score: by which the best is kept. NaN would make Orbax forget the best, so that it is
+            stored as the worst.
+        """
+        items = {"model": named_leaves(model), "rest": named_leaves(rest)}
+        facts = {
+            **facts,
+            "sha256": {name: digest(leaves) for name, leaves in items.items()},
+            "shapes": {name: shapes(leaves) for name, leaves in items.items()},
+        }
+        self._manager.save(
+            step,
+            args=ocp.args.Composite(
+                facts=ocp.args.JsonSave(facts),
+                **{name: ocp.args.StandardSave(leaves) for name, leaves in items.items()},
+            ),
+            metrics={"score": score if np.isfinite(score) else -1e30},
+        )
 
 
 def _one_device() -> jax.sharding.Sharding:

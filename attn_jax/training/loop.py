@@ -16,10 +16,10 @@ from attn_jax.errors import InputError
 from attn_jax.journal import Journal
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
-from attn_jax.training.checkpoint import Checkpoints
+from attn_jax.training.checkpoint import Checkpoints, WritableCheckpoints
 from attn_jax.training.step import State, go_on, start, train_step
 
-WINDOW = 20  # steps between two looks at the loss, which make the device wait
+LOOK_EVERY = 20  # steps between two looks at the loss, which make the device wait
 
 
 class Progressed(NamedTuple):
@@ -34,15 +34,15 @@ class Progressed(NamedTuple):
         return 0 < config.patience * config.valid_every <= step - self.best_step
 
 
-class Windows:
-    """Times windows of steps. Medians over windows leave compilations and hiccups out."""
+class Throughput:
+    """Times stretches of steps, whose medians leave compilations and hiccups out."""
 
     def __init__(self) -> None:
         self._rates: list[tuple[float, float]] = []
         self.reset()
 
     def reset(self) -> None:
-        """Begins a window."""
+        """Begins a stretch."""
         self._begin, self._tokens, self._steps = time.perf_counter(), 0, 0
 
     def count(self, target: np.ndarray) -> None:
@@ -51,7 +51,7 @@ class Windows:
         self._steps += 1
 
     def close(self) -> float:
-        """Ends the window, begins the next, and gives the seconds of the ended one."""
+        """Ends the stretch, begins the next, and gives the seconds of the ended one."""
         seconds = time.perf_counter() - self._begin
         if self._steps:
             self._rates.append((self._steps / seconds, self._tokens / seconds))
@@ -117,14 +117,14 @@ def fit(
     """
     state, progressed = begun
     journal = Journal(workdir / "metrics.jsonl")
-    checkpoints = Checkpoints(workdir / "checkpoints", config.keep)
+    checkpoints = WritableCheckpoints(workdir / "checkpoints", config.keep)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         first = int(state.step)
         if first:
             console.print(f"going on from step {first}")
         journal.truncate(first)
-        windows, losses = Windows(), []
+        throughput, losses = Throughput(), []
         following = batches(first)
         with _progress_bar(console, first, config.steps) as advance:
             for step in range(first + 1, config.steps + 1):
@@ -135,17 +135,19 @@ def fit(
                     break
                 batch = next(following)
                 state, loss = train_step(state, *batch[:2], rng, batch.links, config=config)
-                windows.count(batch.target)
+                throughput.count(batch.target)
                 losses.append(loss)
                 validate = step % config.valid_every == 0 or step == config.steps
-                if step == first + 1 or step % WINDOW == 0 or validate:
+                if step == first + 1 or step % LOOK_EVERY == 0 or validate:
                     losses = _finite(losses, step)
                     advance(step, losses[-1])
-                    progressed = progressed._replace(seconds=progressed.seconds + windows.close())
+                    progressed = progressed._replace(
+                        seconds=progressed.seconds + throughput.close()
+                    )
                 if validate:
                     figures = evaluate(state.result)
                     record = {"step": step, "train_loss": float(np.mean(losses))}
-                    record |= windows.rates() | {f"valid_{k}": v for k, v in figures.items()}
+                    record |= throughput.rates() | {f"valid_{k}": v for k, v in figures.items()}
                     record["seconds"] = round(progressed.seconds, 2)
                     journal.write(record)
                     console.print(_summary(record, config.metric))
@@ -154,7 +156,7 @@ def fit(
                         progressed = progressed._replace(best=value, best_step=step)
                     checkpoints.save(step, state.result, state.rest, progressed._asdict(), value)
                     losses = []
-                    windows.reset()
+                    throughput.reset()
     finally:
         checkpoints.close()
 

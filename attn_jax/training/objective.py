@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, Int
 from attn_jax.config import Train
 from attn_jax.models.dropout import split
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.tokens import EOS, PAD
+from attn_jax.tokens import BOS, EOS, PAD
 from attn_jax.training.losses import coverage_loss, guided_loss, guided_weights
 from attn_jax.training.output import output_loss
 
@@ -65,6 +65,7 @@ def sampled(
     running, drawing, replacing = split(rng, 3)
     features, _ = jax.lax.stop_gradient(model(source, target, running))
     logits = jax.lax.stop_gradient(model.words.logits(features))
+    logits = logits.at[..., jnp.array([PAD, BOS])].set(-jnp.inf)  # which no search writes
     words = jax.random.categorical(drawing, logits).astype(target.dtype)
     replaced = jax.random.bernoulli(replacing, share, target.shape)
     return jnp.where(replaced & (target != PAD) & (target != EOS), words, target)

@@ -22,7 +22,9 @@ def multiplies_bfloat16(device: jax.Device) -> bool:
         has = PROCESSOR.read_text().split() if PROCESSOR.is_file() else []
         return any(instruction in has for instruction in INSTRUCTIONS)
     if device.platform == "gpu":
-        return float(getattr(device, "compute_capability", 0)) >= 8
+        # Of NVIDIA's; others have names, such as gfx90a.
+        major = str(getattr(device, "compute_capability", "")).partition(".")[0]
+        return major.isdigit() and int(major) >= 8
     return device.platform == "tpu"
 
 

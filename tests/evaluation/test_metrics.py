@@ -59,8 +59,15 @@ def test_hits_at_a_shift():
     gold = np.array([0, 2, 2])
     np.testing.assert_array_equal(hits(alignment, gold, 1), [True, True, True])
     np.testing.assert_array_equal(hits(alignment, gold, 0), [False, False, True])
-    np.testing.assert_array_equal(hits(alignment, gold, -1), [False, False])
+    np.testing.assert_array_equal(hits(alignment, gold, -1), [False, False, False])
     assert alignment_accuracy([alignment], [gold]) == (100.0, 1)
+
+
+def test_what_looks_nowhere_in_particular_hits_nothing():
+    gold = np.array([0, 1])
+    for alignment in (np.full((3, 4), 0.25), np.zeros((3, 4)), np.zeros((3, 1))):
+        assert not hits(alignment, gold, 0).any()
+    assert alignment_accuracy([np.full((2, 3), 1 / 3)], [np.array([0])]) == (0.0, 0)
 
 
 def test_no_shift_wins_a_draw():

@@ -124,7 +124,7 @@ def test_every_pair_of_options_meets():
             assert (part, name, 4, str(heads)) in met
 
 
-def largest_sum(window, normalizer):
+def largest_sum(normalizer):
     """What the weights of a step promise to sum to at most; None for no promise."""
     promise = NORMALIZERS[normalizer].__doc__.partition("Sum: ")[2].partition(".")[0]
     return None if promise == "any" else 1.0
@@ -138,7 +138,7 @@ def smallest_sum(score, window, normalizer):
 
 def check_sums(sums, score, window, normalizer):
     assert np.all(sums >= smallest_sum(score, window, normalizer) - 1e-5)
-    if largest_sum(window, normalizer):
+    if largest_sum(normalizer):
         assert np.all(sums <= 1 + 1e-5)
 
 

@@ -10,6 +10,7 @@ from attn_jax.errors import InputError
 from attn_jax.models.attention import Source
 from attn_jax.models.seq2seq import DECODERS, Seq2Seq, initialize
 from attn_jax.tokens import BOS, EOS, PAD
+from attn_jax.training.checkpoint import named_leaves
 from tests.models import oracle
 
 SOURCE_SIZE, TARGET_SIZE = 17, 19
@@ -146,11 +147,17 @@ def test_last_looks_at_the_last_word_alone(decoder):
     assert np.all(alignment.sum(axis=-1) == 1)
 
 
-def test_the_control_has_all_but_the_score():
-    """The same seed gives the same encoder and first state with attention and without."""
-    for part in ("encoder", "words"):
-        with_attention, without = (getattr(make(score=s), part) for s in ("additive", "last"))
-        jax.tree.map(np.testing.assert_array_equal, with_attention, without)
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_the_control_has_all_but_the_score(decoder):
+    """The same seed gives the same first parameters with attention and without."""
+    with_attention, without = (
+        named_leaves(make(decoder=decoder, score=score)) for score in ("additive", "last")
+    )
+    more = with_attention.keys() - without.keys()
+    assert more
+    assert all("attention.scores" in name for name in more)
+    for name, leaf in without.items():
+        np.testing.assert_array_equal(leaf, with_attention[name], err_msg=name)
 
 
 def test_dropout_is_of_the_given_rng_and_off_without():

@@ -11,8 +11,14 @@ from attn_jax.config import Model, Train
 from attn_jax.data.pipeline import Batches, Pair
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import initialize
-from attn_jax.training.checkpoint import Checkpoints, named_leaves
+from attn_jax.training.checkpoint import (
+    Checkpoints,
+    WritableCheckpoints,
+    digest,
+    named_leaves,
+)
 from attn_jax.training.loop import begin, fit
+from attn_jax.training.step import train_step
 
 CONFIG = Model(
     embedding_size=5,
@@ -66,6 +72,20 @@ def test_in_pieces_equals_through_bit_for_bit(tmp_path, options):
     assert [line["train_loss"] for line in record] == [line["train_loss"] for line in again]
 
 
+def test_a_run_that_goes_on_compiles_no_step_anew(tmp_path):
+    def interrupted(model):
+        if (tmp_path / "checkpoints" / "2").exists():
+            raise KeyboardInterrupt
+        return {"perplexity": 1.0}
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, interrupted, buckets=1)
+    compiled = train_step._cache_size()
+    step, *_ = train(tmp_path, buckets=1)
+    assert step == 6
+    assert train_step._cache_size() == compiled
+
+
 def test_training_lowers_the_loss(tmp_path):
     *_, record = train(tmp_path, steps=150, valid_every=50, learning_rate=0.02)
     losses = [line["train_loss"] for line in record]
@@ -108,12 +128,15 @@ def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
 def test_a_changed_bit_is_noticed(tmp_path):
     model = initialize(CONFIG, 9, 9, jax.random.key(0))
     leaves = named_leaves(model)
-    checkpoints = Checkpoints(tmp_path)
+    changed = {name: np.array(leaf) for name, leaf in leaves.items()}
+    next(iter(changed.values())).view(np.uint8).flat[0] ^= 1
+    checkpoints = WritableCheckpoints(tmp_path, 2)
     checkpoints.save(1, model, {"m": np.zeros(3, np.float32)}, {}, 0.0)
     checkpoints.close()
     checkpoints = Checkpoints(tmp_path)
     facts = json.loads(next(tmp_path.glob("1/facts/metadata")).read_text())
-    facts["sha256"]["model"] = facts["sha256"]["model"].replace("a", "b")
+    assert facts["sha256"]["model"] == digest(leaves)
+    facts["sha256"]["model"] = digest(changed)
     next(tmp_path.glob("1/facts/metadata")).write_text(json.dumps(facts))
     with pytest.raises(InputError, match="step 1 is damaged: its model has changed"):
         checkpoints.restore(1, "model", model)
@@ -124,8 +147,33 @@ def test_a_changed_bit_is_noticed(tmp_path):
         InputError, match=r"does not fit this model: .*source_words.* wanted float32"
     ):
         checkpoints.restore(1, "model", other)
-    assert len(leaves) == len(named_leaves(other))
     checkpoints.close()
+
+
+def test_a_digest_is_of_names_types_shapes_and_bytes():
+    one = {"a": np.zeros((2, 3), np.float32)}
+    others = [
+        {"b": one["a"]},
+        {"a": one["a"].astype(np.int32)},
+        {"a": one["a"].reshape(3, 2)},
+        {"a": one["a"] + np.eye(2, 3, dtype=np.float32)},
+    ]
+    assert digest(one) == digest({"a": np.zeros((2, 3), np.float32)})
+    assert digest(one) not in [digest(other) for other in others]
+
+
+def test_a_reader_leaves_alone_what_is_being_written(tmp_path):
+    checkpoints = WritableCheckpoints(tmp_path, 2)
+    checkpoints.save(1, {"x": np.zeros(3, np.float32)}, {}, {}, 0.0)
+    checkpoints.close()
+    half = tmp_path / "2.orbax-checkpoint-tmp"
+    half.mkdir()
+    reader = Checkpoints(tmp_path)
+    assert (reader.steps, reader.latest, reader.best) == ([1], 1, 1)
+    reader.close()
+    assert half.is_dir()
+    WritableCheckpoints(tmp_path, 2).close()
+    assert not half.exists()
 
 
 def test_so_many_checkpoints_are_kept_as_asked_for(tmp_path):

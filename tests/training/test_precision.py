@@ -35,6 +35,7 @@ def test_a_processor(tmp_path, monkeypatch, flags, fast, slow):
     [
         (device("gpu", compute_capability="9.0"), "bfloat16"),
         (device("gpu", compute_capability="7.5"), "float32"),
+        (device("gpu", compute_capability="gfx90a"), "float32"),
         (device("gpu"), "float32"),
         (device("tpu"), "bfloat16"),
     ],
