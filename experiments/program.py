@@ -1,6 +1,7 @@
 """How every program starts, and how it ends when its input cannot be used."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 
@@ -20,9 +21,18 @@ def use_compilation_cache() -> None:
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
+class Terminated(KeyboardInterrupt):
+    """A scheduler, or `kill`, asked this process alone to end; Ctrl-C asks its children too."""
+
+
+def _terminate(*_: object) -> None:
+    raise Terminated
+
+
 def run(main: Callable[[], None]) -> None:
     """Runs a program. One clear sentence and status 2 for input that cannot be used."""
     app.define_help_flags()
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         parse(sys.argv)
         use_compilation_cache()

@@ -23,7 +23,7 @@ from attn_jax.errors import InputError
 from experiments import flags
 from experiments.evaluate import evaluation_file
 from experiments.flags import FLAGS
-from experiments.program import run
+from experiments.program import Terminated, run
 from experiments.train import check, settle
 
 MOST_JOBS = 8  # runs at a time unless --jobs says other: each takes half a GiB of memory
@@ -99,13 +99,16 @@ def slots(jobs: int) -> list[set[int] | None]:
     return [set(cores[nth::jobs]) or {cores[nth % len(cores)]} for nth in range(jobs)]
 
 
-def run_cell(folder: Path, options: dict, cores: set[int] | None) -> None:
+def run_cell(
+    folder: Path, options: dict, cores: set[int] | None, running: list[subprocess.Popen]
+) -> None:
     """Trains and evaluates one cell in a process of its own; its output goes to `<cell>.log`."""
     command = [sys.executable, "-m", "experiments.train", f"--workdir={folder}"]
     with folder.with_name(folder.name + ".log").open("a") as log:
         process = subprocess.Popen(
             command + flags.as_arguments(options), stdout=log, stderr=subprocess.STDOUT
         )
+        running.append(process)
         if cores:
             os.sched_setaffinity(process.pid, cores)
         status = process.wait()
@@ -144,13 +147,14 @@ def main() -> None:
     root.mkdir(parents=True, exist_ok=True)
     print(f"{len(planned)} runs, {len(planned) - len(waiting)} of them finished", flush=True)
     free: Queue = Queue()
+    running: list[subprocess.Popen] = []
     for cores in slots(FLAGS.jobs):
         free.put(cores)
 
     def work(label: str) -> None:
         cores = free.get()
         try:
-            run_cell(root / label, waiting[label], cores)
+            run_cell(root / label, waiting[label], cores, running)
             print(f"finished {label}", flush=True)
         finally:
             free.put(cores)
@@ -159,8 +163,11 @@ def main() -> None:
         futures = [pool.submit(work, label) for label in waiting]
         try:
             wait(futures)
-        except KeyboardInterrupt:
-            pool.shutdown(cancel_futures=True)
+        except KeyboardInterrupt as interrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            if isinstance(interrupt, Terminated):
+                for process in running:
+                    process.terminate()  # which does nothing to one that has ended
             raise
     failures = [str(future.exception()) for future in futures if future.exception()]
     if failures:

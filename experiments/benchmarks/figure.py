@@ -18,14 +18,16 @@ def relative_times(cases: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure
     """
     sides = list(dict.fromkeys(side for case in cases.values() for side in case))
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7, 1 + 0.22 * len(cases)), layout="constrained")
+        figure = Figure(figsize=(7, 1 + 0.3 * len(cases)), layout="constrained")
         axes = figure.subplots()
     for row, case in enumerate(cases.values()):
         unit = statistics.median(next(iter(case.values())))
         for side, seconds in case.items():
-            colour = COLOURS[sides.index(side)]
-            axes.plot([min(seconds) / unit, max(seconds) / unit], [row, row], color=colour, lw=1)
-            axes.plot(statistics.median(seconds) / unit, row, "o", color=colour, ms=4)
+            nth = sides.index(side)
+            colour, height = COLOURS[nth], row + 0.6 * ((nth + 0.5) / len(sides) - 0.5)
+            ends = [min(seconds) / unit, max(seconds) / unit]
+            axes.plot(ends, [height, height], color=colour, lw=1)
+            axes.plot(statistics.median(seconds) / unit, height, "o", color=colour, ms=4)
     for side, colour in zip(sides, COLOURS, strict=False):
         axes.plot([], [], "o", color=colour, ms=4, label=side)
     axes.axvline(1, color="0.8", lw=1, zorder=0)

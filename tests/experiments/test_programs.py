@@ -6,6 +6,7 @@ import pty
 import shutil
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -93,6 +94,22 @@ def test_a_report_of_a_sweep(sweep):
     done = works("report", f"--workdir={sweep}")
     assert f"report: {sweep / 'report.md'}" in done.stdout
     assert (sweep / "reverse-beside.png").stat().st_size > 10_000
+
+
+def test_a_terminated_sweep_ends_its_runs(tmp_path):
+    command = [sys.executable, "-m", "experiments.sweep", f"--workdir={tmp_path}", *SMALL]
+    command += ["--train.steps=1000000", "--grid.seed=0,1"]
+    sweep = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while len(list(tmp_path.glob("*/metrics.jsonl"))) < 2 and sweep.poll() is None:
+        time.sleep(0.1)
+    # As long as a run goes on, its folder is held.
+    assert "another process is training" in refused("train", f"--workdir={tmp_path / 'seed=0'}")
+    sweep.terminate()
+    _, said = sweep.communicate(timeout=120)
+    assert sweep.returncode == 130
+    assert said.startswith("interrupted; ")
+    for seed in range(2):
+        assert (tmp_path / f"seed={seed}.log").read_text().endswith("with the same command\n")
 
 
 def test_a_run_starts_again_from_its_flags(workdir, tmp_path):
@@ -332,7 +349,7 @@ def test_align_combines_and_scores_both_directions(workdir, pairs, tmp_path):
         for name in ("forward", "reverse", "agreement", "AER"):
             assert name in done.stderr
     said = refused("align", *both, f"--weights={tmp_path / 'none' / 'w.npz'}")
-    assert "No such file or directory" in said
+    assert "--weights must be a file .npz in a folder that exists" in said
 
 
 def test_the_best_head_and_shift_are_those_of_the_lowest_error():
