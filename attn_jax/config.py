@@ -308,7 +308,7 @@ def lines(experiment: Experiment) -> list[str]:
 
 def parse(text: Iterable[str]) -> Experiment:
     """The experiment of a flag file as `lines` wrote it."""
-    options = (line.strip().removeprefix("--").partition("=") for line in text if line.strip())
+    options = (line.lstrip().removeprefix("--").partition("=") for line in text if line.strip())
     return experiment({name: value for name, _, value in options})
 
 
@@ -333,11 +333,16 @@ def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
     except (ValueError, TypeError, OverflowError):
         message = f"--{name} must be of type {entry.type.__name__}, got {given!r}"
         raise InputError(message) from None
-    if entry.type is str and len(value.splitlines()) > 1:
-        raise InputError(f"--{name} must be of one line, got {value!r}")
+    if entry.type is str and (value.splitlines() not in ([], [value]) or not _is_text(value)):
+        raise InputError(f"--{name} must be text of one line, got {value!r}")
     low, high = entry.metadata.get("low"), entry.metadata.get("high")
     if low is not None and not value >= low:
         raise InputError(f"--{name} must be at least {low:g}, got {value}")
     if high is not None and not value <= high:
         raise InputError(f"--{name} must be at most {high:g}, got {value}")
     return value
+
+
+def _is_text(value: str) -> bool:
+    """Whether a flag file can hold it: bytes of a command line that are no UTF-8 are no text."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)

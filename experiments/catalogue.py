@@ -144,8 +144,14 @@ def main() -> None:
     if not cells or unfinished:
         raise InputError(f"{FLAGS.workdir} holds {len(cells)} runs, {len(unfinished)} unfinished")
     said = FILE.read_text("utf-8").partition(MEASURED)[2] if FILE.is_file() else "\n"
+    table = measured(cells)
+    before = sum(line.startswith("|") for line in said.splitlines()) - 2  # less heading and rule
+    if len(table.rows) < before:
+        raise InputError(
+            f"{FLAGS.workdir} holds {len(table.rows)} systems and would replace {before} in {FILE}"
+        )
     remarks = "\n".join(line for line in said.splitlines() if not line.startswith("|")).strip()
-    page = [mechanisms(), MEASURED, "", remarks, "", measured(cells).markdown(), ""]
+    page = [mechanisms(), MEASURED, "", remarks, "", table.markdown(), ""]
     FILE.write_text("\n".join(page), "utf-8")
     print(f"wrote {FILE}")
 

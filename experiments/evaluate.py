@@ -59,7 +59,7 @@ def evaluate_split(workdir: Path, split: str, search: dict[str, Any]) -> dict:
     }
     # Not to stand beside sentences of another evaluation.
     evaluation_file(workdir, split).unlink(missing_ok=True)
-    with (workdir / f"predictions.{split}.jsonl").open("w") as file:
+    with (workdir / f"predictions.{split}.jsonl").open("w", encoding="utf-8") as file:
         for sentence in assessment.sentences:
             file.write(json.dumps(sentence, ensure_ascii=False) + "\n")
     np.savez(workdir / f"alignments.{split}.npz", *assessment.weights[:PICTURED])

@@ -149,7 +149,7 @@ def parse(arguments: list[str]) -> list[str]:
     """
     try:
         rest = FLAGS(arguments)
-    except flags.Error as error:
+    except (flags.Error, UnicodeDecodeError) as error:  # of a flag file that is no text
         raise InputError(str(error)) from error
     if len(rest) > 1:
         raise InputError(f"{rest[1]!r} is no flag: flags look like --name=value")

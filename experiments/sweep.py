@@ -181,6 +181,9 @@ if __name__ == "__main__":
         flags.define_values(f"grid.{option}", f"values to try: {field.metadata['help']}")
     absl_flags.DEFINE_string("systems", "", "file with the flags of one system on each line")
     absl_flags.DEFINE_integer(
-        "jobs", 0, f"runs at a time; 0: one for each core, at most {MOST_JOBS}, or one on a GPU"
+        "jobs",
+        0,
+        f"runs at a time; 0: one for each core, at most {MOST_JOBS}, or one on a GPU",
+        lower_bound=0,
     )
     run(main)

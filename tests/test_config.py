@@ -14,7 +14,7 @@ from attn_jax.errors import InputError
     seed=st.integers(0, 2**31),
     rate=st.floats(1e-9, 10),
     score=st.text("abc:_", min_size=1),
-    name=st.text(min_size=1).filter(lambda text: text == text.strip() and text.isprintable()),
+    name=st.text(min_size=1).filter(str.isprintable),
 )
 def test_lines_round_trip(seed, rate, score, name):
     options = {
@@ -45,6 +45,10 @@ def test_experiments_do_not_change():
         ({"train.steps": 0}, "--train.steps must be at least 1, got 0"),
         ({"model.dropout": 1.0}, "--model.dropout must be at most 0.95, got 1.0"),
         ({"model.dropout": float("nan")}, "--model.dropout must be at least 0, got nan"),
+        ({"label": "two\nlines"}, r"--label must be text of one line, got 'two\\nlines'"),
+        ({"label": "one\u2028two"}, "--label must be text of one line"),
+        ({"label": "line\n"}, "--label must be text of one line"),
+        ({"label": "\udcff"}, "--label must be text of one line"),
         ({"train.steps": "many"}, "--train.steps must be of type int, got 'many'"),
         ({"train.stepz": 3}, r"unknown option 'train.stepz' \(did you mean train.steps\?\)"),
     ],

@@ -65,6 +65,8 @@ def attend(
 
 
 def _mask_of(values: Float[Array, "S D"], mask: Array | None) -> Bool[Array, " S"]:
+    if not jnp.issubdtype(values.dtype, jnp.floating):
+        raise InputError(f"the values must be floating-point numbers, got {values.dtype}")
     if mask is None:
         return jnp.ones(values.shape[0], bool)
     if mask.shape != values.shape[:1] or mask.dtype != bool:

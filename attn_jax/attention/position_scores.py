@@ -14,6 +14,8 @@ from attn_jax.errors import InputError
 
 
 def _location_shapes(sizes: Sizes, *, positions: int = 100) -> Shapes:
+    if positions < 1:
+        raise InputError(f"location: positions must be at least 1, got {positions}")
     return {"W": (sizes.Q, positions)}
 
 
@@ -181,8 +183,10 @@ def gmm(
     """
     # In float32 at least: a small step would not move a large position in bfloat16.
     log_heights, log_sharpness, log_steps = jnp.split(widen(query @ W + b), 3)
-    centres = carry + jnp.exp(log_steps)
+    # Bounded, so that what float32 does not hold has no part in a derivative: no sentence has e^20
+    # positions, and no weight of a bell so sharp differs from 0 but at its centre.
+    centres = carry + jnp.exp(jnp.minimum(log_steps, 20))
     positions = jnp.arange(1, keys.shape[0] + 1)[:, None]
-    bells = log_heights - jnp.exp(log_sharpness) * (centres - positions) ** 2
-    # Bells so far away that their logarithm is -∞ would have no derivative.
-    return jax.nn.logsumexp(jnp.maximum(bells, -1e30), axis=-1), centres
+    sharpness = jnp.exp(jnp.minimum(log_sharpness, 40))
+    bells = log_heights - sharpness * (centres - positions) ** 2
+    return jax.nn.logsumexp(bells, axis=-1), centres

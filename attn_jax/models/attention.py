@@ -38,7 +38,7 @@ class Summary(NamedTuple):
 class Source(NamedTuple):
     """A batch of encoded sentences, as a decoder reads it."""
 
-    projected: PyTree  # a `Projected` for each layer that attends
+    projected: PyTree  # a `Projected`, or one for each layer that attends
     mask: Bool[Array, "B S"]
     summary: Summary
 

@@ -59,12 +59,13 @@ def _read_cell(folder: Path) -> Cell:
     options = config.values(config.read(folder / "flags.txt"))
     with np.load(folder / "alignments.test.npz") as arrays:
         weights = list(arrays.values())
-    lines = (folder / "predictions.test.jsonl").read_text().splitlines()
+    with (folder / "predictions.test.jsonl").open(encoding="utf-8") as file:
+        sentences = list(map(json.loads, file))  # whose text may hold signs that `splitlines` cuts
     return Cell(
         options,
         json.loads((folder / "evaluation.test.json").read_text()),
         read(folder / "metrics.jsonl"),
-        list(map(json.loads, lines)),
+        sentences,
         weights,
     )
 

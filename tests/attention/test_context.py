@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax import attend
+from attn_jax import SCORES, attend
 from attn_jax.attention.normalizers import softmax
+from attn_jax.attention.parts import attribute
 
 S, Q, D, B = 7, 5, 11, 3
 
@@ -86,3 +87,36 @@ def test_softmax_keeps_large_scores_finite():
     huge = jnp.array([3e38, -3e38, jnp.inf])
     weights = softmax(huge, jnp.array([True, True, False]))
     np.testing.assert_array_equal(weights, [1.0, 0.0, 0.0])
+
+
+def test_a_score_that_is_no_number_shows():
+    keys, values = jnp.ones((3, 2)).at[1].set(jnp.nan), jnp.ones((3, 4))
+    context, weights = attend(jnp.ones(2), keys, values, score="dot")
+    assert jnp.isnan(context).all()
+    assert jnp.isnan(weights).any()
+    masked, _ = attend(jnp.ones(2), keys, values, jnp.array([True, False, True]), score="dot")
+    np.testing.assert_allclose(masked, jnp.ones(4))
+
+
+@pytest.mark.parametrize("log_step", [0.0, 50.0])
+@pytest.mark.parametrize("log_sharpness", [0.0, 95.0])
+def test_gmm_has_a_derivative_where_all_bells_are_far(log_step, log_sharpness):
+    def first(query):
+        bias = jnp.array([0.0, log_sharpness, log_step])
+        score = partial(SCORES["gmm"], W=jnp.zeros((2, 3)), b=bias + query[0])
+        return attend(query, jnp.ones((4, 2)), jnp.eye(4), score=score)[0][0]
+
+    assert jnp.isfinite(jax.grad(first)(jnp.zeros(2))).all()
+
+
+def test_coverage_has_a_derivative_where_a_word_expects_to_give_none():
+    make = attribute(SCORES["coverage"], "keys", None)
+    annotations, U = jnp.array([[200.0], [0.0]]), jnp.ones((1, 2))
+    parameters = {"W": jnp.ones((3, 2)), "V": jnp.ones(2), "v": jnp.ones(2)}
+
+    def first(annotations):
+        keys = make(annotations, U=U, f=-jnp.ones(1))
+        score = partial(SCORES["coverage"], **parameters)
+        return attend(jnp.ones(3), keys, annotations, score=score)[0].sum()
+
+    assert jnp.isfinite(jax.grad(first)(annotations)).all()

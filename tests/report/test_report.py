@@ -120,6 +120,15 @@ def test_text_is_measured_by_bleu(tmp_path):
     assert axes.get_ylabel() == "validation BLEU"
 
 
+def test_a_sign_that_cuts_lines_elsewhere_is_read(tmp_path):
+    write_run(tmp_path / "a", "dot", 0, 50.0)
+    said = [sentence | {"text": "a\u2028b"} for sentence in SENTENCES]
+    lines = (json.dumps(sentence, ensure_ascii=False) + "\n" for sentence in said)
+    (tmp_path / "a" / "predictions.test.jsonl").write_text("".join(lines), "utf-8")
+    ((cell,), _) = find_cells(tmp_path)
+    assert cell.sentences == said
+
+
 def test_each_head_is_drawn_and_tabled(tmp_path):
     write_run(tmp_path / "a", "dot", 0, 50.0, **{"model.heads": 2})
     page = write_report(find_cells(tmp_path)[0], tmp_path).read_text()
