@@ -53,7 +53,7 @@ def test_an_export_is_read_as_it_says(folder):
 CHECK = """
 import attn_jax
 translator = attn_jax.load("runs/{name}")
-(hypothesis,) = translator.translate(["3 1 2"])
+(hypothesis,) = translator.translate(["3 1 2"], min_length=1)
 (score,) = translator.score(["3 1 2"], [hypothesis.text])
 assert abs(score - hypothesis.log_probability) < 1e-3
 """

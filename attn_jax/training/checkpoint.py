@@ -45,7 +45,10 @@ class Checkpoints:
     """
 
     def __init__(self, directory: Path):
-        options = ocp.CheckpointManagerOptions(best_fn=_score, read_only=True)
+        # `read_only` would say the same with three warnings.
+        options = ocp.CheckpointManagerOptions(
+            best_fn=_score, create=False, cleanup_tmp_directories=False
+        )
         self._manager = ocp.CheckpointManager(directory.absolute(), options=options)
 
     @property

@@ -164,7 +164,7 @@ def test_a_digest_is_of_names_types_shapes_and_bytes():
 
 def test_a_reader_leaves_alone_what_is_being_written(tmp_path):
     checkpoints = WritableCheckpoints(tmp_path, 2)
-    checkpoints.save(1, {"x": np.zeros(3, np.float32)}, {}, {}, 0.0)
+    checkpoints.save(1, *[{"x": np.zeros(3, np.float32)}] * 2, {}, 0.0)
     checkpoints.close()
     half = tmp_path / "2.orbax-checkpoint-tmp"
     half.mkdir()
