@@ -111,10 +111,9 @@ def _train(workdir: Path, experiment: Experiment) -> None:
     source, target = vocabularies(workdir, experiment, examples)
     rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
     model = initialize(experiment.model, len(source), len(target), rng_parameters)
-    begins = not (workdir / "checkpoints").is_dir()
-    if config.initial and begins:
-        model = load_parameters(Path(config.initial), model)
     begun = begin(config, model, workdir)
+    if config.initial and not begun[0].step:  # later, that run may be gone
+        begun = begin(config, load_parameters(Path(config.initial), model), workdir)
     check_lengths("validation", validation, source, target, experiment.data.max_length)
     if "test" in split_names(experiment.data):
         test = load_split(experiment.data, "test")

@@ -96,6 +96,23 @@ def test_a_report_of_a_sweep(sweep):
     assert (sweep / "reverse-beside.png").stat().st_size > 10_000
 
 
+def test_parameters_of_another_run_are_needed_until_a_first_checkpoint(workdir, tmp_path):
+    other, whole, early = (tmp_path / name for name in ("other", "whole", "early"))
+    shutil.copytree(workdir, other)
+    flags = [*SMALL, f"--train.initial={other}"]
+    works("train", f"--workdir={whole}", *flags)
+    (early / "checkpoints").mkdir(parents=True)  # as it is left by what ends before a first one
+    shutil.copy(whole / "flags.txt", early)
+    works("train", f"--workdir={early}", *flags)
+    assert loss_of(whole) == loss_of(early) != loss_of(other)
+    shutil.rmtree(other)
+    works("train", f"--workdir={early}", "--train.steps=30")
+
+
+def loss_of(folder):
+    return json.loads((folder / "metrics.jsonl").read_text().splitlines()[0])["train_loss"]
+
+
 def test_a_terminated_sweep_ends_its_runs(tmp_path):
     command = [sys.executable, "-m", "experiments.sweep", f"--workdir={tmp_path}", *SMALL]
     command += ["--train.steps=1000000", "--grid.seed=0,1"]
