@@ -194,8 +194,8 @@ def weigh_step(
             f"the score {unbound(parts.score.function).__name__} gives shape {list(scores.shape)}, "
             f"but the normalizer {unbound(parts.normalizer.function).__name__} takes {list(wanted)}"
         )
-    # Several scores of one position, as mocha takes them, must all be able to reach it. One that is
-    # NaN is not hidden: so are its weights.
+    # Several scores of one position, as mocha takes them, must all be able to reach it. A
+    # score that is NaN is not hidden: its weight is NaN too.
     reachable = (scores != -jnp.inf).reshape(-1, mask.size).all(axis=0)
     # Weights are in float32 at least, whatever the products are in.
     scores = widen(jnp.where(reachable, scores, 0))

@@ -6,7 +6,7 @@ sentence, and is given, of all there is at a step, what it names as keyword argu
 - its parameters, which `shapes(sizes, **settings) -> {name: shape}` lists, so that a model can own
   them, and its settings, which are numbers with a default;
 - `query` [Q], `mask` [S], and `memory`, what was attended in the steps before (a `Memory`);
-- `rng`, a normalizer, in training alone, for what is random then;
+- `rng`, of a normalizer and in training alone, for what is random then;
 - `carry`, what it keeps for itself from step to step. It then returns its result and the next
   carry; `start(mask, ...)` makes the first one.
 
