@@ -110,7 +110,7 @@ class Checkpoints:
 
 
 class WritableCheckpoints(Checkpoints):
-    """The checkpoints of the run that writes them: what it left half written is cleaned up.
+    """The checkpoints of the run that writes them: a save first removes what is half written.
 
     Args:
       directory: of the run's checkpoints.

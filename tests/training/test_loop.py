@@ -172,7 +172,9 @@ def test_a_reader_leaves_alone_what_is_being_written(tmp_path):
     assert (reader.steps, reader.latest, reader.best) == ([1], 1, 1)
     reader.close()
     assert half.is_dir()
-    WritableCheckpoints(tmp_path, 2).close()
+    writer = WritableCheckpoints(tmp_path, 2)
+    writer.save(3, *[{"x": np.zeros(3, np.float32)}] * 2, {}, 0.0)
+    writer.close()
     assert not half.exists()
 
 
