@@ -1,28 +1,17 @@
 """What one experiment is: frozen dataclasses, from which the command-line flags are made.
 
-Each field carries its help text, its unit and its bounds. An experiment is written to and read from
+An experiment is written to and read from
 lines of flags (`--model.score=additive`), so that the file of a run starts that run again.
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attn_jax.errors import InputError, choose
-
-
-def option(
-    default: Any, help: str, *, low: int | float | None = None, high: int | float | None = None
-) -> Any:
-    """A field with its help text (unit included) and its smallest and largest value."""
-    return field(default=default, metadata={"help": help, "low": low, "high": high})
-
-
-def path(help: str) -> Any:
-    """A field that holds a path, stored absolute so that a run can be continued from anywhere."""
-    return field(default="", metadata={"help": help, "path": True})
+from attn_jax.errors import InputError
+from attn_jax.options import checked, option, path
 
 
 @dataclass(frozen=True)
@@ -199,57 +188,6 @@ class Experiment:
     train: Train = dataclasses.field(default_factory=Train)
 
 
-@dataclass(frozen=True)
-class Search:
-    """How translations are searched for: lengths are in target tokens, end of sentence apart."""
-
-    beam_size: int = option(1, "W, hypotheses that go on at each step; 1: greedy search", low=1)
-    n_best: int = option(
-        1, "hypotheses of each sentence: the best of a beam, or so many drawn", low=1
-    )
-    length_penalty: str = option(
-        "gnmt",
-        "beam: what log-probabilities of hypotheses are divided by: none, average (the length) or "
-        "gnmt(alpha=0.6)",
-    )
-    coverage_penalty: float = option(
-        0.0, "beam: weight of GNMT's penalty for source tokens left unread", low=0
-    )
-    min_length: int = option(0, "fewest tokens of a translation", low=0)
-    max_length: int = option(0, "most tokens of a translation; 0: twice its source and 20", low=0)
-    temperature: float = option(
-        0.0, "draw at random at this temperature; 0: search", low=0, high=1000
-    )
-    top_k: int = option(0, "draw: among the k most probable tokens; 0: among all", low=0)
-    top_p: float = option(
-        1.0, "draw: among the fewest tokens of this probability together", low=1e-6, high=1
-    )
-    seed: int = option(0, "draw: seed", low=0)
-
-    def __post_init__(self) -> None:
-        if self.beam_size > 1 and self.temperature:
-            raise InputError("what is drawn has no beam: give beam_size or temperature, not both")
-        if (self.top_k or self.top_p < 1) and not self.temperature:
-            raise InputError("top_k and top_p say what is drawn: give a temperature, such as 1")
-        if self.n_best > self.beam_size and not self.temperature:
-            raise InputError(
-                f"n_best={self.n_best} hypotheses do not come out of beam_size={self.beam_size}"
-            )
-        if 0 < self.temperature < 0.01:
-            raise InputError(f"temperature must be 0, or at least 0.01, got {self.temperature}")
-        if self.max_length and self.min_length > self.max_length:
-            raise InputError(f"min_length={self.min_length} is over max_length={self.max_length}")
-
-
-def fields(node: Any = Experiment, prefix: str = "") -> Iterator[tuple[str, dataclasses.Field]]:
-    """The names (`model.score`) and fields of every option, in order."""
-    for entry in dataclasses.fields(node):
-        if dataclasses.is_dataclass(entry.type):
-            yield from fields(entry.type, f"{prefix}{entry.name}.")
-        else:
-            yield f"{prefix}{entry.name}", entry
-
-
 def values(experiment: Experiment) -> dict[str, Any]:
     """The options by name, such as `{"model.score": "additive", ...}`."""
     return {
@@ -267,38 +205,16 @@ def experiment(options: dict[str, Any]) -> Experiment:
     Raises:
       InputError: an option has no such name, is of the wrong type or out of bounds.
     """
-    known = dict(fields())
     groups: dict[str, dict[str, Any]] = {"": {}, "data": {}, "model": {}, "train": {}}
-    for name, value in options.items():
+    for name, value in checked(Experiment, options).items():
         group, _, leaf = name.rpartition(".")
-        groups[group][leaf] = _checked(name, choose(known, name, "option"), value)
+        groups[group][leaf] = value
     return Experiment(
         **groups[""],
         data=Data(**groups["data"]),
         model=Model(**groups["model"]),
         train=Train(**groups["train"]),
     )
-
-
-def search_of(options: dict[str, Any]) -> Search:
-    """The search with these options; what is not named keeps its default.
-
-    Raises:
-      InputError: an option has no such name, is out of bounds, or does nothing beside the others.
-    """
-    known = dict(fields(Search))
-    made = Search(
-        **{
-            name: _checked(name, choose(known, name, "option of search"), value)
-            for name, value in options.items()
-        }
-    )
-    for name in ("length_penalty", "coverage_penalty"):
-        if name in options and made.beam_size == 1:
-            raise InputError(f"{name} compares the hypotheses of a beam: give a beam_size over 1")
-    if "seed" in options and not made.temperature:
-        raise InputError("seed is of what is drawn: give a temperature, such as 1")
-    return made
 
 
 def lines(experiment: Experiment) -> list[str]:
@@ -322,27 +238,3 @@ def read(file: Path) -> Experiment:
         return parse(file.read_text("utf-8").splitlines())
     except (OSError, ValueError) as error:  # InputError is a ValueError
         raise InputError(f"{file} cannot be used: {error}") from error
-
-
-def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
-    given = value
-    try:
-        value = entry.type(given)
-        if entry.type is int and isinstance(given, float) and given != value:
-            raise ValueError("not whole")
-    except (ValueError, TypeError, OverflowError):
-        message = f"--{name} must be of type {entry.type.__name__}, got {given!r}"
-        raise InputError(message) from None
-    if entry.type is str and (value.splitlines() not in ([], [value]) or not _is_text(value)):
-        raise InputError(f"--{name} must be text of one line, got {value!r}")
-    low, high = entry.metadata.get("low"), entry.metadata.get("high")
-    if low is not None and not value >= low:
-        raise InputError(f"--{name} must be at least {low:g}, got {value}")
-    if high is not None and not value <= high:
-        raise InputError(f"--{name} must be at most {high:g}, got {value}")
-    return value
-
-
-def _is_text(value: str) -> bool:
-    """Whether a flag file can hold it: bytes of a command line that are no UTF-8 are no text."""
-    return not any("\ud800" <= character <= "\udfff" for character in value)

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax import export as jax_export
 from jaxtyping import Array, Int
 
-from attn_jax.config import search_of
 from attn_jax.decoding import compiled
+from attn_jax.decoding.options import search_of
 from attn_jax.errors import InputError
 from attn_jax.loading import Place, load
 
@@ -38,7 +38,7 @@ def export(
       batch_size: sentences at a time.
       source_length: tokens of the longest sentence.
       combination: of several, as `load` takes it.
-      **options: of `attn_jax.config.Search`, but for what is drawn at random.
+      **options: of `attn_jax.decoding.options.Search`, but for what is drawn at random.
 
     Raises:
       InputError: there is no such run, an option is wrong, or the sizes are.

@@ -1,7 +1,11 @@
-"""Files that are there whole or not at all."""
+"""Files of a run: written whole or not at all, and read as what may have been damaged since."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
+
+from attn_jax.errors import InputError
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -9,3 +13,19 @@ def write_whole(path: Path, text: str) -> None:
     beside = path.with_name(f"{path.name}.tmp")
     beside.write_text(text, "utf-8")
     os.replace(beside, path)
+
+
+@contextlib.contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Reading what a program here has written: whatever goes wrong lies in the files.
+
+    Raises:
+      InputError: they are missing or damaged.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+        raise InputError(f"{what} cannot be read: it is missing or damaged ({reason})") from error

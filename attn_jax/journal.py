@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from attn_jax.files import write_whole
+from attn_jax.files import reading, write_whole
 
 
 class Journal:
@@ -25,11 +25,17 @@ class Journal:
 
 
 def read(path: Path) -> list[dict]:
-    """The records of a journal; a last line that was cut short is left out."""
+    """The records of a journal; a last line that was cut short is left out.
+
+    Raises:
+      InputError: it is something else.
+    """
     records = []
-    for line in path.read_text().splitlines():
-        try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
+    with reading(f"the journal {path}"):
+        for line in path.read_text().splitlines():
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError:
+                break
+            records.append({"step": record["step"], **record})
     return records

@@ -7,6 +7,7 @@ from pathlib import Path
 import jax
 
 from attn_jax import config
+from attn_jax.config import Experiment, Model
 from attn_jax.data.vocabulary import Vocabulary, load_vocabulary
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.errors import InputError, choose
@@ -41,6 +42,7 @@ def load(
     if not places:
         raise InputError("no run was given to load")
     runs = [_located(Path(place), checkpoint) for place in places]
+    experiments = [experiment_of(workdir) for workdir, _ in runs]
     sides = [load_vocabularies(workdir) for workdir, _ in runs]
     for (workdir, _), own in zip(runs, sides, strict=True):
         if [one.tokens for one in own] != [one.tokens for one in sides[0]]:
@@ -48,25 +50,38 @@ def load(
                 f"{workdir} has other vocabularies than {runs[0][0]}: models write together only "
                 "in the same tokens"
             )
-    models = [_load_model(*run, *own) for run, own in zip(runs, sides, strict=True)]
+    models = [
+        _load_model(*run, experiment.model, *own)
+        for run, experiment, own in zip(runs, experiments, sides, strict=True)
+    ]
     if combination == "parameters":
         models, combination = [mean_parameters(models)], "log_probabilities"
-    limit = min(config.read(workdir / "flags.txt").data.max_length for workdir, _ in runs)
+    limit = min(experiment.data.max_length for experiment in experiments)
     return Translator(models, *sides[0], limit, combination)
 
 
 def _located(place: Path, checkpoint: str) -> tuple[Path, str]:
     """The folder of the run that a place is in, and which of its checkpoints is meant."""
-    workdir = place
     if place.parent.name == "checkpoints" and place.name.isdigit():
-        workdir, checkpoint = place.parent.parent, place.name
-    if not (workdir / "flags.txt").is_file():
+        return place.parent.parent, place.name
+    return place, checkpoint
+
+
+def experiment_of(workdir: Path) -> Experiment:
+    """The options of a run.
+
+    Raises:
+      InputError: the folder is not that of a run.
+    """
+    file = workdir / "flags.txt"
+    if not file.is_file():
         raise InputError(f"{workdir} is not the folder of a run: it has no flags.txt")
-    return workdir, checkpoint
+    return config.read(file)
 
 
-def _load_model(workdir: Path, checkpoint: str, source: Vocabulary, target: Vocabulary) -> Seq2Seq:
-    options = config.read(workdir / "flags.txt").model
+def _load_model(
+    workdir: Path, checkpoint: str, options: Model, source: Vocabulary, target: Vocabulary
+) -> Seq2Seq:
     model = jax.eval_shape(
         functools.partial(initialize, options, len(source), len(target)), jax.random.key(0)
     )

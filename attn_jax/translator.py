@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, overload
 import jax
 import numpy as np
 
-from attn_jax.config import Search, search_of
 from attn_jax.data.pipeline import pad
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.decoding import compiled
 from attn_jax.decoding.ensemble import COMBINATIONS
+from attn_jax.decoding.options import Search, search_of
 from attn_jax.decoding.search import Found
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq
@@ -96,9 +96,10 @@ class Translator:
         Args:
           sentences: to be translated.
           n_best: hypotheses of each sentence; fewer where the beam has not found as many.
-          **options: of `attn_jax.config.Search`, such as `beam_size=5`, `length_penalty="average"`,
-            or `temperature=1.0` to draw at random. What comes of a sentence does not depend on
-            those beside it; what is drawn depends on the seed and on its place among them.
+          **options: of `attn_jax.decoding.options.Search`, such as `beam_size=5`,
+            `length_penalty="average"`, or `temperature=1.0` to draw at random. What comes of a
+            sentence does not depend on those beside it; what is drawn depends on the seed and on
+            its place among them.
 
         Raises:
           InputError: a sentence is empty or longer than `max_length` tokens, or an option is wrong.

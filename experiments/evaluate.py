@@ -13,12 +13,11 @@ from absl import flags as absl_flags
 from rich.console import Console
 from rich.table import Table
 
-from attn_jax import config
-from attn_jax.data.datasets import load_split
+from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import ter
 from attn_jax.files import write_whole
-from attn_jax.loading import load
+from attn_jax.loading import experiment_of, load
 from experiments import flags
 from experiments.flags import FLAGS
 from experiments.program import run
@@ -27,20 +26,21 @@ PICTURED = 16  # sentences whose alignments are kept for figures
 SPLITS = ["train", "validation", "test"]
 
 
-def evaluate_split(workdir: Path, split: str, search: dict[str, Any]) -> dict:
+def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, Any]) -> dict:
     """Translates a split with the best checkpoint and writes what came of it into the workdir.
 
     Args:
       workdir: of the run.
+      corpus: what the run was trained on.
       split: `train`, `validation` or `test`.
-      search: options of `attn_jax.config.Search`.
+      search: options of `attn_jax.decoding.options.Search`.
 
     Returns:
       The content of `evaluation.<split>.json`: figures, signatures, sentences, parameters.
     """
     translator = load(workdir)
-    data = config.read(workdir / "flags.txt").data
-    assessment = assess(translator, load_split(data, split), data.bleu_tokenizer, search)
+    data = experiment_of(workdir).data
+    assessment = assess(translator, corpus.examples(split), data.bleu_tokenizer, search)
     figures, signatures = dict(assessment.figures), dict(assessment.signatures)
     if data.target_level in ("word", "subword"):
         # Only of text, and not while training: it takes long where hypotheses are far off.
@@ -92,7 +92,9 @@ def print_evaluation(result: dict) -> None:
 
 def main() -> None:
     """Evaluates one split."""
-    print_evaluation(evaluate_split(Path(FLAGS.workdir), FLAGS.split, flags.search()))
+    workdir, search = Path(FLAGS.workdir), flags.search()
+    corpus = open_corpus(experiment_of(workdir).data)
+    print_evaluation(evaluate_split(workdir, corpus, FLAGS.split, search))
 
 
 if __name__ == "__main__":

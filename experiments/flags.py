@@ -10,8 +10,10 @@ from absl import flags
 from attn_jax import config
 from attn_jax.config import Experiment
 from attn_jax.decoding.ensemble import COMBINATIONS
+from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError, choose
 from attn_jax.loading import load
+from attn_jax.options import fields
 from attn_jax.translator import Translator
 
 # `--help` shows a flag under the program that asked this module to define it.
@@ -28,7 +30,7 @@ def define_workdir(help: str) -> None:
 
 def define_experiment() -> None:
     """Defines a flag for each option of an experiment."""
-    for name, field in config.fields():
+    for name, field in fields(Experiment):
         DEFINE[field.type](name, field.default, field.metadata["help"])
 
 
@@ -57,7 +59,7 @@ def load_models() -> Translator:
 
 def define_search(left_out: Iterable[str] = ()) -> None:
     """Defines a flag for each option of a search but those that are left out."""
-    for name, field in config.fields(config.Search):
+    for name, field in fields(Search):
         if name not in left_out:
             DEFINE[field.type](name, field.default, field.metadata["help"])
 
@@ -70,10 +72,10 @@ def search() -> dict[str, Any]:
     """
     options = {
         name: FLAGS[name].value
-        for name, _ in config.fields(config.Search)
+        for name, _ in fields(Search)
         if name in FLAGS and FLAGS[name].present
     }
-    config.search_of(options)
+    search_of(options)
     return options
 
 
@@ -96,7 +98,7 @@ def given() -> dict[str, Any]:
     """The options that the command line names, paths made absolute."""
     return {
         name: _absolute(field, FLAGS[name].value)
-        for name, field in config.fields()
+        for name, field in fields(Experiment)
         if FLAGS[name].present
     }
 
@@ -111,7 +113,7 @@ def options_of(words: list[str]) -> dict[str, Any]:
         words = FLAGS.read_flags_from_files(words, force_gnu=False)
     except flags.Error as error:
         raise InputError(str(error)) from error
-    known, options = dict(config.fields()), {}
+    known, options = dict(fields(Experiment)), {}
     for word in words:
         if not word.startswith("--") or "=" not in word:
             raise InputError(f"{word!r} is not --option=value")

@@ -5,6 +5,7 @@ its own. `--systems=FILE` names a file with the flags of one system on each line
 with the grid. The same command again skips what is finished and goes on with what is not.
 """
 
+import functools
 import itertools
 import os
 import shlex
@@ -18,8 +19,10 @@ from queue import Queue
 from absl import flags as absl_flags
 
 from attn_jax import config as config_lib
-from attn_jax.data.datasets import split_names
+from attn_jax.config import Experiment
+from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
+from attn_jax.options import fields
 from experiments import flags
 from experiments.evaluate import evaluation_file
 from experiments.flags import FLAGS
@@ -33,7 +36,7 @@ def grid() -> dict[str, list[str]]:
     """The options that vary, each with its values."""
     return {
         name: FLAGS[f"grid.{name}"].value
-        for name, _ in config_lib.fields()
+        for name, _ in fields(Experiment)
         if FLAGS[f"grid.{name}"].value
     }
 
@@ -124,11 +127,12 @@ def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
     Raises:
       InputError: a run cannot go on with these flags, or its data set has no test split.
     """
+    splits = functools.cache(lambda data: open_corpus(data).splits)
     waiting = {}
     for label, options in planned.items():
         experiment = settle(root / label, options)
         check(experiment)
-        if "test" not in split_names(experiment.data):
+        if "test" not in splits(experiment.data):
             raise InputError("a sweep compares runs on a test split: give --data.test")
         done = evaluation_file(root / label, "test").is_file()
         if not done or config_lib.read(root / label / "flags.txt") != experiment:
@@ -154,6 +158,7 @@ def main() -> None:
     def work(label: str) -> None:
         cores = free.get()
         try:
+            print(f"started {label}, which writes to {root / label}.log", flush=True)
             run_cell(root / label, waiting[label], cores, running)
             print(f"finished {label}", flush=True)
         finally:
@@ -177,7 +182,7 @@ def main() -> None:
 if __name__ == "__main__":
     flags.define_workdir("folder for the runs")
     flags.define_experiment()
-    for option, field in config_lib.fields():
+    for option, field in fields(Experiment):
         flags.define_values(f"grid.{option}", f"values to try: {field.metadata['help']}")
     absl_flags.DEFINE_string("systems", "", "file with the flags of one system on each line")
     absl_flags.DEFINE_integer(

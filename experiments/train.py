@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from attn_jax import config as config_lib
 from attn_jax.config import Experiment
-from attn_jax.data.datasets import Example, load_split, split_names, with_defaults
+from attn_jax.data.datasets import Corpus, Example, open_corpus, with_defaults
 from attn_jax.data.links import links_of
 from attn_jax.data.orders import ORDERS
 from attn_jax.data.pipeline import Batches, Pair
@@ -42,9 +42,11 @@ def main() -> None:
     """Trains, then evaluates on the test split where there is one."""
     workdir = Path(FLAGS.workdir)
     experiment = settle(workdir, flags.given())
-    train(workdir, experiment)
-    if "test" in split_names(experiment.data):
-        print_evaluation(evaluate_split(workdir, "test", {}))
+    check(experiment)
+    corpus = open_corpus(experiment.data)
+    train(workdir, experiment, corpus)
+    if "test" in corpus.splits:
+        print_evaluation(evaluate_split(workdir, corpus, "test", {}))
 
 
 def settle(workdir: Path, given: dict) -> Experiment:
@@ -73,11 +75,10 @@ def settle(workdir: Path, given: dict) -> Experiment:
     return dataclasses.replace(experiment, data=with_defaults(experiment.data))
 
 
-def train(workdir: Path, experiment: Experiment) -> None:
+def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     """Trains to the last step; all that can be wrong with the input is found before writing."""
-    check(experiment)
     with alone(workdir):
-        _train(workdir, experiment)
+        _train(workdir, experiment, corpus)
 
 
 @contextlib.contextmanager
@@ -104,10 +105,10 @@ def alone(workdir: Path) -> Iterator[None]:
             workdir.rmdir()
 
 
-def _train(workdir: Path, experiment: Experiment) -> None:
+def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     config = experiment.train
-    examples = load_split(experiment.data, "train")
-    validation = load_split(experiment.data, "validation")
+    examples, validation = corpus.examples("train"), corpus.examples("validation")
+    test = corpus.examples("test") if "test" in corpus.splits else []
     source, target = vocabularies(workdir, experiment, examples)
     rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
     model = initialize(experiment.model, len(source), len(target), rng_parameters)
@@ -115,9 +116,7 @@ def _train(workdir: Path, experiment: Experiment) -> None:
     if config.initial and not begun[0].step:  # later, that run may be gone
         begun = begin(config, load_parameters(Path(config.initial), model), workdir)
     check_lengths("validation", validation, source, target, experiment.data.max_length)
-    if "test" in split_names(experiment.data):
-        test = load_split(experiment.data, "test")
-        check_lengths("test", test, source, target, experiment.data.max_length)
+    check_lengths("test", test, source, target, experiment.data.max_length)
     pairs, dropped = encode(experiment, examples, source, target)
     batches = Batches(pairs, config, experiment.seed)
     real, padded = batches.tokens()

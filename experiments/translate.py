@@ -1,8 +1,8 @@
 """Translates lines: `./launch.sh translate --workdir=runs/mine < source.txt > target.txt`.
 
-In a terminal, without a file, it asks for one sentence after the other and shows what the model
-attended to as it wrote each token. With --n_best, each line is `number ||| text ||| log-probability
-||| score`, numbers of sentences counted from 0.
+An empty line stays one. In a terminal, without a file, it asks for one sentence after the other and
+shows what the model attended to as it wrote each token. With --n_best, what is written is `number
+||| text ||| log-probability ||| score`, numbers of lines counted from 0.
 """
 
 import itertools
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
-from attn_jax.data.text_files import decode_lines, read_lines
+from attn_jax.data.text_files import decode_lines, read_data
 from attn_jax.errors import InputError
 from attn_jax.report.terminal import strips
 from attn_jax.tokens import EOS, SPECIALS
@@ -24,20 +24,19 @@ from experiments.program import run
 
 def read_source(path: str) -> list[str]:
     """The lines of a file, or of standard input when no file is named."""
-    if path:
-        return read_lines(Path(path))
-    return decode_lines(sys.stdin.buffer.read(), "standard input")
+    data = read_data(Path(path)) if path else sys.stdin.buffer.read()
+    return decode_lines(data, path or "standard input")
 
 
 def lines_of(found: list[list[Hypothesis]]) -> Iterator[str]:
-    """What is printed of the hypotheses of each sentence."""
+    """What is printed of the hypotheses of each line."""
     for number, hypotheses in enumerate(found):
-        for one in hypotheses:
-            if FLAGS["n_best"].present:
+        if FLAGS["n_best"].present:
+            for one in hypotheses:
                 figures = f"{one.log_probability:.4f} ||| {one.score:.4f}"
                 yield f"{number} ||| {one.text} ||| {figures}"
-            else:
-                yield one.text
+        else:
+            yield hypotheses[0].text if hypotheses else ""
 
 
 def converse(translator: Translator, options: dict) -> None:
@@ -75,7 +74,9 @@ def main() -> None:
     if not FLAGS.input and sys.stdin.isatty():
         converse(translator, options)
         return
-    for line in lines_of(translator.translate(read_source(FLAGS.input), **options)):
+    lines = read_source(FLAGS.input)
+    found = iter(translator.translate([line for line in lines if line.strip()], **options))
+    for line in lines_of([next(found) if line.strip() else [] for line in lines]):
         print(line)
 
 

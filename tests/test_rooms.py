@@ -10,13 +10,14 @@ import pytest
 import attn_jax
 
 PACKAGE = Path(attn_jax.__file__).parent
-BASE = {"errors", "tokens", "config", "files", "journal", "names"}
+BASE = {"errors", "tokens", "options", "config", "files", "journal", "names"}
 MAY_IMPORT = {
     "errors": set(),
     "tokens": set(),
-    "files": set(),
+    "files": {"errors"},
     "journal": {"files"},
-    "config": {"errors"},
+    "options": {"errors"},
+    "config": {"errors", "options"},
     "names": {"errors"},
     "attention": {"errors", "names", "attention"},
     "models": BASE | {"attention", "models"},

@@ -12,6 +12,7 @@ import pytest
 
 import attn_jax
 from attn_jax.config import Model
+from attn_jax.data.datasets import open_corpus
 from attn_jax.data.vocabulary import Symbols
 from attn_jax.errors import InputError
 from attn_jax.loading import mean_parameters
@@ -40,10 +41,15 @@ OPTIONS = {
 }
 
 
+def train_in(folder, options):
+    experiment = train.settle(folder, options)
+    train.train(folder, experiment, open_corpus(experiment.data))
+
+
 @pytest.fixture(scope="module")
 def workdir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "reverse"
-    train.train(folder, train.settle(folder, OPTIONS))
+    train_in(folder, OPTIONS)
     return folder
 
 
@@ -195,7 +201,7 @@ print(json.dumps([log_probabilities[0].tolist(), list(weights.shape)]))
     ("options", "message"),
     [
         ({"beam_size": 0}, "--beam_size must be at least 1, got 0"),
-        ({"beam": 5}, r"unknown option of search 'beam'.*did you mean beam_size"),
+        ({"beam": 5}, r"unknown option 'beam'.*did you mean beam_size"),
         ({"beam_size": 2, "n_best": 3}, "n_best=3 hypotheses do not come out of beam_size=2"),
         ({"beam_size": 2, "temperature": 1.0}, "what is drawn has no beam"),
         ({"top_k": 3}, "give a temperature"),
@@ -277,14 +283,14 @@ def test_refuses_a_folder_that_is_no_run(workdir, tmp_path, name):
 
 def test_starts_from_another_run(workdir, tmp_path, translator):
     options = OPTIONS | {"train.initial": str(workdir), "train.steps": 1, "model.dropout": 0.1}
-    train.train(tmp_path / "next", train.settle(tmp_path / "next", options))
+    train_in(tmp_path / "next", options)
     before = translator.score(SENTENCES, SENTENCES)
     after = attn_jax.load(tmp_path / "next").score(SENTENCES, SENTENCES)
     # One step of warm-up moves each parameter by at most 0.0001.
     np.testing.assert_allclose(after, before, rtol=0.05)
     other = OPTIONS | {"train.initial": str(workdir), "model.score": "general"}
     with pytest.raises(InputError, match="does not fit this model"):
-        train.train(tmp_path / "other", train.settle(tmp_path / "other", other))
+        train_in(tmp_path / "other", other)
     assert not (tmp_path / "other").exists()
 
 

@@ -25,6 +25,39 @@ class Example(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
+class Corpus:
+    """A data set that is prepared, and which of its texts are source and target."""
+
+    name: str
+    builder: tfds.core.DatasetBuilder
+    sides: tuple[str, str]
+
+    @property
+    def splits(self) -> list[str]:
+        """The splits that there are."""
+        return list(self.builder.info.splits)
+
+    def examples(self, split: str) -> list[Example]:
+        """The examples of `train`, `validation` or `test`, in the order of the data set.
+
+        Raises:
+          InputError: there is no such split.
+        """
+        try:
+            records = self.builder.as_data_source(split)
+        except ValueError as error:
+            raise InputError(
+                f"the data set {self.name!r} has no split {split!r}; it has: "
+                f"{', '.join(self.splits)}"
+            ) from error
+        source, target = self.sides
+        return [
+            Example(record[source].decode(), record[target].decode(), record.get("alignment"))
+            for record in records.__getitems__(range(len(records)))
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
 class DataSet:
     """A data set of this package: its builder, and what its tokens are unless flags say other."""
 
@@ -51,23 +84,24 @@ def with_defaults(config: Data) -> Data:
     )
 
 
-def open_builder(config: Data) -> tfds.core.DatasetBuilder:
-    """The data set that the options name, prepared.
+def open_corpus(config: Data) -> Corpus:
+    """The data set that the options name, prepared where that has not been done.
 
     Raises:
-      InputError: there is no such data set, or what it is made from cannot be used.
+      InputError: there is no such data set, what it is made from cannot be used, or it has not the
+        languages asked for.
     """
+    builder = _builder(config)
+    return Corpus(config.name, builder, _sides(config, builder))
+
+
+def _builder(config: Data) -> tfds.core.DatasetBuilder:
     directory = config.directory or str(cache_directory() / "data")
     if config.name in DATASETS:
         return prepared(
             lambda: DATASETS[config.name].make(config, directory), Path(directory) / config.name
         )
     return prepared(lambda: _tfds_builder(config), Path(directory) / config.name)
-
-
-def split_names(config: Data) -> list[str]:
-    """The splits that the data set has."""
-    return list(open_builder(config).info.splits)
 
 
 def _tfds_builder(config: Data) -> tfds.core.DatasetBuilder:
@@ -82,27 +116,6 @@ def _tfds_builder(config: Data) -> tfds.core.DatasetBuilder:
             f"unknown data set {config.name!r}; allowed: {', '.join(DATASETS)}, or a translation "
             "data set of TFDS such as ted_hrlr_translate/pt_to_en"
         ) from error
-
-
-def load_split(config: Data, split: str) -> list[Example]:
-    """The examples of `train`, `validation` or `test`, in the order of the data set.
-
-    Raises:
-      InputError: the data set has no such split, or has not the languages asked for.
-    """
-    builder = open_builder(config)
-    source, target = _sides(config, builder)
-    try:
-        records = builder.as_data_source(split)
-    except ValueError as error:
-        raise InputError(
-            f"the data set {config.name!r} has no split {split!r}; it has: "
-            f"{', '.join(builder.info.splits)}"
-        ) from error
-    return [
-        Example(record[source].decode(), record[target].decode(), record.get("alignment"))
-        for record in records.__getitems__(range(len(records)))
-    ]
 
 
 def _sides(config: Data, builder: tfds.core.DatasetBuilder) -> tuple[str, str]:

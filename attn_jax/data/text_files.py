@@ -26,14 +26,18 @@ def read_lines(path: Path) -> list[str]:
     Raises:
       InputError: the file cannot be read, or a line is empty or not UTF-8 (its number is named).
     """
-    return decode_lines(read_data(path), str(path))
+    lines = decode_lines(read_data(path), str(path))
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            raise InputError(f"{path}, line {number}: the line is empty")
+    return lines
 
 
 def decode_lines(data: bytes, name: str) -> list[str]:
-    """The lines of UTF-8 text, none of them empty; `name` is what a complaint calls it.
+    """The lines of UTF-8 text; `name` is what a complaint calls it.
 
     Raises:
-      InputError: there is no line, or one is empty or not UTF-8 (its number is named).
+      InputError: there is no line, or one is not UTF-8 (its number is named).
     """
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if lines[-1] == b"":
@@ -45,12 +49,9 @@ def decode_lines(data: bytes, name: str) -> list[str]:
 
 def _decoded(name: str, number: int, line: bytes) -> str:
     try:
-        text = line.decode("utf-8").rstrip("\r")
+        return line.decode("utf-8").rstrip("\r")
     except UnicodeDecodeError as error:
         raise InputError(f"{name}, line {number}: not UTF-8 ({error.reason})") from error
-    if not text.strip():
-        raise InputError(f"{name}, line {number}: the line is empty")
-    return text
 
 
 def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:

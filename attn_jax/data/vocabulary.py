@@ -13,7 +13,7 @@ import sentencepiece
 
 from attn_jax.config import Data
 from attn_jax.errors import InputError, choose
-from attn_jax.files import write_whole
+from attn_jax.files import reading, write_whole
 from attn_jax.tokens import BOS, EOS, PAD, SPECIALS, UNK
 
 
@@ -244,8 +244,6 @@ def load_vocabulary(path: Path) -> Vocabulary:
     Raises:
       InputError: the file is missing or damaged.
     """
-    try:
+    with reading(f"the vocabulary {path}"):
         content = json.loads(path.read_text("utf-8"))
         return LEVELS[content["level"]].from_content(content)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"the vocabulary {path} cannot be read: {error}") from error

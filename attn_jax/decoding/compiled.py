@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attn_jax.config import Search
 from attn_jax.decoding.beam import beam, flat, side_by_side
 from attn_jax.decoding.ensemble import Models, combined, stepping
+from attn_jax.decoding.options import Search
 from attn_jax.decoding.penalties import LENGTH_PENALTIES
 from attn_jax.decoding.search import Found, best, drawn, walk
 from attn_jax.names import choose_with_settings

@@ -9,6 +9,7 @@ import numpy as np
 
 from attn_jax import config
 from attn_jax.errors import InputError
+from attn_jax.files import reading
 from attn_jax.journal import read
 
 
@@ -49,25 +50,18 @@ def read_cell(folder: Path) -> Cell:
     Raises:
       InputError: one of its files is missing or damaged.
     """
-    try:
-        return _read_cell(folder)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"the run in {folder} cannot be read: {error}") from error
-
-
-def _read_cell(folder: Path) -> Cell:
-    options = config.values(config.read(folder / "flags.txt"))
-    with np.load(folder / "alignments.test.npz") as arrays:
-        weights = list(arrays.values())
-    with (folder / "predictions.test.jsonl").open(encoding="utf-8") as file:
-        sentences = list(map(json.loads, file))  # whose text may hold signs that `splitlines` cuts
-    return Cell(
-        options,
-        json.loads((folder / "evaluation.test.json").read_text()),
-        read(folder / "metrics.jsonl"),
-        sentences,
-        weights,
-    )
+    with reading(f"the run in {folder}"):
+        options = config.values(config.read(folder / "flags.txt"))
+        evaluation = json.loads((folder / "evaluation.test.json").read_text("utf-8"))
+        journal = read(folder / "metrics.jsonl")
+        with (folder / "predictions.test.jsonl").open(encoding="utf-8") as file:
+            # Whose text may hold signs that `splitlines` cuts.
+            sentences = list(map(json.loads, file))
+        with (folder / "alignments.test.npz").open("rb") as file, np.load(file) as arrays:
+            weights = list(arrays.values())
+        if not journal or not weights or len(sentences) != evaluation["sentences"]:
+            raise InputError(f"the run in {folder} is damaged: its files do not go together")
+        return Cell(options, evaluation, journal, sentences, weights)
 
 
 def find_cells(root: Path) -> tuple[list[Cell], list[Path]]:
@@ -101,26 +95,26 @@ def by_system(cells: list[Cell]) -> dict[str, list[Cell]]:
     labels = {cell.options["label"] for cell in cells}
     distinct = {tuple(v for k, v in cell.options.items() if k != "seed") for cell in cells}
     labelled = "" not in labels and len(labels) == len(distinct)
-    names = [
-        name
-        for name in cells[0].options
-        if name != "seed" and len({cell.options[name] for cell in cells}) > 1
-    ]
     usual = config.values(config.Experiment())
+    varying = [
+        name for name in usual if name != "seed" and len({cell.options[name] for cell in cells}) > 1
+    ]
+
+    def told(cell: Cell) -> str:
+        if labelled:
+            return cell.options["label"]
+        words = []
+        for name in varying:
+            value = cell.options[name]
+            if name == "model.score":
+                words.append(value)
+            elif len(varying) == 1 or value != usual[name]:
+                words.append(value if name == "label" else f"{name.rpartition('.')[2]}={value}")
+        return ", ".join(words) or cell.options["model.score"]
+
     systems: dict[str, list[Cell]] = {}
     for cell in cells:
-        told = (
-            [cell.options["label"]]
-            if labelled
-            else [
-                str(value)
-                if name in ("label", "model.score")
-                else f"{name.rpartition('.')[2]}={value}"
-                for name, value in ((name, cell.options[name]) for name in names)
-                if name == "model.score" or len(names) == 1 or value != usual[name]
-            ]
-        )
-        systems.setdefault(", ".join(told) or cell.options["model.score"], []).append(cell)
+        systems.setdefault(told(cell), []).append(cell)
 
     def mean(label: str, figure: str) -> float:
         return float(np.mean([cell.evaluation[figure] for cell in systems[label]]))

@@ -23,6 +23,7 @@ STYLE = {
     "axes.titlesize": 10,
 }
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+MARKERS = "osv^DX"  # not as many as colours, so that pairs of them repeat late
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -95,7 +96,7 @@ def beside(
     tallest = max(len(target) for _, target in panels.values())
     size = columns * (1.4 + 0.24 * len(source)), rows * (1.3 + 0.26 * tallest)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=size, layout="constrained")
+        figure = Figure(figsize=size, layout="compressed")
         all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes in all_axes[len(panels) :]:
             axes.set_axis_off()
@@ -128,7 +129,7 @@ def heads(
     layers, count, *_ = weights.shape
     size = 1.4 + count * (0.3 + 0.19 * len(source)), 1.0 + layers * (0.3 + 0.19 * len(target))
     with mpl.rc_context(STYLE | {"font.size": 7, "axes.titlesize": 7}):
-        figure = Figure(figsize=size, layout="constrained")
+        figure = Figure(figsize=size, layout="compressed")
         all_axes = figure.subplots(layers, count, squeeze=False, sharex=True, sharey=True)
         for (layer, head), axes in np.ndenumerate(all_axes):
             image = axes.imshow(weights[layer, head], cmap="Greys", vmin=0, vmax=1, aspect="equal")
@@ -160,10 +161,21 @@ def step_bars(alignment: np.ndarray, source: Sequence[str], target: Sequence[str
 
 
 def _mean_line(axes: Axes, x: Sequence, runs: Sequence[Sequence[float]], label: str, nth: int):
-    """The mean over runs, and the range of the runs around it."""
+    """The mean over runs, and the range of the runs around it.
+
+    Each line is thinner than the one before, which it may lie upon.
+    """
     values = np.array(runs)
     colour = COLOURS[nth % len(COLOURS)]
-    axes.plot(x, values.mean(axis=0), marker="o", markersize=3, color=colour, label=_wrapped(label))
+    axes.plot(
+        x,
+        values.mean(axis=0),
+        linewidth=1 + 2.5 * 0.6**nth,
+        marker=MARKERS[nth % len(MARKERS)],
+        markersize=4,
+        color=colour,
+        label=_wrapped(label),
+    )
     if len(values) > 1:
         axes.fill_between(
             x, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.2, linewidth=0

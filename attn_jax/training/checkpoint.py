@@ -11,6 +11,7 @@ import orbax.checkpoint as ocp
 from orbax.checkpoint import checkpoint_managers
 
 from attn_jax.errors import InputError
+from attn_jax.files import reading
 
 
 def named_leaves(tree: Any) -> dict[str, Any]:
@@ -76,6 +77,10 @@ class Checkpoints:
         Raises:
           InputError: what is stored has other names or shapes, or was damaged.
         """
+        with reading(f"the checkpoint of step {step}"):
+            return self._restore(step, item, like)
+
+    def _restore(self, step: int, item: str, like: Any) -> Any:
         facts, wanted = self.facts(step), named_leaves(like)
         stored, expected = facts["shapes"][item], shapes(wanted)
         for name in sorted(stored.keys() | expected.keys()):
@@ -96,13 +101,8 @@ class Checkpoints:
         return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
     def _read(self, step: int, item: str, how: ocp.args.CheckpointArgs) -> Any:
-        try:
+        with reading(f"the {item} of the checkpoint of step {step}"):
             return self._manager.restore(step, args=ocp.args.Composite(**{item: how}))[item]
-        except Exception as error:  # Orbax has no class of its own for what it cannot read
-            reason = str(error).partition("\n")[0][:200]
-            raise InputError(
-                f"the checkpoint of step {step} is damaged: its {item} cannot be read ({reason})"
-            ) from error
 
     def close(self) -> None:
         """Waits for what is being written, and ends the threads."""

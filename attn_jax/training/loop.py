@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from attn_jax.config import Train
 from attn_jax.errors import InputError
+from attn_jax.files import reading
 from attn_jax.journal import Journal
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
@@ -86,7 +87,8 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[State, Progress
             checkpoints.restore(step, "rest", state.rest),
         )
         facts = checkpoints.facts(step)
-        return state, Progressed(*(facts[name] for name in Progressed._fields))
+        with reading(f"the checkpoint of step {step}"):
+            return state, Progressed(*(facts[name] for name in Progressed._fields))
     finally:
         checkpoints.close()
 
@@ -141,9 +143,13 @@ def fit(
                 if step == first + 1 or step % LOOK_EVERY == 0 or validate:
                     losses = _finite(losses, step)
                     advance(step, losses[-1])
-                    progressed = progressed._replace(
-                        seconds=progressed.seconds + throughput.close()
-                    )
+                    seconds = throughput.close()
+                    progressed = progressed._replace(seconds=progressed.seconds + seconds)
+                    if step == first + 1:
+                        console.print(
+                            f"step {step}: loss {losses[-1]:.3f} ({seconds:.1f} s, compilation "
+                            "included)"
+                        )
                 if validate:
                     figures = evaluate(state.result)
                     record = {"step": step, "train_loss": float(np.mean(losses))}

@@ -12,7 +12,7 @@ import tensorflow_datasets as tfds
 
 from attn_jax.config import Data
 from attn_jax.data import dates
-from attn_jax.data.datasets import load_split, with_defaults
+from attn_jax.data.datasets import open_corpus, with_defaults
 from attn_jax.errors import InputError
 
 SMALL = Data(examples=60, held_out=11, shortest=2, longest=7, symbols=13)
@@ -25,7 +25,7 @@ def test_sequences_are_what_their_task_says(name, tmp_path):
     task = {"copy": list, "reverse": lambda x: x[::-1], "sort": sorted}[name]
     sources = []
     for split in SPLITS:
-        examples = load_split(config, split)
+        examples = open_corpus(config).examples(split)
         assert len(examples) == (60 if split == "train" else 11)
         for example in examples:
             source = list(map(int, example.source.split()))
@@ -41,22 +41,22 @@ def test_sequences_are_what_their_task_says(name, tmp_path):
 
 def test_the_seed_decides_the_sequences(tmp_path):
     config = dataclasses.replace(SMALL, directory=str(tmp_path))
-    first = [example.source for example in load_split(config, "train")]
-    other = load_split(dataclasses.replace(config, seed=1), "train")
+    first = [example.source for example in open_corpus(config).examples("train")]
+    other = open_corpus(dataclasses.replace(config, seed=1)).examples("train")
     assert first != [example.source for example in other]
 
 
 def test_refuses_more_sequences_than_exist(tmp_path):
     config = dataclasses.replace(SMALL, symbols=2, longest=3, directory=str(tmp_path))
     with pytest.raises(InputError, match="82 different sequences are asked for, but only 12 exist"):
-        load_split(config, "train")
+        open_corpus(config).examples("train")
     with pytest.raises(InputError, match="shortest=8 is more than"):
-        load_split(dataclasses.replace(SMALL, shortest=8), "train")
+        open_corpus(dataclasses.replace(SMALL, shortest=8)).examples("train")
 
 
 def test_dates_are_held_out_whole(tmp_path):
     config = Data(name="dates", examples=300, held_out=40, directory=str(tmp_path))
-    splits = {split: load_split(config, split) for split in SPLITS}
+    splits = {split: open_corpus(config).examples(split) for split in SPLITS}
     days = {split: {example.target for example in examples} for split, examples in splits.items()}
     for a, b in itertools.combinations(SPLITS, 2):
         assert not days[a] & days[b]
@@ -99,27 +99,27 @@ def test_parallel_text_keeps_its_order(tmp_path):
     write(tmp_path, train_de="ein Haus\nein Hund\n", train_en="a house\na dog\n")
     write(tmp_path, valid_de="Hund", valid_en="dog")
     config = parallel(tmp_path)
-    pairs = [(example.source, example.target) for example in load_split(config, "train")]
+    pairs = [(example.source, example.target) for example in open_corpus(config).examples("train")]
     assert pairs == [("ein Haus", "a house"), ("ein Hund", "a dog")]
-    assert load_split(config, "train")[0].alignment is None
+    assert open_corpus(config).examples("train")[0].alignment is None
     with pytest.raises(InputError, match="no split 'test'"):
-        load_split(config, "test")
+        open_corpus(config).examples("test")
 
 
 def test_parallel_text_is_prepared_once_for_each_content(tmp_path):
     write(tmp_path, train_de="a\n", train_en="b\n", valid_de="a\n", valid_en="b\n")
-    load_split(parallel(tmp_path), "train")
+    open_corpus(parallel(tmp_path)).examples("train")
     folder = tmp_path / "d" / "parallel"
     before = sorted(folder.iterdir())
-    load_split(parallel(tmp_path), "train")
+    open_corpus(parallel(tmp_path)).examples("train")
     assert sorted(folder.iterdir()) == before
     write(tmp_path, train_de="c\n")
-    assert load_split(parallel(tmp_path), "train")[0].source == "c"
+    assert open_corpus(parallel(tmp_path)).examples("train")[0].source == "c"
     assert len(list(folder.iterdir())) == len(before) + 1
 
 
 def _first_source(config):
-    return load_split(config, "train")[0].source
+    return open_corpus(config).examples("train")[0].source
 
 
 def test_several_runs_prepare_at_once(tmp_path):
@@ -139,20 +139,22 @@ def test_a_translation_set_of_tfds_by_name(tmp_path):
 
     config = Data(name="ted_hrlr_translate/pt_to_en", directory=str(tmp_path))
     with tfds.testing.mock_data(as_data_source_fn=as_data_source):
-        pairs = [(example.source, example.target) for example in load_split(config, "train")]
+        pairs = [
+            (example.source, example.target) for example in open_corpus(config).examples("train")
+        ]
         assert pairs == [("olá", "hello"), ("sim", "yes")]
         turned = dataclasses.replace(config, source="en", target="pt")
-        assert load_split(turned, "train")[0].source == "hello"
+        assert open_corpus(turned).examples("train")[0].source == "hello"
         with pytest.raises(InputError, match="no language 'fr'; it has: "):
-            load_split(dataclasses.replace(config, source="fr"), "train")
+            open_corpus(dataclasses.replace(config, source="fr")).examples("train")
     assert with_defaults(config).source_level == "subword"
 
 
 def test_an_unknown_data_set(tmp_path):
     with pytest.raises(InputError, match="unknown data set 'revers'; allowed: copy, reverse"):
-        load_split(Data(name="revers", directory=str(tmp_path)), "train")
+        open_corpus(Data(name="revers", directory=str(tmp_path))).examples("train")
 
 
 def test_records_hold_gold_as_integers(tmp_path):
     config = dataclasses.replace(SMALL, directory=str(tmp_path))
-    assert load_split(config, "test")[0].alignment.dtype == np.int32
+    assert open_corpus(config).examples("test")[0].alignment.dtype == np.int32

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax.config import Search
 from attn_jax.decoding.compiled import decode, force
 from attn_jax.decoding.ensemble import COMBINATIONS
+from attn_jax.decoding.options import Search
 from attn_jax.tokens import PAD
 from tests.decoding.tables import all_sentences
 from tests.models.test_seq2seq import SOURCE, every_model, make

@@ -7,6 +7,7 @@ import pytest
 import sacrebleu
 
 from attn_jax import config
+from attn_jax.errors import InputError
 from attn_jax.report import figures, tables
 from attn_jax.report.cells import Cell, by_data, by_system, find_cells
 from attn_jax.report.pages import searches, telling_sentence, write_report
@@ -77,7 +78,7 @@ def test_a_page_with_its_figures(root):
     assert [folder.name for folder in unfinished] == ["d"]
     page = write_report(cells, root).read_text()
     assert (
-        "| additive | 2 | 1 | 66.6 to 117.4 | 108.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | "
+        "| additive | 2 | 1 | 66.6 to 100.0 | 108.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | "
         "92.00 ± 2.83 | +1 |" in page
     )
     assert "| last | 1 | 1 | – | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page  # noqa: RUF001
@@ -88,6 +89,24 @@ def test_a_page_with_its_figures(root):
     kinds = ("learning", "length", "position", "alignment", "steps", "beside")
     assert pictures == {f"reverse-{kind}.png" for kind in kinds}
     assert all(f"({name})" in page for name in pictures)
+
+
+FILES = (
+    "evaluation.test.json",
+    "metrics.jsonl",
+    "predictions.test.jsonl",
+    "alignments.test.npz",
+)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("content", [b"[1]\n", b"{}\n", b"\xff\x00", b"", None])
+def test_a_damaged_file_is_refused(root, name, content):
+    file = root / "a" / name
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 3] if content is None else content)
+    with pytest.raises(InputError, match=str(root / "a")):
+        find_cells(root)
 
 
 def test_runs_that_differ_in_the_seed_alone_are_one_system(root):

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import pytest
 from jax import export
 
-from attn_jax.config import Model, Search, Train
+from attn_jax.config import Model, Train
 from attn_jax.decoding.compiled import decode, force
+from attn_jax.decoding.options import Search
 from attn_jax.models.seq2seq import DECODERS, initialize
 from attn_jax.training.step import start, train_step
 

@@ -1,0 +1,64 @@
+"""How translations are searched for, as options."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from attn_jax.errors import InputError
+from attn_jax.options import checked, option
+
+
+@dataclass(frozen=True)
+class Search:
+    """How translations are searched for: lengths are in target tokens, end of sentence apart."""
+
+    beam_size: int = option(1, "W, hypotheses that go on at each step; 1: greedy search", low=1)
+    n_best: int = option(
+        1, "hypotheses of each sentence: the best of a beam, or so many drawn", low=1
+    )
+    length_penalty: str = option(
+        "gnmt",
+        "beam: what log-probabilities of hypotheses are divided by: none, average (the length) or "
+        "gnmt(alpha=0.6)",
+    )
+    coverage_penalty: float = option(
+        0.0, "beam: weight of GNMT's penalty for source tokens left unread", low=0
+    )
+    min_length: int = option(0, "fewest tokens of a translation", low=0)
+    max_length: int = option(0, "most tokens of a translation; 0: twice its source and 20", low=0)
+    temperature: float = option(
+        0.0, "draw at random at this temperature; 0: search", low=0, high=1000
+    )
+    top_k: int = option(0, "draw: among the k most probable tokens; 0: among all", low=0)
+    top_p: float = option(
+        1.0, "draw: among the fewest tokens of this probability together", low=1e-6, high=1
+    )
+    seed: int = option(0, "draw: seed", low=0)
+
+    def __post_init__(self) -> None:
+        if self.beam_size > 1 and self.temperature:
+            raise InputError("what is drawn has no beam: give beam_size or temperature, not both")
+        if (self.top_k or self.top_p < 1) and not self.temperature:
+            raise InputError("top_k and top_p say what is drawn: give a temperature, such as 1")
+        if self.n_best > self.beam_size and not self.temperature:
+            raise InputError(
+                f"n_best={self.n_best} hypotheses do not come out of beam_size={self.beam_size}"
+            )
+        if 0 < self.temperature < 0.01:
+            raise InputError(f"temperature must be 0, or at least 0.01, got {self.temperature}")
+        if self.max_length and self.min_length > self.max_length:
+            raise InputError(f"min_length={self.min_length} is over max_length={self.max_length}")
+
+
+def search_of(options: dict[str, Any]) -> Search:
+    """The search with these options; what is not named keeps its default.
+
+    Raises:
+      InputError: an option has no such name, is out of bounds, or does nothing beside the others.
+    """
+    made = Search(**checked(Search, options))
+    for name in ("length_penalty", "coverage_penalty"):
+        if name in options and made.beam_size == 1:
+            raise InputError(f"{name} compares the hypotheses of a beam: give a beam_size over 1")
+    if "seed" in options and not made.temperature:
+        raise InputError("seed is of what is drawn: give a temperature, such as 1")
+    return made

@@ -1,0 +1,72 @@
+"""Options: fields of dataclasses with their help, unit and bounds, and values for them."""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attn_jax.errors import InputError, choose
+
+LARGEST = 2**31 - 1  # of a whole number: what JAX's int32 holds
+
+
+def option(
+    default: Any, help: str, *, low: int | float | None = None, high: int | float | None = None
+) -> Any:
+    """A field with its help text (unit included) and its smallest and largest value."""
+    return dataclasses.field(default=default, metadata={"help": help, "low": low, "high": high})
+
+
+def path(help: str) -> Any:
+    """A field that holds a path, stored absolute so that a run can be continued from anywhere."""
+    return dataclasses.field(default="", metadata={"help": help, "path": True})
+
+
+def fields(node: Any, prefix: str = "") -> Iterator[tuple[str, dataclasses.Field]]:
+    """The names (`model.score`) and fields of every option of a dataclass, in order."""
+    for entry in dataclasses.fields(node):
+        if dataclasses.is_dataclass(entry.type):
+            yield from fields(entry.type, f"{prefix}{entry.name}.")
+        else:
+            yield f"{prefix}{entry.name}", entry
+
+
+def checked(node: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Values for options of a dataclass, by name, as what they must be.
+
+    Raises:
+      InputError: an option has no such name, is of the wrong type or out of bounds.
+    """
+    known = dict(fields(node))
+    return {
+        name: _checked(name, choose(known, name, "option"), value)
+        for name, value in options.items()
+    }
+
+
+def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
+    given = value
+    try:
+        value = entry.type(given)
+        if entry.type is int and isinstance(given, float) and given != value:
+            raise ValueError("not whole")
+    except (ValueError, TypeError, OverflowError):
+        message = f"--{name} must be of type {entry.type.__name__}, got {given!r}"
+        raise InputError(message) from None
+    if entry.type is str and (value.splitlines() not in ([], [value]) or not _is_text(value)):
+        raise InputError(f"--{name} must be text of one line, got {value!r}")
+    low, high = entry.metadata.get("low"), entry.metadata.get("high")
+    if high is None and entry.type is int:
+        high = LARGEST
+    if low is not None and not value >= low:
+        raise InputError(f"--{name} must be at least {low}, got {value}")
+    if high is not None and not value <= high:
+        raise InputError(f"--{name} must be at most {high}, got {value}")
+    if entry.type is float and not math.isfinite(value):
+        raise InputError(f"--{name} must be a finite number, got {value}")
+    return value
+
+
+def _is_text(value: str) -> bool:
+    """Whether a flag file can hold it: bytes of a command line that are no UTF-8 are no text."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)
