@@ -16,11 +16,11 @@ def write_whole(path: Path, text: str) -> None:
 
 
 @contextlib.contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Reading what a program here has written: whatever goes wrong lies in the files.
+def reading(path: Path) -> Iterator[None]:
+    """Reading what a program here has written: whatever goes wrong lies in the file or folder.
 
     Raises:
-      InputError: they are missing or damaged.
+      InputError: it is missing or damaged.
     """
     try:
         yield
@@ -28,4 +28,4 @@ def reading(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
-        raise InputError(f"{what} cannot be read: it is missing or damaged ({reason})") from error
+        raise InputError(f"{path} is missing or damaged ({reason})") from error

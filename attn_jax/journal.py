@@ -31,7 +31,7 @@ def read(path: Path) -> list[dict]:
       InputError: it is something else.
     """
     records = []
-    with reading(f"the journal {path}"):
+    with reading(path):
         for line in path.read_text().splitlines():
             try:
                 record = json.loads(line)

@@ -244,6 +244,6 @@ def load_vocabulary(path: Path) -> Vocabulary:
     Raises:
       InputError: the file is missing or damaged.
     """
-    with reading(f"the vocabulary {path}"):
+    with reading(path):
         content = json.loads(path.read_text("utf-8"))
         return LEVELS[content["level"]].from_content(content)

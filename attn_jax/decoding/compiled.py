@@ -8,12 +8,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.decoding.beam import beam, flat, side_by_side
-from attn_jax.decoding.ensemble import Models, combined, stepping
+from attn_jax.decoding.ensemble import Models, all_layers, combined, stepping
 from attn_jax.decoding.options import Search
 from attn_jax.decoding.penalties import LENGTH_PENALTIES
 from attn_jax.decoding.search import Found, best, drawn, walk
 from attn_jax.names import choose_with_settings
 from attn_jax.tokens import BOS, PAD
+
+WORDS = 256  # of known targets whose probabilities are held at once, if not more stand side by side
 
 
 class Forced(NamedTuple):
@@ -90,15 +92,26 @@ def force(
     models: Models, source: Int[Array, "B S"], target: Int[Array, "B T"], *, combination: str
 ) -> Forced:
     """The pass over known targets, each ended by `EOS`."""
-    distributions, weights = [], []
-    for model in models:
-        features, alignment = model(source, target)
-        distributions.append(jax.nn.log_softmax(model.words.logits(features)))
-        weights.append(alignment)
-    together, weights = combined(combination, distributions, weights)
-    own = jnp.take_along_axis(together, target[..., None], axis=-1)[..., 0]
+
+    def judged(words: tuple) -> tuple[Float[Array, " B"], Bool[Array, " B"]]:
+        features, targets = words
+        together = combined(
+            combination,
+            [
+                jax.nn.log_softmax(model.words.logits(one))
+                for model, one in zip(models, features, strict=True)
+            ],
+        )
+        own = jnp.take_along_axis(together, targets[:, None], axis=-1)[:, 0]
+        return own, together.argmax(axis=-1) == targets
+
+    features, weights = zip(*(model(source, target) for model in models), strict=True)
+    # Some steps at a time, since probabilities [B, T, V] would be most of the memory.
+    by_step = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), (features, target))
+    steps = max(1, WORDS // len(target))
+    own, first = (leaf.T for leaf in jax.lax.map(judged, by_step, batch_size=steps))
     real = target != PAD
-    return Forced(jnp.where(real, own, 0), (together.argmax(axis=-1) == target) & real, weights)
+    return Forced(jnp.where(real, own, 0), first & real, all_layers(weights))
 
 
 @functools.partial(jax.jit, static_argnames="combination")

@@ -33,21 +33,23 @@ COMBINATIONS: dict[str, Callable[[Array], Array]] = {
 
 
 def combined(
-    combination: str, log_probabilities: Sequence[Array], weights: Sequence[Array]
-) -> tuple[Array, Array]:
-    """What models say together, and their weights, the layers of one after those of the other.
+    combination: str, log_probabilities: Sequence[Float[Array, "*B V"]]
+) -> Float[Array, "*B V"]:
+    """What models say together, by a name of `COMBINATIONS`."""
+    if len(log_probabilities) == 1:
+        return log_probabilities[0]
+    combine = choose(COMBINATIONS, combination, "combination of models")
+    return combine(jnp.stack(log_probabilities))
 
-    Args:
-      combination: a name of `COMBINATIONS`.
-      log_probabilities: [B, ..., V] of each model.
-      weights: [B, L, N, ...] of each model; where numbers of heads differ, their means are taken.
+
+def all_layers(weights: Sequence[Array]) -> Float[Array, "B L N ..."]:
+    """The weights [B, L, N, ...] of models, the layers of one after those of the other.
+
+    Where numbers of heads differ, their means are taken.
     """
-    if len(weights) == 1:
-        return log_probabilities[0], weights[0]
     if len({one.shape[2] for one in weights}) > 1:
         weights = [one.mean(axis=2, keepdims=True) for one in weights]
-    combine = choose(COMBINATIONS, combination, "combination of models")
-    return combine(jnp.stack(log_probabilities)), jnp.concatenate(weights, axis=1)
+    return jnp.concatenate(weights, axis=1)
 
 
 def stepping(models: Models, combination: str) -> Step:
@@ -64,6 +66,6 @@ def stepping(models: Models, combination: str) -> Step:
             for model, state, source in zip(models, states, sources, strict=True)
         ]
         states, log_probabilities, weights = zip(*each, strict=True)
-        return states, *combined(combination, log_probabilities, weights)
+        return states, combined(combination, log_probabilities), all_layers(weights)
 
     return step

@@ -50,7 +50,7 @@ def read_cell(folder: Path) -> Cell:
     Raises:
       InputError: one of its files is missing or damaged.
     """
-    with reading(f"the run in {folder}"):
+    with reading(folder):
         options = config.values(config.read(folder / "flags.txt"))
         evaluation = json.loads((folder / "evaluation.test.json").read_text("utf-8"))
         journal = read(folder / "metrics.jsonl")
@@ -60,7 +60,7 @@ def read_cell(folder: Path) -> Cell:
         with (folder / "alignments.test.npz").open("rb") as file, np.load(file) as arrays:
             weights = list(arrays.values())
         if not journal or not weights or len(sentences) != evaluation["sentences"]:
-            raise InputError(f"the run in {folder} is damaged: its files do not go together")
+            raise InputError(f"{folder} is damaged: its files do not go together")
         return Cell(options, evaluation, journal, sentences, weights)
 
 

@@ -50,7 +50,13 @@ class Checkpoints:
         options = ocp.CheckpointManagerOptions(
             best_fn=_score, create=False, cleanup_tmp_directories=False
         )
-        self._manager = ocp.CheckpointManager(directory.absolute(), options=options)
+        self._open(directory, options)
+
+    def _open(self, directory: Path, options: ocp.CheckpointManagerOptions) -> None:
+        self._directory = directory
+        with reading(directory):
+            # A relative path would lose what is written to it.
+            self._manager = ocp.CheckpointManager(directory.absolute(), options=options)
 
     @property
     def steps(self) -> list[int]:
@@ -65,7 +71,8 @@ class Checkpoints:
     @property
     def best(self) -> int | None:
         """The step of the best checkpoint."""
-        return self._manager.best_step()
+        with reading(self._directory):
+            return self._manager.best_step()
 
     def facts(self, step: int) -> dict:
         """What a run remembered at a step."""
@@ -77,7 +84,7 @@ class Checkpoints:
         Raises:
           InputError: what is stored has other names or shapes, or was damaged.
         """
-        with reading(f"the checkpoint of step {step}"):
+        with reading(self._directory / str(step)):
             return self._restore(step, item, like)
 
     def _restore(self, step: int, item: str, like: Any) -> Any:
@@ -86,7 +93,7 @@ class Checkpoints:
         for name in sorted(stored.keys() | expected.keys()):
             if stored.get(name) != expected.get(name):
                 raise InputError(
-                    f"the checkpoint of step {step} does not fit this model: {name} is "
+                    f"{self._directory / str(step)} does not fit this model: {name} is "
                     f"{stored.get(name, 'not there')}, wanted {expected.get(name, 'nothing')}"
                 )
         target = {
@@ -95,13 +102,13 @@ class Checkpoints:
         }
         restored = self._read(step, item, ocp.args.StandardRestore(target))
         if digest(restored) != facts["sha256"][item]:
-            raise InputError(f"the checkpoint of step {step} is damaged: its {item} has changed")
+            raise InputError(f"{self._directory / str(step) / item} is damaged: it has changed")
         # Bound to no device, as new parameters are: else programs would be compiled for these anew.
         leaves = [jnp.array(np.asarray(restored[name])) for name in wanted]
         return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
     def _read(self, step: int, item: str, how: ocp.args.CheckpointArgs) -> Any:
-        with reading(f"the {item} of the checkpoint of step {step}"):
+        with reading(self._directory / str(step) / item):
             return self._manager.restore(step, args=ocp.args.Composite(**{item: how}))[item]
 
     def close(self) -> None:
@@ -127,8 +134,7 @@ class WritableCheckpoints(Checkpoints):
             preservation_policy=checkpoint_managers.AnyPreservationPolicy(keep),
             cleanup_tmp_directories=True,
         )
-        # A relative path would lose what is written to it.
-        self._manager = ocp.CheckpointManager(directory.absolute(), options=options)
+        self._open(directory, options)
 
     def save(self, step: int, model: Any, rest: Any, facts: dict, score: float) -> None:
         """Writes a checkpoint, in the background.

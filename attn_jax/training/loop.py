@@ -87,7 +87,7 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[State, Progress
             checkpoints.restore(step, "rest", state.rest),
         )
         facts = checkpoints.facts(step)
-        with reading(f"the checkpoint of step {step}"):
+        with reading(workdir / "checkpoints" / str(step)):
             return state, Progressed(*(facts[name] for name in Progressed._fields))
     finally:
         checkpoints.close()

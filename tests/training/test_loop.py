@@ -138,7 +138,7 @@ def test_a_changed_bit_is_noticed(tmp_path):
     assert facts["sha256"]["model"] == digest(leaves)
     facts["sha256"]["model"] = digest(changed)
     next(tmp_path.glob("1/facts/metadata")).write_text(json.dumps(facts))
-    with pytest.raises(InputError, match="step 1 is damaged: its model has changed"):
+    with pytest.raises(InputError, match="1/model is damaged: it has changed"):
         checkpoints.restore(1, "model", model)
     optimizer = checkpoints.restore(1, "rest", {"m": np.ones(3, np.float32)})
     np.testing.assert_array_equal(optimizer["m"], np.zeros(3))
@@ -148,6 +148,23 @@ def test_a_changed_bit_is_noticed(tmp_path):
     ):
         checkpoints.restore(1, "model", other)
     checkpoints.close()
+
+
+@pytest.mark.parametrize("name", ["facts/metadata", "metrics/metrics", "model/_METADATA"])
+@pytest.mark.parametrize("content", [b"", b"{}"])
+def test_a_damaged_checkpoint_is_refused(tmp_path, name, content):
+    leaves = {"x": np.zeros(3, np.float32)}
+    checkpoints = WritableCheckpoints(tmp_path, 2)
+    checkpoints.save(1, leaves, leaves, {}, 0.0)
+    checkpoints.close()
+    (tmp_path / "1" / name).write_bytes(content)
+
+    def read():
+        checkpoints = Checkpoints(tmp_path)
+        return checkpoints.restore(checkpoints.best, "model", leaves)
+
+    with pytest.raises(InputError, match=f"^{tmp_path}.* is missing or damaged"):
+        read()
 
 
 def test_a_digest_is_of_names_types_shapes_and_bytes():
