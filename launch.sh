@@ -12,6 +12,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 venv=$root/.venv
 python=$venv/bin/python
+peers=$root/.venv-peers/bin/python
 
 # Large pages for large arrays, which come anew with every step, where the system has them on demand.
 export GLIBC_TUNABLES=${GLIBC_TUNABLES:-glibc.malloc.hugetlb=1}
@@ -67,7 +68,6 @@ install() {
 install_peers() {
     local folder=$root/.venv-peers stamp=$root/.venv-peers/.installed
     local packages=(torch==2.13.0 numpy keras==3.15.1 joeynmt==2.3.0 importlib_metadata)
-    peers=$folder/bin/python
     if grep -qsxF "${packages[*]}" "$stamp"; then
         return
     fi
@@ -102,7 +102,7 @@ test)
     ;;
 bench)
     install ""
-    install_peers
+    [[ " $* " == *" --help "* ]] || install_peers
     exec "$python" -m experiments.bench --peers="$peers" "$@"
     ;;
 train | evaluate | translate | align | export | sweep | report | catalogue)

@@ -7,6 +7,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from attn_jax.errors import InputError, choose
 
@@ -75,11 +76,11 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Cal
     return found
 
 
-def keywords_of(function: Callable) -> dict[str, inspect.Parameter]:
-    """The keyword-only arguments of a function."""
+def keywords_of(function: Callable) -> dict[str, Any]:
+    """The keyword-only arguments of a function with their defaults."""
     parameters = inspect.signature(function).parameters
     keyword_only = inspect.Parameter.KEYWORD_ONLY
-    return {name: p for name, p in parameters.items() if p.kind is keyword_only}
+    return {name: p.default for name, p in parameters.items() if p.kind is keyword_only}
 
 
 def choose_with_settings(table: Mapping[str, Callable], text: str, what: str) -> Callable:
@@ -92,8 +93,7 @@ def choose_with_settings(table: Mapping[str, Callable], text: str, what: str) ->
     """
     name, given = parse(text, what)
     function = choose(table, name, what)
-    settings = {name: parameter.default for name, parameter in keywords_of(function).items()}
-    return functools.partial(function, **numbers(name, given, settings))
+    return functools.partial(function, **numbers(name, given, keywords_of(function)))
 
 
 def head_name(layer: int, head: int) -> str:

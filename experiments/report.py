@@ -41,6 +41,7 @@ def main() -> None:
         if len(systems) > 1:
             print(EXPLANATION[first.measure])
         print_table(f"{name}: cost", tables.cost(systems))
+        print(tables.ABOUT_COST)
         print_table(f"{name}: length", tables.by_length(systems))
     for folder in unfinished:
         print(f"left out, not finished: {folder}")

@@ -149,7 +149,11 @@ def main() -> None:
     planned = cells(systems, grid(), flags.given())
     waiting = unfinished(root, planned)
     root.mkdir(parents=True, exist_ok=True)
-    print(f"{len(planned)} runs, {len(planned) - len(waiting)} of them finished", flush=True)
+    print(
+        f"{len(planned)} runs, {len(planned) - len(waiting)} of them finished; what each says goes "
+        f"to {root}/<run>.log",
+        flush=True,
+    )
     free: Queue = Queue()
     running: list[subprocess.Popen] = []
     for cores in slots(FLAGS.jobs):
@@ -158,7 +162,7 @@ def main() -> None:
     def work(label: str) -> None:
         cores = free.get()
         try:
-            print(f"started {label}, which writes to {root / label}.log", flush=True)
+            print(f"started {label}", flush=True)
             run_cell(root / label, waiting[label], cores, running)
             print(f"finished {label}", flush=True)
         finally:

@@ -119,25 +119,15 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     check_lengths("test", test, source, target, experiment.data.max_length)
     pairs, dropped = encode(experiment, examples, source, target)
     batches = Batches(pairs, config, experiment.seed)
-    real, padded = batches.tokens()
-
-    lines = config_lib.lines(experiment)
-    write_whole(workdir / "flags.txt", "\n".join(lines) + "\n")
-    for side, vocabulary in (("source", source), ("target", target)):
-        save_vocabulary(vocabulary, workdir / f"vocabulary.{side}.json")
-    # What was measured of shorter training does not hold for what follows.
-    evaluation_file(workdir, "test").unlink(missing_ok=True)
     parameters = sum(leaf.size for leaf in jax.tree.leaves(model))
-    print(
+    about = [
         f"{len(pairs)} training pairs ({dropped} over {config.max_length} tokens left out), "
-        f"{len(source)} source and {len(target)} target tokens known, {parameters} parameters\n"
-        f"an epoch: {batches.batches_per_epoch} steps, {real} tokens, {padded} with padding "
-        f"({100 * real / padded:.0f}% real), in {len(batches.shapes)} shapes",
-        flush=True,
-    )
-    said = advice(config.compute, jax.devices()[0])
-    if said:
-        print(said, flush=True)
+        f"{len(source)} source and {len(target)} target tokens known, {parameters} parameters",
+        batches.summary(),
+        advice(config.compute, jax.devices()[0]),
+    ]
+    record(workdir, experiment, source, target)
+    print("\n".join(filter(None, about)), flush=True)
 
     def evaluate(model: Seq2Seq) -> dict[str, float]:
         translator = Translator([model], source, target, experiment.data.max_length)
@@ -229,6 +219,15 @@ def encode(
             f"every training pair is longer than --train.max_length={max_length} tokens"
         )
     return kept, len(encoded) - len(kept)
+
+
+def record(workdir: Path, experiment: Experiment, source: Vocabulary, target: Vocabulary) -> None:
+    """Writes what makes the folder that of a run."""
+    write_whole(workdir / "flags.txt", "\n".join(config_lib.lines(experiment)) + "\n")
+    for side, vocabulary in (("source", source), ("target", target)):
+        save_vocabulary(vocabulary, workdir / f"vocabulary.{side}.json")
+    # What was measured of shorter training does not hold for what follows.
+    evaluation_file(workdir, "test").unlink(missing_ok=True)
 
 
 def check_lengths(

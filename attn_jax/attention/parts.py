@@ -98,30 +98,29 @@ def unbound(function: Callable) -> Callable:
 
 def bind(function: Callable, available: Mapping[str, Any]) -> Callable:
     """The function with those of the available things that it names as keyword arguments."""
-    named = keywords_of(function)
-    return functools.partial(function, **{n: available[n] for n in named if n in available})
+    wanted = named_by(function)
+    return functools.partial(function, **{n: available[n] for n in wanted if n in available})
 
 
-def keywords_of(function: Callable) -> dict[str, Any]:
-    """The keyword arguments of a function with their defaults.
+def named_by(function: Callable) -> dict[str, Any]:
+    """What a function names as keyword arguments, with their defaults.
 
     Raises:
       InputError: an argument is bound to it that it does not take.
     """
     try:
-        keywords = names.keywords_of(function)
+        return names.keywords_of(function)
     except ValueError:
-        known = ", ".join(keywords_of(unbound(function)))
+        known = ", ".join(named_by(unbound(function)))
         raise InputError(
             f"{unbound(function).__name__} takes {known or 'no keyword argument'}, and is bound to "
             f"{', '.join(function.keywords)}"
         ) from None
-    return {name: parameter.default for name, parameter in keywords.items()}
 
 
 def settings_of(function: Callable) -> dict[str, int | float]:
     """The settings of a function: its keyword arguments whose default is a number."""
-    return {n: d for n, d in keywords_of(function).items() if type(d) in (int, float)}
+    return {n: d for n, d in named_by(function).items() if type(d) in (int, float)}
 
 
 def annotations_themselves(annotations: Float[Array, "S D"]) -> Float[Array, "S D"]:
@@ -150,14 +149,14 @@ class Part:
         """The parameters that the function cannot do without and that are not bound to it."""
         return [
             name
-            for name, default in keywords_of(self.function).items()
+            for name, default in named_by(self.function).items()
             if default is inspect.Parameter.empty and name not in PROVIDED
         ]
 
     @property
     def looks_back(self) -> bool:
         """Whether a step depends on the attention of the steps before."""
-        return bool({"memory", "carry"} & keywords_of(self.function).keys())
+        return bool({"memory", "carry"} & named_by(self.function).keys())
 
     @property
     def decoding(self) -> "Part":

@@ -87,3 +87,12 @@ class Batches:
         real = sum(len(pair.source) + len(pair.target) + 1 for pair in self.pairs)
         padded = sum(self.batch_size * sum(plan.shape) for plan in self._epoch(0))
         return real, padded
+
+    def summary(self) -> str:
+        """An epoch in one line."""
+        real, padded = self.tokens()
+        shapes = f"{len(self.shapes)} shape{'s' if len(self.shapes) > 1 else ''}"
+        return (
+            f"an epoch: {self.batches_per_epoch} steps, {real} tokens, {padded} with padding "
+            f"({100 * real / padded:.0f}% real), in {shapes}"
+        )

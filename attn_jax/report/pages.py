@@ -39,6 +39,7 @@ def section(name: str, systems: dict[str, list[Cell]], folder: Path) -> list[str
         tables.quality(systems).markdown(),
         *([EXPLANATION[first.measure]] if len(systems) > 1 else []),
         tables.cost(systems).markdown(),
+        tables.ABOUT_COST,
         *(f"{name}: `{text}`" for name, text in first.evaluation["signatures"].items()),
         picture("learning", figures.learning_curves(systems), "Learning curves"),
         picture("length", figures.quality_by_length(systems), "Quality by source length"),

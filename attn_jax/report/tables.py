@@ -28,6 +28,12 @@ OF_TEXT = ("token_accuracy", "bleu", "chrf", "ter", "word_error_rate")
 OF_SIGNS = ("exact_match", "symbol_error_rate")
 
 
+ABOUT_COST = (
+    "Rates are those of training between the last two validations; seconds are of training in all, "
+    "compilation included and validation left out."
+)
+
+
 class Table(NamedTuple):
     """A heading and rows of cells, the first of each row a name."""
 
@@ -119,7 +125,7 @@ def steps_to_learn(cells: list[Cell]) -> str:
 
 
 def cost(systems: dict[str, list[Cell]]) -> Table:
-    """What each system costs. Rates are those of the last validation interval.
+    """What each system costs, as `ABOUT_COST` says.
 
     `to 99 %`: steps before validation gave 99 % exact match, which whole texts never do.
     """
