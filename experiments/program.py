@@ -50,6 +50,16 @@ def run(main: Callable[[], None]) -> None:
     except BrokenPipeError:
         # Whoever read the output has gone (as `head` does); nothing is left to say to them.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (MemoryError, jax.errors.JaxRuntimeError) as error:
+        if isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        reason = str(error).partition("\n")[0].removeprefix("RESOURCE_EXHAUSTED: ")
+        print(
+            f"error: there is not enough memory ({reason}): take a smaller model or batch, or "
+            "train with --train.microbatches",
+            file=sys.stderr,
+        )
+        sys.exit(2)
     except OSError as error:
         where = "" if error.filename is None else f": {error.filename}"
         print(f"error: {error.strerror or error}{where}", file=sys.stderr)

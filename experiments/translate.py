@@ -39,6 +39,14 @@ def lines_of(found: list[list[Hypothesis]]) -> Iterator[str]:
             yield hypotheses[0].text if hypotheses else ""
 
 
+def warn_of_unknown(translator: Translator, sentences: list[str]) -> None:
+    """Says on standard error which source tokens the model does not know."""
+    unknown = translator.source.unknown(sentences)
+    if unknown:
+        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+        print(f"unknown to the model: {' '.join(unknown[:5])}{more}", file=sys.stderr)
+
+
 def converse(translator: Translator, options: dict) -> None:
     """Asks for sentences until there are no more, and shows the alignment of each answer."""
     print("a sentence on each line; an empty one ends", file=sys.stderr)
@@ -53,6 +61,7 @@ def converse(translator: Translator, options: dict) -> None:
         except InputError as error:
             print(error, file=sys.stderr)
             continue
+        warn_of_unknown(translator, [sentence])
         source = translator.source.split(sentence)
         for one in hypotheses:
             print(f"\n{one.text}   ({one.log_probability:.2f} nats)")
@@ -75,6 +84,7 @@ def main() -> None:
         converse(translator, options)
         return
     lines = read_source(FLAGS.input)
+    warn_of_unknown(translator, lines)
     found = iter(translator.translate([line for line in lines if line.strip()], **options))
     for line in lines_of([next(found) if line.strip() else [] for line in lines]):
         print(line)

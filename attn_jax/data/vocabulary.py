@@ -48,6 +48,11 @@ class Vocabulary(abc.ABC):
         """The ids of a text, `UNK` for unknown tokens, without `BOS` and `EOS`."""
         return [self._ids.get(token, UNK) for token in self.split(text)]
 
+    def unknown(self, texts: Iterable[str]) -> list[str]:
+        """The tokens of texts that are unknown, each once."""
+        tokens = dict.fromkeys(token for text in texts for token in self.split(text))
+        return [token for token in tokens if token not in self._ids]
+
     def decode(self, ids: Iterable[int]) -> list[str]:
         """The tokens of ids, up to the first `EOS`."""
         tokens = []

@@ -237,6 +237,7 @@ def refused(name, *arguments, **options):
         (["--data.links=x"], "only with --train.guided_alignment"),
         (["--train.max_length=4", "--data.shortest=5"], "longer than --train.max_length=4"),
         (["--data.max_length=5", "--data.shortest=6"], "more than --data.max_length=5"),
+        (["--model.hidden_size=1000000"], "there is not enough memory (Out of memory allocating"),
     ],
 )
 def test_train_refuses_and_writes_nothing(flags, message, tmp_path):
@@ -308,6 +309,14 @@ def test_translate_searches_as_its_flags_say(workdir):
         for seed in (1, 1, 2)
     )
     assert one == again != other
+
+
+def test_translate_says_what_it_does_not_know(workdir):
+    done = works("translate", f"--workdir={workdir}", stdin="1 zebra 2\nzebra gnu\n")
+    assert "unknown to the model: zebra gnu\n" in done.stderr
+    assert len(done.stdout.splitlines()) == 2
+    known = works("translate", f"--workdir={workdir}", stdin="1 2\n")
+    assert "unknown" not in known.stderr
 
 
 def test_translate_answers_in_a_terminal(workdir):
