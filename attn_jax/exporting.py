@@ -47,6 +47,7 @@ def export(
     if search.temperature:
         raise InputError("what is exported searches: temperature draws at random")
     translator = load(paths, combination=combination)
+    search.check_lengths(translator.max_length)
     if not 1 <= source_length <= translator.max_length or batch_size < 1:
         raise InputError(
             f"source_length must be from 1 to the {translator.max_length} of --data.max_length and "
@@ -55,8 +56,8 @@ def export(
     rngs = jax.random.split(jax.random.key(0), batch_size)  # nothing is drawn with them
 
     def decode(source: Int[Array, "B S"]) -> tuple[Array, ...]:
-        options = {"combination": translator.combination, "longest": translator.max_length}
-        return tuple(compiled.decode(translator.models, source, rngs, search=search, **options))
+        how = {"combination": translator.combination, "longest": translator.max_length}
+        return tuple(compiled.decode(translator.models, source, rngs, search=search, **how))
 
     ids = jax.ShapeDtypeStruct((batch_size, source_length), jnp.int32)
     exported = jax_export.export(jax.jit(decode), platforms=PLATFORMS)(ids)

@@ -17,15 +17,19 @@ def write_whole(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Reading what a program here has written: whatever goes wrong lies in the file or folder.
+    """Reading what a program here has written: what goes wrong lies in the file or folder.
+
+    Only too little memory, and files that may not be read, do not.
 
     Raises:
       InputError: it is missing or damaged.
     """
     try:
         yield
-    except InputError:
+    except (InputError, MemoryError, PermissionError):
         raise
     except Exception as error:
+        if "RESOURCE_EXHAUSTED" in str(error):  # as JAX says of a device's memory
+            raise
         reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
         raise InputError(f"{path} is missing or damaged ({reason})") from error

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
 
 
@@ -32,10 +33,13 @@ def read(path: Path) -> list[dict]:
     """
     records = []
     with reading(path):
-        for line in path.read_text().splitlines():
+        lines = path.read_text("utf-8").splitlines()
+        for number, line in enumerate(lines, start=1):
             try:
-                record = json.loads(line)
+                records.append(json.loads(line))
             except json.JSONDecodeError:
-                break
-            records.append({"step": record["step"], **record})
+                if number < len(lines):
+                    raise
+        if not all("step" in record for record in records):
+            raise InputError(f"{path} is damaged: a line of it has no step")
     return records

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import numbers
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -48,7 +49,7 @@ def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
     given = value
     try:
         value = entry.type(given)
-        if entry.type is int and isinstance(given, float) and given != value:
+        if entry.type is int and isinstance(given, numbers.Real) and given != value:
             raise ValueError("not whole")
     except (ValueError, TypeError, OverflowError):
         message = f"--{name} must be of type {entry.type.__name__}, got {given!r}"

@@ -109,12 +109,7 @@ class Translator:
         return [own[0] for own in found] if n_best is None else found
 
     def _search(self, sentences: Sequence[str], search: Search) -> list[list[Hypothesis]]:
-        for name in ("min_length", "max_length"):
-            if getattr(search, name) > self.max_length:
-                raise InputError(
-                    f"{name}={getattr(search, name)} is more than the {self.max_length} of "
-                    "--data.max_length"
-                )
+        search.check_lengths(self.max_length)
         sources = self._encode(self.source, sentences, "source")
         own = jax.random.split(jax.random.key(search.seed), max(len(sources), 1))
         compiled_for = dataclasses.replace(search, seed=0)
@@ -233,7 +228,7 @@ class Translator:
             if len(ids) > self.max_length:
                 raise InputError(
                     f"{side} sentence {number} has {len(ids)} tokens, more than the "
-                    f"{self.max_length} of --data.max_length"
+                    f"{self.max_length} of --data.max_length: {sentences[number - 1][:40]!r} …"
                 )
         return encoded
 

@@ -1,4 +1,4 @@
-"""Command-line flags, one for each field of `attn_jax.config`."""
+"""Command-line flags, one for each option of an experiment or of a search."""
 
 import os
 import re
@@ -97,7 +97,7 @@ def define_values(name: str, help: str) -> None:
 def given() -> dict[str, Any]:
     """The options that the command line names, paths made absolute."""
     return {
-        name: _absolute(field, FLAGS[name].value)
+        name: absolute(field, FLAGS[name].value)
         for name, field in fields(Experiment)
         if FLAGS[name].present
     }
@@ -118,7 +118,7 @@ def options_of(words: list[str]) -> dict[str, Any]:
         if not word.startswith("--") or "=" not in word:
             raise InputError(f"{word!r} is not --option=value")
         name, _, value = word.removeprefix("--").partition("=")
-        options[name] = _absolute(choose(known, name, "option"), value)
+        options[name] = absolute(choose(known, name, "option"), value)
     return options
 
 
@@ -137,7 +137,8 @@ def differing(stored: Experiment, wanted: Experiment, ignored: Iterable[str] = (
     ]
 
 
-def _absolute(field: Any, value: Any) -> Any:
+def absolute(field: Any, value: Any) -> Any:
+    """A value of an option, made absolute where it is a path."""
     if field.metadata.get("path") and value:
         return os.path.abspath(value)
     return value

@@ -55,8 +55,8 @@ def run(main: Callable[[], None]) -> None:
             raise
         reason = str(error).partition("\n")[0].removeprefix("RESOURCE_EXHAUSTED: ")
         print(
-            f"error: there is not enough memory ({reason}): take a smaller model or batch, or "
-            "train with --train.microbatches",
+            f"error: there is not enough memory{reason and f' ({reason})'}; training needs less "
+            "with a smaller --train.batch_size, or with --train.microbatches",
             file=sys.stderr,
         )
         sys.exit(2)

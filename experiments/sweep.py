@@ -8,8 +8,10 @@ with the grid. The same command again skips what is finished and goes on with wh
 import functools
 import itertools
 import os
+import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -22,7 +24,9 @@ from attn_jax import config as config_lib
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
+from attn_jax.loading import experiment_of
 from attn_jax.options import fields
+from attn_jax.training.loop import finished
 from experiments import flags
 from experiments.evaluate import evaluation_file
 from experiments.flags import FLAGS
@@ -35,8 +39,8 @@ MOST_JOBS = 8  # runs at a time unless --jobs says other: each takes half a GiB 
 def grid() -> dict[str, list[str]]:
     """The options that vary, each with its values."""
     return {
-        name: FLAGS[f"grid.{name}"].value
-        for name, _ in fields(Experiment)
+        name: [flags.absolute(field, value) for value in FLAGS[f"grid.{name}"].value]
+        for name, field in fields(Experiment)
         if FLAGS[f"grid.{name}"].value
     }
 
@@ -86,9 +90,10 @@ def cells(
         own = {"label"} if "label" in differing else differing
         told = {k: v for k, v in chosen.items() if k in varied or k in own}
         folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")
+        folder = folder or "one"
         if folder in made:
             raise InputError(f"two systems are called {folder!r}: give each its own --label")
-        made[folder or "one"] = chosen | fixed
+        made[folder] = chosen | fixed
     return made
 
 
@@ -107,7 +112,8 @@ def run_cell(
 ) -> None:
     """Trains and evaluates one cell in a process of its own; its output goes to `<cell>.log`."""
     command = [sys.executable, "-m", "experiments.train", f"--workdir={folder}"]
-    with folder.with_name(folder.name + ".log").open("a") as log:
+    with folder.with_name(folder.name + ".log").open("a+") as log:
+        begin = log.tell()
         process = subprocess.Popen(
             command + flags.as_arguments(options), stdout=log, stderr=subprocess.STDOUT
         )
@@ -115,10 +121,19 @@ def run_cell(
         if cores:
             os.sched_setaffinity(process.pid, cores)
         status = process.wait()
+        log.seek(begin)
+        lines = log.read().splitlines()
     if status:
-        lines = Path(log.name).read_text().splitlines()
-        reason = lines[-1].removeprefix("error: ") if lines else f"status {status}"
-        raise InputError(f"{folder.name} failed: {reason} (see {log.name})")
+        raise InputError(f"{folder.name} failed: {reason_of(status, lines)} (see {log.name})")
+
+
+def reason_of(status: int, lines: list[str]) -> str:
+    """Why a process ended, by its status and what it said."""
+    if status < 0:
+        return f"ended by {signal.Signals(-status).name}"
+    # JAX adds a note of its own behind an exception.
+    errors = [line for line in lines if re.match(r"error: |[\w.]+(Error|Exception)\b", line)]
+    return (errors or lines or [f"status {status}"])[-1].removeprefix("error: ")
 
 
 def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
@@ -134,8 +149,11 @@ def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
         check(experiment)
         if "test" not in splits(experiment.data):
             raise InputError("a sweep compares runs on a test split: give --data.test")
-        done = evaluation_file(root / label, "test").is_file()
-        if not done or config_lib.read(root / label / "flags.txt") != experiment:
+        if not (
+            evaluation_file(root / label, "test").is_file()
+            and experiment_of(root / label) == experiment
+            and finished(experiment.train, root / label)
+        ):
             waiting[label] = options
     return waiting
 

@@ -24,7 +24,7 @@ from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.files import write_whole
-from attn_jax.loading import load_parameters, load_vocabularies
+from attn_jax.loading import experiment_of, load_parameters, load_vocabularies
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.names import choose_with_settings
@@ -76,7 +76,7 @@ def settle(workdir: Path, given: dict) -> Experiment:
 
 
 def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
-    """Trains to the last step; all that can be wrong with the input is found before writing."""
+    """Trains what `check` has passed; all else that can be wrong is found before writing."""
     with alone(workdir):
         _train(workdir, experiment, corpus)
 
@@ -189,12 +189,27 @@ def vocabularies(
     workdir: Path, experiment: Experiment, examples: Sequence[Example]
 ) -> tuple[Vocabulary, Vocabulary]:
     """The vocabularies of the run, of the run it starts from, or of the training text."""
-    for folder in (workdir, Path(experiment.train.initial or workdir)):
-        if (folder / "vocabulary.source.json").is_file():
-            return load_vocabularies(folder)
+    last = "vocabulary.target.json"  # of the two files, the one written last
+    if (workdir / last).is_file():
+        return load_vocabularies(workdir)
+    initial = experiment.train.initial
+    if initial and (Path(initial) / last).is_file():
+        check_tokens(Path(initial), experiment)
+        return load_vocabularies(Path(initial))
     build = choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
     sources, targets = zip(*((one.source, one.target) for one in examples), strict=True)
     return build(sources, targets, experiment.data)
+
+
+def check_tokens(initial: Path, experiment: Experiment) -> None:
+    """Raises InputError where the run to start from cuts text into tokens of other kinds."""
+    theirs, ours = experiment_of(initial).data, experiment.data
+    for name in ("source_level", "target_level", "vocabulary"):
+        if getattr(theirs, name) != getattr(ours, name):
+            raise InputError(
+                f"the run in {initial} has --data.{name}={getattr(theirs, name)}, and this one "
+                f"{getattr(ours, name)}: parameters go with their tokens"
+            )
 
 
 def encode(

@@ -85,8 +85,9 @@ def main() -> None:
         return
     lines = read_source(FLAGS.input)
     warn_of_unknown(translator, lines)
-    found = iter(translator.translate([line for line in lines if line.strip()], **options))
-    for line in lines_of([next(found) if line.strip() else [] for line in lines]):
+    filled = [bool(translator.source.encode(line)) for line in lines]
+    found = iter(translator.translate(list(itertools.compress(lines, filled)), **options))
+    for line in lines_of([next(found) if any_token else [] for any_token in filled]):
         print(line)
 
 

@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "errors": set(),
     "tokens": set(),
     "files": {"errors"},
-    "journal": {"files"},
+    "journal": {"errors", "files"},
     "options": {"errors"},
     "config": {"errors", "options"},
     "names": {"errors"},

@@ -172,6 +172,12 @@ def test_the_posterior_is_bayes_rule(translator):
         translator.align([source], [target], of="prior")
 
 
+def test_an_export_has_the_limits_of_its_run(workdir, tmp_path):
+    with pytest.raises(InputError, match="min_length=50 is more than the 12"):
+        attn_jax.export(workdir, tmp_path / "file", source_length=6, min_length=50)
+    assert not (tmp_path / "file").exists()
+
+
 def test_an_exported_function_runs_without_the_package(workdir, translator, tmp_path):
     file = tmp_path / "reverse.jax"
     attn_jax.export(workdir, file, batch_size=2, source_length=6, beam_size=3, n_best=2)
@@ -290,6 +296,10 @@ def test_starts_from_another_run(workdir, tmp_path, translator):
     np.testing.assert_allclose(after, before, rtol=0.05)
     other = OPTIONS | {"train.initial": str(workdir), "model.score": "general"}
     with pytest.raises(InputError, match="does not fit this model"):
+        train_in(tmp_path / "other", other)
+    assert not (tmp_path / "other").exists()
+    other = OPTIONS | {"train.initial": str(workdir), "data.source_level": "character"}
+    with pytest.raises(InputError, match=r"data\.source_level=symbol, and this one character"):
         train_in(tmp_path / "other", other)
     assert not (tmp_path / "other").exists()
 

@@ -31,6 +31,7 @@ class Corpus:
     name: str
     builder: tfds.core.DatasetBuilder
     sides: tuple[str, str]
+    aligned: bool  # whether known positions are those of tokens
 
     @property
     def splits(self) -> list[str]:
@@ -52,7 +53,11 @@ class Corpus:
             ) from error
         source, target = self.sides
         return [
-            Example(record[source].decode(), record[target].decode(), record.get("alignment"))
+            Example(
+                record[source].decode(),
+                record[target].decode(),
+                record.get("alignment") if self.aligned else None,
+            )
             for record in records.__getitems__(range(len(records)))
         ]
 
@@ -91,37 +96,38 @@ def open_corpus(config: Data) -> Corpus:
       InputError: there is no such data set, what it is made from cannot be used, or it has not the
         languages asked for.
     """
-    builder = _builder(config)
-    return Corpus(config.name, builder, _sides(config, builder))
-
-
-def _builder(config: Data) -> tfds.core.DatasetBuilder:
+    config = with_defaults(config)
     directory = config.directory or str(cache_directory() / "data")
-    if config.name in DATASETS:
-        return prepared(
-            lambda: DATASETS[config.name].make(config, directory), Path(directory) / config.name
-        )
-    return prepared(lambda: _tfds_builder(config), Path(directory) / config.name)
+    make = DATASETS[config.name].make if config.name in DATASETS else _tfds_builder
+    builder = prepared(lambda: make(config, directory), Path(directory) / config.name)
+    levels = {config.source_level, config.target_level}
+    return Corpus(config.name, builder, _sides(config, builder), levels <= {"word", "symbol"})
 
 
-def _tfds_builder(config: Data) -> tfds.core.DatasetBuilder:
+def _tfds_builder(config: Data, directory: str) -> tfds.core.DatasetBuilder:
     import tensorflow_datasets.translate  # noqa: F401  registers the older translation sets
 
     try:
-        return tfds.builder(
-            config.name, data_dir=config.directory or None, file_format="array_record"
-        )
-    except (tfds.core.DatasetNotFoundError, ValueError) as error:
+        builder = tfds.builder(config.name, data_dir=directory, file_format="array_record")
+    except tfds.core.DatasetNotFoundError as error:
         raise InputError(
             f"unknown data set {config.name!r}; allowed: {', '.join(DATASETS)}, or a translation "
             "data set of TFDS such as ted_hrlr_translate/pt_to_en"
         ) from error
+    except ValueError as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"TFDS cannot open {config.name!r}: {reason}") from error
+    _sides(config, builder)  # which may be wrong, before anything is downloaded
+    return builder
 
 
 def _sides(config: Data, builder: tfds.core.DatasetBuilder) -> tuple[str, str]:
     if config.name in DATASETS:
         return "source", "target"
-    languages = list(builder.info.features)
+    features = builder.info.features.items()
+    languages = [name for name, kind in features if isinstance(kind, tfds.features.Text)]
+    if len(languages) < 2:
+        raise InputError(f"{config.name} does not have a text in each of two languages")
     default = builder.info.supervised_keys or languages[:2]
     sides = config.source or default[0], config.target or default[1]
     for side in sides:

@@ -41,7 +41,8 @@ def links_of(config: Data, examples: Sequence[Example]) -> list[Links]:
         if any(example.alignment is None for example in examples):
             raise InputError(
                 f"the data set {config.name!r} has no word alignments to guide attention with: "
-                "copy, reverse and sort have, and text in words with --data.links, a Pharaoh file"
+                "copy, reverse and sort have in symbols, and text in words with --data.links, a "
+                "Pharaoh file"
             )
         return [
             [(int(source), target) for target, source in enumerate(example.alignment)]

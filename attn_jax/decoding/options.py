@@ -48,6 +48,14 @@ class Search:
         if self.max_length and self.min_length > self.max_length:
             raise InputError(f"min_length={self.min_length} is over max_length={self.max_length}")
 
+    def check_lengths(self, longest: int) -> None:
+        """Raises InputError where what is asked for is longer than any translation may be."""
+        for name in ("min_length", "max_length"):
+            if getattr(self, name) > longest:
+                raise InputError(
+                    f"{name}={getattr(self, name)} is more than the {longest} of --data.max_length"
+                )
+
 
 def search_of(options: dict[str, Any]) -> Search:
     """The search with these options; what is not named keeps its default.

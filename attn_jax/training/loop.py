@@ -86,11 +86,33 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[State, Progress
             checkpoints.restore(step, "model", state.result),
             checkpoints.restore(step, "rest", state.rest),
         )
-        facts = checkpoints.facts(step)
-        with reading(workdir / "checkpoints" / str(step)):
-            return state, Progressed(*(facts[name] for name in Progressed._fields))
+        return state, _progressed(checkpoints, workdir)
     finally:
         checkpoints.close()
+
+
+def finished(config: Train, workdir: Path) -> bool:
+    """Whether the run in a workdir was trained to its end.
+
+    Raises:
+      InputError: the last checkpoint is damaged.
+    """
+    if not (workdir / "checkpoints").is_dir():
+        return False
+    checkpoints = Checkpoints(workdir / "checkpoints")
+    try:
+        step = checkpoints.latest
+        if step is None:
+            return False
+        return step >= config.steps or _progressed(checkpoints, workdir).exhausted(step, config)
+    finally:
+        checkpoints.close()
+
+
+def _progressed(checkpoints: Checkpoints, workdir: Path) -> Progressed:
+    facts = checkpoints.facts(checkpoints.latest)
+    with reading(workdir / "checkpoints" / str(checkpoints.latest)):
+        return Progressed(*(facts[name] for name in Progressed._fields))
 
 
 def fit(

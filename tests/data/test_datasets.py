@@ -19,6 +19,13 @@ SMALL = Data(examples=60, held_out=11, shortest=2, longest=7, symbols=13)
 SPLITS = ("train", "validation", "test")
 
 
+@pytest.mark.parametrize("level", ["character", "subword"])
+def test_positions_are_known_only_of_whole_symbols(level, tmp_path):
+    for side in ("source_level", "target_level"):
+        config = dataclasses.replace(SMALL, **{side: level}, directory=str(tmp_path))
+        assert open_corpus(config).examples("test")[0].alignment is None
+
+
 @pytest.mark.parametrize("name", ["copy", "reverse", "sort"])
 def test_sequences_are_what_their_task_says(name, tmp_path):
     config = dataclasses.replace(SMALL, name=name, directory=str(tmp_path))

@@ -77,6 +77,30 @@ def test_what_all_systems_agree_on_may_be_fixed_otherwise():
     assert [options["seed"] for options in planned.values()] == ["2", "2"]
 
 
+def test_systems_of_one_name_are_refused():
+    systems = [
+        {"label": "a", "model.score": "dot"},
+        {"model.score": "general"},
+        {"model.score": "concat"},
+    ]
+    with pytest.raises(InputError, match="two systems are called 'one': give each its own --label"):
+        sweep.cells(systems, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("status", "lines", "reason"),
+    [
+        (2, ["step 20: loss 1.0", "error: a.de is empty"], "a.de is empty"),
+        (-9, ["step 20: loss 1.0"], "ended by SIGKILL"),
+        (1, ["Traceback", "KeyError: 3", "-----", "For simplicity, JAX has"], "KeyError: 3"),
+        (1, ["said"], "said"),
+        (1, [], "status 1"),
+    ],
+)
+def test_the_reason_of_a_failure_is_what_was_said_last(status, lines, reason):
+    assert sweep.reason_of(status, lines) == reason
+
+
 def test_folders_say_what_varies_alone():
     systems = [
         {"data.train": "/a/long/path", "model.score": "dot"},

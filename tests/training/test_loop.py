@@ -10,6 +10,7 @@ from attn_jax import journal
 from attn_jax.config import Model, Train
 from attn_jax.data.pipeline import Batches, Pair
 from attn_jax.errors import InputError
+from attn_jax.files import reading
 from attn_jax.models.seq2seq import initialize
 from attn_jax.training.checkpoint import (
     Checkpoints,
@@ -17,7 +18,7 @@ from attn_jax.training.checkpoint import (
     digest,
     named_leaves,
 )
-from attn_jax.training.loop import begin, fit
+from attn_jax.training.loop import begin, finished, fit
 from attn_jax.training.step import train_step
 
 CONFIG = Model(
@@ -110,6 +111,15 @@ def test_patience_ends_a_run_also_after_a_restart(tmp_path):
     step, _, _, record = train(tmp_path, scripted([2.0, 2.0, 2.0]), steps=20, patience=2)
     assert step == 8
     assert [line["step"] for line in record] == [2, 4, 6, 8]
+    assert finished(Train(steps=20, valid_every=2, patience=2), tmp_path)
+    assert not finished(Train(steps=20, valid_every=2, patience=3), tmp_path)
+
+
+def test_a_run_is_finished_at_its_last_step(tmp_path):
+    assert not finished(Train(steps=4), tmp_path)
+    train(tmp_path, steps=4)
+    assert finished(Train(steps=4), tmp_path)
+    assert not finished(Train(steps=5), tmp_path)
 
 
 def test_the_journal_forgets_what_will_be_done_again(tmp_path):
@@ -118,6 +128,15 @@ def test_the_journal_forgets_what_will_be_done_again(tmp_path):
         file.write(json.dumps({"step": 5}) + "\n" + '{"step": 6, "cut')
     *_, record = train(tmp_path, steps=6)
     assert [line["step"] for line in record] == [2, 4, 6]
+
+
+@pytest.mark.parametrize("text", ['{"step": 2}\n{"st\n{"step": 6}\n', '{"step": 2}\n{}\n'])
+def test_a_journal_damaged_before_its_end_is_refused(tmp_path, text):
+    file = tmp_path / "metrics.jsonl"
+    file.write_text(text)
+    with pytest.raises(InputError, match=r"metrics\.jsonl is (missing or )?damaged"):
+        journal.Journal(file).truncate(4)
+    assert file.read_text() == text
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
@@ -165,6 +184,12 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, name, content):
 
     with pytest.raises(InputError, match=f"^{tmp_path}.* is missing or damaged"):
         read()
+
+
+def test_too_little_memory_is_not_damage(tmp_path):
+    for error in (MemoryError(), PermissionError("no"), RuntimeError("RESOURCE_EXHAUSTED: all")):
+        with pytest.raises(type(error)), reading(tmp_path):
+            raise error
 
 
 def test_a_digest_is_of_names_types_shapes_and_bytes():
