@@ -3,13 +3,21 @@
 They are called as those of `scores`. Source positions count from 0, and from 1 in formulas.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.normalizers import widen
 from attn_jax.attention.parts import Memory, Shapes, Sizes, part
-from attn_jax.attention.scores import additive_keys, additive_shapes, same_size, weighted
+from attn_jax.attention.scores import (
+    additive_keys,
+    additive_shapes,
+    products,
+    same_size,
+    weighted,
+)
 from attn_jax.errors import InputError
 
 
@@ -60,7 +68,7 @@ def relative(
     """
     distance = b.size // 2
     offsets = jnp.clip(jnp.arange(keys.shape[0]) - memory.step, -distance, distance)
-    return query @ keys.T / jnp.sqrt(query.size).astype(query.dtype) + b[offsets + distance]
+    return products(query, keys) / math.sqrt(query.size) + b[offsets + distance]
 
 
 @jax.checkpoint

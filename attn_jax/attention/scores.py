@@ -4,14 +4,21 @@ A score is a part (see `parts`) `score(query [Q], keys [S, A]) -> [S]`. What doe
 query is done once per sentence, by its `keys`. A position whose score is -∞ cannot be attended.
 """
 
+import math
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from attn_jax.attention.normalizers import widen
 from attn_jax.attention.parts import Memory, Shapes, Sizes, bind, part
 from attn_jax.errors import InputError
+
+
+def products(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:
+    """q · k_j, in float32 at least: half precision has too few digits for a softmax's exponents."""
+    return widen(query) @ widen(keys).T
 
 
 def same_size(sizes: Sizes) -> Shapes:
@@ -96,7 +103,7 @@ def dot(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " 
     Paper: Luong, Pham and Manning 2015, section 3.1, after equation 7.
     Cost: time T S Q, memory T S.
     """
-    return query @ keys.T
+    return products(query, keys)
 
 
 @part(shapes=same_size)
@@ -108,7 +115,7 @@ def scaled_dot(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Ar
     Paper: Vaswani et al. 2017, section 3.2.1, equation 1.
     Cost: time T S Q, memory T S.
     """
-    return query @ keys.T / jnp.sqrt(query.size).astype(query.dtype)
+    return products(query, keys) / math.sqrt(query.size)
 
 
 def _general_shapes(sizes: Sizes) -> Shapes:
@@ -128,7 +135,7 @@ def general(query: Float[Array, " Q"], keys: Float[Array, "S Q"]) -> Float[Array
     Paper: Luong, Pham and Manning 2015, section 3.1, after equation 7.
     Cost: time T S Q, memory T S.
     """
-    return query @ keys.T
+    return products(query, keys)
 
 
 def _concat_shapes(sizes: Sizes) -> Shapes:
@@ -164,8 +171,9 @@ def concat(
 
 def _unit(vectors: Float[Array, "... N"]) -> Float[Array, "... N"]:
     # A vector of no length stays one, with a finite gradient.
-    squares = (vectors**2).sum(axis=-1, keepdims=True)
-    return vectors * jax.lax.rsqrt(jnp.maximum(squares, jnp.finfo(vectors.dtype).eps ** 2))
+    wide = widen(vectors)
+    squares = (wide**2).sum(axis=-1, keepdims=True)
+    return wide * jax.lax.rsqrt(jnp.maximum(squares, jnp.finfo(wide.dtype).eps ** 2))
 
 
 def _cosine_shapes(sizes: Sizes) -> Shapes:
@@ -189,7 +197,7 @@ def cosine(
     Paper: Graves, Wayne and Danihelka 2014, section 3.3.1, equations 5 and 6.
     Cost: time T S D, memory T S.
     """
-    return jax.nn.softplus(w @ query + b) * (_unit(query @ W) @ keys.T)
+    return jax.nn.softplus(w @ query + b) * products(_unit(query @ W), keys)
 
 
 def _log_features(vectors: Float[Array, "... N"]) -> Float[Array, "... N"]:

@@ -83,6 +83,33 @@ def test_a_fully_masked_row_is_zero_with_finite_gradients(generator, dtype):
         np.testing.assert_array_equal(gradient, np.zeros(gradient.shape))
 
 
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("score", ["dot", "scaled_dot"])
+def test_short_numbers_are_multiplied_as_if_they_were_long(generator, dtype, score):
+    # q · k is beyond float16's largest number, 65504, and in steps of 512 in bfloat16.
+    query = jnp.asarray(generator.normal(20, 0.1, 256), dtype)
+    keys = jnp.asarray(generator.normal(20, 0.1, (S, 256)), dtype)
+    _, weights = attend(query, keys, keys, score=score)
+    wide = jnp.asarray(query, jnp.float32), jnp.asarray(keys, jnp.float32)
+    _, expected = attend(*wide, wide[1], score=score)
+    np.testing.assert_array_equal(weights, expected)
+    assert 0 < weights.max() <= 1
+
+
+@pytest.mark.parametrize("length", [1e-4, 1e3])
+def test_the_cosine_of_short_numbers_has_no_length(generator, length):
+    query, keys = generator.normal(size=4), generator.normal(size=(S, 8))
+    W = generator.normal(size=(4, 8))
+    key = query @ W
+    lengths = np.linalg.norm(key) * np.linalg.norm(keys, axis=1)
+    expected = np.log(2) * keys @ key / lengths  # softplus(0) cos
+    given = {"query": query, "keys": length * keys, "W": W, "w": np.zeros(4), "b": np.zeros(())}
+    half = {name: jnp.asarray(array, jnp.float16) for name, array in given.items()}
+    cosine = SCORES["cosine"]
+    found = cosine(**half | {"keys": cosine.keys(half["keys"])})
+    np.testing.assert_allclose(found, expected, rtol=0.02, atol=0.02)
+
+
 def test_softmax_keeps_large_scores_finite():
     huge = jnp.array([3e38, -3e38, jnp.inf])
     weights = softmax(huge, jnp.array([True, True, False]))
