@@ -39,7 +39,7 @@ class Sequences(TextPairs):
 
     def _split_generators(self, dl_manager: tfds.download.DownloadManager) -> dict:
         config = self.builder_config
-        sequences = list(distinct_sequences(config, config.examples + 2 * config.held_out))
+        sequences = distinct_sequences(config, config.examples + 2 * config.held_out)
         held_out = config.held_out
         return {
             "train": self._generate_examples(sequences[2 * held_out :]),
@@ -61,16 +61,22 @@ class Sequences(TextPairs):
             )
 
 
-def distinct_sequences(config: SequencesConfig, count: int) -> Iterator[np.ndarray]:
-    """Different sequences, of lengths drawn evenly between the shortest and the longest."""
+def distinct_sequences(config: SequencesConfig, count: int) -> list[np.ndarray]:
+    """Different sequences in a random order.
+
+    Lengths are drawn evenly between the shortest and the longest; there are fewer of one of which
+    not so many sequences exist.
+    """
     rng = np.random.default_rng(config.seed)
-    seen = set()
-    while len(seen) < count:
+    found: dict[bytes, np.ndarray] = {}
+    while len(found) < count:
         length = rng.integers(config.shortest, config.longest + 1)
         numbers = rng.integers(1, config.symbols + 1, length)
-        if numbers.tobytes() not in seen:
-            seen.add(numbers.tobytes())
-            yield numbers
+        found[numbers.tobytes()] = numbers
+    sequences = list(found.values())
+    # As they were drawn, most of those lengths would come first, in what is held out.
+    rng.shuffle(sequences)
+    return sequences
 
 
 def make_sequences(config: Data, directory: str) -> tfds.core.DatasetBuilder:
@@ -95,5 +101,5 @@ def make_sequences(config: Data, directory: str) -> tfds.core.DatasetBuilder:
         for name in ("shortest", "longest", "symbols", "examples", "held_out", "seed")
     }
     name = "-".join([config.name, *map(str, options.values())])
-    builder_config = SequencesConfig(name=name, version="1.0.0", task=config.name, **options)
+    builder_config = SequencesConfig(name=name, version="2.0.0", task=config.name, **options)
     return Sequences(config=builder_config, data_dir=directory, file_format="array_record")

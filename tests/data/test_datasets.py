@@ -46,6 +46,19 @@ def test_sequences_are_what_their_task_says(name, tmp_path):
     assert len(set(sources)) == len(sources), "a sequence is in two splits"
 
 
+def test_all_splits_have_lengths_in_the_same_shares(tmp_path):
+    # Of 9 sequences of length 1 and 81 of 2, nearly all are drawn.
+    config = Data(examples=400, held_out=200, shortest=1, longest=4, symbols=9)
+    corpus = open_corpus(dataclasses.replace(config, directory=str(tmp_path)))
+
+    def short(split):
+        lengths = [len(example.source.split()) for example in corpus.examples(split)]
+        return np.mean(np.array(lengths) <= 2)
+
+    shares = [short(split) for split in SPLITS]
+    assert max(shares) - min(shares) < 0.08, shares  # 2.5 times the deviation of a difference
+
+
 def test_the_seed_decides_the_sequences(tmp_path):
     config = dataclasses.replace(SMALL, directory=str(tmp_path))
     first = [example.source for example in open_corpus(config).examples("train")]
