@@ -20,7 +20,7 @@ from attn_jax.tokens import EOS, PAD
 
 BATCH = 64  # sentences decoded together, at most
 AT_ONCE = 2  # batches under way: one uses the processors while the other cannot use them all
-TOKENS = 8192  # source tokens decoded together, at most, so that long sentences fit the memory
+PAIRS = 2**21  # of source and target tokens, at most, whose weights are held for a batch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Translator:
                     raise InputError("the model gives no finite probabilities: its training failed")
                 yield hypotheses
 
-        return _in_order(list(map(len, sources)), decode)
+        return _in_order(list(map(len, sources)), decode, max(search.beam_size, search.n_best))
 
     def _hypothesis(self, found: Found, source: Sequence[int]) -> Hypothesis:
         steps = np.count_nonzero(found.tokens != PAD)
@@ -148,8 +148,13 @@ class Translator:
             np.moveaxis(found.weights[:steps, ..., : len(source)], 0, -2).copy(),
         )
 
-    def force(self, sources: Sequence[str], targets: Sequence[str]) -> list[Forced]:
+    def force(self, sources: Sequence[str], targets: Sequence[str | Hypothesis]) -> list[Forced]:
         """What the model makes of given translations.
+
+        Args:
+          sources: to be translated.
+          targets: texts, which are cut into tokens, or hypotheses, whose tokens are taken as they
+            are; the same in `align` and `score`.
 
         Raises:
           InputError: there are not as many targets as sources, or a sentence is empty or longer
@@ -163,7 +168,7 @@ class Translator:
         ]
 
     def align(
-        self, sources: Sequence[str], targets: Sequence[str], of: str = "weights"
+        self, sources: Sequence[str], targets: Sequence[str | Hypothesis], of: str = "weights"
     ) -> list[np.ndarray]:
         """Where each token of given translations came from, [T, S], end of sentence included.
 
@@ -180,10 +185,10 @@ class Translator:
             sources, targets
         )
 
-    def _weights(self, sources: Sequence[str], targets: Sequence[str]) -> list[np.ndarray]:
+    def _weights(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
         return [forced.alignment for forced in self.force(sources, targets)]
 
-    def _posterior(self, sources: Sequence[str], targets: Sequence[str]) -> list[np.ndarray]:
+    def _posterior(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
         given = self._over_pairs(compiled.posterior, sources, targets)
         cut = [tuple(leaf[:steps, :width] for leaf in pair) for pair, steps, width in given]
         if any(np.any((posterior > 1e-3) & (alone < 0.99)) for posterior, alone in cut):
@@ -193,12 +198,12 @@ class Translator:
             )
         return [posterior for posterior, _ in cut]
 
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+    def score(self, sources: Sequence[str], targets: Sequence[str | Hypothesis]) -> np.ndarray:
         """The log-probability [n] of each given translation, in nats."""
         return np.array([f.log_probabilities.sum() for f in self.force(sources, targets)])
 
     def _over_pairs(
-        self, run: Callable, sources: Sequence[str], targets: Sequence[str]
+        self, run: Callable, sources: Sequence[str], targets: Sequence[str | Hypothesis]
     ) -> list[tuple[Any, int, int]]:
         """What a compiled pass gives for each pair, and the pair's real T and S."""
         if len(sources) != len(targets):
@@ -218,18 +223,25 @@ class Translator:
         lengths = [max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
         return _in_order(lengths, over)
 
-    def _encode(self, vocabulary: Vocabulary, sentences: Sequence[str], side: str):
+    def _encode(
+        self, vocabulary: Vocabulary, sentences: Sequence[str | Hypothesis], side: str
+    ) -> list[list[int]]:
         if isinstance(sentences, str):
             raise InputError(f"expected a list of {side} sentences, got one: {sentences[:60]!r}")
-        encoded = [vocabulary.encode(sentence) for sentence in sentences]
-        for number, ids in enumerate(encoded, start=1):
+        encoded = []
+        for number, sentence in enumerate(sentences, start=1):
+            if isinstance(sentence, Hypothesis):
+                encoded.append(vocabulary.ids(sentence.tokens))
+                continue
+            ids = vocabulary.encode(sentence)
             if not ids:
                 raise InputError(f"{side} sentence {number} is empty")
             if len(ids) > self.max_length:
                 raise InputError(
                     f"{side} sentence {number} has {len(ids)} tokens, more than the "
-                    f"{self.max_length} of --data.max_length: {sentences[number - 1][:40]!r} …"
+                    f"{self.max_length} of --data.max_length: {sentence[:40]!r} …"
                 )
+            encoded.append(ids)
         return encoded
 
 
@@ -238,10 +250,11 @@ def _batch(sentences: list[list[int]], rows: int, length: int) -> np.ndarray:
     return pad(sentences + [[]] * (rows - len(sentences)), length)
 
 
-def _in_order(lengths: Sequence[int], run: Callable) -> list:
+def _in_order(lengths: Sequence[int], run: Callable, hypotheses: int = 1) -> list:
     """`run` over batches of sentences of like length, its results in the order of the sentences.
 
-    Lengths, and the rows of a single batch, are rounded up, so that few shapes are compiled.
+    Lengths, and the rows of a single batch, are rounded up, so that few shapes are compiled. Of
+    long sentences, or with several hypotheses of each, a batch holds fewer, to fit the memory.
     """
     order = np.argsort(lengths, kind="stable")
     most = min(BATCH, _power_of_two(len(lengths)))
@@ -249,7 +262,7 @@ def _in_order(lengths: Sequence[int], run: Callable) -> list:
     first = 0
     while first < len(order):
         longest = lengths[order[min(first + most, len(order)) - 1]]
-        rows = max(1, min(most, TOKENS // _padded(longest)))
+        rows = max(1, min(most, PAIRS // (hypotheses * _padded(longest) ** 2)))
         indices = order[first : first + rows]
         batches.append((indices, rows, _padded(lengths[indices[-1]])))
         first += rows

@@ -317,6 +317,13 @@ def test_the_same_run_goes_on_and_another_is_refused(workdir):
         train.settle(workdir, {"train.steps": 200})
 
 
+def test_what_a_run_has_from_its_folder_alone_is_told(workdir):
+    given = OPTIONS | {"train.steps": 400}
+    assert train.inherited(train.settle(workdir, given), given) == []
+    given.pop("data.symbols")
+    assert train.inherited(train.settle(workdir, given), given) == ["--data.symbols=9"]
+
+
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer"])
 def test_one_word_and_five_hundred_of_a_vocabulary_of_one(decoder):
     sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
@@ -326,13 +333,12 @@ def test_one_word_and_five_hundred_of_a_vocabulary_of_one(decoder):
     translator = Translator([model], Symbols(["a"]), Symbols(["a"]))
     for options in ({}, {"beam_size": 2}):
         found = translator.translate([short, long], **options)
-        expected = translator.score([short, long], [one.text or "a" for one in found])
+        expected = translator.score([short, long], found)
         for one, sentence, score in zip(found, (short, long), expected, strict=True):
             assert set(one.tokens) <= {"a", "<unk>"}
             assert len(one.tokens) <= min(2 * len(sentence.split()) + 20, 512)
             assert one.alignment.shape == (len(one.tokens) + 1, len(sentence.split()))
-            if one.text:
-                assert one.log_probability == pytest.approx(score, rel=1e-5, abs=1e-4)
+            assert one.log_probability == pytest.approx(score, rel=1e-5, abs=1e-4)
     (posterior,) = translator.align([long], ["a a"], of="posterior")
     np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-4)
 

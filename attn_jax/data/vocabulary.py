@@ -46,7 +46,11 @@ class Vocabulary(abc.ABC):
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, `UNK` for unknown tokens, without `BOS` and `EOS`."""
-        return [self._ids.get(token, UNK) for token in self.split(text)]
+        return self.ids(self.split(text))
+
+    def ids(self, tokens: Iterable[str]) -> list[int]:
+        """The ids of tokens, `UNK` for unknown ones."""
+        return [self._ids.get(token, UNK) for token in tokens]
 
     def unknown(self, texts: Iterable[str]) -> list[str]:
         """The tokens of texts that are unknown, each once."""

@@ -39,7 +39,6 @@ def assess(
     hypotheses = translator.translate(sources, **search)
     forced = translator.force(sources, targets)
     texts = [hypothesis.text for hypothesis in hypotheses]
-    tokens = [hypothesis.tokens for hypothesis in hypotheses]
     references = [translator.target.split(target) for target in targets]
     bleu, bleu_signature = metrics.bleu(texts, targets, bleu_tokenizer)
     chrf, chrf_signature = metrics.chrf(texts, targets)
@@ -48,11 +47,13 @@ def assess(
     figures = {
         "perplexity": float(np.exp(-log_probabilities.mean())),
         "token_accuracy": 100 * float(np.concatenate([f.correct for f in forced]).mean()),
-        "exact_match": metrics.exact_match(tokens, references),
+        "exact_match": metrics.exact_match(texts, list(map(translator.target.join, references))),
         "bleu": bleu,
         "chrf": chrf,
         "word_error_rate": metrics.error_rate(list(map(words, texts)), list(map(words, targets))),
-        "symbol_error_rate": metrics.error_rate(tokens, references),
+        "symbol_error_rate": metrics.error_rate(
+            list(map(translator.target.split, texts)), references
+        ),
     }
     golds = [example.alignment for example in examples]
     if any(gold is None for gold in golds):
