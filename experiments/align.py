@@ -13,8 +13,6 @@ from pathlib import Path
 
 import numpy as np
 from absl import flags as absl_flags
-from rich.console import Console
-from rich.table import Table
 
 from attn_jax.data.gold import Gold, read_gold
 from attn_jax.data.text_files import read_pairs
@@ -36,11 +34,13 @@ from attn_jax.evaluation.significance import ratios_differ
 from attn_jax.loading import load
 from attn_jax.names import choose_with_settings, find_head, head_name
 from attn_jax.report import figures
+from attn_jax.report.tables import Table
 from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translator import Translator
 from experiments import flags
 from experiments.flags import FLAGS
 from experiments.program import run
+from experiments.report import print_table
 
 Pairs = tuple[Sequence[str], Sequence[str]]  # sources and targets
 
@@ -135,11 +135,12 @@ def print_errors(found: dict[str, list[Links]], golds: list[Gold]) -> None:
         right, sure, made, wanted = alignment_counts(found[name], golds).T
         shares[name] = np.stack([right + sure, made + wanted], axis=1)
     best = min(errors, key=lambda name: errors[name]["alignment_error_rate"], default="")
-    table = Table("links", "AER %", "precision %", "recall %", "F1 %", f"p against {best}")
+    heading = ["links", "AER %", "precision %", "recall %", "F1 %", f"p against {best}"]
+    rows = []
     for name, own in errors.items():
         p = "" if name == best else f"{ratios_differ(shares[best], shares[name]):.3f}"
-        table.add_row(name, *(f"{value:.1f}" for value in own.values()), p)
-    Console(stderr=True).print(table)
+        rows.append([name, *(f"{value:.1f}" for value in own.values()), p])
+    print_table("against the gold links", Table(heading, rows), sys.stderr)
 
 
 def check_flags() -> None:
@@ -217,8 +218,8 @@ def draw_all(folder: Path, translator: Translator, pairs: Pairs, weights: list[n
 
 if __name__ == "__main__":
     flags.define_workdir("folder of a run")
-    absl_flags.DEFINE_string("sources", None, "file of source sentences", required=True)
-    absl_flags.DEFINE_string("targets", None, "file of their translations", required=True)
+    flags.define_needed("sources", "file of source sentences")
+    flags.define_needed("targets", "file of their translations")
     absl_flags.DEFINE_enum(
         "of",
         "weights",

@@ -50,25 +50,47 @@ def read_cell(folder: Path) -> Cell:
     Raises:
       InputError: one of its files is missing or damaged.
     """
-    with reading(folder):
-        options = config.values(config.read(folder / "flags.txt"))
-        evaluation = json.loads((folder / "evaluation.test.json").read_text("utf-8"))
-        journal = read(folder / "metrics.jsonl")
-        with (folder / "predictions.test.jsonl").open(encoding="utf-8") as file:
-            # Whose text may hold signs that `splitlines` cuts.
-            sentences = list(map(json.loads, file))
-        with (folder / "alignments.test.npz").open("rb") as file, np.load(file) as arrays:
-            weights = list(arrays.values())
-        if not journal or not weights or len(sentences) != evaluation["sentences"]:
-            raise InputError(f"{folder} is damaged: its files do not go together")
-        return Cell(options, evaluation, journal, sentences, weights)
+    options = config.values(config.read(folder / "flags.txt"))
+    journal = read(folder / "metrics.jsonl")
+    path = folder / "evaluation.test.json"
+    with reading(path):
+        evaluation = json.loads(path.read_text("utf-8"))
+        count = evaluation["sentences"]
+    path = folder / "predictions.test.jsonl"
+    with reading(path), path.open(encoding="utf-8") as file:
+        # Whose text may hold signs that `splitlines` cuts.
+        sentences = list(map(json.loads, file))
+    path = folder / "alignments.test.npz"
+    with reading(path), path.open("rb") as file, np.load(file) as arrays:
+        weights = list(arrays.values())
+    if not journal or not weights or len(sentences) != count:
+        raise InputError(f"{folder} is damaged: its files do not go together")
+    return Cell(options, evaluation, journal, sentences, weights)
 
 
-def find_cells(root: Path) -> tuple[list[Cell], list[Path]]:
-    """The evaluated runs under a folder, and the folders of those that are not evaluated yet."""
-    folders = sorted(file.parent for file in root.rglob("flags.txt"))
-    evaluated = [folder for folder in folders if (folder / "evaluation.test.json").is_file()]
-    return [read_cell(f) for f in evaluated], [f for f in folders if f not in evaluated]
+def find_cells(root: Path) -> tuple[list[Cell], dict[Path, str]]:
+    """The evaluated runs under a folder; and why other runs there are left out, by their folders.
+
+    A run with the options of another, seed included, is that run again and says nothing new.
+    """
+    cells: list[Cell] = []
+    left_out: dict[Path, str] = {}
+    first: dict[tuple, Path] = {}
+    for folder in sorted(file.parent for file in root.rglob("flags.txt")):
+        if not (folder / "evaluation.test.json").is_file():
+            left_out[folder] = "not finished"
+            continue
+        try:
+            cell = read_cell(folder)
+        except InputError as error:
+            left_out[folder] = str(error)
+            continue
+        options = tuple(cell.options.values())
+        if first.setdefault(options, folder) == folder:
+            cells.append(cell)
+        else:
+            left_out[folder] = f"the same as {first[options]}"
+    return cells, left_out
 
 
 def by_data(cells: list[Cell]) -> dict[str, list[Cell]]:

@@ -23,6 +23,7 @@ STYLE = {
     "axes.titlesize": 10,
 }
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+WIDEST = 12.0  # inches of several panels side by side
 MARKERS = "osv^DX"  # not as many as colours, so that pairs of them repeat late
 
 
@@ -91,12 +92,15 @@ def beside(
       source: S tokens.
       reference: what should have been written, end of sentence included.
     """
-    columns = min(2, len(panels))
+    width = 1.4 + 0.24 * len(source)
+    columns = min(len(panels), max(2, int(WIDEST / width)))
     rows = -(-len(panels) // columns)
+    columns = -(-len(panels) // rows)  # as many in each row as can be
     tallest = max(len(target) for _, target in panels.values())
-    size = columns * (1.4 + 0.24 * len(source)), rows * (1.3 + 0.26 * tallest)
+    size = columns * width, rows * (1.3 + 0.26 * tallest)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=size, layout="compressed")
+        figure.get_layout_engine().set(h_pad=0.15)
         all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes in all_axes[len(panels) :]:
             axes.set_axis_off()
@@ -189,10 +193,9 @@ def learning_curves(systems: dict[str, list[Cell]]) -> Figure:
     names = "valid_perplexity", "valid_bleu" if in_words else "valid_exact_match"
     for axes, name in zip(all_axes, names, strict=True):
         for nth, (label, cells) in enumerate(systems.items()):
-            shortest = min(len(cell.journal) for cell in cells)
-            runs = [[line[name] for line in cell.journal[:shortest]] for cell in cells]
-            steps = [line["step"] for line in cells[0].journal[:shortest]]
-            _mean_line(axes, steps, runs, label, nth)
+            runs = [{line["step"]: line[name] for line in cell.journal} for cell in cells]
+            steps = sorted(set.intersection(*map(set, runs)))
+            _mean_line(axes, steps, [[run[step] for step in steps] for run in runs], label, nth)
         axes.set_xlabel("training step")
     all_axes[0].set(ylabel="validation perplexity", yscale="log")
     all_axes[0].yaxis.set_major_formatter(ScalarFormatter())

@@ -1,7 +1,10 @@
 """The page of a comparison: `report.md` and the figures beside it."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+from attn_jax import config
 from attn_jax.evaluation.metrics import edit_distance
 from attn_jax.names import head_name
 from attn_jax.report import figures, tables
@@ -12,18 +15,39 @@ from attn_jax.tokens import EOS, SPECIALS
 MOST_STEPS = 40  # drawn of a sentence: a model that has learned little may not find an end
 
 
-def write_report(cells: list[Cell], folder: Path) -> Path:
-    """Writes the page of some runs into a folder and gives its path."""
-    parts = ["# Comparison of attention mechanisms"]
+class Comparison(NamedTuple):
+    """The systems of one data set, and their tables."""
+
+    name: str
+    systems: dict[str, list[Cell]]
+    quality: tables.Table
+    cost: tables.Table
+    length: tables.Table
+
+
+def compare(cells: list[Cell]) -> Iterator[Comparison]:
+    """A comparison of the runs of each data set."""
     for name, group in by_data(cells).items():
-        parts += section(name, by_system(group), folder)
+        systems = by_system(group)
+        yield Comparison(
+            name, systems, tables.quality(systems), tables.cost(systems), tables.by_length(systems)
+        )
+
+
+def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:
+    """Writes the page of some comparisons into a folder and gives its path."""
+    parts = ["# Comparison of attention mechanisms"]
+    for comparison in comparisons:
+        parts += section(comparison, folder)
     page = folder / "report.md"
     page.write_text("\n\n".join(parts) + "\n")
     return page
 
 
-def section(name: str, systems: dict[str, list[Cell]], folder: Path) -> list[str]:
+def section(comparison: Comparison, folder: Path) -> list[str]:
     """The part of the page on one data set; its figures are written into the folder."""
+
+    name, systems = comparison.name, comparison.systems
 
     def picture(kind: str, figure: figures.Figure, caption: str) -> str:
         path = f"{name.replace('/', '-')}-{kind}.png"
@@ -31,19 +55,24 @@ def section(name: str, systems: dict[str, list[Cell]], folder: Path) -> list[str
         return f"![{caption}]({path})\n\n*{caption}*"
 
     first = next(iter(systems.values()))[0]
+    signatures = first.evaluation["signatures"] if first.in_words else {}
+    learning = figures.learning_curves(systems)
+    several = any(len(cell.journal) > 1 for cells in systems.values() for cell in cells)
+    shared = " ".join(shared_options(systems))
     parts = [
         f"## {name}",
         f"{first.evaluation['sentences']} test sentences; mean ± standard deviation over seeds. "
         "The model of each run is that of its best validation "
         f"{first.options['train.metric'].replace('_', ' ')}. {searches(systems)}",
-        tables.quality(systems).markdown(),
+        *([f"Options of all: `{shared}`"] if shared else []),
+        comparison.quality.markdown(),
         *([EXPLANATION[first.measure]] if len(systems) > 1 else []),
-        tables.cost(systems).markdown(),
+        comparison.cost.markdown(),
         tables.ABOUT_COST,
-        *(f"{name}: `{text}`" for name, text in first.evaluation["signatures"].items()),
-        picture("learning", figures.learning_curves(systems), "Learning curves"),
+        *(f"{name}: `{text}`" for name, text in signatures.items()),
+        *([picture("learning", learning, "Learning curves")] if several else []),
         picture("length", figures.quality_by_length(systems), "Quality by source length"),
-        tables.by_length(systems).markdown(),
+        comparison.length.markdown(),
     ]
     if all(sentence["gold"] is not None for sentence in first.sentences):
         caption = "Accuracy by source position"
@@ -80,6 +109,16 @@ def section(name: str, systems: dict[str, list[Cell]], folder: Path) -> list[str
                 tables.heads(cells[0]).markdown(),
             ]
     return parts
+
+
+def shared_options(systems: dict[str, list[Cell]]) -> list[str]:
+    """The options that all runs have and that are not the defaults, as flags."""
+    first, *others = [cell.options for cells in systems.values() for cell in cells]
+    return [
+        f"--{name}={first[name]}"
+        for name, usual in config.values(config.Experiment()).items()
+        if first[name] != usual and all(options[name] == first[name] for options in others)
+    ]
 
 
 def searches(systems: dict[str, list[Cell]]) -> str:

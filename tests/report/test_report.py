@@ -9,11 +9,12 @@ import sacrebleu
 from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.report import figures, tables
-from attn_jax.report.cells import Cell, by_data, by_system, find_cells
-from attn_jax.report.pages import searches, telling_sentence, write_report
+from attn_jax.report.cells import Cell, by_data, by_system, find_cells, read_cell
+from attn_jax.report.pages import compare, searches, telling_sentence, write_report
 from attn_jax.report.profiles import by_length, by_position, length_bins
 from attn_jax.report.ranking import ranks
 from attn_jax.report.terminal import strips
+from experiments.report import print_table
 
 SENTENCES = [
     {"source": ["a", "b"], "target": ["b", "a"], "hypothesis": ["b", "a"], "gold": [1, 0]},
@@ -74,9 +75,9 @@ def root(tmp_path):
 
 
 def test_a_page_with_its_figures(root):
-    cells, unfinished = find_cells(root)
-    assert [folder.name for folder in unfinished] == ["d"]
-    page = write_report(cells, root).read_text()
+    cells, left_out = find_cells(root)
+    assert left_out == {root / "d": "not finished"}
+    page = write_report(compare(cells), root).read_text()
     assert (
         "| additive | 2 | 1 | 66.6 to 100.0 | 108.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | "
         "92.00 ± 2.83 | +1 |" in page
@@ -84,6 +85,7 @@ def test_a_page_with_its_figures(root):
     assert "| last | 1 | 1 | – | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page  # noqa: RUF001
     assert "A rank begins with a system that differs in exact match" in page
     assert "Decoding: greedy." in page
+    assert "Options of all: `--data.target_level=symbol`" in page
     assert "| additive | 1,234 | 20 ± 0 | – | 2.0 ± 0.0 | 30 ± 0 | 7 ± 0 |" in page  # noqa: RUF001
     pictures = {path.name for path in root.glob("*.png")}
     kinds = ("learning", "length", "position", "alignment", "steps", "beside")
@@ -101,12 +103,15 @@ FILES = (
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("content", [b"[1]\n", b"{}\n", b"\xff\x00", b"", None])
-def test_a_damaged_file_is_refused(root, name, content):
+def test_a_run_with_a_damaged_file_is_left_out(root, name, content):
     file = root / "a" / name
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 3] if content is None else content)
     with pytest.raises(InputError, match=str(root / "a")):
-        find_cells(root)
+        read_cell(root / "a")
+    cells, left_out = find_cells(root)
+    assert [cell.options["model.score"] for cell in cells] == ["additive", "additive"]
+    assert str(root / "a") in left_out[root / "a"]
 
 
 def test_runs_that_differ_in_the_seed_alone_are_one_system(root):
@@ -116,6 +121,32 @@ def test_runs_that_differ_in_the_seed_alone_are_one_system(root):
         "last": [0],
     }
     assert telling_sentence(systems) in range(3)
+
+
+def test_a_run_and_its_copy_are_one_seed(root):
+    write_run(root / "z", "additive", 1, 94.0)
+    cells, left_out = find_cells(root)
+    assert left_out[root / "z"] == f"the same as {root / 'c'}"
+    assert len(cells) == 3
+
+
+def test_learning_curves_are_over_the_steps_that_all_runs_have(tmp_path):
+    for seed, steps in enumerate([(10, 15, 20, 30), (10, 20, 30)]):
+        write_run(tmp_path / str(seed), "dot", seed, 50.0)
+        lines = (
+            {"step": step, "valid_perplexity": step, "valid_exact_match": step} for step in steps
+        )
+        journal = "".join(json.dumps(line) + "\n" for line in lines)
+        (tmp_path / str(seed) / "metrics.jsonl").write_text(journal)
+    axes, _ = figures.learning_curves(by_system(find_cells(tmp_path)[0])).axes
+    np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[10, 10], [20, 20], [30, 30]])
+
+
+def test_a_label_may_have_any_signs(tmp_path, capsys):
+    write_run(tmp_path / "a", "dot", 0, 50.0, label="[ours]")
+    (comparison,) = compare(find_cells(tmp_path)[0])
+    print_table("quality", comparison.quality)
+    assert "[ours]" in capsys.readouterr().out
 
 
 def test_labels_name_systems_where_they_tell_them_apart(tmp_path):
@@ -150,7 +181,7 @@ def test_a_sign_that_cuts_lines_elsewhere_is_read(tmp_path):
 
 def test_each_head_is_drawn_and_tabled(tmp_path):
     write_run(tmp_path / "a", "dot", 0, 50.0, **{"model.heads": 2})
-    page = write_report(find_cells(tmp_path)[0], tmp_path).read_text()
+    page = write_report(compare(find_cells(tmp_path)[0]), tmp_path).read_text()
     assert "| layer 1, head 2 | 30.0 | 12.6 | -1 |" in page
     assert "(reverse-heads-1.png)" in page
     assert (tmp_path / "reverse-heads-1.png").is_file()
