@@ -31,12 +31,13 @@ def main() -> None:
         **sizes,
         **flags.search(),
     )
+    print(f"wrote {FLAGS.output}: {FLAGS.batch_size} sentences of {FLAGS.source_length} tokens")
 
 
 if __name__ == "__main__":
     flags.define_models()
     flags.define_search(left_out=["temperature", "top_k", "top_p", "seed"])
-    absl_flags.DEFINE_string("output", None, "file to be written", required=True)
+    flags.define_needed("output", "file to be written")
     absl_flags.DEFINE_integer("batch_size", 1, "sentences at a time")
     absl_flags.DEFINE_integer("source_length", 32, "tokens of the longest sentence")
     run(main)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,9 +24,18 @@ FLAGS = flags.FLAGS
 DEFINE = {int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFINE_string}
 
 
+_needed: list[str] = []
+
+
+def define_needed(name: str, help: str) -> None:
+    """Defines a flag that has no default."""
+    flags.DEFINE_string(name, "", help)
+    _needed.append(name)
+
+
 def define_workdir(help: str) -> None:
     """Defines `--workdir`."""
-    flags.DEFINE_string("workdir", "", help)
+    define_needed("workdir", help)
 
 
 def define_experiment() -> None:
@@ -153,9 +163,12 @@ def parse(arguments: list[str]) -> list[str]:
     try:
         rest = FLAGS(arguments)
     except (flags.Error, UnicodeDecodeError) as error:  # of a flag file that is no text
-        raise InputError(str(error)) from error
+        raise InputError(str(error).removeprefix("ERROR:: ")) from error
+    except SystemExit:  # with status 1, when all that was asked for was help
+        sys.exit()
     if len(rest) > 1:
         raise InputError(f"{rest[1]!r} is no flag: flags look like --name=value")
-    if not FLAGS.workdir:
-        raise InputError(f"--workdir is missing: the {FLAGS['workdir'].help}")
+    for name in _needed:
+        if not FLAGS[name].value:
+            raise InputError(f"--{name} is missing: the {FLAGS[name].help}")
     return rest

@@ -43,7 +43,8 @@ def run(main: Callable[[], None]) -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         print(
-            "interrupted; a run goes on from its last checkpoint with the same command",
+            "interrupted; a run goes on from its last validation, if it had one, with the same "
+            "command",
             file=sys.stderr,
         )
         sys.exit(130)

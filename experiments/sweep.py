@@ -31,7 +31,7 @@ from experiments import flags
 from experiments.evaluate import evaluation_file
 from experiments.flags import FLAGS
 from experiments.program import Terminated, run
-from experiments.train import check, settle
+from experiments.train import check, inherited, settle, tell_inherited
 
 MOST_JOBS = 8  # runs at a time unless --jobs says other: each takes half a GiB of memory
 
@@ -143,10 +143,11 @@ def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
       InputError: a run cannot go on with these flags, or its data set has no test split.
     """
     splits = functools.cache(lambda data: open_corpus(data).splits)
-    waiting = {}
+    waiting, kept = {}, {}
     for label, options in planned.items():
         experiment = settle(root / label, options)
         check(experiment)
+        kept |= dict.fromkeys(inherited(experiment, options))
         if "test" not in splits(experiment.data):
             raise InputError("a sweep compares runs on a test split: give --data.test")
         if not (
@@ -155,6 +156,7 @@ def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
             and finished(experiment.train, root / label)
         ):
             waiting[label] = options
+    tell_inherited(list(kept))
     return waiting
 
 

@@ -33,7 +33,7 @@ from attn_jax.training.precision import advice
 from attn_jax.training.step import start, train_step
 from attn_jax.translator import Translator
 from experiments import flags
-from experiments.evaluate import evaluate_split, evaluation_file, print_evaluation
+from experiments.evaluate import SPLITS, evaluate_split, evaluation_file, print_evaluation
 from experiments.flags import FLAGS
 from experiments.program import run
 
@@ -41,8 +41,10 @@ from experiments.program import run
 def main() -> None:
     """Trains, then evaluates on the test split where there is one."""
     workdir = Path(FLAGS.workdir)
-    experiment = settle(workdir, flags.given())
+    given = flags.given()
+    experiment = settle(workdir, given)
     check(experiment)
+    tell_inherited(inherited(experiment, given))
     corpus = open_corpus(experiment.data)
     train(workdir, experiment, corpus)
     if "test" in corpus.splits:
@@ -71,8 +73,29 @@ def settle(workdir: Path, given: dict) -> Experiment:
         return wanted
     if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
         raise InputError(f"{workdir} exists and is not the folder of a run: take another --workdir")
+    return begun_with(given)
+
+
+def begun_with(given: dict) -> Experiment:
+    """The experiment of a new run with some options."""
     experiment = config_lib.experiment(given)
     return dataclasses.replace(experiment, data=with_defaults(experiment.data))
+
+
+def inherited(experiment: Experiment, given: dict) -> list[str]:
+    """The options that a run has from its folder, where a new one would have others, as flags."""
+    new = config_lib.values(begun_with(given))
+    return [
+        f"--{name}={value}"
+        for name, value in config_lib.values(experiment).items()
+        if name not in given and value != new[name]
+    ]
+
+
+def tell_inherited(options: list[str]) -> None:
+    """Says which options were not given, but are as the run in the folder has them."""
+    if options:
+        print(f"as begun: {' '.join(options)}", flush=True)
 
 
 def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
@@ -242,7 +265,8 @@ def record(workdir: Path, experiment: Experiment, source: Vocabulary, target: Vo
     for side, vocabulary in (("source", source), ("target", target)):
         save_vocabulary(vocabulary, workdir / f"vocabulary.{side}.json")
     # What was measured of shorter training does not hold for what follows.
-    evaluation_file(workdir, "test").unlink(missing_ok=True)
+    for split in SPLITS:
+        evaluation_file(workdir, split).unlink(missing_ok=True)
 
 
 def check_lengths(

@@ -26,6 +26,9 @@ MAY_IMPORT = {
     "decoding": BASE | {"models", "decoding"},
     "evaluation": BASE | {"evaluation"},
     "report": BASE | {"evaluation", "report"},
+    "translator": BASE | {"data", "models", "decoding"},
+    "loading": BASE | {"data", "models", "decoding", "training", "translator"},
+    "exporting": BASE | {"decoding", "loading"},
 }
 THIRD_PARTY = {
     "attention": {"jax", "jaxtyping"},
@@ -51,10 +54,16 @@ def test_imports_only_what_lies_below(room):
     for file in files:
         for module in imported(file):
             parts = module.split(".")
+            assert parts[0] != "experiments", f"{file.name} imports a program"
             if parts[0] == "attn_jax":
                 assert parts[1] in MAY_IMPORT[room], f"{file.name} imports {module}"
             elif room in THIRD_PARTY and parts[0] not in sys.stdlib_module_names:
                 assert parts[0] in THIRD_PARTY[room], f"{file.name} imports {module}"
+
+
+def test_every_room_is_known():
+    rooms = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith("__")}
+    assert rooms == set(MAY_IMPORT)
 
 
 def test_flags_stay_in_the_programs():

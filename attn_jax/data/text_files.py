@@ -17,7 +17,10 @@ def read_data(path: Path) -> bytes:
         data = path.read_bytes()
         return gzip.decompress(data) if path.suffix == ".gz" else data
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read {path}: {error}") from error
+        # Of what the system says, not the path once more.
+        raise InputError(
+            f"cannot read {path}: {getattr(error, 'strerror', '') or error}"
+        ) from error
 
 
 def read_lines(path: Path) -> list[str]:
@@ -61,6 +64,11 @@ def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
       InputError: they do not exist, or a side has no suffix.
     """
     if Path(prefix).is_file():
+        if source or target:
+            raise InputError(
+                f"{prefix} is one file, of two columns of which the first is the source: leave out "
+                "--data.source and --data.target, which are the suffixes of two files"
+            )
         return (Path(prefix),)
     if not source or not target:
         raise InputError(

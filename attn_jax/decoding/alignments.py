@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attn_jax.errors import InputError
 from attn_jax.names import head_name
 
 Links = set[tuple[int, int]]
@@ -78,7 +79,13 @@ def argmax(weights: np.ndarray) -> Links:
 
 
 def threshold(weights: np.ndarray, *, least: float = 0.3) -> Links:
-    """Every source word with at least so much weight: none, one or several for a target word."""
+    """Every source word with at least so much weight: none, one or several for a target word.
+
+    Raises:
+      InputError: no weight, or every one, is that much.
+    """
+    if not 0 < least <= 1:
+        raise InputError(f"least must be above 0 and at most 1, got {least:g}")
     targets, sources = np.nonzero(weights >= least)
     return set(zip(sources.tolist(), targets.tolist(), strict=True))
 

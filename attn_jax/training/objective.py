@@ -65,7 +65,8 @@ def sampled(
     running, drawing, replacing = split(rng, 3)
     features, _ = jax.lax.stop_gradient(model(source, target, running))
     logits = jax.lax.stop_gradient(model.words.logits(features))
-    logits = logits.at[..., jnp.array([PAD, BOS])].set(-jnp.inf)  # which no search writes
+    # What no search goes on from.
+    logits = logits.at[..., jnp.array([PAD, BOS, EOS])].set(-jnp.inf)
     words = jax.random.categorical(drawing, logits).astype(target.dtype)
     replaced = jax.random.bernoulli(replacing, share, target.shape)
     return jnp.where(replaced & (target != PAD) & (target != EOS), words, target)

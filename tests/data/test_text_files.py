@@ -25,7 +25,7 @@ def test_reads_two_sides_plain_or_gzip(prefix):
 
 def test_reads_two_columns(tmp_path):
     (tmp_path / "t.tsv").write_text("\ufeffabc\ta b\nd\tc", "utf-8")
-    assert read(str(tmp_path / "t.tsv")) == [("abc", "a b"), ("d", "c")]
+    assert read(str(tmp_path / "t.tsv"), "", "") == [("abc", "a b"), ("d", "c")]
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,9 @@ def test_reads_two_columns(tmp_path):
 )
 def test_says_what_is_wrong(prefix, tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
+    sides = ("", "") if name == "t" else ("de", "en")
     with pytest.raises(InputError, match=message):
-        read(prefix)
+        read(prefix, *sides)
 
 
 def test_names_the_files_that_are_missing(prefix):
@@ -52,3 +53,9 @@ def test_names_the_files_that_are_missing(prefix):
         read(prefix, target="fr")
     with pytest.raises(InputError, match="give the suffixes"):
         read(prefix, target="")
+
+
+def test_a_file_of_two_columns_has_no_sides(tmp_path):
+    (tmp_path / "t.tsv").write_text("abc\td\n")
+    with pytest.raises(InputError, match=r"leave out --data\.source and --data\.target"):
+        read(str(tmp_path / "t.tsv"))

@@ -20,6 +20,7 @@ from attn_jax.decoding.alignments import (
     threshold,
     turned,
 )
+from attn_jax.errors import InputError
 
 WEIGHTS = np.array([[0.1, 0.7, 0.2], [0.45, 0.2, 0.35], [0.1, 0.0, 0.2]])
 link_sets = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
@@ -33,6 +34,8 @@ def test_links_of_the_largest_weights():
 
 def test_links_over_a_threshold():
     assert threshold(WEIGHTS) == {(1, 0), (0, 1), (2, 1)}
+    with pytest.raises(InputError, match="least must be above 0 and at most 1, got 2"):
+        threshold(WEIGHTS, least=2)
     assert threshold(WEIGHTS, least=0.2) == {(1, 0), (2, 0), (0, 1), (1, 1), (2, 1), (2, 2)}
 
 

@@ -275,11 +275,17 @@ def test_a_folder_of_something_else_is_not_written_to(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+def test_help_is_no_failure():
+    assert "--train.steps" in works("train", "--help").stdout
+
+
 def test_what_is_no_run_cannot_be_used(tmp_path):
     assert "is not the folder of a run" in refused("evaluate", f"--workdir={tmp_path}")
     assert "is not the folder of a run" in refused("translate", f"--workdir={tmp_path}")
     assert "holds no run" in refused("report", f"--workdir={tmp_path}")
     assert "--workdir is missing" in refused("train")
+    assert "--output is missing: the file to be written" in refused("export", "--workdir=x")
+    assert "nothing.flags" in refused("train", "--workdir=x", "--flagfile=nothing.flags")
     (tmp_path / "file").write_text("")
     assert "Not a directory" in refused("train", f"--workdir={tmp_path / 'file' / 'x'}", *SMALL)
 

@@ -8,7 +8,6 @@ from attn_jax.config import Model, Train
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS
 from attn_jax.training.objective import loss_of
-from attn_jax.training.step import start, train_step
 from tests.training.counting import operations
 
 B, S, T, E, H, D, A, R, V = 4, 11, 13, 16, 24, 32, 20, 28, 500
@@ -70,12 +69,3 @@ def test_a_derivative_does_each_product_twice_more(options):
     forwards, both = counted(make(**options))
     # What a step multiplies is found out by tracing it once more; that is not executed.
     assert both <= (3 + 1 / min(S, T)) * forwards
-
-
-def test_a_step_is_compiled_once_for_each_shape():
-    config = Train()
-    state = start(make(), config)
-    train_step.clear_cache()
-    for lengths in [(S, T), (S, T + 2), (S, T), (S, T + 2), (S, T)]:
-        state, _ = train_step(state, *batch(*lengths), jax.random.key(0), config=config)
-    assert train_step._cache_size() == 2

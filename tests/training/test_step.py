@@ -8,7 +8,7 @@ import pytest
 from attn_jax.config import Model, Train
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import DECODERS, initialize
-from attn_jax.tokens import EOS, PAD
+from attn_jax.tokens import EOS, PAD, UNK
 from attn_jax.training.objective import loss_of, sampled
 from attn_jax.training.step import go_on, start, train_step
 
@@ -152,6 +152,10 @@ def test_a_share_of_the_words_is_drawn_from_the_model():
     assert set(np.unique(drawn[:, :-2])) == {4, 9}
     assert abs((drawn[:, :-2] == 9).mean() - 0.25) < 0.03
     np.testing.assert_array_equal(drawn[:, -2:], target[:, -2:])
+    # Of the special tokens a sentence goes on from the unknown one alone.
+    untrained = initialize(Model(), 5, 5, jax.random.key(0))
+    drawn = sampled(untrained, source, target, jnp.asarray(1.0), jax.random.key(0))
+    assert set(np.unique(drawn[:, :-2])) == {UNK, 4}
     same = sampled(model, source, target, jnp.asarray(0.0), jax.random.key(0))
     np.testing.assert_array_equal(same, target)
 
