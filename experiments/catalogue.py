@@ -142,10 +142,8 @@ def main() -> None:
     """Writes the page; what was said of the measurements stays."""
     cells, left_out = find_cells(Path(FLAGS.workdir))
     if not cells or left_out:
-        raise InputError(
-            f"{FLAGS.workdir} holds {len(cells)} runs, and {len(left_out)} that are not finished "
-            "or there twice"
-        )
+        why = "".join(f", and {folder} ({why})" for folder, why in left_out.items())
+        raise InputError(f"{FLAGS.workdir} holds {len(cells)} runs{why}")
     said = FILE.read_text("utf-8").partition(MEASURED)[2] if FILE.is_file() else "\n"
     table = measured(cells)
     before = sum(line.startswith("|") for line in said.splitlines()) - 2  # less heading and rule

@@ -13,6 +13,7 @@ from attn_jax.report.ranking import EXPLANATION
 from attn_jax.tokens import EOS, SPECIALS
 
 MOST_STEPS = 40  # drawn of a sentence: a model that has learned little may not find an end
+MOST_BARS = 20  # of them as bars, each of which takes the height of two rows
 
 
 class Comparison(NamedTuple):
@@ -46,7 +47,6 @@ def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:
 
 def section(comparison: Comparison, folder: Path) -> list[str]:
     """The part of the page on one data set; its figures are written into the folder."""
-
     name, systems = comparison.name, comparison.systems
 
     def picture(kind: str, figure: figures.Figure, caption: str) -> str:
@@ -56,8 +56,6 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
 
     first = next(iter(systems.values()))[0]
     signatures = first.evaluation["signatures"] if first.in_words else {}
-    learning = figures.learning_curves(systems)
-    several = any(len(cell.journal) > 1 for cells in systems.values() for cell in cells)
     shared = " ".join(shared_options(systems))
     parts = [
         f"## {name}",
@@ -70,10 +68,11 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         comparison.cost.markdown(),
         tables.ABOUT_COST,
         *(f"{name}: `{text}`" for name, text in signatures.items()),
-        *([picture("learning", learning, "Learning curves")] if several else []),
         picture("length", figures.quality_by_length(systems), "Quality by source length"),
         comparison.length.markdown(),
     ]
+    if any(len(cell.journal) > 1 for cells in systems.values() for cell in cells):
+        parts.append(picture("learning", figures.learning_curves(systems), "Learning curves"))
     if all(sentence["gold"] is not None for sentence in first.sentences):
         caption = "Accuracy by source position"
         parts.append(picture("position", figures.accuracy_by_position(systems), caption))
@@ -88,7 +87,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         ),
         picture(
             "steps",
-            figures.step_bars(alignment, source, written),
+            figures.step_bars(alignment[:MOST_BARS], source, written[:MOST_BARS]),
             f"The same, step by step ({label})",
         ),
     ]
