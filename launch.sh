@@ -77,7 +77,7 @@ install_peers() {
     echo "${packages[*]}" >"$stamp"
 }
 
-# Attention beside no attention, on two tasks: six to ten minutes on two cores.
+# Attention beside no attention, on two tasks: about ten minutes on two cores.
 main_job() {
     local presets=$root/experiments/presets runs=${1:-runs/main}
     "$python" -m experiments.sweep --workdir="$runs/reverse" --flagfile="$presets/reverse.flags" \
