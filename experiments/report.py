@@ -34,7 +34,8 @@ def main() -> None:
     root = Path(FLAGS.workdir)
     cells, left_out = find_cells(root)
     if not cells:
-        raise InputError(f"{root} holds no run that was evaluated on a test split")
+        reasons = "".join(f"; {folder}: {why}" for folder, why in left_out.items())
+        raise InputError(f"{root} holds no run that was evaluated on a test split{reasons}")
     comparisons = list(compare(cells))
     for name, systems, quality, cost, length in comparisons:
         print_table(f"{name}: quality", quality)
