@@ -31,7 +31,7 @@ def main() -> None:
         **sizes,
         **flags.search(),
     )
-    print(f"wrote {FLAGS.output}: {FLAGS.batch_size} sentences of {FLAGS.source_length} tokens")
+    print(f"wrote {FLAGS.output}: sources [{FLAGS.batch_size}, {FLAGS.source_length}]")
 
 
 if __name__ == "__main__":

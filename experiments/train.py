@@ -85,11 +85,13 @@ def begun_with(given: dict) -> Experiment:
 def inherited(experiment: Experiment, given: dict) -> list[str]:
     """The options that a run has from its folder, where a new one would have others, as flags."""
     new = config_lib.values(begun_with(given))
-    return [
-        f"--{name}={value}"
-        for name, value in config_lib.values(experiment).items()
-        if name not in given and value != new[name]
-    ]
+    return flags.as_arguments(
+        {
+            name: value
+            for name, value in config_lib.values(experiment).items()
+            if name not in given and value != new[name]
+        }
+    )
 
 
 def tell_inherited(options: list[str]) -> None:
