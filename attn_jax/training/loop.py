@@ -144,7 +144,7 @@ def fit(
     checkpoints = WritableCheckpoints(workdir / "checkpoints", config.keep)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        first = int(state.step)
+        first = int(state.parts.step)
         if first:
             console.print(f"going on from step {first}")
         journal.truncate(first)

@@ -1,6 +1,7 @@
 """One training step, as a pure function."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -24,29 +25,56 @@ COUNTS: dict[str, Callable[[Int[Array, "B T"]], Int[Array, ""]]] = {
 }
 
 
-class State(NamedTuple):
-    """All that training carries from step to step."""
+class Parts(NamedTuple):
+    """What training carries from step to step."""
 
     step: Int[Array, ""]  # steps done
     model: Seq2Seq
     optimizer: optax.OptState
     average: Seq2Seq | None  # of the model over the steps, where the options ask for it
 
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class State:
+    """The parts as the list of their leaves.
+
+    A compiled function takes apart what it is called with and puts together what it returns. For a
+    list that is nothing; for a Transformer and its optimiser it was 15 ms of Python a step, module
+    by module.
+    """
+
+    leaves: list[Array]
+    structure: jax.tree_util.PyTreeDef = field(metadata={"static": True})
+
+    @classmethod
+    def of(cls, parts: Parts) -> "State":
+        """The state that has these parts."""
+        return cls(*jax.tree.flatten(parts))
+
+    @property
+    def parts(self) -> Parts:
+        """The parts, put together."""
+        return jax.tree.unflatten(self.structure, self.leaves)
+
     @property
     def result(self) -> Seq2Seq:
         """The model to use: the average where there is one."""
-        return self.model if self.average is None else self.average
+        parts = self.parts
+        return parts.model if parts.average is None else parts.average
 
     @property
     def rest(self) -> tuple:
         """What going on needs beside the result."""
-        return self.optimizer, None if self.average is None else self.model
+        parts = self.parts
+        return parts.optimizer, None if parts.average is None else parts.model
 
 
 def start(model: Seq2Seq, config: Train) -> State:
     """The state before the first step."""
     average = jax.tree.map(jnp.copy, model) if config.average else None
-    return State(jnp.zeros((), jnp.int32), model, make_optimizer(config).init(model), average)
+    optimizer = make_optimizer(config).init(model)
+    return State.of(Parts(jnp.zeros((), jnp.int32), model, optimizer, average))
 
 
 def go_on(step: int, result: Seq2Seq, rest: tuple) -> State:
@@ -54,8 +82,8 @@ def go_on(step: int, result: Seq2Seq, rest: tuple) -> State:
     optimizer, model = rest
     done = jnp.asarray(step, jnp.int32)
     if model is None:
-        return State(done, result, optimizer, None)
-    return State(done, model, optimizer, result)
+        return State.of(Parts(done, result, optimizer, None))
+    return State.of(Parts(done, model, optimizer, result))
 
 
 @partial(jax.jit, static_argnames="config", donate_argnames="state")
@@ -84,27 +112,26 @@ def train_step(
     Raises:
       InputError: the batch cannot be cut into the parts that the options ask for.
     """
-
+    step, model, optimizer, average = state.parts
     tokens = jnp.maximum((target != PAD).sum(), 1)
     count = jnp.maximum(choose(COUNTS, config.mean_over, "mean")(target), 1)
 
     def mean(model: Seq2Seq, rng: Array, part: tuple) -> Float[Array, ""]:
         with choose(PRECISIONS, config.compute, "precision")():
-            return loss_of(config, model, *part, state.step, rng) / count
+            return loss_of(config, model, *part, step, rng) / count
 
-    rng = jax.random.fold_in(rng, state.step)
+    rng = jax.random.fold_in(rng, step)
     loss, gradient = accumulated(
-        jax.value_and_grad(mean), state.model, rng, (source, target, links), config.microbatches
+        jax.value_and_grad(mean), model, rng, (source, target, links), config.microbatches
     )
-    updates, optimizer = make_optimizer(config).update(gradient, state.optimizer, state.model)
-    model = optax.apply_updates(state.model, updates)
-    step = state.step + 1
-    average = state.average
+    updates, optimizer = make_optimizer(config).update(gradient, optimizer, model)
+    model = optax.apply_updates(model, updates)
+    done = step + 1
     if average is not None:
         # The first steps, far from where training leads, are forgotten faster.
-        kept = jnp.minimum(config.average, (1 + step) / (10 + step))
+        kept = jnp.minimum(config.average, (1 + done) / (10 + done))
         average = optax.incremental_update(model, average, 1 - kept)
-    return State(step, model, optimizer, average), loss * count / tokens
+    return State.of(Parts(done, model, optimizer, average)), loss * count / tokens
 
 
 def accumulated(function, model: Seq2Seq, rng: Array, batch: tuple, parts: int) -> tuple:

@@ -63,7 +63,7 @@ def abstract(name, source_size, target_size):
 
     state, loss = jax.eval_shape(one_step, model)
     assert loss.shape == ()
-    shapes = [[leaf.shape for leaf in jax.tree.leaves(each)] for each in (state.model, model)]
+    shapes = [[leaf.shape for leaf in jax.tree.leaves(each)] for each in (state.parts.model, model)]
     assert shapes[0] == shapes[1]
     return model
 

@@ -173,13 +173,13 @@ def test_runs_trains_and_decodes(case):
     )
     assert np.isfinite(loss)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state))
-    moved = jax.tree.map(lambda a, b: bool(np.any(a != b)), before, state.model)
+    moved = jax.tree.map(lambda a, b: bool(np.any(a != b)), before, state.parts.model)
     assert all(jax.tree.leaves(moved.words.output))
     if hasattr(moved.decoder, "attention"):
         parameters = jax.tree.leaves(moved.decoder.attention)
         assert not parameters or any(parameters)
 
-    models, together = (state.model,), {"combination": "log_probabilities"}
+    models, together = (state.parts.model,), {"combination": "log_probabilities"}
     rngs = jax.random.split(jax.random.key(2), rows)
     found = decode(models, SOURCE, rngs, **together, search=Search(), longest=length - 1)
     found = jax.tree.map(lambda leaf: leaf[:, 0], found)

@@ -62,7 +62,7 @@ def test_a_gradient_is_a_mean_over_tokens_or_sentences():
     for unit in ("token", "sentence"):
         loss, state = run(model, mean_over=unit, optimizer="sgd", learning_rate=0.1, clip_norm=1e9)
         np.testing.assert_allclose(loss, run(model)[0], rtol=1e-6)
-        moved[unit] = state.model.words.output.kernel[...] - model.words.output.kernel[...]
+        moved[unit] = state.parts.model.words.output.kernel[...] - model.words.output.kernel[...]
     # Nine tokens in four sentences.
     np.testing.assert_allclose(moved["sentence"], moved["token"] * 9 / 4, rtol=1e-3, atol=1e-6)
     with pytest.raises(InputError, match="unknown mean 'word'; allowed: token, sentence"):
@@ -88,7 +88,8 @@ def test_the_weighted_losses_are_added():
 def test_guidance_moves_attention_to_the_links():
     options = {"learning_rate": 0.02, "guided_alignment": 1.0}
     _, state = run(make(), 60, LINKS, **options)
-    before, after = reference(make())[1][:3, 0, 0, 0, 0], reference(state.model)[1][:3, 0, 0, 0, 0]
+    guided = state.parts.model
+    before, after = (reference(model)[1][:3, 0, 0, 0, 0] for model in (make(), guided))
     assert np.all(before < 0.7)
     assert np.all(after > 0.95)
 
@@ -116,7 +117,7 @@ def test_bfloat16_keeps_parameters_and_weights_in_float32(decoder):
     half, state = run(model, compute="bfloat16")
     assert half != full
     np.testing.assert_allclose(half, full, rtol=0.02)
-    assert {leaf.dtype for leaf in jax.tree.leaves(state.model)} == {jnp.dtype("float32")}
+    assert {leaf.dtype for leaf in jax.tree.leaves(state.parts.model)} == {jnp.dtype("float32")}
     with jax.default_matmul_precision("BF16_BF16_F32"):
         features, alignment = jax.eval_shape(model, SOURCE, TARGET, jax.random.key(0))
     assert (features.dtype, alignment.dtype) == (jnp.float32, jnp.float32)
@@ -125,12 +126,12 @@ def test_bfloat16_keeps_parameters_and_weights_in_float32(decoder):
 def test_the_average_is_a_decaying_mean_of_the_parameters():
     config = Train(warmup_steps=0, average=0.5)
     state = start(make(), config)
-    average = jax.tree.map(np.array, state.model)
+    average = jax.tree.map(np.array, state.parts.model)
     for step in range(1, 9):
         state, _ = train_step(state, SOURCE, TARGET, jax.random.key(1), config=config)
         kept = min(0.5, (1 + step) / (10 + step))
         average = jax.tree.map(
-            lambda a, x, k=kept: k * a + (1 - k) * np.array(x), average, state.model
+            lambda a, x, k=kept: k * a + (1 - k) * np.array(x), average, state.parts.model
         )
     for expected, actual in zip(
         jax.tree.leaves(average), jax.tree.leaves(state.result), strict=True
