@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple, overload
 
 import jax
@@ -23,7 +24,7 @@ AT_ONCE = 2  # batches under way: one uses the processors while the other cannot
 PAIRS = 2**21  # of source and target tokens, at most, whose weights are held for a batch
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Hypothesis:
     """A translation, and what the model looked at when it wrote each token."""
 
@@ -160,12 +161,7 @@ class Translator:
           InputError: there are not as many targets as sources, or a sentence is empty or longer
             than `max_length` tokens.
         """
-        return [
-            Forced(
-                one.log_probabilities[:steps], one.correct[:steps], one.weights[..., :steps, :width]
-            )
-            for one, steps, width in self._over_pairs(compiled.force, sources, targets)
-        ]
+        return [Forced(*one) for one in self._over_pairs(compiled.force, sources, targets)]
 
     def align(
         self, sources: Sequence[str], targets: Sequence[str | Hypothesis], of: str = "weights"
@@ -190,35 +186,38 @@ class Translator:
 
     def _posterior(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
         given = self._over_pairs(compiled.posterior, sources, targets)
-        cut = [tuple(leaf[:steps, :width] for leaf in pair) for pair, steps, width in given]
-        if any(np.any((posterior > 1e-3) & (alone < 0.99)) for posterior, alone in cut):
+        if any(np.any((posterior > 1e-3) & (alone < 0.99)) for posterior, alone in given):
             raise InputError(
                 "this model has no posterior: its attention does not put all weight on a position "
                 "when there is no other; take the weights"
             )
-        return [posterior for posterior, _ in cut]
+        return [posterior for posterior, _ in given]
 
     def score(self, sources: Sequence[str], targets: Sequence[str | Hypothesis]) -> np.ndarray:
         """The log-probability [n] of each given translation, in nats."""
-        return np.array([f.log_probabilities.sum() for f in self.force(sources, targets)])
+
+        def log_probabilities(*given: Any, **how: Any) -> jax.Array:
+            return compiled.force(*given, **how).log_probabilities
+
+        own = self._over_pairs(log_probabilities, sources, targets)
+        return np.array([one.sum() for one in own])
 
     def _over_pairs(
         self, run: Callable, sources: Sequence[str], targets: Sequence[str | Hypothesis]
-    ) -> list[tuple[Any, int, int]]:
-        """What a compiled pass gives for each pair, and the pair's real T and S."""
+    ) -> list[Any]:
+        """What a compiled pass gives for each pair, [T] or [..., T, S] without padding."""
         if len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources, but {len(targets)} targets")
         source_ids = self._encode(self.source, sources, "source")
         target_ids = [[*ids, EOS] for ids in self._encode(self.target, targets, "target")]
 
-        def over(indices: np.ndarray, rows: int, length: int) -> Iterator[tuple[Any, int, int]]:
+        def over(indices: np.ndarray, rows: int, length: int) -> Iterator[Any]:
             source = _batch([source_ids[i] for i in indices], rows, length)
             target = _batch([target_ids[i] for i in indices], rows, length)
             given = jax.device_get(run(self.models, source, target, combination=self.combination))
             for row, index in enumerate(indices):
-                # A copy, since a view would hold on to the whole batch.
-                own = jax.tree.map(lambda leaf: leaf[row].copy(), given)  # noqa: B023
-                yield own, len(target_ids[index]), len(source_ids[index])
+                real = len(target_ids[index]), len(source_ids[index])
+                yield jax.tree.map(partial(_cut, row=row, real=real), given)
 
         lengths = [max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
         return _in_order(lengths, over)
@@ -243,6 +242,14 @@ class Translator:
                 )
             encoded.append(ids)
         return encoded
+
+
+def _cut(leaf: np.ndarray, row: int, real: tuple[int, int]) -> np.ndarray:
+    """A row [T] or [..., T, S] of a batch, without padding."""
+    steps, width = real
+    own = leaf[row]
+    # A copy, since a view would hold on to the whole batch.
+    return (own[:steps] if own.ndim == 1 else own[..., :steps, :width]).copy()
 
 
 def _batch(sentences: list[list[int]], rows: int, length: int) -> np.ndarray:

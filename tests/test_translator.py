@@ -356,7 +356,7 @@ def test_a_model_that_is_not_finite_is_said_to_be():
     model = initialize(Model(**sizes), 5, 5, jax.random.key(0))
     broken = jax.tree.map(lambda leaf: leaf * np.nan, model)
     translator = Translator([broken], Symbols(["a"]), Symbols(["a"]))
-    for options in ({}, {"beam_size": 2}):
+    for options in ({}, {"beam_size": 2}, {"temperature": 1.0}):
         with pytest.raises(InputError, match="no finite probabilities"):
             translator.translate(["a"], **options)
 

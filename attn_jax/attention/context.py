@@ -39,7 +39,7 @@ def attend(
     Args:
       query: decoder state.
       keys: what the score compares the query with, made once per sentence, mostly [S, A].
-      values: annotations that are summed.
+      values: annotations that are summed, finite also where the mask is False.
       mask: True where the query may attend; everywhere when None.
       score: a function `(query, keys) -> [S]`, its parameters bound by `functools.partial`, or the
         name of a score without parameters, such as `scaled_dot`.
@@ -175,6 +175,8 @@ def weigh_step(
 ) -> tuple[Memory | None, Float[Array, " S"]]:
     """What `attend_step` gives but for the context."""
     parts = _ready(score, window, normalizer)
+    if memory is None and parts.looks_back:
+        raise InputError("this mechanism looks back: its first memory is what `begin` gives")
     available = {"query": query, "mask": mask, "memory": memory}
     carries: dict[str, Any] = {}
 

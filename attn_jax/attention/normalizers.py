@@ -40,7 +40,7 @@ def temperature(
     """
     if tau <= 0:
         raise InputError(f"temperature: tau must be more than 0, got {tau:g}")
-    return softmax(scores / tau, mask)
+    return softmax(widen(scores) / tau, mask).astype(scores.dtype)
 
 
 def _null_shapes(sizes: Sizes) -> Shapes:

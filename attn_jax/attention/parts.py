@@ -106,11 +106,16 @@ def named_by(function: Callable) -> dict[str, Any]:
     """What a function names as keyword arguments, with their defaults.
 
     Raises:
-      InputError: an argument is bound to it that it does not take.
+      InputError: an argument is bound to it that it does not take, or it is a builtin that does
+        not tell its arguments.
     """
     try:
         return names.keywords_of(function)
     except ValueError:
+        if unbound(function) is function:
+            raise InputError(
+                f"{function.__name__} does not tell its arguments: write a function around it"
+            ) from None
         known = ", ".join(named_by(unbound(function)))
         raise InputError(
             f"{unbound(function).__name__} takes {known or 'no keyword argument'}, and is bound to "

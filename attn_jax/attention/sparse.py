@@ -10,6 +10,7 @@ from attn_jax.attention.normalizers import widen
 from attn_jax.errors import InputError
 
 BISECTIONS = 50  # beyond the precision of float64 for a threshold in [-1, 0]
+MOST_ALPHA = 3  # beyond, weights are so steep in τ that float32 has them wrong by 0.3 % and more
 
 
 def entmax(
@@ -18,14 +19,18 @@ def entmax(
     """[(α-1) e_j - τ]₊^{1/(α-1)}, τ such that the weights sum to 1.
 
     The weights that maximise p · e plus the Tsallis entropy of p. Near α = 1 a softmax, at
-    α = 2 sparsemax. τ is found exactly at 1.5 and 2, by bisection otherwise.
+    α = 2 sparsemax, 3 the largest that float32 is fine enough for. τ is found exactly at 1.5 and 2,
+    by bisection otherwise.
 
     Paper: Peters, Niculae and Martins 2019, section 3, algorithms 1 and 2.
     Cost: time T S log S at α = 1.5, some T S at 2, 50 T S at others, memory T S.
     Sum: 1.
     """
-    if alpha <= 1:
-        raise InputError(f"entmax: alpha must be more than 1 (softmax is 1), got {alpha:g}")
+    if not 1 < alpha <= MOST_ALPHA:
+        raise InputError(
+            f"entmax: alpha must be more than 1 (softmax is 1) and at most {MOST_ALPHA}, got "
+            f"{alpha:g}"
+        )
     wide = widen(scores)
     top = jax.lax.stop_gradient(jnp.max(wide, where=mask, initial=jnp.finfo(wide.dtype).min))
     # No real position below -1 has weight, so that -2 never has any.

@@ -146,8 +146,9 @@ def walk(
     history = jnp.zeros((rows, max_length, *weights.shape[1:]), weights.dtype)
 
     def active(fixed: tuple, carry: tuple) -> Bool[Array, " R"]:
-        _, _, _, ended, *_ = carry
-        return ~ended
+        _, limits, _ = fixed
+        index, _, _, ended, *_ = carry
+        return ~ended & (index < limits)  # of probabilities that are NaN, no end is picked
 
     def advance(fixed: tuple, carry: tuple) -> tuple:
         source, limits, rngs = fixed

@@ -7,11 +7,11 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxtyping import TypeCheckError
 
 from attn_jax import InputError, attend, part
-from attn_jax.attention import scores, sparse
+from attn_jax.attention import normalizers, scores, sparse
 from attn_jax.attention.catalogue import mechanism, resolve
+from attn_jax.attention.context import _mask_of, attend_step
 from attn_jax.attention.parts import Part, Sizes
 
 SIZES = Sizes(5, 11, 3)
@@ -129,10 +129,28 @@ def test_parameters_must_be_bound(parts, message):
 
 @pytest.mark.parametrize("mask", [jnp.ones(2, bool), jnp.ones(3)])
 def test_a_mask_must_fit(mask):
+    # Not `attend`: the shapes of signatures are checked in tests, before it can refuse by itself.
+    with pytest.raises(InputError, match=r"the mask must be bool \[3\]"):
+        _mask_of(jnp.ones((3, 2)), mask)
+
+
+def test_what_looks_back_needs_a_memory():
     arrays = jnp.ones(2), jnp.ones((3, 2)), jnp.ones((3, 2))
-    # The shapes of signatures are checked in tests, before the function can refuse by itself.
-    with pytest.raises((InputError, TypeCheckError), match="mask"):
-        attend(*arrays, mask, score="dot")
+    with pytest.raises(InputError, match="its first memory is what `begin` gives"):
+        attend_step(None, *arrays, jnp.ones(3, bool), score="dot", normalizer="forward")
+
+
+def test_a_builtin_does_not_tell_its_arguments():
+    arrays = jnp.ones(2), jnp.ones((3, 2)), jnp.ones((3, 2))
+    with pytest.raises(InputError, match="max does not tell its arguments"):
+        attend(*arrays, score=max)
+
+
+def test_halves_of_large_numbers_have_a_temperature():
+    scores = jnp.array([33_000, 0], jnp.float16)
+    weights = normalizers.temperature(scores, jnp.ones(2, bool), tau=0.5)
+    assert weights.dtype == scores.dtype
+    np.testing.assert_array_equal(weights, [1, 0])
 
 
 @pytest.mark.parametrize(
@@ -155,6 +173,7 @@ def test_refuses_what_makes_no_sense_together(names, message):
     ("names", "message"),
     [
         (("dot", "full", "entmax(alpha=1)"), "alpha must be more than 1"),
+        (("dot", "full", "entmax(alpha=4)"), "at most 3, got 4"),
         (("dot", "full", "temperature(tau=0)"), "tau must be more than 0"),
         (("dot", "full", "mocha(chunk=0)"), "chunk must be at least 1"),
         (("dot", "local_m(half_width=0)", "softmax"), "half_width must be at least 1"),
