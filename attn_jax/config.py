@@ -157,7 +157,10 @@ class Train:
         "token", "what the gradient is a mean over: token, or sentence as in the older papers"
     )
     microbatches: int = option(1, "parts of a batch that are done one after the other", low=1)
-    compute: str = option("float32", "precision of products: float32 or bfloat16")
+    compute: str = option(
+        "float32",
+        "precision of products: float32 (what the device makes of it: TF32 on a GPU) or bfloat16",
+    )
     average: float = option(
         0.0,
         "decay of the mean of the parameters over steps that is used; 0: off",

@@ -31,8 +31,9 @@ from experiments import flags
 from experiments.evaluate import evaluation_file
 from experiments.flags import FLAGS
 from experiments.program import Terminated, run
-from experiments.train import check, inherited, settle, tell_inherited
+from experiments.train import check, check_content, inherited, settle, tell_inherited
 
+LONGEST_NAME = 255  # of a file, in bytes, on all common systems
 MOST_JOBS = 8  # runs at a time unless --jobs says other: each takes half a GiB of memory
 
 
@@ -91,6 +92,10 @@ def cells(
         told = {k: v for k, v in chosen.items() if k in varied or k in own}
         folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")
         folder = folder or "one"
+        if len(f"{folder}.log".encode()) > LONGEST_NAME:
+            raise InputError(
+                f"{folder[:60]}… is too long for the name of a folder: give systems a --label"
+            )
         if folder in made:
             raise InputError(f"two systems are called {folder!r}: give each its own --label")
         made[folder] = chosen | fixed
@@ -142,13 +147,18 @@ def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
     Raises:
       InputError: a run cannot go on with these flags, or its data set has no test split.
     """
-    splits = functools.cache(lambda data: open_corpus(data).splits)
+    corpus_of = functools.cache(open_corpus)
     waiting, kept = {}, {}
     for label, options in planned.items():
-        experiment = settle(root / label, options)
-        check(experiment)
+        try:
+            experiment = settle(root / label, options)
+            check(experiment)
+            corpus = corpus_of(experiment.data)
+            check_content(root / label, corpus)
+        except InputError as error:
+            raise InputError(f"{label}: {error}") from error
         kept |= dict.fromkeys(inherited(experiment, options))
-        if "test" not in splits(experiment.data):
+        if "test" not in corpus.splits:
             raise InputError("a sweep compares runs on a test split: give --data.test")
         if not (
             evaluation_file(root / label, "test").is_file()
@@ -182,9 +192,11 @@ def main() -> None:
     def work(label: str) -> None:
         cores = free.get()
         try:
-            print(f"started {label}", flush=True)
+            sys.stdout.write(f"started {label}\n")  # at once, since runs say it side by side
+            sys.stdout.flush()
             run_cell(root / label, waiting[label], cores, running)
-            print(f"finished {label}", flush=True)
+            sys.stdout.write(f"finished {label}\n")
+            sys.stdout.flush()
         finally:
             free.put(cores)
 

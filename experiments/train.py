@@ -6,6 +6,7 @@ The same command again goes on from the last checkpoint; a larger --train.steps 
 import contextlib
 import dataclasses
 import fcntl
+import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,7 +29,7 @@ from attn_jax.loading import experiment_of, load_parameters, load_vocabularies
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.names import choose_with_settings
-from attn_jax.training.loop import begin, fit
+from attn_jax.training.loop import begin, finished, fit
 from attn_jax.training.precision import advice
 from attn_jax.training.step import start, train_step
 from attn_jax.translator import Translator
@@ -36,6 +37,8 @@ from experiments import flags
 from experiments.evaluate import SPLITS, evaluate_split, evaluation_file, print_evaluation
 from experiments.flags import FLAGS
 from experiments.program import run
+
+CONTENT = "data.txt"  # of the folder of a run: what its data are, by version or by content
 
 
 def main() -> None:
@@ -48,7 +51,10 @@ def main() -> None:
     corpus = open_corpus(experiment.data)
     train(workdir, experiment, corpus)
     if "test" in corpus.splits:
-        print_evaluation(evaluate_split(workdir, corpus, "test", {}))
+        file = evaluation_file(workdir, "test")
+        if not file.is_file():
+            evaluate_split(workdir, corpus, "test", {})
+        print_evaluation(json.loads(file.read_text("utf-8")))
 
 
 def settle(workdir: Path, given: dict) -> Experiment:
@@ -63,7 +69,9 @@ def settle(workdir: Path, given: dict) -> Experiment:
         wanted = config_lib.experiment(config_lib.values(stored) | given)
         wanted = dataclasses.replace(wanted, data=with_defaults(wanted.data))
         longer = wanted.train.steps >= stored.train.steps
-        ignored = ["label", "train.steps"] if longer else ["label"]
+        ignored = {"label", "train.steps"} if longer else {"label"}
+        if (workdir / CONTENT).is_file():  # which counts, wherever the files lie
+            ignored |= {"data.train", "data.valid", "data.test", "data.directory"}
         changed = flags.differing(stored, wanted, ignored=ignored)
         if changed:
             raise InputError(
@@ -131,6 +139,7 @@ def alone(workdir: Path) -> Iterator[None]:
 
 
 def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
+    check_content(workdir, corpus)
     config = experiment.train
     examples, validation = corpus.examples("train"), corpus.examples("validation")
     test = corpus.examples("test") if "test" in corpus.splits else []
@@ -138,7 +147,7 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
     model = initialize(experiment.model, len(source), len(target), rng_parameters)
     begun = begin(config, model, workdir)
-    if config.initial and not begun[0].step:  # later, that run may be gone
+    if config.initial and not begun[0].parts.step:  # later, that run may be gone
         begun = begin(config, load_parameters(Path(config.initial), model), workdir)
     check_lengths("validation", validation, source, target, experiment.data.max_length)
     check_lengths("test", test, source, target, experiment.data.max_length)
@@ -149,9 +158,11 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         f"{len(pairs)} training pairs ({dropped} over {config.max_length} tokens left out), "
         f"{len(source)} source and {len(target)} target tokens known, {parameters} parameters",
         batches.summary(),
+        known(examples, validation, "validation"),
+        known(examples, test, "test"),
         advice(config.compute, jax.devices()[0]),
     ]
-    record(workdir, experiment, source, target)
+    record(workdir, experiment, corpus, source, target)
     print("\n".join(filter(None, about)), flush=True)
 
     def evaluate(model: Seq2Seq) -> dict[str, float]:
@@ -261,14 +272,35 @@ def encode(
     return kept, len(encoded) - len(kept)
 
 
-def record(workdir: Path, experiment: Experiment, source: Vocabulary, target: Vocabulary) -> None:
+def known(examples: Sequence[Example], split: Sequence[Example], name: str) -> str | None:
+    """Says how many pairs of a split are in the training text, which hardly anybody wants."""
+    seen = {(one.source, one.target) for one in examples}
+    count = sum((one.source, one.target) in seen for one in split)
+    return f"{count} of {len(split)} {name} pairs are training pairs too" if count else None
+
+
+def check_content(workdir: Path, corpus: Corpus) -> None:
+    """Raises InputError where the run in a folder was begun with other data."""
+    file = workdir / CONTENT
+    if file.is_file() and file.read_text("utf-8").strip() != corpus.content:
+        raise InputError(
+            f"the data are not those that the run in {workdir} was begun with: take another "
+            "--workdir, or the data of that run"
+        )
+
+
+def record(
+    workdir: Path, experiment: Experiment, corpus: Corpus, source: Vocabulary, target: Vocabulary
+) -> None:
     """Writes what makes the folder that of a run."""
+    write_whole(workdir / CONTENT, corpus.content + "\n")
     write_whole(workdir / "flags.txt", "\n".join(config_lib.lines(experiment)) + "\n")
     for side, vocabulary in (("source", source), ("target", target)):
         save_vocabulary(vocabulary, workdir / f"vocabulary.{side}.json")
-    # What was measured of shorter training does not hold for what follows.
-    for split in SPLITS:
-        evaluation_file(workdir, split).unlink(missing_ok=True)
+    if not finished(experiment.train, workdir):
+        # What was measured of shorter training does not hold for what follows.
+        for split in SPLITS:
+            evaluation_file(workdir, split).unlink(missing_ok=True)
 
 
 def check_lengths(

@@ -38,6 +38,11 @@ class Corpus:
         """The splits that there are."""
         return list(self.builder.info.splits)
 
+    @property
+    def content(self) -> str:
+        """What tells the data from others: a name with a version, of a user's text a hash too."""
+        return self.builder.info.full_name
+
     def examples(self, split: str) -> list[Example]:
         """The examples of `train`, `validation` or `test`, in the order of the data set.
 

@@ -94,11 +94,15 @@ def find_cells(root: Path) -> tuple[list[Cell], dict[Path, str]]:
 
 
 def by_data(cells: list[Cell]) -> dict[str, list[Cell]]:
-    """The runs of each data set (its options included), under a name for it."""
+    """The runs that can be compared, under the name of their data set.
+
+    They are of one test text and one measure; what they were trained on may differ.
+    """
     groups: dict[tuple, list[Cell]] = {}
     for cell in cells:
-        data = tuple((k, v) for k, v in cell.options.items() if k.startswith("data."))
-        groups.setdefault(data, []).append(cell)
+        references = tuple(sentence["reference"] for sentence in cell.sentences)
+        same = cell.data, cell.measure, cell.options["data.bleu_tokenizer"], references
+        groups.setdefault(same, []).append(cell)
     named: dict[str, list[Cell]] = {}
     for group in groups.values():
         name = group[0].data

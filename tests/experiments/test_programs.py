@@ -77,7 +77,7 @@ def test_a_sweep_leaves_its_runs_and_skips_them(sweep):
 def test_a_sweep_looks_at_all_values_before_it_starts(tmp_path):
     root = tmp_path / "root"
     line = refused("sweep", f"--workdir={root}", *SMALL, "--grid.model.score=dot,dott")
-    assert "unknown score 'dott'" in line
+    assert "model.score=dott: unknown score 'dott'" in line
     assert "give what varies" in refused("sweep", f"--workdir={root}", *SMALL)
     assert not root.exists()
 
@@ -269,6 +269,35 @@ def test_another_run_is_not_overwritten(workdir):
     assert (workdir / "flags.txt").read_text() == before
 
 
+def test_a_finished_run_keeps_its_evaluations(workdir, tmp_path):
+    run = shutil.copytree(workdir, tmp_path / "run")
+    for split in ("validation", "test"):
+        works("evaluate", f"--workdir={run}", f"--split={split}", "--beam_size=2")
+    before = {file.name: file.read_text() for file in run.glob("evaluation.*")}
+    assert "decoding: beam_size=2" in works("train", f"--workdir={run}").stdout
+    assert {file.name: file.read_text() for file in run.glob("evaluation.*")} == before
+    assert "decoding: greedy" in works("train", f"--workdir={run}", "--train.steps=21").stdout
+    assert [file.name for file in run.glob("evaluation.*")] == ["evaluation.test.json"]
+
+
+def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
+    """Wherever they lie."""
+    folder = tmp_path / "text"
+    folder.mkdir()
+    (folder / "train").write_text("".join(f"{n} a\t{n} b\n" for n in range(20)))
+    (folder / "valid").write_text("0 a\t0 b\n21 a\t21 b\n")
+
+    def flags():
+        data = [f"--data.{option}={folder / option}" for option in ("train", "valid")]
+        return [f"--workdir={tmp_path / 'run'}", "--data.name=parallel", *SMALL, *data]
+
+    assert "1 of 2 validation pairs are training pairs too" in works("train", *flags()).stdout
+    folder = folder.rename(tmp_path / "elsewhere")
+    assert "going on from step 20" in works("train", *flags()).stderr
+    (folder / "train").write_text("a\tb\n")
+    assert "are not those that the run" in refused("train", *flags(), "--train.steps=30")
+
+
 def test_a_folder_of_something_else_is_not_written_to(tmp_path):
     (tmp_path / "thesis.txt").write_text("all of it")
     assert "is not the folder of a run" in refused("train", f"--workdir={tmp_path}")
@@ -293,8 +322,8 @@ def test_what_is_no_run_cannot_be_used(tmp_path):
 def test_sentences_that_cannot_be_translated(workdir):
     translate = ("translate", f"--workdir={workdir}")
     assert "standard input is empty" in refused(*translate)
-    assert "has 600 tokens, more than the 512" in refused(
-        "translate", f"--workdir={workdir}", stdin="1 " * 600
+    assert "line 3 has 600 tokens, more than the 512" in refused(
+        "translate", f"--workdir={workdir}", stdin="1\n\n" + "1 " * 600
     )
 
 

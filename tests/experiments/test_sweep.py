@@ -77,6 +77,11 @@ def test_what_all_systems_agree_on_may_be_fixed_otherwise():
     assert [options["seed"] for options in planned.values()] == ["2", "2"]
 
 
+def test_a_name_too_long_for_a_folder_is_refused():
+    with pytest.raises(InputError, match="is too long for the name of a folder"):
+        sweep.cells([{}], {"data.train": ["/" + "a" * 250]}, {})
+
+
 def test_systems_of_one_name_are_refused():
     systems = [
         {"label": "a", "model.score": "dot"},

@@ -130,6 +130,22 @@ def test_a_run_and_its_copy_are_one_seed(root):
     assert len(cells) == 3
 
 
+def test_runs_of_one_test_text_are_compared(root):
+    """Whatever they were trained on; those of another text are not."""
+    write_run(root / "e", "dot", 0, 50.0, **{"data.examples": 77})
+    write_run(root / "f", "dot", 1, 50.0)
+    file = root / "f" / "predictions.test.jsonl"
+    file.write_text(file.read_text().replace('"reference": "c"', '"reference": "d"'))
+    first, second = by_data(find_cells(root)[0]).values()
+    assert [cell.options["model.score"] for cell in first] == [
+        "last",
+        "additive",
+        "additive",
+        "dot",
+    ]
+    assert [cell.seed for cell in second] == [1]
+
+
 def test_learning_curves_are_over_the_steps_that_all_runs_have(tmp_path):
     for seed, steps in enumerate([(10, 15, 20, 30), (10, 20, 30)]):
         write_run(tmp_path / str(seed), "dot", seed, 50.0)
