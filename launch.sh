@@ -49,11 +49,13 @@ install() {
     if [ ! -x "$python" ]; then
         base=$(working_python 14 13 12 11)
         echo "making .venv with $("$base" --version)" >&2
+        trap 'rm -rf "$venv"' EXIT # half made, it would be taken for whole the next time
         if command -v uv >/dev/null; then
             uv venv --quiet --python "$base" "$venv"
         else
             "$base" -m venv "$venv"
         fi
+        trap - EXIT
     fi
     echo "installing attn_jax${extras:+ with $extras} (the first time takes a minute)" >&2
     if command -v uv >/dev/null; then
@@ -87,11 +89,17 @@ main_job() {
     "$python" -m experiments.report --workdir="$runs"
 }
 
+# Programs find this project first, then what lies in the current folder, such as a user's own score.
+find_modules() {
+    export PYTHONSAFEPATH=1 PYTHONPATH=$root:$PWD${PYTHONPATH:+:$PYTHONPATH}
+}
+
 command=${1:-main}
 [ $# -gt 0 ] && shift
 case $command in
 main)
     install ""
+    find_modules
     main_job "$@"
     ;;
 test)
@@ -107,6 +115,7 @@ bench)
     ;;
 train | evaluate | translate | align | export | sweep | report | catalogue)
     install ""
+    find_modules
     exec "$python" -m "experiments.$command" "$@"
     ;;
 *)

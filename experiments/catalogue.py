@@ -40,8 +40,10 @@ Refused, with a sentence that says why: windows or other normalizers for `mean` 
 for monotonic normalizers; dot scores of states and annotations that differ in size, without heads.
 
 Parameters are those that a model owns. Without a model, what is done once per sentence comes in as
-keys (`h @ U` for the additive score) and the rest is bound to the function:
-`attend(s, h @ U, h, score=partial(SCORES["additive"], W=W, v=v))`. `mocha` reads two scores,
+keys, and the rest is bound to the function. Where a score has `keys`, that makes them:
+`SCORES["additive"].keys(h, U=U)` (which is `h @ U`), `SCORES["general"].keys(h, W=W)`; of other scores
+they are the annotations.
+`attend(s, h @ U, h, score=partial(SCORES["additive"], W=W, v=v))` reads from one sentence. `mocha` reads two scores,
 [2, S]. `monotonic` and `mocha` are what a model trains with;
 `attn_jax.attention.monotonic` has `hard_monotonic` and `hard_mocha`, with which it decodes.
 
@@ -145,6 +147,9 @@ def main() -> None:
         why = "".join(f", and {folder} ({why})" for folder, why in left_out.items())
         raise InputError(f"{FLAGS.workdir} holds {len(cells)} runs{why}")
     said = FILE.read_text("utf-8").partition(MEASURED)[2] if FILE.is_file() else "\n"
+    for cell in cells:
+        if "alignment_shift" not in cell.evaluation:
+            raise InputError(f"the page needs gold alignments, which {cell.data} does not have")
     table = measured(cells)
     before = sum(line.startswith("|") for line in said.splitlines()) - 2  # less heading and rule
     if len(table.rows) < before:

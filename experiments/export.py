@@ -18,8 +18,10 @@ def main() -> None:
     """Writes the file.
 
     Raises:
-      InputError: there is no folder for it, or a file of that name already.
+      InputError: there is no folder for it, a file of that name already, or a single model is to
+        be combined.
     """
+    flags.check_combination()
     output = Path(FLAGS.output).absolute()
     if output.exists() or not output.parent.is_dir():
         raise InputError(f"--output must be a new file in a folder that exists: {FLAGS.output}")

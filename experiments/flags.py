@@ -56,14 +56,19 @@ def define_models() -> None:
     )
 
 
+def check_combination() -> None:
+    """Raises InputError where a single model is to be combined."""
+    if FLAGS["combination"].present and not FLAGS.also:
+        raise InputError("--combination is of several models: name others with --also")
+
+
 def load_models() -> Translator:
     """The translator of the checkpoints that the flags name.
 
     Raises:
       InputError: they cannot be used, or a single one is to be combined.
     """
-    if FLAGS["combination"].present and not FLAGS.also:
-        raise InputError("--combination is of several models: name others with --also")
+    check_combination()
     return load([FLAGS.workdir, *FLAGS.also], combination=FLAGS.combination)
 
 

@@ -37,6 +37,7 @@ def main() -> None:
         reasons = "".join(f"; {folder}: {why}" for folder, why in left_out.items())
         raise InputError(f"{root} holds no run that was evaluated on a test split{reasons}")
     comparisons = list(compare(cells))
+    page = write_report(comparisons, root)  # first, since whoever reads the output may go away
     for name, systems, quality, cost, length in comparisons:
         print_table(f"{name}: quality", quality)
         first = next(iter(systems.values()))[0]
@@ -48,7 +49,7 @@ def main() -> None:
         print_table(f"{name}: length", length)
     for folder, why in left_out.items():
         print(f"left out, {why}: {folder}")
-    print(f"report: {write_report(comparisons, root)}")
+    print(f"report: {page}")
 
 
 if __name__ == "__main__":

@@ -85,7 +85,14 @@ def main() -> None:
         return
     lines = read_source(FLAGS.input)
     warn_of_unknown(translator, lines)
-    filled = [bool(translator.source.encode(line)) for line in lines]
+    lengths = [len(translator.source.encode(line)) for line in lines]
+    for number, length in enumerate(lengths, start=1):
+        if length > translator.max_length:
+            raise InputError(
+                f"line {number} has {length} tokens, more than the {translator.max_length} of "
+                "--data.max_length: cut it into sentences"
+            )
+    filled = list(map(bool, lengths))
     found = iter(translator.translate(list(itertools.compress(lines, filled)), **options))
     for line in lines_of([next(found) if any_token else [] for any_token in filled]):
         print(line)

@@ -1,6 +1,10 @@
 """Checkpoints: the best and the last state of a run, through Orbax, checked by their content."""
 
+import contextlib
+import errno
 import hashlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -153,14 +157,35 @@ class WritableCheckpoints(Checkpoints):
             "sha256": {name: digest(leaves) for name, leaves in items.items()},
             "shapes": {name: shapes(leaves) for name, leaves in items.items()},
         }
-        self._manager.save(
-            step,
-            args=ocp.args.Composite(
-                facts=ocp.args.JsonSave(facts),
-                **{name: ocp.args.StandardSave(leaves) for name, leaves in items.items()},
-            ),
-            metrics={"score": score if np.isfinite(score) else -1e30},
-        )
+        with self._writing():
+            self._manager.save(
+                step,
+                args=ocp.args.Composite(
+                    facts=ocp.args.JsonSave(facts),
+                    **{name: ocp.args.StandardSave(leaves) for name, leaves in items.items()},
+                ),
+                metrics={"score": score if np.isfinite(score) else -1e30},
+            )
+
+    def close(self) -> None:
+        """Waits for what is being written, and ends the threads.
+
+        Raises:
+          OSError: there is no space left for it, here and in `save`.
+        """
+        with self._writing():
+            super().close()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        # What is written in the background fails later, in one of several types.
+        full = os.strerror(errno.ENOSPC)
+        try:
+            yield
+        except Exception as error:
+            if full not in str(error):
+                raise
+            raise OSError(errno.ENOSPC, full, str(self._directory)) from error
 
 
 def _one_device() -> jax.sharding.Sharding:

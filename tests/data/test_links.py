@@ -25,6 +25,8 @@ def test_reads_pharaoh(tmp_path):
     assert links_of(config, EXAMPLES) == [[(0, 1), (2, 0)], []]
     (tmp_path / "l.gz").write_bytes(gzip.compress(b"10-2\r\n"))
     assert read_pharaoh(tmp_path / "l.gz") == [[(10, 2)]]
+    (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf0-0\n")
+    assert read_pharaoh(tmp_path / "marked") == [[(0, 0)]]
 
 
 def test_made_data_has_its_own():

@@ -226,3 +226,20 @@ def test_so_many_checkpoints_are_kept_as_asked_for(tmp_path):
     steps = {int(folder.name) for folder in (tmp_path / "checkpoints").iterdir()}
     assert {6, 8, 10} <= steps
     assert len(steps) <= 4
+
+
+@pytest.mark.parametrize(
+    ("writes", "given"),
+    [("save", (1, {"a": np.zeros(2)}, {"a": np.zeros(2)}, {}, 0.0)), ("close", ())],
+)
+def test_a_full_disk_is_said_in_a_sentence(writes, given, tmp_path, monkeypatch):
+    """Orbax says it in a ValueError, at once or when it has written in the background."""
+
+    def full(*_, **__):
+        raise ValueError("RESOURCE_EXHAUSTED: Error writing …: No space left on device")
+
+    checkpoints = WritableCheckpoints(tmp_path, 2)
+    monkeypatch.setattr(checkpoints._manager, writes, full)
+    with pytest.raises(OSError, match="No space left on device") as error:
+        getattr(checkpoints, writes)(*given)
+    assert error.value.filename == str(tmp_path)
