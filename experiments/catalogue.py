@@ -43,8 +43,8 @@ Parameters are those that a model owns. Without a model, what is done once per s
 keys, and the rest is bound to the function. Where a score has `keys`, that makes them:
 `SCORES["additive"].keys(h, U=U)`, which is `h @ U`, or `SCORES["general"].keys(h, W=W)`; otherwise
 they are the annotations. `attend(s, h @ U, h, score=partial(SCORES["additive"], W=W, v=v))` reads
-from one sentence. `mocha` reads two scores, [2, S]. `monotonic` and `mocha` are what a model trains with;
-`attn_jax.attention.monotonic` has `hard_monotonic` and `hard_mocha`, with which it decodes.
+from one sentence. `mocha` reads two scores, [2, S]. `monotonic` and `mocha` are what a model trains
+with; `attn_jax.attention.monotonic` has `hard_monotonic` and `hard_mocha`, with which it decodes.
 
 T target steps, S source positions, Q units of the query, D features of an annotation, A alignment
 units; s the query, h_j an annotation, e_j a score. Costs are those of all steps of one sentence and
