@@ -56,8 +56,11 @@ class Forced(NamedTuple):
 class Translator:
     """One model, or several that write together, with their vocabularies.
 
+    Batches are done in threads, so that JAX's settings hold by `jax.config.update` and not by
+    contexts such as `with jax.debug_nans(True)`, which are of the caller's thread alone.
+
     Args:
-      models: one or more, all of these vocabularies.
+      models: one or more, all of these vocabularies; their parameters are float32.
       source: vocabulary of the source.
       target: vocabulary of the target.
       max_length: most tokens of a sentence.
@@ -65,7 +68,7 @@ class Translator:
         of their `probabilities`.
 
     Raises:
-      InputError: there is no such combination.
+      InputError: there is no such combination, or parameters are not float32.
     """
 
     def __init__(
@@ -77,6 +80,13 @@ class Translator:
         combination: str = "log_probabilities",
     ):
         choose(COMBINATIONS, combination, "combination of models")
+        types = {str(leaf.dtype) for leaf in jax.tree.leaves(tuple(models))}
+        if types - {"float32"}:
+            raise InputError(
+                f"models have parameters of float32, not {' and '.join(sorted(types))}; for "
+                'products of bfloat16, jax.config.update("jax_default_matmul_precision", '
+                '"BF16_BF16_F32")'
+            )
         self.models = tuple(models)
         self.source = source
         self.target = target

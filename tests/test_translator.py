@@ -361,6 +361,14 @@ def test_a_model_that_is_not_finite_is_said_to_be():
             translator.translate(["a"], **options)
 
 
+def test_parameters_are_float32():
+    sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
+    model = initialize(Model(**sizes), 5, 5, jax.random.key(0))
+    half = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), model)
+    with pytest.raises(InputError, match="parameters of float32, not bfloat16"):
+        Translator([half], Symbols(["a"]), Symbols(["a"]))
+
+
 def test_means_are_of_one_kind_of_model():
     sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
     models = [

@@ -1,7 +1,7 @@
 """Linear maps, the same as Flax's but for how they are computed.
 
 Their factors are rounded where `jax.default_matmul_precision("BF16_BF16_F32")` asks for it, which
-XLA's CPU backend would ignore; sums and results stay in the precision of the inputs.
+XLA's CPU backend would ignore; sums and results are in float32 at least.
 """
 
 import itertools
@@ -96,7 +96,7 @@ class Linear(nnx.Linear):
     """y = x W + b."""
 
     def __call__(self, *inputs: Float[Array, "*any _"]) -> Float[Array, "*any G"]:
-        """The outputs, in the precision of the inputs; several are the parts of x, side by side.
+        """The outputs, in float32 at least; several inputs are the parts of x, side by side.
 
         Each part has a product of its own, which need not wait for the other parts.
         """
