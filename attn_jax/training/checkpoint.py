@@ -4,6 +4,8 @@ import contextlib
 import errno
 import hashlib
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,29 @@ def digest(leaves: dict[str, Any]) -> str:
 def shapes(leaves: dict[str, Any]) -> dict[str, str]:
     """The type and shape of each array, as they are stored beside it."""
     return {name: f"{leaf.dtype}{list(leaf.shape)}" for name, leaf in leaves.items()}
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Puts Ctrl-C and termination off until what is inside is done.
+
+    A save of Orbax that is left half way keeps its threads waiting for the rest for minutes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # handlers run in the main thread alone
+        return
+    received: list[int] = []
+    handlers = {
+        number: signal.signal(number, lambda number, _: received.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for number in received:
+        signal.raise_signal(number)
 
 
 def _score(metrics: dict[str, float]) -> float:
@@ -157,7 +182,7 @@ class WritableCheckpoints(Checkpoints):
             "sha256": {name: digest(leaves) for name, leaves in items.items()},
             "shapes": {name: shapes(leaves) for name, leaves in items.items()},
         }
-        with self._writing():
+        with self._writing(), uninterrupted():
             self._manager.save(
                 step,
                 args=ocp.args.Composite(

@@ -1,6 +1,7 @@
 """Training through, and in pieces, with its checkpoints."""
 
 import json
+import signal
 
 import jax
 import numpy as np
@@ -243,3 +244,19 @@ def test_a_full_disk_is_said_in_a_sentence(writes, given, tmp_path, monkeypatch)
     with pytest.raises(OSError, match="No space left on device") as error:
         getattr(checkpoints, writes)(*given)
     assert error.value.filename == str(tmp_path)
+
+
+def test_an_interrupt_waits_for_the_end_of_a_save(tmp_path, monkeypatch):
+    checkpoints = WritableCheckpoints(tmp_path, 2)
+    save, saved = checkpoints._manager.save, []
+
+    def interrupted(*args, **how):
+        signal.raise_signal(signal.SIGINT)
+        saved.append(save(*args, **how))
+
+    monkeypatch.setattr(checkpoints._manager, "save", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoints.save(1, *[{"a": np.zeros(2)}] * 2, {}, 0.0)
+    checkpoints.close()
+    assert saved == [True]
+    assert (tmp_path / "1").is_dir()
