@@ -63,6 +63,11 @@ class Mechanism(NamedTuple):
         return any(part.looks_back for part in self)
 
     @property
+    def counts(self) -> bool:
+        """Whether a step depends on how many there were before."""
+        return any(part.counts for part in self)
+
+    @property
     def decoding(self) -> "Mechanism":
         """The mechanism as it is used outside training."""
         return Mechanism(*(part.decoding for part in self))

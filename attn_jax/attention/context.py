@@ -111,12 +111,17 @@ def attend_all(
     if chosen.looks_back:
         inputs = queries, rngs
         return jax.lax.scan(lambda memory, i: step(memory, i[0], keys, i[1]), memory, inputs)[1]
+
+    def alone(nth: Array, *inputs: Any) -> tuple:
+        return step(memory and memory._replace(step=nth), *inputs)[1]
+
+    steps = jnp.arange(len(queries))
     if chosen.score.hidden is None:
-        return jax.vmap(step, in_axes=(None, 0, None, 0))(None, queries, keys, rngs)[1]
+        return jax.vmap(alone, in_axes=(0, 0, None, 0))(steps, queries, keys, rngs)
     project, meet = chosen.score.hidden
     scores = jax.lax.map(lambda projected: meet(projected, keys), jax.vmap(project)(queries))
     parts["score"] = _known
-    return jax.vmap(step, in_axes=(None, 0, 0, 0))(None, queries, scores, rngs)[1]
+    return jax.vmap(alone)(steps, queries, scores, rngs)
 
 
 def _known(query: Float[Array, " Q"], keys: Float[Array, " S"]) -> Float[Array, " S"]:
@@ -175,9 +180,10 @@ def weigh_step(
 ) -> tuple[Memory | None, Float[Array, " S"]]:
     """What `attend_step` gives but for the context."""
     parts = _ready(score, window, normalizer)
-    if memory is None and parts.looks_back:
-        raise InputError("this mechanism looks back: its first memory is what `begin` gives")
+    if memory is None and (parts.looks_back or parts.counts):
+        raise InputError("this mechanism goes step by step: its first memory is what `begin` gives")
     available = {"query": query, "mask": mask, "memory": memory}
+    available["step"] = memory and memory.step
     carries: dict[str, Any] = {}
 
     def run(what: str, part: Part, *inputs: Any, **more: Any) -> Any:
@@ -215,14 +221,14 @@ def begin(
     window: str | Callable = "full",
     normalizer: str | Callable = "auto",
 ) -> Memory | None:
-    """What a mechanism remembers before the first query; None if it never looks back.
+    """What a mechanism remembers before the first query; None if it needs nothing.
 
     Args:
       mask: of the sentence.
       score, window, normalizer: as in `attend`.
     """
     parts = _ready(score, window, normalizer)
-    if not parts.looks_back:
+    if not (parts.looks_back or parts.counts):
         return None
     carries = {
         what: part.start(mask)

@@ -28,7 +28,7 @@ from attn_jax.errors import InputError
 Shapes = dict[str, tuple[int, ...]]
 
 # What a step has for every part that names it.
-PROVIDED = ("query", "mask", "memory", "carry", "rng")
+PROVIDED = ("query", "mask", "step", "memory", "carry", "rng")
 
 
 class Sizes(NamedTuple):
@@ -162,6 +162,11 @@ class Part:
     def looks_back(self) -> bool:
         """Whether a step depends on the attention of the steps before."""
         return bool({"memory", "carry"} & named_by(self.function).keys())
+
+    @property
+    def counts(self) -> bool:
+        """Whether a step depends on how many there were before."""
+        return "step" in named_by(self.function)
 
     @property
     def decoding(self) -> "Part":

@@ -7,7 +7,7 @@ import math
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.attention.normalizers import widen
 from attn_jax.attention.parts import Memory, Shapes, Sizes, part
@@ -55,7 +55,7 @@ def relative(
     query: Float[Array, " A"],
     keys: Float[Array, "S A"],
     *,
-    memory: Memory,
+    step: Int[Array, ""],
     b: Float[Array, " K"],
 ) -> Float[Array, " S"]:
     """s_i · h_j / √Q + b at offset j - i.
@@ -67,7 +67,7 @@ def relative(
     Cost: time T S Q, memory T S.
     """
     distance = b.size // 2
-    offsets = jnp.clip(jnp.arange(keys.shape[0]) - memory.step, -distance, distance)
+    offsets = jnp.clip(jnp.arange(keys.shape[0]) - step, -distance, distance)
     return products(query, keys) / math.sqrt(query.size) + b[offsets + distance]
 
 

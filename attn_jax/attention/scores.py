@@ -270,8 +270,10 @@ def last(
 def stacked(scores: list[Callable]) -> Callable:
     """Several scores as one, over keys for each, as a normalizer of several scores takes them."""
 
-    def score(query: Array, keys: tuple, *, memory: Memory, mask: Array) -> Float[Array, "C S"]:
-        available = {"memory": memory, "mask": mask, "query": query}
+    def score(
+        query: Array, keys: tuple, *, step: Array, memory: Memory, mask: Array
+    ) -> Float[Array, "C S"]:
+        available = {"step": step, "memory": memory, "mask": mask, "query": query}
         pairs = zip(scores, keys, strict=True)
         return jnp.stack([bind(one, available)(query, own) for one, own in pairs])
 

@@ -6,10 +6,10 @@ support is scored and normalised, and the weights are then multiplied with the g
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.attention.normalizers import widen
-from attn_jax.attention.parts import Memory, Shapes, Sizes, part
+from attn_jax.attention.parts import Shapes, Sizes, part
 from attn_jax.errors import InputError
 
 Window = tuple[Bool[Array, " S"], Float[Array, " S"]]
@@ -35,7 +35,11 @@ def _length(mask: Bool[Array, " S"]) -> Array:
 
 
 def local_m(
-    query: Float[Array, " Q"], mask: Bool[Array, " S"], *, memory: Memory, half_width: int = 10
+    query: Float[Array, " Q"],
+    mask: Bool[Array, " S"],
+    *,
+    step: Int[Array, ""],
+    half_width: int = 10,
 ) -> Window:
     """|j - p_i| ≤ D around p_i = i, D = `half_width`.
 
@@ -45,7 +49,7 @@ def local_m(
     Paper: Luong, Pham and Manning 2015, section 3.2 (local-m).
     Cost: time T S, memory T S.
     """
-    centre = jnp.minimum(memory.step + 1, _length(mask))
+    centre = jnp.minimum(step + 1, _length(mask))
     return _within(mask, centre, half_width), jnp.ones(mask.shape, query.dtype)
 
 

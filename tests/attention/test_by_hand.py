@@ -32,9 +32,7 @@ def test_dot_scores():
 
 def test_relative_counts_from_the_step():
     b = jnp.array([10.0, 20.0, 30.0])  # one to the left, here, one to the right
-    actual = position_scores.relative(
-        jnp.zeros(2), jnp.zeros((4, 2)), memory=remembered(2, [0.0] * 4), b=b
-    )
+    actual = position_scores.relative(jnp.zeros(2), jnp.zeros((4, 2)), step=jnp.array(2), b=b)
     np.testing.assert_array_equal(actual, [10.0, 10.0, 20.0, 30.0])
 
 
@@ -89,7 +87,7 @@ def test_forward_moves_by_one():
 def test_local_windows():
     query, mask = jnp.zeros(1), jnp.arange(6) < 5
     for step, expected in ((0, [0, 1]), (2, [1, 2, 3]), (9, [3, 4])):
-        support, _ = windows.local_m(query, mask, memory=remembered(step, [0.0] * 6), half_width=1)
+        support, _ = windows.local_m(query, mask, step=jnp.array(step), half_width=1)
         np.testing.assert_array_equal(np.flatnonzero(support), expected)
     # σ(0) = 1/2 of five words: position 2.5, between the second and the third.
     zeros = {"W": jnp.zeros((1, 1)), "v": jnp.zeros(1)}

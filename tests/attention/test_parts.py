@@ -38,7 +38,8 @@ def test_the_normalizer_that_belongs_to_a_score():
         ("location", "local_p", "entmax", False),
         ("coverage", "full", "softmax", True),
         ("gmm", "full", "auto", True),
-        ("dot", "local_m", "softmax", True),
+        ("dot", "local_m", "softmax", False),
+        ("relative", "full", "softmax", False),
         ("dot", "full", "mocha", True),
     ],
 )

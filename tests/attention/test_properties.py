@@ -127,9 +127,8 @@ def test_expected_alignments_are_distributions_that_move_right(chances, before, 
 @given(scores, masks, st.integers(0, 9), st.integers(1, 4))
 def test_a_window_is_no_wider_than_it_says_and_never_empty(scores, mask, step, half_width):
     mask = np.arange(S) < mask.sum()  # a sentence without gaps
-    memory = remembered(step, np.zeros(S, np.float32))
     inputs = jnp.asarray(scores[:3]), jnp.asarray(mask)
-    support, gain = windows.local_m(*inputs, memory=memory, half_width=half_width)
+    support, gain = windows.local_m(*inputs, step=jnp.array(step), half_width=half_width)
     assert 1 <= support.sum() <= 2 * half_width + 1
     assert np.all(gain == 1)
     W, v = jnp.asarray(scores[:, None][:3]), jnp.asarray(scores[:1])
