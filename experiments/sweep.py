@@ -192,11 +192,10 @@ def main() -> None:
     def work(label: str) -> None:
         cores = free.get()
         try:
-            sys.stdout.write(f"started {label}\n")  # at once, since runs say it side by side
-            sys.stdout.flush()
+            # With its end, since threads that print side by side part a line from it.
+            print(f"started {label}\n", end="", flush=True)
             run_cell(root / label, waiting[label], cores, running)
-            sys.stdout.write(f"finished {label}\n")
-            sys.stdout.flush()
+            print(f"finished {label}\n", end="", flush=True)
         finally:
             free.put(cores)
 

@@ -158,8 +158,7 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         f"{len(pairs)} training pairs ({dropped} over {config.max_length} tokens left out), "
         f"{len(source)} source and {len(target)} target tokens known, {parameters} parameters",
         batches.summary(),
-        known(examples, validation, "validation"),
-        known(examples, test, "test"),
+        *known(examples, {"validation": validation, "test": test}),
         advice(config.compute, jax.devices()[0]),
     ]
     record(workdir, experiment, corpus, source, target)
@@ -272,11 +271,13 @@ def encode(
     return kept, len(encoded) - len(kept)
 
 
-def known(examples: Sequence[Example], split: Sequence[Example], name: str) -> str | None:
-    """Says how many pairs of a split are in the training text, which hardly anybody wants."""
+def known(examples: Sequence[Example], splits: dict[str, Sequence[Example]]) -> Iterator[str]:
+    """Says how many pairs of other splits are training pairs, which hardly anybody wants."""
     seen = {(one.source, one.target) for one in examples}
-    count = sum((one.source, one.target) in seen for one in split)
-    return f"{count} of {len(split)} {name} pairs are training pairs too" if count else None
+    for name, split in splits.items():
+        count = sum((one.source, one.target) in seen for one in split)
+        if count:
+            yield f"{count} of {len(split)} {name} pairs are training pairs too"
 
 
 def check_content(workdir: Path, corpus: Corpus) -> None:

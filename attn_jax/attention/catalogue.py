@@ -63,9 +63,9 @@ class Mechanism(NamedTuple):
         return any(part.looks_back for part in self)
 
     @property
-    def counts(self) -> bool:
-        """Whether a step depends on how many there were before."""
-        return any(part.counts for part in self)
+    def remembers(self) -> bool:
+        """Whether a step needs anything of the steps before, were it their number alone."""
+        return self.looks_back or any(part.counts for part in self)
 
     @property
     def decoding(self) -> "Mechanism":

@@ -180,10 +180,10 @@ def weigh_step(
 ) -> tuple[Memory | None, Float[Array, " S"]]:
     """What `attend_step` gives but for the context."""
     parts = _ready(score, window, normalizer)
-    if memory is None and (parts.looks_back or parts.counts):
+    if memory is None and parts.remembers:
         raise InputError("this mechanism goes step by step: its first memory is what `begin` gives")
-    available = {"query": query, "mask": mask, "memory": memory}
-    available["step"] = memory and memory.step
+    step = memory and memory.step
+    available = {"query": query, "mask": mask, "step": step, "memory": memory}
     carries: dict[str, Any] = {}
 
     def run(what: str, part: Part, *inputs: Any, **more: Any) -> Any:
@@ -228,7 +228,7 @@ def begin(
       score, window, normalizer: as in `attend`.
     """
     parts = _ready(score, window, normalizer)
-    if not (parts.looks_back or parts.counts):
+    if not parts.remembers:
         return None
     carries = {
         what: part.start(mask)
