@@ -20,10 +20,10 @@ from attn_jax.files import write_whole
 from attn_jax.loading import experiment_of, load
 from experiments import flags
 from experiments.flags import FLAGS
+from experiments.folder import SPLITS, evaluation_file
 from experiments.program import run
 
 PICTURED = 16  # sentences whose alignments are kept for figures
-SPLITS = ["train", "validation", "test"]
 
 
 def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, Any]) -> dict:
@@ -65,11 +65,6 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
     np.savez(workdir / f"alignments.{split}.npz", *assessment.weights[:PICTURED])
     write_whole(evaluation_file(workdir, split), json.dumps(result, indent=2) + "\n")
     return result
-
-
-def evaluation_file(workdir: Path, split: str) -> Path:
-    """Where the figures of a split are kept; written last."""
-    return workdir / f"evaluation.{split}.json"
 
 
 def print_evaluation(result: dict) -> None:

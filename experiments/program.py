@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 from absl import app, logging
@@ -29,12 +30,28 @@ def _terminate(*_: object) -> None:
     raise Terminated
 
 
-def run(main: Callable[[], None]) -> None:
+class Advice(NamedTuple):
+    """What to do about an early end."""
+
+    interrupted: str = ""
+    memory: str = ""  # that was not enough
+
+
+NONE = Advice()
+OF_TRAINING = Advice(
+    "; a run goes on from its last validation, if it had one, with the same command",
+    "; training needs less with a smaller --train.batch_size, or with --train.microbatches",
+)
+
+
+def run(main: Callable[[], None], advice: Advice = NONE) -> None:
     """Runs a program. One clear sentence and status 2 for input that cannot be used."""
     app.define_help_flags()
     signal.signal(signal.SIGTERM, _terminate)
     try:
         parse(sys.argv)
+        if jax.config.jax_enable_x64:
+            raise InputError("parameters are float32: leave JAX_ENABLE_X64 out")
         use_compilation_cache()
         logging.set_verbosity(logging.ERROR)  # TFDS warns of every data set that it does not ship
         main()
@@ -42,11 +59,7 @@ def run(main: Callable[[], None]) -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        print(
-            "interrupted; a run goes on from its last validation, if it had one, with the same "
-            "command",
-            file=sys.stderr,
-        )
+        print(f"interrupted{advice.interrupted}", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         # Whoever read the output has gone (as `head` does); nothing is left to say to them.
@@ -55,11 +68,8 @@ def run(main: Callable[[], None]) -> None:
         if isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):
             raise
         reason = str(error).partition("\n")[0].removeprefix("RESOURCE_EXHAUSTED: ")
-        print(
-            f"error: there is not enough memory{reason and f' ({reason})'}; training needs less "
-            "with a smaller --train.batch_size, or with --train.microbatches",
-            file=sys.stderr,
-        )
+        why = f" ({reason})" if reason else ""
+        print(f"error: there is not enough memory{why}{advice.memory}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
         where = "" if error.filename is None else f": {error.filename}"

@@ -28,10 +28,16 @@ from attn_jax.loading import experiment_of
 from attn_jax.options import fields
 from attn_jax.training.loop import finished
 from experiments import flags
-from experiments.evaluate import evaluation_file
 from experiments.flags import FLAGS
-from experiments.program import Terminated, run
-from experiments.train import check, check_content, inherited, settle, tell_inherited
+from experiments.folder import (
+    check_content,
+    evaluation_file,
+    inherited,
+    settle,
+    tell_inherited,
+)
+from experiments.program import OF_TRAINING, Terminated, run
+from experiments.train import check
 
 LONGEST_NAME = 255  # of a file, in bytes, on all common systems
 MOST_JOBS = 8  # runs at a time unless --jobs says other: each takes half a GiB of memory
@@ -54,7 +60,7 @@ def read_systems(file: Path) -> list[dict[str, str]]:
     """
     systems = []
     try:
-        lines = file.read_text("utf-8").splitlines()
+        lines = file.read_text("utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
         raise InputError(f"{file} cannot be read: {error}") from error
     for number, line in enumerate(lines, start=1):
@@ -226,4 +232,4 @@ if __name__ == "__main__":
         f"runs at a time; 0: one for each core, at most {MOST_JOBS}, or one on a GPU",
         lower_bound=0,
     )
-    run(main)
+    run(main, OF_TRAINING)

@@ -3,42 +3,46 @@
 The same command again goes on from the last checkpoint; a larger --train.steps makes it longer.
 """
 
-import contextlib
-import dataclasses
-import fcntl
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 
-from attn_jax import config as config_lib
-from attn_jax.config import Experiment
-from attn_jax.data.datasets import Corpus, Example, open_corpus, with_defaults
+from attn_jax.config import Experiment, Model
+from attn_jax.data.datasets import Corpus, Example, open_corpus
 from attn_jax.data.links import links_of
 from attn_jax.data.orders import ORDERS
 from attn_jax.data.pipeline import Batches, Pair
-from attn_jax.data.vocabulary import VOCABULARIES, Vocabulary, save_vocabulary
+from attn_jax.data.vocabulary import VOCABULARIES, Vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import METRICS, make_bleu
-from attn_jax.files import write_whole
+from attn_jax.files import reading
 from attn_jax.loading import experiment_of, load_parameters, load_vocabularies
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import Seq2Seq, initialize
+from attn_jax.models.unread import unread
 from attn_jax.names import choose_with_settings
-from attn_jax.training.loop import begin, finished, fit
+from attn_jax.training.loop import begin, fit
 from attn_jax.training.precision import advice
 from attn_jax.training.step import start, train_step
 from attn_jax.translator import Translator
 from experiments import flags
-from experiments.evaluate import SPLITS, evaluate_split, evaluation_file, print_evaluation
+from experiments.evaluate import evaluate_split, print_evaluation
 from experiments.flags import FLAGS
-from experiments.program import run
-
-CONTENT = "data.txt"  # of the folder of a run: what its data are, by version or by content
+from experiments.folder import (
+    alone,
+    check_content,
+    evaluation_file,
+    forget_evaluations,
+    inherited,
+    record,
+    settle,
+    tell_inherited,
+)
+from experiments.program import OF_TRAINING, run
 
 
 def main() -> None:
@@ -54,88 +58,14 @@ def main() -> None:
         file = evaluation_file(workdir, "test")
         if not file.is_file():
             evaluate_split(workdir, corpus, "test", {})
-        print_evaluation(json.loads(file.read_text("utf-8")))
-
-
-def settle(workdir: Path, given: dict) -> Experiment:
-    """The experiment to run: a new one, or the one of the workdir with no more than longer steps.
-
-    Raises:
-      InputError: the workdir is another run's, or holds something else.
-    """
-    file = workdir / "flags.txt"
-    if file.is_file():
-        stored = config_lib.read(file)
-        wanted = config_lib.experiment(config_lib.values(stored) | given)
-        wanted = dataclasses.replace(wanted, data=with_defaults(wanted.data))
-        longer = wanted.train.steps >= stored.train.steps
-        ignored = {"label", "train.steps"} if longer else {"label"}
-        if (workdir / CONTENT).is_file():  # which counts, wherever the files lie
-            ignored |= {"data.train", "data.valid", "data.test", "data.directory"}
-        changed = flags.differing(stored, wanted, ignored=ignored)
-        if changed:
-            raise InputError(
-                f"{workdir} holds a run with other flags: {'; '.join(changed)}. Take another "
-                "--workdir, or the flags of that run"
-            )
-        return wanted
-    if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
-        raise InputError(f"{workdir} exists and is not the folder of a run: take another --workdir")
-    return begun_with(given)
-
-
-def begun_with(given: dict) -> Experiment:
-    """The experiment of a new run with some options."""
-    experiment = config_lib.experiment(given)
-    return dataclasses.replace(experiment, data=with_defaults(experiment.data))
-
-
-def inherited(experiment: Experiment, given: dict) -> list[str]:
-    """The options that a run has from its folder, where a new one would have others, as flags."""
-    new = config_lib.values(begun_with(given))
-    return flags.as_arguments(
-        {
-            name: value
-            for name, value in config_lib.values(experiment).items()
-            if name not in given and value != new[name]
-        }
-    )
-
-
-def tell_inherited(options: list[str]) -> None:
-    """Says which options were not given, but are as the run in the folder has them."""
-    if options:
-        print(f"as begun: {' '.join(options)}", flush=True)
+        with reading(file):
+            print_evaluation(json.loads(file.read_text("utf-8")))
 
 
 def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     """Trains what `check` has passed; all else that can be wrong is found before writing."""
     with alone(workdir):
         _train(workdir, experiment, corpus)
-
-
-@contextlib.contextmanager
-def alone(workdir: Path) -> Iterator[None]:
-    """Holds the folder of a run, so that no other process trains in it.
-
-    A folder that was made for this and has stayed empty is removed.
-
-    Raises:
-      InputError: another one does.
-    """
-    new = not workdir.exists()
-    workdir.mkdir(parents=True, exist_ok=True)
-    folder = os.open(workdir, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"another process is training in {workdir}") from None
-        yield
-    finally:
-        os.close(folder)
-        if new and not any(workdir.iterdir()):
-            workdir.rmdir()
 
 
 def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
@@ -146,22 +76,28 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     source, target = vocabularies(workdir, experiment, examples)
     rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
     model = initialize(experiment.model, len(source), len(target), rng_parameters)
-    begun = begin(config, model, workdir)
-    if config.initial and not begun[0].parts.step:  # later, that run may be gone
-        begun = begin(config, load_parameters(Path(config.initial), model), workdir)
+    state, progressed = begin(config, model, workdir)
+    step = int(state.parts.step)
+    if config.initial and not step:  # later, that run may be gone
+        state, _ = begin(config, load_parameters(Path(config.initial), model), workdir)
     check_lengths("validation", validation, source, target, experiment.data.max_length)
     check_lengths("test", test, source, target, experiment.data.max_length)
     pairs, dropped = encode(experiment, examples, source, target)
     batches = Batches(pairs, config, experiment.seed)
     parameters = sum(leaf.size for leaf in jax.tree.leaves(model))
     about = [
-        f"{len(pairs)} training pairs ({dropped} over {config.max_length} tokens left out), "
+        f"{len(pairs)} training pairs ({dropped} left out, empty or of over {config.max_length} "
+        "tokens), "
         f"{len(source)} source and {len(target)} target tokens known, {parameters} parameters",
         batches.summary(),
         *known(examples, {"validation": validation, "test": test}),
+        useless(experiment.model),
         advice(config.compute, jax.devices()[0]),
     ]
     record(workdir, experiment, corpus, source, target)
+    more = not progressed.finished(step, config)
+    if more:
+        forget_evaluations(workdir)
     print("\n".join(filter(None, about)), flush=True)
 
     def evaluate(model: Seq2Seq) -> dict[str, float]:
@@ -170,13 +106,16 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
 
     fit(
         config,
-        begun,
+        state,
+        progressed,
         batches.from_step,
         evaluate,
         workdir,
         rng=rng_dropout,
         larger_is_better=METRICS[config.metric],
     )
+    if more:
+        forget_evaluations(workdir)  # which others may have made in the meantime
 
 
 def check(experiment: Experiment) -> None:
@@ -247,10 +186,17 @@ def check_tokens(initial: Path, experiment: Experiment) -> None:
             )
 
 
+def useless(config: Model) -> str:
+    """Says which options were given though the model never reads them."""
+    options = {f"model.{name}": getattr(config, name) for name in unread(config)}
+    told = " ".join(flags.as_arguments(options))
+    return f"this model has no use for {told}" if told else ""
+
+
 def encode(
     experiment: Experiment, examples: Sequence[Example], source: Vocabulary, target: Vocabulary
 ) -> tuple[list[Pair], int]:
-    """The pairs as ids, and how many were too long to keep.
+    """The pairs as ids, and how many were too long to keep, or had a side without any token.
 
     Raises:
       InputError: none is left, or attention is to be guided and links are missing or wrong.
@@ -263,10 +209,14 @@ def encode(
         Pair(source.encode(example.source), target.encode(example.target), own)
         for example, own in zip(examples, links, strict=True)
     ]
-    kept = [pair for pair in encoded if max(len(pair.source), len(pair.target)) <= max_length]
+    kept = [
+        pair
+        for pair in encoded
+        if all(0 < len(side) <= max_length for side in (pair.source, pair.target))
+    ]
     if not kept:
         raise InputError(
-            f"every training pair is longer than --train.max_length={max_length} tokens"
+            f"every training pair is empty or longer than --train.max_length={max_length} tokens"
         )
     return kept, len(encoded) - len(kept)
 
@@ -278,30 +228,6 @@ def known(examples: Sequence[Example], splits: dict[str, Sequence[Example]]) -> 
         count = sum((one.source, one.target) in seen for one in split)
         if count:
             yield f"{count} of {len(split)} {name} pairs are training pairs too"
-
-
-def check_content(workdir: Path, corpus: Corpus) -> None:
-    """Raises InputError where the run in a folder was begun with other data."""
-    file = workdir / CONTENT
-    if file.is_file() and file.read_text("utf-8").strip() != corpus.content:
-        raise InputError(
-            f"the data are not those that the run in {workdir} was begun with: take another "
-            "--workdir, or the data of that run"
-        )
-
-
-def record(
-    workdir: Path, experiment: Experiment, corpus: Corpus, source: Vocabulary, target: Vocabulary
-) -> None:
-    """Writes what makes the folder that of a run."""
-    write_whole(workdir / CONTENT, corpus.content + "\n")
-    write_whole(workdir / "flags.txt", "\n".join(config_lib.lines(experiment)) + "\n")
-    for side, vocabulary in (("source", source), ("target", target)):
-        save_vocabulary(vocabulary, workdir / f"vocabulary.{side}.json")
-    if not finished(experiment.train, workdir):
-        # What was measured of shorter training does not hold for what follows.
-        for split in SPLITS:
-            evaluation_file(workdir, split).unlink(missing_ok=True)
 
 
 def check_lengths(
@@ -326,4 +252,4 @@ def check_lengths(
 if __name__ == "__main__":
     flags.define_workdir("folder of the run: new, or one to go on with")
     flags.define_experiment()
-    run(main)
+    run(main, OF_TRAINING)

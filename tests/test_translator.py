@@ -19,7 +19,8 @@ from attn_jax.loading import mean_parameters
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import BOS, EOS, UNK
 from attn_jax.translator import Translator
-from experiments import train
+from experiments.folder import inherited, settle
+from experiments.train import train
 
 OPTIONS = {
     "data.name": "reverse",
@@ -42,8 +43,8 @@ OPTIONS = {
 
 
 def train_in(folder, options):
-    experiment = train.settle(folder, options)
-    train.train(folder, experiment, open_corpus(experiment.data))
+    experiment = settle(folder, options)
+    train(folder, experiment, open_corpus(experiment.data))
 
 
 @pytest.fixture(scope="module")
@@ -305,23 +306,23 @@ def test_starts_from_another_run(workdir, tmp_path, translator):
 
 
 def test_the_same_run_goes_on_and_another_is_refused(workdir):
-    longer = train.settle(workdir, {"train.steps": 400})
+    longer = settle(workdir, {"train.steps": 400})
     assert longer.train.steps == 400
     assert longer.data.symbols == 9
     message = (
         "other flags: --seed was 0 and is now 1; --model.score was 'additive' and is now 'dot'"
     )
     with pytest.raises(InputError, match=message):
-        train.settle(workdir, {"seed": 1, "model.score": "dot"})
+        settle(workdir, {"seed": 1, "model.score": "dot"})
     with pytest.raises(InputError, match=r"train\.steps was 300 and is now 200"):
-        train.settle(workdir, {"train.steps": 200})
+        settle(workdir, {"train.steps": 200})
 
 
 def test_what_a_run_has_from_its_folder_alone_is_told(workdir):
     given = OPTIONS | {"train.steps": 400}
-    assert train.inherited(train.settle(workdir, given), given) == []
+    assert inherited(settle(workdir, given), given) == []
     given.pop("data.symbols")
-    assert train.inherited(train.settle(workdir, given), given) == ["--data.symbols=9"]
+    assert inherited(settle(workdir, given), given) == ["--data.symbols=9"]
 
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer"])

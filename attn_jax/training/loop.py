@@ -14,12 +14,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.files import reading
-from attn_jax.journal import Journal
+from attn_jax.journal import Journal, read
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
 from attn_jax.training.checkpoint import Checkpoints, WritableCheckpoints
 from attn_jax.training.step import State, go_on, start, train_step
 
+JOURNAL = "metrics.jsonl"
 LOOK_EVERY = 20  # steps between two looks at the loss, which make the device wait
 
 
@@ -30,9 +31,10 @@ class Progressed(NamedTuple):
     best_step: int = 0
     seconds: float = 0.0  # spent on training steps
 
-    def exhausted(self, step: int, config: Train) -> bool:
-        """Whether the metric has not become better for as long as patience allows."""
-        return 0 < config.patience * config.valid_every <= step - self.best_step
+    def finished(self, step: int, config: Train) -> bool:
+        """Whether these were all the steps, or the metric got no better for as long as patience."""
+        exhausted = 0 < config.patience * config.valid_every <= step - self.best_step
+        return step >= config.steps or exhausted
 
 
 class Throughput:
@@ -71,9 +73,11 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[State, Progress
     """The state of the last checkpoint in a workdir, or the first one; writes nothing.
 
     Raises:
-      InputError: the checkpoint is damaged, or of another model.
+      InputError: the checkpoint or the journal is damaged, or the checkpoint is of another model.
     """
     state = start(model, config)
+    if (workdir / JOURNAL).exists():
+        read(workdir / JOURNAL)  # which is written to later
     if not (workdir / "checkpoints").is_dir():
         return state, Progressed()
     checkpoints = Checkpoints(workdir / "checkpoints")
@@ -102,9 +106,7 @@ def finished(config: Train, workdir: Path) -> bool:
     checkpoints = Checkpoints(workdir / "checkpoints")
     try:
         step = checkpoints.latest
-        if step is None:
-            return False
-        return step >= config.steps or _progressed(checkpoints, workdir).exhausted(step, config)
+        return step is not None and _progressed(checkpoints, workdir).finished(step, config)
     finally:
         checkpoints.close()
 
@@ -117,7 +119,8 @@ def _progressed(checkpoints: Checkpoints, workdir: Path) -> Progressed:
 
 def fit(
     config: Train,
-    begun: tuple[State, Progressed],
+    state: State,
+    progressed: Progressed,
     batches: Callable[[int], Iterator],
     evaluate: Callable[[Seq2Seq], dict[str, float]],
     workdir: Path,
@@ -129,7 +132,8 @@ def fit(
 
     Args:
       config: how.
-      begun: the state to go on from; its memory is given up.
+      state: to go on from; its memory is given up.
+      progressed: what the run remembers beside it.
       batches: from a step to the batches that follow it.
       evaluate: from a model to its validation figures, `config.metric` among them.
       workdir: where `metrics.jsonl` and `checkpoints/` are kept.
@@ -139,8 +143,7 @@ def fit(
     Raises:
       InputError: the loss is no longer finite.
     """
-    state, progressed = begun
-    journal = Journal(workdir / "metrics.jsonl")
+    journal = Journal(workdir / JOURNAL)
     checkpoints = WritableCheckpoints(workdir / "checkpoints", config.keep)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
@@ -152,7 +155,7 @@ def fit(
         following = batches(first)
         with _progress_bar(console, first, config.steps) as advance:
             for step in range(first + 1, config.steps + 1):
-                if progressed.exhausted(step - 1, config):
+                if progressed.finished(step - 1, config):
                     console.print(
                         f"no better {config.metric} since step {progressed.best_step}: stopping"
                     )

@@ -9,6 +9,7 @@ import pytest
 
 from attn_jax import config
 from attn_jax.models.seq2seq import initialize
+from attn_jax.models.unread import unread
 from attn_jax.training.step import start, train_step
 from experiments import sweep
 from experiments.flags import options_of
@@ -29,7 +30,9 @@ def in_the_root(monkeypatch):
 
 @pytest.mark.parametrize("name", [file.stem for file in PRESETS])
 def test_every_preset_makes_sense(name):
-    check(read(name))
+    experiment = read(name)
+    check(experiment)
+    assert unread(experiment.model) == []
 
 
 def test_the_systems_on_captions_differ_in_model_and_training_alone():

@@ -45,7 +45,7 @@ def train(workdir, evaluate=None, **options):
     workdir.mkdir(exist_ok=True)
     fit(
         config,
-        begin(config, initialize(CONFIG, 9, 9, jax.random.key(0)), workdir),
+        *begin(config, initialize(CONFIG, 9, 9, jax.random.key(0)), workdir),
         Batches(PAIRS, config, seed=0).from_step,
         evaluate or (lambda model: {"perplexity": 1.0}),
         workdir,
@@ -255,8 +255,10 @@ def test_an_interrupt_waits_for_the_end_of_a_save(tmp_path, monkeypatch):
         saved.append(save(*args, **how))
 
     monkeypatch.setattr(checkpoints._manager, "save", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
     with pytest.raises(KeyboardInterrupt):
         checkpoints.save(1, *[{"a": np.zeros(2)}] * 2, {}, 0.0)
+    signal.signal(signal.SIGINT, before)
     checkpoints.close()
     assert saved == [True]
     assert (tmp_path / "1").is_dir()

@@ -1,0 +1,137 @@
+"""The folder of a run: which experiment it holds, who may write into it, and what stands in it.
+
+Beside these files lie `metrics.jsonl` and `checkpoints/`, which training writes.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from attn_jax import config as config_lib
+from attn_jax.config import Experiment
+from attn_jax.data.datasets import Corpus, with_defaults
+from attn_jax.data.vocabulary import Vocabulary, save_vocabulary
+from attn_jax.errors import InputError
+from attn_jax.files import reading, write_whole
+from experiments import flags
+
+CONTENT = "data.txt"  # what the data of the run are, by version or by content
+SPLITS = ["train", "validation", "test"]
+
+
+def settle(workdir: Path, given: dict) -> Experiment:
+    """The experiment to run: a new one, or the one of the workdir with no more than longer steps.
+
+    Raises:
+      InputError: the workdir is another run's, holds something else, or cannot have checkpoints.
+    """
+    file = workdir / "flags.txt"
+    if file.is_file():
+        stored = config_lib.read(file)
+        wanted = config_lib.experiment(config_lib.values(stored) | given)
+        wanted = dataclasses.replace(wanted, data=with_defaults(wanted.data))
+        longer = wanted.train.steps >= stored.train.steps
+        ignored = {"label", "train.steps"} if longer else {"label"}
+        if (workdir / CONTENT).is_file():  # which counts, wherever the files lie
+            ignored |= {f"data.{name}" for name in ("train", "valid", "test", "links", "directory")}
+        changed = flags.differing(stored, wanted, ignored=ignored)
+        if changed:
+            raise InputError(
+                f"{workdir} holds a run with other flags: {'; '.join(changed)}. Take another "
+                "--workdir, or the flags of that run"
+            )
+        return wanted
+    if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
+        raise InputError(f"{workdir} exists and is not the folder of a run: take another --workdir")
+    if "[" in str(workdir.absolute()):
+        raise InputError(
+            f"checkpoints under {workdir} could not be read again, for the [ in its name: take "
+            "another --workdir"
+        )
+    return begun_with(given)
+
+
+def begun_with(given: dict) -> Experiment:
+    """The experiment of a new run with some options."""
+    experiment = config_lib.experiment(given)
+    return dataclasses.replace(experiment, data=with_defaults(experiment.data))
+
+
+def inherited(experiment: Experiment, given: dict) -> list[str]:
+    """The options that a run has from its folder, where a new one would have others, as flags."""
+    new = config_lib.values(begun_with(given))
+    return flags.as_arguments(
+        {
+            name: value
+            for name, value in config_lib.values(experiment).items()
+            if name not in given and value != new[name]
+        }
+    )
+
+
+def tell_inherited(options: list[str]) -> None:
+    """Says which options were not given, but are as the run in the folder has them."""
+    if options:
+        print(f"as begun: {' '.join(options)}", flush=True)
+
+
+@contextlib.contextmanager
+def alone(workdir: Path) -> Iterator[None]:
+    """Holds the folder of a run, so that no other process trains in it.
+
+    A folder that was made for this and has stayed empty is removed.
+
+    Raises:
+      InputError: another one does.
+    """
+    new = not workdir.exists()
+    workdir.mkdir(parents=True, exist_ok=True)
+    folder = os.open(workdir, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"another process is training in {workdir}") from None
+        yield
+    finally:
+        os.close(folder)
+        if new and not any(workdir.iterdir()):
+            workdir.rmdir()
+
+
+def check_content(workdir: Path, corpus: Corpus) -> None:
+    """Raises InputError where the run in a folder was begun with other data."""
+    file = workdir / CONTENT
+    if not file.is_file():
+        return
+    with reading(file):
+        known = file.read_text("utf-8").strip()
+    if known != corpus.content:
+        raise InputError(
+            f"the data are not those that the run in {workdir} was begun with: take another "
+            "--workdir, or the data of that run"
+        )
+
+
+def record(
+    workdir: Path, experiment: Experiment, corpus: Corpus, source: Vocabulary, target: Vocabulary
+) -> None:
+    """Writes what makes the folder that of a run."""
+    write_whole(workdir / CONTENT, corpus.content + "\n")
+    write_whole(workdir / "flags.txt", "\n".join(config_lib.lines(experiment)) + "\n")
+    for side, vocabulary in (("source", source), ("target", target)):
+        save_vocabulary(vocabulary, workdir / f"vocabulary.{side}.json")
+
+
+def evaluation_file(workdir: Path, split: str) -> Path:
+    """Where the figures of a split are kept; written last."""
+    return workdir / f"evaluation.{split}.json"
+
+
+def forget_evaluations(workdir: Path) -> None:
+    """Removes what was measured of shorter training, which does not hold for what follows."""
+    for split in SPLITS:
+        evaluation_file(workdir, split).unlink(missing_ok=True)

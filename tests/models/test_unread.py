@@ -1,0 +1,26 @@
+"""Options that a model has no use for."""
+
+import pytest
+
+from attn_jax.config import Model
+from attn_jax.models.unread import unread
+
+SMALL = {"embedding_size": 8, "annotation_size": 8, "hidden_size": 8}
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (Model(), []),
+        (Model(**SMALL, cell="lstm", stack="residual", decoder_layers=2), []),
+        (Model(**SMALL, norm="pre", positions="rotary"), ["norm", "positions"]),
+        (
+            Model(**SMALL, encoder="transformer", decoder="transformer", cell="lstm", norm="pre"),
+            ["cell"],
+        ),
+        # The encoder alone is one of blocks: the decoder has a cell.
+        (Model(**SMALL, encoder="transformer", cell="lstm", norm="pre"), []),
+    ],
+)
+def test_options_that_no_part_reads_are_named(config, expected):
+    assert unread(config) == expected
