@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from attn_jax.errors import InputError, choose
+from attn_jax.options import LARGEST
 
 
 def parse(text: str, what: str) -> tuple[str, dict[str, str]]:
@@ -51,6 +52,8 @@ def _number(name: str, setting: str, text: str, settings: Mapping[str, int | flo
         number = type(default)(value)
         if number != value or isinstance(value, bool) or not math.isfinite(number):
             raise ValueError("not a whole number, or not a number")
+        if isinstance(number, int) and abs(number) > LARGEST:
+            raise ValueError("too large for JAX")
         return number
     except (ValueError, SyntaxError, TypeError, OverflowError):
         message = f"{name}: {setting} must be of type {type(default).__name__}, got {text!r}"

@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "journal": {"errors", "files"},
     "options": {"errors"},
     "config": {"errors", "options"},
-    "names": {"errors"},
+    "names": {"errors", "options"},
     "attention": {"errors", "names", "attention"},
     "models": BASE | {"attention", "models"},
     "data": BASE | {"data"},

@@ -1,6 +1,7 @@
 """Every data set by its name: made here, the user's own text, or any translation set of TFDS."""
 
 import dataclasses
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +14,9 @@ from attn_jax.data.dates import make_dates
 from attn_jax.data.parallel import make_parallel
 from attn_jax.data.preparation import cache_directory, prepared
 from attn_jax.data.synthetic import make_sequences
+from attn_jax.data.text_files import read_data
 from attn_jax.errors import InputError
+from attn_jax.files import reading
 
 
 class Example(NamedTuple):
@@ -32,22 +35,18 @@ class Corpus:
     builder: tfds.core.DatasetBuilder
     sides: tuple[str, str]
     aligned: bool  # whether known positions are those of tokens
+    content: str  # what tells the data from others, wherever they lie
 
     @property
     def splits(self) -> list[str]:
         """The splits that there are."""
         return list(self.builder.info.splits)
 
-    @property
-    def content(self) -> str:
-        """What tells the data from others: a name with a version, of a user's text a hash too."""
-        return self.builder.info.full_name
-
     def examples(self, split: str) -> list[Example]:
         """The examples of `train`, `validation` or `test`, in the order of the data set.
 
         Raises:
-          InputError: there is no such split.
+          InputError: there is no such split, or what was prepared is damaged.
         """
         try:
             records = self.builder.as_data_source(split)
@@ -57,14 +56,15 @@ class Corpus:
                 f"{', '.join(self.splits)}"
             ) from error
         source, target = self.sides
-        return [
-            Example(
-                record[source].decode(),
-                record[target].decode(),
-                record.get("alignment") if self.aligned else None,
-            )
-            for record in records.__getitems__(range(len(records)))
-        ]
+        with reading(Path(self.builder.data_dir)):
+            return [
+                Example(
+                    record[source].decode(),
+                    record[target].decode(),
+                    record.get("alignment") if self.aligned else None,
+                )
+                for record in records.__getitems__(range(len(records)))
+            ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,15 +98,25 @@ def open_corpus(config: Data) -> Corpus:
     """The data set that the options name, prepared where that has not been done.
 
     Raises:
-      InputError: there is no such data set, what it is made from cannot be used, or it has not the
-        languages asked for.
+      InputError: there is no such data set, what it is made from cannot be used, it has not the
+        languages asked for, or files are given that it would not read.
     """
     config = with_defaults(config)
+    for option in ("train", "valid", "test", "links"):
+        if getattr(config, option) and config.name != "parallel":
+            raise InputError(
+                f"--data.{option} is of your own text, and --data.name={config.name} is not: give "
+                "--data.name=parallel"
+            )
     directory = config.directory or str(cache_directory() / "data")
     make = DATASETS[config.name].make if config.name in DATASETS else _tfds_builder
     builder = prepared(lambda: make(config, directory), Path(directory) / config.name)
     levels = {config.source_level, config.target_level}
-    return Corpus(config.name, builder, _sides(config, builder), levels <= {"word", "symbol"})
+    content = builder.info.full_name  # with a version, and of a user's text a hash
+    if config.links:
+        content += f" {hashlib.sha256(read_data(Path(config.links))).hexdigest()[:16]}"
+    aligned = levels <= {"word", "symbol"}
+    return Corpus(config.name, builder, _sides(config, builder), aligned, content)
 
 
 def _tfds_builder(config: Data, directory: str) -> tfds.core.DatasetBuilder:
@@ -119,8 +129,9 @@ def _tfds_builder(config: Data, directory: str) -> tfds.core.DatasetBuilder:
             f"unknown data set {config.name!r}; allowed: {', '.join(DATASETS)}, or a translation "
             "data set of TFDS such as ted_hrlr_translate/pt_to_en"
         ) from error
-    except ValueError as error:
-        reason = str(error).partition("\n")[0]
+    except (ValueError, AssertionError, ImportError) as error:
+        # Behind how TFDS called itself.
+        reason = str(error).partition("\n")[0].rpartition('}": ')[2]
         raise InputError(f"TFDS cannot open {config.name!r}: {reason}") from error
     _sides(config, builder)  # which may be wrong, before anything is downloaded
     return builder

@@ -42,7 +42,7 @@ class DatesConfig(tfds.core.BuilderConfig):
     seed: int = 0
 
 
-class Dates(TextPairs):
+class Dates(TextPairs, skip_registration=True):
     """Dates in many languages and formats, with the same date in ISO 8601."""
 
     def _split_generators(self, dl_manager: tfds.download.DownloadManager) -> dict:

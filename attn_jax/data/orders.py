@@ -32,8 +32,8 @@ def make_shapes(lengths: np.ndarray, count: int) -> list[Shape]:
     """
     longest = lengths.max(axis=1)
     ends, counts = np.unique(longest, return_counts=True)
-    sizes = np.array([lengths[longest <= end].max(axis=0) for end in ends])
     before = np.concatenate([[0], np.cumsum(counts)])
+    sizes = np.maximum.accumulate(lengths[np.argsort(longest)])[before[1:] - 1]
     # What the pairs from one length to another take when they share the shape of the latter.
     taken = (before[1:] - before[:-1, None]) * sizes.sum(axis=1)
     taken = np.where(np.tri(len(ends), dtype=bool).T, taken, np.inf)

@@ -22,7 +22,7 @@ class ParallelConfig(tfds.core.BuilderConfig):
     files: dict[str, tuple[Path, ...]] = dataclasses.field(default_factory=dict)
 
 
-class Parallel(TextPairs):
+class Parallel(TextPairs, skip_registration=True):
     """Sentence pairs in the order of their files."""
 
     def _split_generators(self, dl_manager: tfds.download.DownloadManager) -> dict:

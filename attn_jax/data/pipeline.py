@@ -11,6 +11,7 @@ from attn_jax.config import Train
 from attn_jax.data.links import Links, matrix
 from attn_jax.data.orders import ORDERS, Plan, make_shapes
 from attn_jax.names import choose_with_settings
+from attn_jax.options import LARGEST
 from attn_jax.tokens import EOS, PAD
 
 
@@ -58,7 +59,7 @@ class Batches:
         self._plan = functools.partial(order, lengths, self.shapes, config.batch_size)
 
     def __len__(self) -> int:
-        return self.batches_per_epoch * 10**6  # epochs without end
+        return LARGEST  # as many as there can be steps
 
     @functools.lru_cache(maxsize=2)  # noqa: B019  one source lives as long as its training
     def _epoch(self, epoch: int) -> list[Plan]:

@@ -9,13 +9,17 @@ from pathlib import Path
 
 import tensorflow_datasets as tfds
 
+from attn_jax.files import reading
+
 Builder = tfds.core.DatasetBuilder
 
 
 def cache_directory() -> Path:
     """Where data sets and compiled programs are kept: `$ATTN_JAX_CACHE` or the user's cache."""
-    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "attn_jax"
-    return Path(os.environ.get("ATTN_JAX_CACHE") or default)
+    own = os.environ.get("ATTN_JAX_CACHE")
+    if own:
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "attn_jax"
 
 
 def prepared(make: Callable[[], Builder], directory: Path) -> Builder:
@@ -23,8 +27,12 @@ def prepared(make: Callable[[], Builder], directory: Path) -> Builder:
 
     A builder made before another process has written its data keeps no splits, so each look is at
     a new one.
+
+    Raises:
+      InputError: what was written is damaged, or `make` says why there is nothing to prepare.
     """
-    builder = make()
+    with reading(directory):
+        builder = make()
     if builder.info.splits:
         return builder
     directory.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,7 @@ class SequencesConfig(tfds.core.BuilderConfig):
     seed: int = 0
 
 
-class Sequences(TextPairs):
+class Sequences(TextPairs, skip_registration=True):
     """Sequences of the integers 1 to `symbols`; no sequence is in two splits, or twice in one."""
 
     EXTRA_FEATURES: ClassVar = {"alignment": tfds.features.Tensor(shape=(None,), dtype=np.int32)}
@@ -90,8 +90,12 @@ def make_sequences(config: Data, directory: str) -> tfds.core.DatasetBuilder:
             f"--data.shortest={config.shortest} is more than --data.longest={config.longest}"
         )
     wanted = config.examples + 2 * config.held_out
-    exist = sum(config.symbols**n for n in range(config.shortest, config.longest + 1))
-    if wanted > exist // 2:
+    exist = 0
+    for length in range(config.shortest, config.longest + 1):
+        exist += config.symbols**length
+        if exist >= 2 * wanted:  # of long ones, more than can be counted
+            break
+    else:
         raise InputError(
             f"{wanted} different sequences are asked for, but only {exist} exist (at most half of "
             "them are used): raise --data.symbols or --data.longest, or lower --data.examples"

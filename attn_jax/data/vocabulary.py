@@ -21,8 +21,10 @@ class Vocabulary(abc.ABC):
     """Tokens and their ids, which begin with `SPECIALS`."""
 
     def __init__(self, tokens: Sequence[str]):
+        # What a prepared text has in the place of rare words is the special token; any other that
+        # looks special is not.
+        tokens = [token for token in tokens if token != SPECIALS[UNK]]
         self.tokens = [*SPECIALS, *tokens]
-        # A token of the text that looks like a special one is not that special one.
         self._ids = {token: index for index, token in enumerate(tokens, start=len(SPECIALS))}
 
     def __len__(self) -> int:
@@ -67,9 +69,10 @@ class Vocabulary(abc.ABC):
         return tokens
 
     @classmethod
-    def build(cls, texts: Iterable[str], config: Data) -> "Vocabulary":
+    def build(cls, texts: Sequence[str], config: Data) -> "Vocabulary":
         """The vocabulary of a training text, most frequent tokens first."""
-        counts = Counter(token for text in texts for token in cls([]).split(text))
+        split = cls([]).split
+        counts = Counter(token for text in texts for token in split(text))
         return cls(sorted(counts, key=lambda token: (-counts[token], token)))
 
     def content(self) -> dict:
@@ -111,7 +114,7 @@ class Words(Vocabulary):
         return " ".join(tokens)
 
     @classmethod
-    def build(cls, texts: Iterable[str], config: Data) -> Vocabulary:
+    def build(cls, texts: Sequence[str], config: Data) -> Vocabulary:
         counts = Counter(word for text in texts for word in text.split())
         kept = [word for word, count in counts.items() if count >= config.min_count]
         if not kept:
@@ -161,7 +164,7 @@ class Subwords(Vocabulary):
         return self._processor.decode_pieces(list(tokens))
 
     @classmethod
-    def build(cls, texts: Iterable[str], config: Data) -> Vocabulary:
+    def build(cls, texts: Sequence[str], config: Data) -> Vocabulary:
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -170,6 +173,7 @@ class Subwords(Vocabulary):
                 vocab_size=config.subwords,
                 hard_vocab_limit=False,  # a small text may not fill the vocabulary
                 character_coverage=1.0,
+                max_sentence_length=max(len(text.encode()) for text in texts) + 1,
                 pad_id=PAD,
                 unk_id=UNK,
                 bos_id=BOS,
@@ -178,7 +182,9 @@ class Subwords(Vocabulary):
                 minloglevel=2,
             )
         except (RuntimeError, OSError) as error:
-            raise InputError(f"SentencePiece cannot learn subwords from this: {error}") from error
+            raise InputError(
+                f"SentencePiece cannot learn --data.subwords={config.subwords}: {error}"
+            ) from error
         return cls(model.getvalue())
 
     def content(self) -> dict:
@@ -197,7 +203,7 @@ LEVELS: dict[str, type[Vocabulary]] = {
 }
 
 
-def build_vocabulary(level: str, texts: Iterable[str], config: Data) -> Vocabulary:
+def build_vocabulary(level: str, texts: Sequence[str], config: Data) -> Vocabulary:
     """The vocabulary of a training text at a level.
 
     Raises:

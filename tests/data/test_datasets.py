@@ -13,6 +13,7 @@ import tensorflow_datasets as tfds
 from attn_jax.config import Data
 from attn_jax.data import dates
 from attn_jax.data.datasets import open_corpus, with_defaults
+from attn_jax.data.synthetic import make_sequences
 from attn_jax.errors import InputError
 
 SMALL = Data(examples=60, held_out=11, shortest=2, longest=7, symbols=13)
@@ -178,3 +179,46 @@ def test_an_unknown_data_set(tmp_path):
 def test_records_hold_gold_as_integers(tmp_path):
     config = dataclasses.replace(SMALL, directory=str(tmp_path))
     assert open_corpus(config).examples("test")[0].alignment.dtype == np.int32
+
+
+def test_the_builders_of_this_package_have_no_other_names(tmp_path):
+    for name in ("Dates", "sequences"):
+        with pytest.raises(InputError, match=f"unknown data set '{name}'"):
+            open_corpus(Data(name=name, directory=str(tmp_path)))
+
+
+def test_a_version_that_does_not_exist(tmp_path):
+    config = Data(name="ted_hrlr_translate/pt_to_en:99.0.0", directory=str(tmp_path))
+    with pytest.raises(InputError, match=r"TFDS cannot open .*99\.0\.0"):
+        open_corpus(config)
+
+
+def test_prepared_data_may_be_damaged(tmp_path):
+    config = dataclasses.replace(SMALL, directory=str(tmp_path))
+    open_corpus(config)
+    (file,) = tmp_path.rglob("*train*.array_record*")
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(InputError, match="is missing or damaged"):
+        open_corpus(config).examples("train")
+    (file,) = tmp_path.rglob("dataset_info.json")
+    file.write_text("{")
+    with pytest.raises(InputError, match="is missing or damaged"):
+        open_corpus(config)
+
+
+def test_links_are_part_of_the_content(tmp_path):
+    write(tmp_path, train_de="a\n", train_en="b\n", valid_de="a\n", valid_en="b\n")
+    contents = set()
+    for links in ("0-0\n", "\n"):
+        write(tmp_path, links=links)
+        contents.add(open_corpus(parallel(tmp_path, links=str(tmp_path / "links"))).content)
+    assert len(contents | {open_corpus(parallel(tmp_path)).content}) == 3
+
+
+def test_as_many_sequences_must_exist(tmp_path):
+    few = Data(name="copy", symbols=1, shortest=1, longest=2)
+    with pytest.raises(InputError, match="only 2 exist"):
+        make_sequences(few, str(tmp_path))
+    # To the last, they would be counted for days.
+    builder = make_sequences(Data(name="copy", longest=10**6), str(tmp_path))
+    assert builder.builder_config.longest == 10**6

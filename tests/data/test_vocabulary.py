@@ -1,5 +1,7 @@
 """Vocabularies: text to tokens to text, and what is unknown."""
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,3 +118,16 @@ def test_subwords_know_their_word():
     # Where normalisation makes spaces, or leaves nothing of a word.
     assert set(vocabulary.words_of("l\u00b4ami haus")) == {0, 1}
     assert vocabulary.words_of("haus \u200b see")[-1] == 2
+
+
+def test_an_unknown_token_of_a_prepared_text_is_the_special_one():
+    vocabulary = build_vocabulary("word", ["a <unk> a <unk>"], DATA)
+    assert vocabulary.encode("<unk> a") == [UNK, 4]
+    assert len(vocabulary) == 5
+
+
+def test_subwords_are_learned_from_long_lines():
+    vocabulary = build_vocabulary("subword", ["haus " * 2000 + "жук", *TEXTS], DATA)
+    assert UNK not in vocabulary.encode("жук")
+    with pytest.raises(InputError, match=r"cannot learn --data\.subwords=8"):
+        build_vocabulary("subword", TEXTS, dataclasses.replace(DATA, subwords=8))
