@@ -6,6 +6,7 @@ in the workdir, which `experiments/presets/mechanisms.flags` says how to get.
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
 
 from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
@@ -81,7 +82,7 @@ def catalogue(table: Mapping[str, Callable]) -> Table:
         part, docstring = Part(function), function.__doc__
         row = [
             f"`{name}`",
-            docstring.partition("\n")[0].rstrip(".").replace("|", "\\|"),
+            docstring.partition("\n")[0].rstrip("."),
             parameters(part),
             ", ".join(f"{key}={value:g}" for key, value in part.settings.items()),
             "yes" if part.looks_back else "",
@@ -117,10 +118,10 @@ def measured(cells: list[Cell]) -> Table:
     for name in groups:
         titles = ("exact %", "aligned %", "shift", "steps to 99 %", "steps/s")
         heading += [f"{name}: {title}" for title in titles]
-    first, *_ = groups.values()
+    labels = dict.fromkeys(chain.from_iterable(groups.values()))
     rows = []
-    for label, of_first in first.items():
-        row = [label, str(len(of_first))]
+    for label in labels:
+        row = [label, str(max(len(systems.get(label, [])) for systems in groups.values()))]
         for systems in groups.values():
             runs = systems.get(label, [])
             if not runs:

@@ -78,7 +78,7 @@ def find_cells(root: Path) -> tuple[list[Cell], dict[Path, str]]:
     first: dict[tuple, Path] = {}
     for folder in sorted(file.parent for file in root.rglob("flags.txt")):
         if not (folder / "evaluation.test.json").is_file():
-            left_out[folder] = "not finished"
+            left_out[folder] = "not evaluated on a test split"
             continue
         try:
             cell = read_cell(folder)
@@ -135,7 +135,7 @@ def by_system(cells: list[Cell]) -> dict[str, list[Cell]]:
             if name == "model.score":
                 words.append(value)
             elif len(varying) == 1 or value != usual[name]:
-                words.append(value if name == "label" else f"{name.rpartition('.')[2]}={value}")
+                words.append(value if name == "label" else f"{name.removeprefix('model.')}={value}")
         return ", ".join(words) or cell.options["model.score"]
 
     systems: dict[str, list[Cell]] = {}

@@ -3,27 +3,45 @@
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import get_font_names
 from matplotlib.image import AxesImage
 from matplotlib.ticker import ScalarFormatter
 
 from attn_jax.report.cells import Cell
-from attn_jax.report.profiles import bin_names, by_length, by_position, length_bins, measures
+from attn_jax.report.profiles import by_length, by_position, length_bins
 
+# The second and following stand in for signs that the first lacks, where they are installed.
+FONTS = (
+    "DejaVu Sans",
+    "Noto Sans CJK JP",
+    "Noto Sans Devanagari",
+    "Hiragino Sans",
+    "Arial Unicode MS",
+    "Microsoft YaHei",
+    "Malgun Gothic",
+    "Nirmala UI",
+)
 mpl.use("agg")
+mpl.rcParams.update(
+    {
+        "font.size": 9,
+        "font.family": [name for name in FONTS if name in get_font_names()],
+        "text.parse_math": False,  # a token may have a dollar sign
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlesize": 10,
+    }
+)
 
-STYLE = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10,
-}
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 WIDEST = 12.0  # inches of several panels side by side
+LARGEST = 40.0  # inches of all heads, whose tokens get smaller beyond
 MARKERS = "osv^DX"  # not as many as colours, so that pairs of them repeat late
 
 
@@ -33,15 +51,18 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def _new(columns: int, width: float, height: float, **options) -> tuple[Figure, np.ndarray]:
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        axes = figure.subplots(1, columns, squeeze=False, **options)[0]
-    return figure, axes
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(1, columns, squeeze=False, **options)[0]
 
 
 def _wrapped(label: str) -> str:
     """A label that may name many options, in lines that fit a panel."""
     return textwrap.fill(label, 32)
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    """Names the lines beside the axes, of which there may be many."""
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper", frameon=False)
 
 
 def _visible(tokens: Sequence[str]) -> list[str]:
@@ -80,37 +101,35 @@ def heat_map(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]
     return figure
 
 
-def beside(
-    panels: dict[str, tuple[np.ndarray, Sequence[str]]],
-    source: Sequence[str],
-    reference: Sequence[str],
-) -> Figure:
-    """The same source sentence under several systems; what differs from the reference is red.
+class Panel(NamedTuple):
+    """A sentence under one system, in its tokens."""
 
-    Args:
-      panels: for each system the weights [T, S] and the T tokens that it wrote.
-      source: S tokens.
-      reference: what should have been written, end of sentence included.
-    """
-    width = 1.4 + 0.24 * len(source)
+    alignment: np.ndarray  # weights [T, S]
+    source: Sequence[str]  # S tokens
+    target: Sequence[str]  # T tokens that it wrote
+    reference: Sequence[str]  # what it should have written, end of sentence included
+
+
+def beside(panels: dict[str, Panel]) -> Figure:
+    """The same sentence under several systems; what differs from the reference is red."""
+    width = 1.4 + 0.24 * max(len(panel.source) for panel in panels.values())
     columns = min(len(panels), max(2, int(WIDEST / width)))
     rows = -(-len(panels) // columns)
     columns = -(-len(panels) // rows)  # as many in each row as can be
-    tallest = max(len(target) for _, target in panels.values())
+    tallest = max(len(panel.target) for panel in panels.values())
     size = columns * width, rows * (1.3 + 0.26 * tallest)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=size, layout="compressed")
-        figure.get_layout_engine().set(h_pad=0.15)
-        all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axes in all_axes[len(panels) :]:
-            axes.set_axis_off()
-        for axes, (label, (alignment, target)) in zip(all_axes, panels.items(), strict=False):
-            image = _draw_heat_map(axes, alignment, source, target)
-            axes.set_title(_wrapped(label), fontweight="bold")
-            expected = [*reference, *[None] * len(target)]
-            for tick, said, right in zip(axes.get_yticklabels(), target, expected, strict=False):
-                tick.set_color("black" if said == right else "red")
-        figure.colorbar(image, ax=all_axes, shrink=0.4, label="weight")
+    figure = Figure(figsize=size, layout="compressed")
+    figure.get_layout_engine().set(h_pad=0.15)
+    all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in all_axes[len(panels) :]:
+        axes.set_axis_off()
+    for axes, (label, panel) in zip(all_axes, panels.items(), strict=False):
+        image = _draw_heat_map(axes, panel.alignment, panel.source, panel.target)
+        axes.set_title(_wrapped(label), fontweight="bold")
+        expected = [*panel.reference, *[None] * len(panel.target)]
+        for tick, said, right in zip(axes.get_yticklabels(), panel.target, expected, strict=False):
+            tick.set_color("black" if said == right else "red")
+    figure.colorbar(image, ax=all_axes, shrink=0.4, label="weight")
     return figure
 
 
@@ -131,8 +150,9 @@ def heads(
       target: T tokens, end of sentence included.
     """
     layers, count, *_ = weights.shape
-    size = 1.4 + count * (0.3 + 0.19 * len(source)), 1.0 + layers * (0.3 + 0.19 * len(target))
-    with mpl.rc_context(STYLE | {"font.size": 7, "axes.titlesize": 7}):
+    token = min(0.19, LARGEST / (count * len(source)), LARGEST / (layers * len(target)))
+    size = 1.4 + count * (0.3 + token * len(source)), 1.0 + layers * (0.3 + token * len(target))
+    with mpl.rc_context({"font.size": 7, "axes.titlesize": 7}):
         figure = Figure(figsize=size, layout="compressed")
         all_axes = figure.subplots(layers, count, squeeze=False, sharex=True, sharey=True)
         for (layer, head), axes in np.ndenumerate(all_axes):
@@ -140,6 +160,7 @@ def heads(
             axes.set_title(names[layer + 1, head + 1])
             axes.set_xticks(range(len(source)), _visible(source), rotation=90)
             axes.set_yticks(range(len(target)), _visible(target))
+            axes.tick_params(labelsize=7 * token / 0.19)
             axes.spines[:].set_visible(True)
         figure.colorbar(image, ax=all_axes, shrink=0.5, label="weight")
     return figure
@@ -147,20 +168,19 @@ def heads(
 
 def step_bars(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Figure:
     """The weights of each step as a bar chart of its own."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(
-            figsize=(1.2 + 0.24 * len(source), 0.5 + 0.42 * len(target)), layout="constrained"
-        )
-        all_axes = figure.subplots(len(target), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-        for axes, weights, token in zip(all_axes, alignment, _visible(target), strict=True):
-            axes.bar(range(len(source)), weights, color=COLOURS[0])
-            axes.set_ylim(0, 1)
-            axes.set_yticks([])
-            axes.set_ylabel(token, rotation=0, ha="right", va="center")
-        all_axes[-1].set_xticks(range(len(source)), _visible(source))
-        if max(map(len, source)) > 2:
-            all_axes[-1].tick_params(axis="x", rotation=90)
-        all_axes[-1].set_xlabel("source (bars reach from 0 to 1)")
+    figure = Figure(
+        figsize=(1.2 + 0.24 * len(source), 0.5 + 0.42 * len(target)), layout="constrained"
+    )
+    all_axes = figure.subplots(len(target), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, weights, token in zip(all_axes, alignment, _visible(target), strict=True):
+        axes.bar(range(len(source)), weights, color=COLOURS[0])
+        axes.set_ylim(0, 1)
+        axes.set_yticks([])
+        axes.set_ylabel(token, rotation=0, ha="right", va="center")
+    all_axes[-1].set_xticks(range(len(source)), _visible(source))
+    if max(map(len, source)) > 2:
+        all_axes[-1].tick_params(axis="x", rotation=90)
+    all_axes[-1].set_xlabel("source (bars reach from 0 to 1)")
     return figure
 
 
@@ -204,7 +224,7 @@ def learning_curves(systems: dict[str, list[Cell]]) -> Figure:
         all_axes[1].set(ylabel="validation BLEU")
     else:
         all_axes[1].set(ylabel="validation exact match, %", ylim=(-3, 103))
-    all_axes[1].legend(frameon=False)
+    _legend(figure, all_axes[1])
     return figure
 
 
@@ -215,15 +235,15 @@ def quality_by_length(systems: dict[str, list[Cell]]) -> Figure:
     bins = length_bins(first.sentences)
     for nth, (label, cells) in enumerate(systems.items()):
         profiles = [by_length(cell, bins) for cell in cells]
-        for axes, name in zip(all_axes, measures(first), strict=True):
+        for axes, name in zip(all_axes, profiles[0], strict=True):
             _mean_line(axes, range(len(bins)), [p[name] for p in profiles], label, nth)
             axes.set_ylabel(name)
     for axes in all_axes:
-        axes.set_xticks(range(len(bins)), bin_names(bins))
+        axes.set_xticks(range(len(bins)), [one.name for one in bins])
         axes.set_xlabel("source tokens")
     if not first.in_words:
         all_axes[0].set_ylim(-3, 103)
-    all_axes[0].legend(frameon=False)
+    _legend(figure, all_axes[0])
     return figure
 
 
@@ -235,5 +255,5 @@ def accuracy_by_position(systems: dict[str, list[Cell]]) -> Figure:
         _mean_line(axes, range(1, len(runs[0]) + 1), runs, label, nth)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set(xlabel="source position", ylabel="right target tokens, %", ylim=(-3, 103))
-    axes.legend(frameon=False)
+    _legend(figure, axes)
     return figure

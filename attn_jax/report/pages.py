@@ -1,6 +1,6 @@
 """The page of a comparison: `report.md` and the figures beside it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,33 +41,28 @@ def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:
     for comparison in comparisons:
         parts += section(comparison, folder)
     page = folder / "report.md"
-    page.write_text("\n\n".join(parts) + "\n")
+    page.write_text("\n\n".join(parts) + "\n", "utf-8")
     return page
 
 
 def section(comparison: Comparison, folder: Path) -> list[str]:
     """The part of the page on one data set; its figures are written into the folder."""
-    name, systems = comparison.name, comparison.systems
+    systems = comparison.systems
+    first = next(iter(systems.values()))[0]
 
     def picture(kind: str, figure: figures.Figure, caption: str) -> str:
-        path = f"{name.replace('/', '-')}-{kind}.png"
+        path = f"{comparison.name.replace('/', '-')}-{kind}.png"
         figures.save(figure, folder / path)
         return f"![{caption}]({path})\n\n*{caption}*"
 
-    first = next(iter(systems.values()))[0]
-    signatures = first.evaluation["signatures"] if first.in_words else {}
-    shared = " ".join(shared_options(systems))
     parts = [
-        f"## {name}",
-        f"{first.evaluation['sentences']} test sentences; mean ± standard deviation over seeds. "
-        "The model of each run is that of its best validation "
-        f"{first.options['train.metric'].replace('_', ' ')}. {searches(systems)}",
-        *([f"Options of all: `{shared}`"] if shared else []),
+        f"## {comparison.name}",
+        *about(systems),
         comparison.quality.markdown(),
         *([EXPLANATION[first.measure]] if len(systems) > 1 else []),
         comparison.cost.markdown(),
         tables.ABOUT_COST,
-        *(f"{name}: `{text}`" for name, text in signatures.items()),
+        *signatures(first),
         picture("length", figures.quality_by_length(systems), "Quality by source length"),
         comparison.length.markdown(),
     ]
@@ -77,37 +72,59 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         caption = "Accuracy by source position"
         parts.append(picture("position", figures.accuracy_by_position(systems), caption))
     index = telling_sentence(systems)
-    weights, source, written = sentence_of(first, index)
-    alignment, label = weights.mean(axis=(0, 1)), next(iter(systems))
-    parts += [
-        picture(
-            "alignment",
-            figures.heat_map(alignment, source, written),
-            f"What {label} attends to as it writes each token",
-        ),
-        picture(
-            "steps",
-            figures.step_bars(alignment[:MOST_BARS], source, written[:MOST_BARS]),
-            f"The same, step by step ({label})",
-        ),
-    ]
-    if len(systems) > 1:
-        panels = {}
-        for label, cells in systems.items():
-            weights, source, written = sentence_of(cells[0], index)
-            panels[label] = weights.mean(axis=(0, 1)), written
-        reference = [*first.sentences[index]["target"], SPECIALS[EOS]]
-        caption = "The same sentence under each system; wrong tokens are red"
-        parts.append(picture("beside", figures.beside(panels, source, reference), caption))
-    for number, (label, cells) in enumerate(systems.items(), start=1):
+    return [*parts, *one_sentence(systems, index, picture), *all_heads(systems, index, picture)]
+
+
+def about(systems: dict[str, list[Cell]]) -> Iterator[str]:
+    """What was compared, and how."""
+    first = next(iter(systems.values()))[0]
+    yield (
+        f"{first.evaluation['sentences']} test sentences; mean ± standard deviation over seeds. "
+        "The model of each run is that of its best validation "
+        f"{first.options['train.metric'].replace('_', ' ')}. {searches(systems)}"
+    )
+    if shared := " ".join(shared_options(systems)):
+        yield f"Options of all: `{shared}`"
+
+
+def signatures(cell: Cell) -> list[str]:
+    """How sacrebleu measured a text."""
+    if not cell.in_words:
+        return []
+    return [f"{name}: `{text}`" for name, text in cell.evaluation["signatures"].items()]
+
+
+def one_sentence(systems: dict[str, list[Cell]], index: int, picture: Callable) -> Iterator[str]:
+    """A sentence under the first system, and under all."""
+    panels = {}
+    for label, cells in systems.items():
         weights, source, written = sentence_of(cells[0], index)
+        reference = [*cells[0].sentences[index]["target"], SPECIALS[EOS]]
+        panels[label] = figures.Panel(weights.mean(axis=(0, 1)), source, written, reference)
+    label, (alignment, source, written, _) = next(iter(panels.items()))
+    yield picture(
+        "alignment",
+        figures.heat_map(alignment, source, written),
+        f"What {label} attends to as it writes each token",
+    )
+    yield picture(
+        "steps",
+        figures.step_bars(alignment[:MOST_BARS], source, written[:MOST_BARS]),
+        f"The same, step by step ({label})",
+    )
+    if len(panels) > 1:
+        caption = "The same sentence under each system; wrong tokens are red"
+        yield picture("beside", figures.beside(panels), caption)
+
+
+def all_heads(systems: dict[str, list[Cell]], index: int, picture: Callable) -> Iterator[str]:
+    """Each layer and head of the systems that have several, on a sentence and on the test set."""
+    for number, (label, (cell, *_)) in enumerate(systems.items(), start=1):
+        weights, source, written = sentence_of(cell, index)
         if weights[..., 0, 0].size > 1:
-            drawn = figures.heads(weights, head_names(cells[0]), source, written)
-            parts += [
-                picture(f"heads-{number}", drawn, f"Each layer and head of {label}"),
-                tables.heads(cells[0]).markdown(),
-            ]
-    return parts
+            drawn = figures.heads(weights, head_names(cell), source, written)
+            yield picture(f"heads-{number}", drawn, f"Each layer and head of {label}")
+            yield tables.heads(cell).markdown()
 
 
 def shared_options(systems: dict[str, list[Cell]]) -> list[str]:
@@ -151,7 +168,11 @@ def sentence_of(cell: Cell, index: int) -> tuple:
 
 
 def telling_sentence(systems: dict[str, list[Cell]]) -> int:
-    """The pictured sentence on which the systems differ most."""
+    """The pictured sentence on which the systems differ most, among those that can be read."""
+    first = next(iter(systems.values()))[0]
+
+    def length(index: int) -> int:
+        return len(first.sentences[index]["source"])
 
     def errors(cell: Cell, index: int) -> int:
         sentence = cell.sentences[index]
@@ -161,5 +182,6 @@ def telling_sentence(systems: dict[str, list[Cell]]) -> int:
         counts = [errors(cells[0], index) for cells in systems.values()]
         return max(counts) - min(counts)
 
-    pictured = min(len(cells[0].weights) for cells in systems.values())
-    return max(range(pictured), key=spread)
+    pictured = range(min(len(cells[0].weights) for cells in systems.values()))
+    readable = [index for index in pictured if length(index) <= MOST_STEPS]
+    return max(readable, key=spread) if readable else min(pictured, key=length)

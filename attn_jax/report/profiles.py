@@ -1,7 +1,6 @@
 """Where a system is right: by the length of the source, and by the position in it."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,48 +10,46 @@ from attn_jax.report.cells import Cell
 Sentence = dict[str, Any]
 
 
-def length_bins(sentences: list[Sentence], count: int = 6) -> list[tuple[int, int]]:
-    """At most `count` ranges (first, last) of source length with about as many sentences each."""
+class Bin(NamedTuple):
+    """Sentences of a test set whose sources are of like length."""
+
+    name: str  # the range of their lengths in tokens
+    places: list[int]  # in the test set
+
+
+def length_bins(sentences: list[Sentence], count: int = 6) -> list[Bin]:
+    """At most `count` ranges of source length with about as many sentences each.
+
+    Lengths are those of these tokens; the bins hold the same sentences for systems that cut the
+    source into others.
+    """
     lengths = np.array([len(sentence["source"]) for sentence in sentences])
     lasts = np.unique(np.quantile(lengths, np.linspace(0, 1, count + 1)[1:], method="inverted_cdf"))
     firsts = [lengths.min(), *(lasts[:-1] + 1)]
-    return [(int(first), int(last)) for first, last in zip(firsts, lasts, strict=True)]
-
-
-def measures(cell: Cell) -> dict[str, Callable[[list[Sentence]], float]]:
-    """Two measures of sentences, by what to call them: of text its BLEU, of signs exact match."""
-
-    def errors(sentences: list[Sentence]) -> float:
-        return error_rate([s["hypothesis"] for s in sentences], [s["target"] for s in sentences])
-
-    def exact(sentences: list[Sentence]) -> float:
-        return exact_match([s["hypothesis"] for s in sentences], [s["target"] for s in sentences])
-
-    def text(sentences: list[Sentence]) -> float:
-        tokenizer = cell.options["data.bleu_tokenizer"]
-        return bleu([s["text"] for s in sentences], [s["reference"] for s in sentences], tokenizer)[
-            0
-        ]
-
-    if cell.in_words:
-        return {"BLEU": text, "token error rate, %": errors}
-    return {"exact match, %": exact, "symbol error rate, %": errors}
-
-
-def by_length(cell: Cell, bins: list[tuple[int, int]]) -> dict[str, list[float]]:
-    """Each of the measures in each range of source length."""
-    parts = [
-        [s for s in cell.sentences if first <= len(s["source"]) <= last] for first, last in bins
+    return [
+        Bin(
+            f"{first}" if first == last else f"{first}–{last}",  # noqa: RUF001
+            np.flatnonzero((first <= lengths) & (lengths <= last)).tolist(),
+        )
+        for first, last in zip(firsts, lasts, strict=True)
     ]
-    return {
-        name: [measure(sentences) for sentences in parts]
-        for name, measure in measures(cell).items()
-    }
 
 
-def bin_names(bins: list[tuple[int, int]]) -> list[str]:
-    """What to call ranges of source length."""
-    return [f"{a}" if a == b else f"{a}–{b}" for a, b in bins]  # noqa: RUF001
+def measured(cell: Cell, sentences: list[Sentence]) -> dict[str, float]:
+    """Two figures of sentences, by what to call them: of text its BLEU, of signs exact match."""
+    said, wanted = ([one[side] for one in sentences] for side in ("hypothesis", "target"))
+    errors = error_rate(said, wanted)
+    if cell.in_words:
+        texts, references = ([one[side] for one in sentences] for side in ("text", "reference"))
+        score, _ = bleu(texts, references, cell.options["data.bleu_tokenizer"])
+        return {"BLEU": score, "token error rate, %": errors}
+    return {"exact match, %": exact_match(said, wanted), "symbol error rate, %": errors}
+
+
+def by_length(cell: Cell, bins: list[Bin]) -> dict[str, list[float]]:
+    """Each of the figures in each range of source length."""
+    found = [measured(cell, [cell.sentences[place] for place in one.places]) for one in bins]
+    return {name: [figures[name] for figures in found] for name in found[0]}
 
 
 def by_position(sentences: list[Sentence]) -> list[float]:

@@ -44,7 +44,9 @@ class Table(NamedTuple):
         """The table as Markdown, columns of figures to the right."""
         columns = zip(*self.rows, strict=True)
         rule = ["---:" if all(map(is_figure, column)) else "---" for column in columns]
-        return "\n".join(f"| {' | '.join(row)} |" for row in [self.heading, rule, *self.rows])
+        lines = [[cell.replace("|", "\\|") for cell in row] for row in [self.heading, *self.rows]]
+        lines.insert(1, rule)
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def is_figure(cell: str) -> bool:
@@ -93,12 +95,13 @@ def by_length(systems: dict[str, list[Cell]]) -> Table:
     """The first measure of each system in ranges of source length."""
     first = next(iter(systems.values()))[0]
     bins = profiles.length_bins(first.sentences)
-    name, *_ = profiles.measures(first)
     rows = []
     for label, cells in systems.items():
-        runs = [profiles.by_length(cell, bins)[name] for cell in cells]
-        rows.append([label, *(mean_and_deviation(values, 1) for values in zip(*runs, strict=True))])
-    return Table([f"{name} by source tokens", *profiles.bin_names(bins)], rows)
+        found = [profiles.by_length(cell, bins) for cell in cells]
+        name = next(iter(found[0]))
+        runs = zip(*(one[name] for one in found), strict=True)
+        rows.append([label, *(mean_and_deviation(values, 1) for values in runs)])
+    return Table([f"{name} by source tokens", *(one.name for one in bins)], rows)
 
 
 def heads(cell: Cell) -> Table:

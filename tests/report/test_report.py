@@ -11,7 +11,7 @@ from attn_jax.errors import InputError
 from attn_jax.report import figures, tables
 from attn_jax.report.cells import Cell, by_data, by_system, find_cells, read_cell
 from attn_jax.report.pages import compare, searches, telling_sentence, write_report
-from attn_jax.report.profiles import by_length, by_position, length_bins
+from attn_jax.report.profiles import Bin, by_length, by_position, length_bins
 from attn_jax.report.ranking import ranks
 from attn_jax.report.terminal import strips
 from experiments.report import print_table
@@ -76,7 +76,7 @@ def root(tmp_path):
 
 def test_a_page_with_its_figures(root):
     cells, left_out = find_cells(root)
-    assert left_out == {root / "d": "not finished"}
+    assert left_out == {root / "d": "not evaluated on a test split"}
     page = write_report(compare(cells), root).read_text()
     assert (
         "| additive | 2 | 1 | 66.6 to 100.0 | 108.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | "
@@ -209,6 +209,51 @@ def test_each_head_is_drawn_and_tabled(tmp_path):
         assert axes.get_title() == f"{index // 3}{index % 3}"
 
 
+def test_systems_may_cut_the_source_into_other_tokens(tmp_path):
+    """They are compared on the same sentences, each drawn in its own tokens."""
+    write_run(tmp_path / "a", "dot", 0, 50.0)
+    write_run(tmp_path / "b", "general", 0, 60.0, **{"data.source_level": "character"})
+    said = [one | {"source": [*"abcdefgh", *one["source"]]} for one in SENTENCES]
+    (tmp_path / "b" / "predictions.test.jsonl").write_text("\n".join(map(json.dumps, said)))
+    weights = [np.full((1, 1, 3, len(one["source"])), 0.1) for one in said]
+    np.savez(tmp_path / "b" / "alignments.test.npz", *weights)
+    (comparison,) = compare(find_cells(tmp_path)[0])
+    assert [row[1:] for row in comparison.length.rows] == [["0.0", "100.0", "0.0"]] * 2
+    write_report([comparison], tmp_path)
+
+
+def test_what_is_drawn_can_be_read():
+    short, long = (
+        {"source": ["a"] * length, "target": ["a"], "hypothesis": ["b"] * length}
+        for length in (3, 200)
+    )
+    cell = Cell({}, {}, [], [long, short], [np.ones((1, 1, 1, 1))] * 2)
+    assert telling_sentence({"a": [cell]}) == 1
+    assert telling_sentence({"a": [Cell({}, {}, [], [long], cell.weights[:1])]}) == 0
+    weights = np.ones((2, 8, 3, 500))
+    names = {(i + 1, j + 1): "" for i, j in np.ndindex(2, 8)}
+    figure = figures.heads(weights, names, ["a"] * 500, ["b"] * 3)
+    assert figure.get_figwidth() < 50
+
+
+def test_a_dollar_sign_is_a_sign_as_any_other(tmp_path):
+    figure = figures.heat_map(np.ones((2, 2)), ["$_$", "US$5–$10"], ["a", "b"])  # noqa: RUF001
+    figures.save(figure, tmp_path / "dollars.png")
+    assert (tmp_path / "dollars.png").is_file()
+
+
+def test_a_stroke_does_not_end_a_cell():
+    assert tables.Table(["a"], [["b|c"]]).markdown().splitlines()[2] == "| b\\|c |"
+
+
+def test_options_of_one_name_are_told_apart(tmp_path):
+    for room in ("train", "data"):
+        write_run(tmp_path / room, "dot", 0, 50.0, **{f"{room}.max_length": 64})
+    write_run(tmp_path / "usual", "dot", 0, 50.0)
+    systems = by_system(find_cells(tmp_path)[0])
+    assert set(systems) == {"dot", "train.max_length=64", "data.max_length=64"}
+
+
 def test_steps_to_learn_are_those_of_the_first_good_validation(tmp_path):
     for seed, exact in enumerate((99.0, 99.5, 98.9)):
         write_run(tmp_path / str(seed), "dot", seed, exact)
@@ -232,13 +277,13 @@ def test_several_options_are_told_where_they_are_not_the_default(tmp_path):
 
 def test_profiles_by_hand(root):
     (cell, *_), _ = find_cells(root)
-    assert by_length(cell, [(1, 1), (2, 3)]) == {
+    assert by_length(cell, [Bin("1", [1]), Bin("2–3", [0, 2])]) == {  # noqa: RUF001
         "exact match, %": [0.0, 50.0],
         "symbol error rate, %": [100.0, 40.0],
     }
     assert by_position(SENTENCES) == [pytest.approx(100 / 3), 50.0, 100.0]
-    assert length_bins(SENTENCES, 3) == [(1, 1), (2, 2), (3, 3)]
-    assert length_bins(SENTENCES * 3, 1) == [(1, 3)]
+    assert length_bins(SENTENCES, 3) == [Bin("1", [1]), Bin("2", [0]), Bin("3", [2])]
+    assert length_bins(SENTENCES * 3, 1) == [Bin("1–3", list(range(9)))]  # noqa: RUF001
 
 
 def test_systems_that_do_not_differ_share_a_rank():
@@ -304,8 +349,12 @@ def test_bars_are_the_weights_of_each_step():
 
 
 def test_wrong_tokens_are_red():
-    panels = {"one": (np.ones((2, 1)), ["b", "</s>"]), "two": (np.ones((2, 1)), ["c", "</s>"])}
-    one, two, _ = figures.beside(panels, ["b"], ["b", "</s>"]).axes
+    weights, reference = np.ones((2, 1)), ["b", "</s>"]
+    panels = {
+        "one": figures.Panel(weights, ["x"], ["b", "</s>"], reference),
+        "two": figures.Panel(weights, ["x"], ["c", "</s>"], reference),
+    }
+    one, two, _ = figures.beside(panels).axes
     assert [label.get_color() for label in one.get_yticklabels()] == ["black", "black"]
     assert [label.get_color() for label in two.get_yticklabels()] == ["red", "black"]
 
