@@ -137,7 +137,11 @@ def print_errors(found: dict[str, list[Links]], golds: list[Gold]) -> None:
     best = min(errors, key=lambda name: errors[name]["alignment_error_rate"], default="")
     heading = ["links", "AER %", "precision %", "recall %", "F1 %", f"p against {best}"]
     rows = []
-    for name, own in errors.items():
+    for name in found:
+        if name not in errors:
+            rows.append([name, "no links", *[""] * 4])
+            continue
+        own = errors[name]
         p = "" if name == best else f"{ratios_differ(shares[best], shares[name]):.3f}"
         rows.append([name, *(f"{value:.1f}" for value in own.values()), p])
     print_table("against the gold links", Table(heading, rows), sys.stderr)
@@ -154,6 +158,9 @@ def check_flags() -> None:
         raise InputError("--gold_first is of gold links: give --gold")
     if FLAGS["symmetrization"].present and not FLAGS.reverse:
         raise InputError("--symmetrization combines two directions: give --reverse")
+    agreed = FLAGS.reverse and FLAGS.symmetrization.startswith("agreement")
+    if agreed and FLAGS["links"].present and not (FLAGS.gold or FLAGS.dev_gold):
+        raise InputError("--links is of one direction: --symmetrization=agreement makes its own")
     if FLAGS.weights and not (
         FLAGS.weights.endswith(".npz") and Path(FLAGS.weights).parent.is_dir()
     ):

@@ -21,6 +21,8 @@ from experiments import flags
 from experiments.flags import FLAGS
 from experiments.program import run
 
+AT_ONCE = 2048  # lines, since what was attended to is held until they are written
+
 
 def read_source(path: str) -> list[str]:
     """The lines of a file, or of standard input when no file is named."""
@@ -28,9 +30,9 @@ def read_source(path: str) -> list[str]:
     return decode_lines(data, path or "standard input")
 
 
-def lines_of(found: list[list[Hypothesis]]) -> Iterator[str]:
-    """What is printed of the hypotheses of each line."""
-    for number, hypotheses in enumerate(found):
+def lines_of(found: list[list[Hypothesis]], first: int) -> Iterator[str]:
+    """What is printed of the hypotheses of each line, the first of which has a number."""
+    for number, hypotheses in enumerate(found, start=first):
         if FLAGS["n_best"].present:
             for one in hypotheses:
                 figures = f"{one.log_probability:.4f} ||| {one.score:.4f}"
@@ -92,10 +94,14 @@ def main() -> None:
                 f"line {number} has {length} tokens, more than the {translator.max_length} of "
                 "--data.max_length: cut it into sentences"
             )
-    filled = list(map(bool, lengths))
-    found = iter(translator.translate(list(itertools.compress(lines, filled)), **options))
-    for line in lines_of([next(found) if any_token else [] for any_token in filled]):
-        print(line)
+    # What is drawn of a line depends on its place among those that are translated with it.
+    together = len(lines) if FLAGS["temperature"].present else AT_ONCE
+    for first in range(0, len(lines), together):
+        filled = list(map(bool, lengths[first : first + together]))
+        sentences = list(itertools.compress(lines[first:], filled))
+        found = iter(translator.translate(sentences, **options))
+        for line in lines_of([next(found) if any_token else [] for any_token in filled], first):
+            print(line)
 
 
 if __name__ == "__main__":

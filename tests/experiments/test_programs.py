@@ -234,8 +234,9 @@ def refused(name, *arguments, **options):
         (["--train.guided_alignment=1", "--train.guided_head=2.1"], "head=2.1 does not exist"),
         (["--train.order=sorted(batches=0)"], "batches must be at least 1"),
         (["--model.score=last", "--train.coverage_loss=1"], "no weights that could be learned"),
-        (["--data.links=x"], "only with --train.guided_alignment"),
+        (["--data.links=x"], "--data.links is of your own text, and --data.name=reverse is not"),
         (["--train.max_length=4", "--data.shortest=5"], "longer than --train.max_length=4"),
+        (["--model.window=local_m(half_width=1e30)"], "half_width must be of type int"),
         (["--data.max_length=5", "--data.shortest=6"], "more than --data.max_length=5"),
         (["--model.hidden_size=1000000"], "there is not enough memory (Out of memory allocating"),
     ],
@@ -289,9 +290,12 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
 
     def flags():
         data = [f"--data.{option}={folder / option}" for option in ("train", "valid")]
-        return [f"--workdir={tmp_path / 'run'}", "--data.name=parallel", *SMALL, *data]
+        model = ["--data.name=parallel", "--model.norm=pre"]
+        return [f"--workdir={tmp_path / 'run'}", *model, *SMALL, *data]
 
-    assert "1 of 2 validation pairs are training pairs too" in works("train", *flags()).stdout
+    told = works("train", *flags()).stdout
+    assert "1 of 2 validation pairs are training pairs too" in told
+    assert "this model has no use for --model.norm=pre" in told
     folder = folder.rename(tmp_path / "elsewhere")
     assert "going on from step 20" in works("train", *flags()).stderr
     (folder / "train").write_text("a\tb\n")
@@ -313,6 +317,8 @@ def test_what_is_no_run_cannot_be_used(tmp_path):
     assert "is not the folder of a run" in refused("translate", f"--workdir={tmp_path}")
     assert "holds no run" in refused("report", f"--workdir={tmp_path}")
     assert "--workdir is missing" in refused("train")
+    assert "could not be read again" in refused("train", f"--workdir={tmp_path / 'a[1]'}", *SMALL)
+    assert "parameters are float32" in refused("train", "--workdir=x", JAX_ENABLE_X64="1")
     assert "--output is missing: the file to be written" in refused("export", "--workdir=x")
     assert "nothing.flags" in refused("train", "--workdir=x", "--flagfile=nothing.flags")
     (tmp_path / "file").write_text("")
@@ -410,6 +416,8 @@ def test_align_combines_and_scores_both_directions(workdir, pairs, tmp_path):
         }
         for name in ("forward", "reverse", "agreement", "AER"):
             assert name in done.stderr
+    told = works("align", *both, "--links=threshold(least=1)").stderr.splitlines()
+    assert sum("no links" in line for line in told if "forward" in line or "reverse" in line) == 2
     said = refused("align", *both, f"--weights={tmp_path / 'none' / 'w.npz'}")
     assert "--weights must be a file .npz in a folder that exists" in said
 
@@ -437,6 +445,7 @@ def test_the_best_head_and_shift_are_those_of_the_lowest_error():
         (["--links=best"], "unknown way to make links 'best'; allowed: argmax, threshold"),
         (["--symmetrization=grow", "--reverse=x"], "did you mean grow_diag"),
         (["--symmetrization=union"], "combines two directions: give --reverse"),
+        (["--reverse=x", "--symmetrization=agreement", "--links=argmax"], "makes its own"),
         (["--of=posterior", "--shift=1"], "--shift chooses among weights"),
         (["--gold_first=1"], "--gold_first is of gold links"),
         (["--weights=w.txt"], "--weights must be a file .npz in a folder that exists"),
