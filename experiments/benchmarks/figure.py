@@ -3,11 +3,10 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
-import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter
 
-from attn_jax.report.figures import COLOURS, STYLE
+from attn_jax.report.figures import COLOURS
 
 
 def relative_times(cases: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
@@ -17,9 +16,8 @@ def relative_times(cases: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure
       cases: of each case the seconds of each side's repetitions.
     """
     sides = list(dict.fromkeys(side for case in cases.values() for side in case))
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7, 1 + 0.3 * len(cases)), layout="constrained")
-        axes = figure.subplots()
+    figure = Figure(figsize=(7, 1 + 0.3 * len(cases)), layout="constrained")
+    axes = figure.subplots()
     for row, case in enumerate(cases.values()):
         unit = statistics.median(next(iter(case.values())))
         for side, seconds in case.items():
