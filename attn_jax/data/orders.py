@@ -37,6 +37,8 @@ def make_shapes(lengths: np.ndarray, count: int) -> list[Shape]:
     # What the pairs from one length to another take when they share the shape of the latter.
     taken = (before[1:] - before[:-1, None]) * sizes.sum(axis=1)
     taken = np.where(np.tri(len(ends), dtype=bool).T, taken, np.inf)
+    # The least that all pairs up to a length can take, and at which length their last shape begins:
+    # with one shape, then with one more.
     least, firsts = taken[0], []
     for _ in range(min(count, len(ends)) - 1):
         sums = np.concatenate([[0], least[:-1]])[:, None] + taken
