@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 import attn_jax
-from attn_jax.config import Model
-from attn_jax.data.datasets import open_corpus
+from attn_jax.config import Experiment, Model
+from attn_jax.data.datasets import Example, open_corpus
 from attn_jax.data.vocabulary import Symbols
 from attn_jax.errors import InputError
 from attn_jax.loading import mean_parameters
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import BOS, EOS, UNK
 from attn_jax.translator import Translator
-from experiments.folder import inherited, settle
-from experiments.train import train
+from experiments.folder import evaluation_file, inherited, settle
+from experiments.train import encode, train
 
 OPTIONS = {
     "data.name": "reverse",
@@ -323,6 +323,19 @@ def test_what_a_run_has_from_its_folder_alone_is_told(workdir):
     assert inherited(settle(workdir, given), given) == []
     given.pop("data.symbols")
     assert inherited(settle(workdir, given), given) == ["--data.symbols=9"]
+
+
+def test_an_evaluation_in_the_midst_of_training_does_not_stay(tmp_path, monkeypatch):
+    file = evaluation_file(tmp_path / "run", "test")
+    monkeypatch.setattr("experiments.train.fit", lambda *_, **__: file.write_text("{}"))
+    train_in(tmp_path / "run", OPTIONS)
+    assert not file.exists()
+
+
+def test_pairs_with_an_empty_side_are_left_out():
+    pairs = [Example("a", "b"), Example("\u3000", "b"), Example("a " * 200, "b")]
+    (kept,), dropped = encode(Experiment(), pairs, Symbols(["a"]), Symbols(["b"]))
+    assert (kept.source, kept.target, dropped) == ([4], [4], 2)
 
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer"])

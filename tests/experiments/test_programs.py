@@ -278,7 +278,12 @@ def test_a_finished_run_keeps_its_evaluations(workdir, tmp_path):
     assert "decoding: beam_size=2" in works("train", f"--workdir={run}").stdout
     assert {file.name: file.read_text() for file in run.glob("evaluation.*")} == before
     assert "decoding: greedy" in works("train", f"--workdir={run}", "--train.steps=21").stdout
-    assert [file.name for file in run.glob("evaluation.*")] == ["evaluation.test.json"]
+    (file,) = run.glob("evaluation.*")
+    assert file.name == "evaluation.test.json"
+    file.write_text("{")
+    done = program("train", f"--workdir={run}")
+    assert done.returncode == 2
+    assert "evaluation.test.json is missing or damaged" in done.stderr
 
 
 def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
