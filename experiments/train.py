@@ -59,7 +59,8 @@ def main() -> None:
         if not file.is_file():
             evaluate_split(workdir, corpus, "test", {})
         with reading(file):
-            print_evaluation(json.loads(file.read_text("utf-8")))
+            found = json.loads(file.read_text("utf-8"))
+        print_evaluation(found)
 
 
 def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:

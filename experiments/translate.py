@@ -97,8 +97,9 @@ def main() -> None:
     # What is drawn of a line depends on its place among those that are translated with it.
     together = len(lines) if FLAGS["temperature"].present else AT_ONCE
     for first in range(0, len(lines), together):
-        filled = list(map(bool, lengths[first : first + together]))
-        sentences = list(itertools.compress(lines[first:], filled))
+        part = slice(first, first + together)
+        filled = list(map(bool, lengths[part]))
+        sentences = list(itertools.compress(lines[part], filled))
         found = iter(translator.translate(sentences, **options))
         for line in lines_of([next(found) if any_token else [] for any_token in filled], first):
             print(line)

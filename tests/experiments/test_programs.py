@@ -151,6 +151,16 @@ def test_translate_reads_lines(workdir, tmp_path):
     assert "tensorflow" not in piped.stderr
 
 
+def test_translate_goes_on_counting_from_part_to_part(workdir):
+    flags = "--n_best=1", "--max_length=1"
+    few = works("translate", f"--workdir={workdir}", *flags, stdin="1 2\n\n3\n").stdout
+    many = works("translate", f"--workdir={workdir}", *flags, stdin="1 2\n\n3\n" * 1000).stdout
+    texts = [line.split(" ||| ")[1] for line in few.splitlines()] * 1000
+    numbers = [number for number in range(3000) if number % 3 != 1]
+    expected = [f"{number} ||| {text}" for number, text in zip(numbers, texts, strict=True)]
+    assert [line.rsplit(" ||| ", 2)[0] for line in many.splitlines()] == expected
+
+
 def test_align_writes_links_weights_and_pictures(workdir, tmp_path):
     (tmp_path / "a").write_text("1 2 3\n4 5\n")
     (tmp_path / "b").write_text("3 2 1\n5 4\n")
