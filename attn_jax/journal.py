@@ -6,9 +6,11 @@ from pathlib import Path
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
 
+JOURNAL = "metrics.jsonl"  # its file in the folder of a run
+
 
 class Journal:
-    """`metrics.jsonl` of a run."""
+    """The journal of a run, to be written."""
 
     def __init__(self, path: Path):
         self._path = path

@@ -29,13 +29,7 @@ from attn_jax.options import fields
 from attn_jax.training.loop import finished
 from experiments import flags
 from experiments.flags import FLAGS
-from experiments.folder import (
-    check_content,
-    evaluation_file,
-    inherited,
-    settle,
-    tell_inherited,
-)
+from experiments.folder import check_content, evaluation_file, inherited, settle, tell_inherited
 from experiments.program import OF_TRAINING, Terminated, run
 from experiments.train import check
 

@@ -80,7 +80,7 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     state, progressed = begin(config, model, workdir)
     step = int(state.parts.step)
     if config.initial and not step:  # later, that run may be gone
-        state, _ = begin(config, load_parameters(Path(config.initial), model), workdir)
+        state = start(load_parameters(Path(config.initial), model), config)
     check_lengths("validation", validation, source, target, experiment.data.max_length)
     check_lengths("test", test, source, target, experiment.data.max_length)
     pairs, dropped = encode(experiment, examples, source, target)

@@ -10,7 +10,7 @@ import numpy as np
 from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.files import reading
-from attn_jax.journal import read
+from attn_jax.journal import JOURNAL, read
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,7 @@ def read_cell(folder: Path) -> Cell:
       InputError: one of its files is missing or damaged.
     """
     options = config.values(config.read(folder / "flags.txt"))
-    journal = read(folder / "metrics.jsonl")
+    journal = read(folder / JOURNAL)
     path = folder / "evaluation.test.json"
     with reading(path):
         evaluation = json.loads(path.read_text("utf-8"))

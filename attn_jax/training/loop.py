@@ -14,13 +14,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.files import reading
-from attn_jax.journal import Journal, read
+from attn_jax.journal import JOURNAL, Journal, read
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
 from attn_jax.training.checkpoint import Checkpoints, WritableCheckpoints
 from attn_jax.training.step import State, go_on, start, train_step
 
-JOURNAL = "metrics.jsonl"
 LOOK_EVERY = 20  # steps between two looks at the loss, which make the device wait
 
 
