@@ -2,8 +2,9 @@
 
 It is told its case as JSON, and answers each line with one of JSON: first when it is ready (all is
 compiled and has run once), then with the seconds of a repetition, last with its peak memory. Before
-each that is timed comes one that is not: while a side waits, a virtual machine may take back the
-memory that it freed, and the threads of the side before may still spin.
+each that is timed come others for half a second: while a side waits, a virtual machine may take
+back the memory that it freed, which costs the first few again, and the threads of the side before
+may still spin. A step of training follows another without a pause.
 
 It needs nothing but Python's standard library, since peers run it in an environment of their own.
 """
@@ -15,6 +16,8 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+WARMING = 0.5  # seconds
 
 
 def memory() -> float:
@@ -42,7 +45,9 @@ def serve(prepare: Callable[..., Callable[[], None]]) -> None:
     repeat()
     answer(first=time.perf_counter() - begun)
     for _ in sys.stdin:
-        repeat()
+        begun = time.perf_counter()
+        while time.perf_counter() - begun < WARMING:
+            repeat()
         begun = time.perf_counter()
         repeat()
         answer(seconds=time.perf_counter() - begun)

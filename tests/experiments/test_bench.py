@@ -38,6 +38,12 @@ def test_sides_take_turns():
     assert all(one.peak > one.grown >= 0 for one in measured.values())
 
 
+def test_the_first_repetitions_of_a_turn_are_not_timed():
+    slow_at_first = "settings['calls'].append(1) or time.sleep(0.1 * (len(settings['calls']) < 4))"
+    measured, _ = compare([side("warm", slow_at_first, calls=[])], rounds=1)
+    assert measured["warm"].median < 0.05
+
+
 def test_memory_that_a_repetition_takes_is_seen():
     measured, _ = compare([side("large", "bytearray(50 * 2**20).count(1)")], rounds=1)
     assert 45 < measured["large"].grown < 60
