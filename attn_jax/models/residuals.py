@@ -1,5 +1,6 @@
 """The residual sum around a part of a Transformer, and where it is normed."""
 
+import jax
 from flax import nnx
 from jaxtyping import Array, Float
 
@@ -10,11 +11,20 @@ from attn_jax.models.dropout import make_dropout
 EPSILON = 1e-5  # of layer normalisation
 
 
+class LayerNorm(nnx.LayerNorm):
+    """Flax's, of which a derivative makes all again from the inputs.
+
+    JAX would keep four arrays as large as those, two of them broadcast from a few numbers.
+    """
+
+    __call__ = jax.checkpoint(nnx.LayerNorm.__call__)
+
+
 class PostNorm(nnx.Module):
     """LayerNorm(x + f(x)). Vaswani et al. 2017, section 3.1; dropout of f(x), section 5.4."""
 
     def __init__(self, config: Model, width: int, *, rngs: nnx.Rngs):
-        self.norm = nnx.LayerNorm(width, epsilon=EPSILON, rngs=rngs)
+        self.norm = LayerNorm(width, epsilon=EPSILON, rngs=rngs)
         self.dropout = make_dropout(config)
 
     def enter(self, inputs: Float[Array, "... Q"]) -> Float[Array, "... Q"]:
@@ -50,8 +60,8 @@ def make_residual(config: Model, width: int, *, rngs: nnx.Rngs) -> PostNorm:
     return choose(RESIDUALS, config.norm, "norm")(config, width, rngs=rngs)
 
 
-def make_last_norm(config: Model, width: int, *, rngs: nnx.Rngs) -> nnx.LayerNorm | None:
+def make_last_norm(config: Model, width: int, *, rngs: nnx.Rngs) -> LayerNorm | None:
     """The norm above all blocks, where they do not end with one."""
     if RESIDUALS[config.norm] is PostNorm:
         return None
-    return nnx.LayerNorm(width, epsilon=EPSILON, rngs=rngs)
+    return LayerNorm(width, epsilon=EPSILON, rngs=rngs)
