@@ -19,6 +19,6 @@ def choose(table: Mapping[str, T], name: str, what: str) -> T:
     """
     if name in table:
         return table[name]
-    close = difflib.get_close_matches(name, table, n=1)
+    close = difflib.get_close_matches(str(name), table, n=1)
     hint = f" (did you mean {close[0]}?)" if close else ""
     raise InputError(f"unknown {what} {name!r}{hint}; allowed: {', '.join(table)}")

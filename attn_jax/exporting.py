@@ -11,6 +11,7 @@ from jaxtyping import Array, Int
 from attn_jax.decoding import compiled
 from attn_jax.decoding.options import search_of
 from attn_jax.errors import InputError
+from attn_jax.files import writing
 from attn_jax.loading import Place, load
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -61,4 +62,5 @@ def export(
 
     ids = jax.ShapeDtypeStruct((batch_size, source_length), jnp.int32)
     exported = jax_export.export(jax.jit(decode), platforms=PLATFORMS)(ids)
-    Path(file).write_bytes(exported.serialize())
+    with writing(Path(file)) as (beside,):
+        beside.write_bytes(exported.serialize())

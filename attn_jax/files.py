@@ -8,11 +8,33 @@ from pathlib import Path
 from attn_jax.errors import InputError
 
 
+@contextlib.contextmanager
+def writing(*paths: Path) -> Iterator[list[Path]]:
+    """Places beside files, to write to; they become the files when all is written.
+
+    The files stay as they were where that is interrupted or goes wrong.
+
+    Raises:
+      OSError: as the system does, with the name of a file.
+    """
+    beside = [path.with_name(f"{path.name}.tmp") for path in paths]
+    try:
+        yield beside
+        for own, path in zip(beside, paths, strict=True):
+            os.replace(own, path)
+    except OSError as error:
+        if error.filename is None:  # as where there is no space left
+            error.filename = str(paths[0])
+        raise
+    finally:
+        for own in beside:
+            own.unlink(missing_ok=True)
+
+
 def write_whole(path: Path, text: str) -> None:
-    """Writes a file, or leaves the one before as it was if that is interrupted."""
-    beside = path.with_name(f"{path.name}.tmp")
-    beside.write_text(text, "utf-8")
-    os.replace(beside, path)
+    """Writes a file, or leaves the one before as it was."""
+    with writing(path) as (beside,):
+        beside.write_text(text, "utf-8")
 
 
 @contextlib.contextmanager

@@ -94,11 +94,11 @@ def mean_parameters(models: Sequence[Seq2Seq]) -> Seq2Seq:
     Vaswani et al. 2017, section 6.1, average so.
 
     Raises:
-      InputError: the models are of different kinds or sizes.
+      InputError: the models have different options or sizes.
     """
     kinds = [(jax.tree.structure(one), shapes(named_leaves(one))) for one in models]
     if any(kind != kinds[0] for kind in kinds):
-        raise InputError("parameters can be averaged only of models of one kind and size")
+        raise InputError("parameters can be averaged only of models with the same --model options")
     means = [
         sum(leaves) / len(leaves) for leaves in zip(*map(jax.tree.leaves, models), strict=True)
     ]

@@ -68,7 +68,7 @@ class Translator:
         of their `probabilities`.
 
     Raises:
-      InputError: there is no such combination, or parameters are not float32.
+      InputError: there is no model or no such combination, or parameters are not float32.
     """
 
     def __init__(
@@ -80,6 +80,8 @@ class Translator:
         combination: str = "log_probabilities",
     ):
         choose(COMBINATIONS, combination, "combination of models")
+        if not models:
+            raise InputError("no model was given to translate with")
         types = {str(leaf.dtype) for leaf in jax.tree.leaves(tuple(models))}
         if types - {"float32"}:
             raise InputError(
@@ -239,16 +241,18 @@ class Translator:
             raise InputError(f"expected a list of {side} sentences, got one: {sentences[:60]!r}")
         encoded = []
         for number, sentence in enumerate(sentences, start=1):
-            if isinstance(sentence, Hypothesis):
-                encoded.append(vocabulary.ids(sentence.tokens))
-                continue
-            ids = vocabulary.encode(sentence)
-            if not ids:
+            found = isinstance(sentence, Hypothesis)
+            if not found and not isinstance(sentence, str):
+                raise InputError(f"{side} sentence {number} is no text: {sentence!r}")
+            ids = vocabulary.ids(sentence.tokens) if found else vocabulary.encode(sentence)
+            # A search may find nothing to be the best translation.
+            if not ids and not found:
                 raise InputError(f"{side} sentence {number} is empty")
             if len(ids) > self.max_length:
+                text = sentence.text if found else sentence
                 raise InputError(
                     f"{side} sentence {number} has {len(ids)} tokens, more than the "
-                    f"{self.max_length} of --data.max_length: {sentence[:40]!r} …"
+                    f"{self.max_length} of --data.max_length: {text[:40]!r} …"
                 )
             encoded.append(ids)
         return encoded

@@ -31,6 +31,7 @@ from attn_jax.decoding.alignments import (
 from attn_jax.errors import InputError
 from attn_jax.evaluation.alignment_error import alignment_counts, alignment_error
 from attn_jax.evaluation.significance import ratios_differ
+from attn_jax.files import writing
 from attn_jax.loading import load
 from attn_jax.names import choose_with_settings, find_head, head_name
 from attn_jax.report import figures
@@ -198,7 +199,8 @@ def main() -> None:
         named = {f"forward_{nth}": one for nth, one in enumerate(forward)}
         if reverse:
             named |= {f"reverse_{nth}": one for nth, one in enumerate(backward)}
-        np.savez(FLAGS.weights, **named)
+        with writing(Path(FLAGS.weights)) as (beside,), beside.open("wb") as file:
+            np.savez(file, **named)
     if FLAGS.figures:
         draw_all(Path(FLAGS.figures), translator, pairs, forward)
     # Last, since whoever reads the links may stop reading.

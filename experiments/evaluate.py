@@ -16,7 +16,7 @@ from rich.table import Table
 from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import ter
-from attn_jax.files import write_whole
+from attn_jax.files import writing
 from attn_jax.loading import experiment_of, load
 from experiments import flags
 from experiments.flags import FLAGS
@@ -57,13 +57,16 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
         "heads": assessment.heads,
         "signatures": signatures,
     }
-    # Not to stand beside sentences of another evaluation.
-    evaluation_file(workdir, split).unlink(missing_ok=True)
-    with (workdir / f"predictions.{split}.jsonl").open("w", encoding="utf-8") as file:
-        for sentence in assessment.sentences:
-            file.write(json.dumps(sentence, ensure_ascii=False) + "\n")
-    np.savez(workdir / f"alignments.{split}.npz", *assessment.weights[:PICTURED])
-    write_whole(evaluation_file(workdir, split), json.dumps(result, indent=2) + "\n")
+    predictions = workdir / f"predictions.{split}.jsonl"
+    alignments = workdir / f"alignments.{split}.npz"
+    evaluation = evaluation_file(workdir, split)
+    with writing(predictions, alignments, evaluation) as beside:
+        lines = (json.dumps(one, ensure_ascii=False) + "\n" for one in assessment.sentences)
+        beside[0].write_text("".join(lines), "utf-8")
+        with beside[1].open("wb") as file:
+            np.savez(file, *assessment.weights[:PICTURED])
+        beside[2].write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+        evaluation.unlink(missing_ok=True)  # not to stand beside sentences of another one
     return result
 
 

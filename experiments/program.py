@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -30,6 +31,16 @@ def _terminate(*_: object) -> None:
     raise Terminated
 
 
+def _not_lost(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Asks again to end, where that came as Python ran what cannot raise, as JAX's callback of the
+    garbage collector."""
+    if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    number = signal.SIGTERM if unraisable.exc_type is Terminated else signal.SIGINT
+    threading.Timer(0.05, signal.raise_signal, [number]).start()
+
+
 class Advice(NamedTuple):
     """What to do about an early end."""
 
@@ -48,6 +59,7 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
     """Runs a program. One clear sentence and status 2 for input that cannot be used."""
     app.define_help_flags()
     signal.signal(signal.SIGTERM, _terminate)
+    sys.unraisablehook = _not_lost
     try:
         parse(sys.argv)
         if jax.config.jax_enable_x64:

@@ -1,5 +1,6 @@
 """A trained run, used through `load`: one small training serves all tests here."""
 
+import dataclasses
 import json
 import shutil
 import subprocess
@@ -243,6 +244,15 @@ def test_refuses_models_that_do_not_go_together(workdir, tmp_path):
         attn_jax.load([])
 
 
+def test_hypotheses_are_as_long_as_sentences_or_empty(translator):
+    found = translator.translate(["1"])[0]
+    nothing = dataclasses.replace(found, tokens=[])
+    long = dataclasses.replace(found, tokens=["1"] * 13)
+    assert np.isfinite(translator.score(["1"], [nothing])).all()
+    with pytest.raises(InputError, match="target sentence 1 has 13 tokens, more than the 12"):
+        translator.score(["1"], [long])
+
+
 def test_takes_any_sentence_up_to_the_maximum(translator):
     one, longest, unknown = translator.translate(["7", "1 " * 12, "seven 7"])
     assert one.alignment.shape[1] == 1
@@ -381,6 +391,8 @@ def test_parameters_are_float32():
     half = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), model)
     with pytest.raises(InputError, match="parameters of float32, not bfloat16"):
         Translator([half], Symbols(["a"]), Symbols(["a"]))
+    with pytest.raises(InputError, match="no model was given"):
+        Translator([], Symbols(["a"]), Symbols(["a"]))
 
 
 def test_means_are_of_one_kind_of_model():
@@ -389,5 +401,5 @@ def test_means_are_of_one_kind_of_model():
         initialize(Model(score=score, **sizes), 5, 5, jax.random.key(0))
         for score in ("dot", "scaled_dot")
     ]
-    with pytest.raises(InputError, match="only of models of one kind and size"):
+    with pytest.raises(InputError, match="only of models with the same --model options"):
         mean_parameters(models)

@@ -50,31 +50,34 @@ def attend(
       rng: for normalizers with noise; without it there is none.
 
     Returns:
-      The context and the weights, in float32 at least. They sum to 1 after most normalizers, and
-      are 0 where the mask is nowhere True.
+      The context, in the type of the values, and the weights, in float32 at least. They sum to 1
+      after most normalizers, and are 0 where the mask is nowhere True.
 
     Raises:
       InputError: a name is unknown or that of a part with parameters, one is not bound, the three
-        make no sense together, or a shape does not fit.
+        make no sense together, or the shape of the values or of the mask does not fit.
     """
-    mask = _mask_of(values, mask)
+    values, mask = _sentence(values, mask)
     parts = {"score": score, "window": window, "normalizer": normalizer}
     memory = begin(mask, **parts)
     _, read, weights = attend_step(memory, query, keys, values, mask, **parts, rng=rng)
     return read, weights
 
 
-def _mask_of(values: Float[Array, "S D"], mask: Array | None) -> Bool[Array, " S"]:
+def _sentence(values: Array, mask: Array | None) -> tuple[Array, Bool[Array, " S"]]:
+    """The values and their mask, checked."""
+    values = jnp.asarray(values)
+    if values.ndim != 2 or not len(values):
+        raise InputError(f"the values must be [S, D], S at least 1, got {list(values.shape)}")
     if not jnp.issubdtype(values.dtype, jnp.floating):
         raise InputError(f"the values must be floating-point numbers, got {values.dtype}")
-    if mask is None:
-        return jnp.ones(values.shape[0], bool)
+    mask = jnp.ones(len(values), bool) if mask is None else jnp.asarray(mask)
     if mask.shape != values.shape[:1] or mask.dtype != bool:
         raise InputError(
-            f"the mask must be bool [{values.shape[0]}] as the values, got {mask.dtype} "
+            f"the mask must be bool [{len(values)}] as the values, got {mask.dtype} "
             f"{list(mask.shape)}"
         )
-    return mask
+    return values, mask
 
 
 def attend_all(
@@ -98,7 +101,9 @@ def attend_all(
     Raises:
       InputError: as `attend` does.
     """
-    mask = _mask_of(values, mask)
+    values, mask = _sentence(values, mask)
+    if queries.ndim != 2:
+        raise InputError(f"the queries must be [T, Q], got {list(queries.shape)}")
     chosen = _ready(score, window, normalizer)
     parts = {part: getattr(chosen, part).bound({}) for part in chosen._fields}
     memory = begin(mask, **parts)

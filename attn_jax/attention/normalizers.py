@@ -62,7 +62,7 @@ def null(
     Cost: time T S, memory T S.
     Sum: at most 1.
     """
-    wide = jnp.concatenate([n.astype(jnp.float32)[None], widen(scores)])
+    wide = jnp.concatenate([jnp.asarray(n, jnp.float32)[None], widen(scores)])
     somewhere = jnp.concatenate([mask.any()[None], mask])
     return jax.nn.softmax(wide, where=somewhere)[1:].astype(scores.dtype)
 

@@ -10,6 +10,7 @@ from attn_jax.attention.normalizers import widen
 from attn_jax.errors import InputError
 
 BISECTIONS = 50  # beyond the precision of float64 for a threshold in [-1, 0]
+LEAST_ALPHA = 1.0001  # below, scores are so close together that float32 has weights wrong by 0.02 %
 MOST_ALPHA = 3  # beyond, weights are so steep in τ that float32 has them wrong by 0.3 % and more
 
 
@@ -26,9 +27,9 @@ def entmax(
     Cost: time T S log S at α = 1.5, some T S at 2, 50 T S at others, memory T S.
     Sum: 1.
     """
-    if not 1 < alpha <= MOST_ALPHA:
+    if not LEAST_ALPHA <= alpha <= MOST_ALPHA:
         raise InputError(
-            f"entmax: alpha must be more than 1 (softmax is 1) and at most {MOST_ALPHA}, got "
+            f"entmax: alpha must be from {LEAST_ALPHA} (softmax is 1) to {MOST_ALPHA}, got "
             f"{alpha:g}"
         )
     wide = widen(scores)

@@ -15,9 +15,9 @@ class Maxout(nnx.Module):
     Bahdanau, Cho and Bengio 2014, appendix A.2.2; Goodfellow et al. 2013.
     """
 
-    def __init__(self, inputs: int, features: int, *, rngs: nnx.Rngs):
-        self.size = features
-        self.linear = Linear(inputs, 2 * features, rngs=rngs)
+    def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
+        self.size = config.readout_size
+        self.linear = Linear(inputs, 2 * self.size, rngs=rngs)
 
     def __call__(self, *inputs: Float[Array, "..."]) -> Float[Array, "... F"]:
         """Features, from the concatenated inputs."""
@@ -27,7 +27,7 @@ class Maxout(nnx.Module):
 class SideBySide(nnx.Module):
     """The inputs side by side: the output layer alone makes a linear readout of them."""
 
-    def __init__(self, inputs: int, features: int, *, rngs: nnx.Rngs):
+    def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
         self.size = inputs
 
     def __call__(self, *inputs: Float[Array, "..."]) -> Float[Array, "... F"]:
@@ -41,4 +41,4 @@ READOUTS: dict[str, type[nnx.Module]] = {"maxout": Maxout, "linear": SideBySide}
 def make_readout(config: Model, inputs: int, usual: str, *, rngs: nnx.Rngs) -> Maxout | SideBySide:
     """The readout that the options ask for; `usual` is what `auto` stands for."""
     name = usual if config.readout == "auto" else config.readout
-    return choose(READOUTS, name, "readout")(inputs, config.readout_size, rngs=rngs)
+    return choose(READOUTS, name, "readout")(config, inputs, rngs=rngs)

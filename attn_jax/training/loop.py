@@ -32,8 +32,9 @@ class Progressed(NamedTuple):
 
     def finished(self, step: int, config: Train) -> bool:
         """Whether these were all the steps, or the metric got no better for as long as patience."""
-        exhausted = 0 < config.patience * config.valid_every <= step - self.best_step
-        return step >= config.steps or exhausted
+        # By where validations are due: the best may be one that a shorter run ended with.
+        since = step // config.valid_every - self.best_step // config.valid_every
+        return step >= config.steps or 0 < config.patience <= since
 
 
 class Throughput:

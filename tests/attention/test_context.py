@@ -127,9 +127,10 @@ def test_a_score_that_is_no_number_shows():
 
 @pytest.mark.parametrize("log_step", [0.0, 50.0])
 @pytest.mark.parametrize("log_sharpness", [0.0, 95.0])
-def test_gmm_has_a_derivative_where_all_bells_are_far(log_step, log_sharpness):
+@pytest.mark.parametrize("log_height", [0.0, 95.0])
+def test_gmm_has_a_derivative_also_of_extreme_bells(log_step, log_sharpness, log_height):
     def first(query):
-        bias = jnp.array([0.0, log_sharpness, log_step])
+        bias = jnp.array([log_height, log_sharpness, log_step])
         score = partial(SCORES["gmm"], W=jnp.zeros((2, 3)), b=bias + query[0])
         return attend(query, jnp.ones((4, 2)), jnp.eye(4), score=score)[0][0]
 

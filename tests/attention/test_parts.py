@@ -11,7 +11,7 @@ import pytest
 from attn_jax import InputError, attend, part
 from attn_jax.attention import normalizers, scores, sparse
 from attn_jax.attention.catalogue import mechanism, resolve
-from attn_jax.attention.context import _mask_of, attend_step
+from attn_jax.attention.context import _sentence, attend_step
 from attn_jax.attention.parts import Part, Sizes
 
 SIZES = Sizes(5, 11, 3)
@@ -132,7 +132,13 @@ def test_parameters_must_be_bound(parts, message):
 def test_a_mask_must_fit(mask):
     # Not `attend`: the shapes of signatures are checked in tests, before it can refuse by itself.
     with pytest.raises(InputError, match=r"the mask must be bool \[3\]"):
-        _mask_of(jnp.ones((3, 2)), mask)
+        _sentence(jnp.ones((3, 2)), mask)
+
+
+@pytest.mark.parametrize("shape", [(3,), (0, 2), (3, 2, 1)])
+def test_values_are_of_a_sentence(shape):
+    with pytest.raises(InputError, match=r"the values must be \[S, D\]"):
+        _sentence(jnp.ones(shape), None)
 
 
 def test_what_looks_back_needs_a_memory():
@@ -173,8 +179,8 @@ def test_refuses_what_makes_no_sense_together(names, message):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (("dot", "full", "entmax(alpha=1)"), "alpha must be more than 1"),
-        (("dot", "full", "entmax(alpha=4)"), "at most 3, got 4"),
+        (("dot", "full", "entmax(alpha=1)"), "alpha must be from 1.0001"),
+        (("dot", "full", "entmax(alpha=4)"), "to 3, got 4"),
         (("dot", "full", "temperature(tau=0)"), "tau must be more than 0"),
         (("dot", "full", "mocha(chunk=0)"), "chunk must be at least 1"),
         (("dot", "local_m(half_width=0)", "softmax"), "half_width must be at least 1"),

@@ -129,6 +129,24 @@ def test_a_terminated_sweep_ends_its_runs(tmp_path):
         assert "with the same command\n" in (tmp_path / f"seed={seed}.log").read_text()
 
 
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_is_not_lost_as_garbage_is_collected(number):
+    code = f"""
+import gc, signal, time
+from experiments.program import run
+
+def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.callbacks.append(lambda *_: gc.callbacks.clear() or signal.raise_signal(signal.{number}))
+    gc.collect()
+    time.sleep(20)
+
+run(main)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 def test_a_run_starts_again_from_its_flags(workdir, tmp_path):
     works("train", f"--flagfile={workdir / 'flags.txt'}", f"--workdir={tmp_path / 'again'}")
     for file in ("flags.txt", "evaluation.test.json", "predictions.test.jsonl"):

@@ -18,6 +18,7 @@ SMALL = {"embedding_size": 8, "annotation_size": 8, "hidden_size": 8}
             Model(**SMALL, encoder="transformer", decoder="transformer", cell="lstm", norm="pre"),
             ["cell"],
         ),
+        (Model(**SMALL, decoder="luong", readout_size=16), ["readout_size"]),
         # The encoder alone is one of blocks: the decoder has a cell.
         (Model(**SMALL, encoder="transformer", cell="lstm", norm="pre"), []),
     ],

@@ -116,6 +116,14 @@ def test_patience_ends_a_run_also_after_a_restart(tmp_path):
     assert not finished(Train(steps=20, valid_every=2, patience=3), tmp_path)
 
 
+def test_patience_of_a_run_made_longer_ends_it_at_a_validation(tmp_path):
+    train(tmp_path, scripted([2.0, 1.0]), steps=3, patience=1)
+    step, best, _, record = train(tmp_path, scripted([2.0, 2.0]), steps=20, patience=1)
+    assert (step, best) == (4, 3)
+    assert [line["step"] for line in record] == [2, 3, 4]
+    assert finished(Train(steps=20, valid_every=2, patience=1), tmp_path)
+
+
 def test_a_run_is_finished_at_its_last_step(tmp_path):
     assert not finished(Train(steps=4), tmp_path)
     train(tmp_path, steps=4)
