@@ -93,7 +93,10 @@ def cells(
         folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")
         folder = folder or "one"
         if "[" in folder:
-            raise InputError(f"checkpoints under {folder} could not be read again, for the [ in it")
+            raise InputError(
+                f"checkpoints under {folder} could not be read again, for the [ in its name: give "
+                "systems another --label"
+            )
         if len(f"{folder}.log".encode()) > LONGEST_NAME:
             raise InputError(
                 f"{folder[:60]}… is too long for the name of a folder: give systems a --label"

@@ -192,7 +192,8 @@ def gmm(
     # In float32 at least: a small step would not move a large position in bfloat16.
     log_heights, log_sharpness, log_steps = jnp.split(widen(query @ W + b), 3)
     # Bounded, so that what float32 does not hold has no part in a derivative: no sentence has e^20
-    # positions, no weight of a bell so sharp differs from 0 but at its centre, and none is so high.
+    # positions, no weight of a bell so sharp differs from 0 but at its centre, and a context e^40
+    # times as large as annotations tells nothing.
     centres = carry + jnp.exp(jnp.minimum(log_steps, 20))
     positions = jnp.arange(1, keys.shape[0] + 1)[:, None]
     sharpness = jnp.exp(jnp.minimum(log_sharpness, 40))
