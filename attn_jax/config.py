@@ -191,6 +191,10 @@ class Experiment:
     train: Train = dataclasses.field(default_factory=Train)
 
 
+# Where data lie, which is not what they are.
+PLACES = tuple(f"data.{name}" for name in ("train", "valid", "test", "links", "directory"))
+
+
 def values(experiment: Experiment) -> dict[str, Any]:
     """The options by name, such as `{"model.score": "additive", ...}`."""
     return {

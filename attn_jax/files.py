@@ -7,6 +7,8 @@ from pathlib import Path
 
 from attn_jax.errors import InputError
 
+CONTENT = "data.txt"  # what the data of a run are, by version or by content
+
 
 @contextlib.contextmanager
 def writing(*paths: Path) -> Iterator[list[Path]]:

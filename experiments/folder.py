@@ -15,10 +15,9 @@ from attn_jax.config import Experiment
 from attn_jax.data.datasets import Corpus, with_defaults
 from attn_jax.data.vocabulary import Vocabulary, save_vocabulary
 from attn_jax.errors import InputError
-from attn_jax.files import reading, write_whole
+from attn_jax.files import CONTENT, reading, write_whole
 from experiments import flags
 
-CONTENT = "data.txt"  # what the data of the run are, by version or by content
 SPLITS = ["train", "validation", "test"]
 
 
@@ -36,7 +35,7 @@ def settle(workdir: Path, given: dict) -> Experiment:
         longer = wanted.train.steps >= stored.train.steps
         ignored = {"label", "train.steps"} if longer else {"label"}
         if (workdir / CONTENT).is_file():  # which counts, wherever the files lie
-            ignored |= {f"data.{name}" for name in ("train", "valid", "test", "links", "directory")}
+            ignored.update(config_lib.PLACES)
         changed = flags.differing(stored, wanted, ignored=ignored)
         if changed:
             raise InputError(

@@ -9,7 +9,7 @@ import numpy as np
 
 from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.files import reading
+from attn_jax.files import CONTENT, reading
 from attn_jax.journal import JOURNAL, read
 
 
@@ -22,6 +22,7 @@ class Cell:
     journal: list[dict[str, Any]]
     sentences: list[dict[str, Any]]
     weights: list[np.ndarray]  # of the first sentences, [L, N, T, S]
+    content: str | None = None  # what its data are, wherever they lie
 
     @property
     def data(self) -> str:
@@ -51,6 +52,9 @@ def read_cell(folder: Path) -> Cell:
       InputError: one of its files is missing or damaged.
     """
     options = config.values(config.read(folder / "flags.txt"))
+    path = folder / CONTENT
+    with reading(path):
+        content = path.read_text("utf-8") if path.is_file() else None
     journal = read(folder / JOURNAL)
     path = folder / "evaluation.test.json"
     with reading(path):
@@ -65,17 +69,19 @@ def read_cell(folder: Path) -> Cell:
         weights = list(arrays.values())
     if not journal or not weights or len(sentences) != count:
         raise InputError(f"{folder} is damaged: its files do not go together")
-    return Cell(options, evaluation, journal, sentences, weights)
+    return Cell(options, evaluation, journal, sentences, weights, content)
 
 
 def find_cells(root: Path) -> tuple[list[Cell], dict[Path, str]]:
     """The evaluated runs under a folder; and why other runs there are left out, by their folders.
 
-    A run with the options of another, seed included, is that run again and says nothing new.
+    A run with the options of another, seed included, is that run again and says nothing new. Data
+    of one content are taken to lie where the first of their runs had them.
     """
     cells: list[Cell] = []
     left_out: dict[Path, str] = {}
     first: dict[tuple, Path] = {}
+    places: dict[str, dict[str, Any]] = {}
     for folder in sorted(file.parent for file in root.rglob("flags.txt")):
         if not (folder / "evaluation.test.json").is_file():
             left_out[folder] = "not evaluated on a test split"
@@ -85,6 +91,9 @@ def find_cells(root: Path) -> tuple[list[Cell], dict[Path, str]]:
         except InputError as error:
             left_out[folder] = str(error)
             continue
+        if cell.content is not None:
+            here = {name: cell.options[name] for name in config.PLACES}
+            cell.options.update(places.setdefault(cell.content, here))
         options = tuple(cell.options.values())
         if first.setdefault(options, folder) == folder:
             cells.append(cell)

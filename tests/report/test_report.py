@@ -123,6 +123,18 @@ def test_runs_that_differ_in_the_seed_alone_are_one_system(root):
     assert telling_sentence(systems) in range(3)
 
 
+def test_runs_of_one_content_are_one_system_wherever_it_lies(tmp_path):
+    for seed, (place, content) in enumerate([("/a", "one"), ("/b", "one"), ("/b", "two")]):
+        folder = tmp_path / str(seed)
+        write_run(folder, "dot", seed, 90.0, **{"data.name": "parallel", "data.train": place})
+        (folder / "data.txt").write_text(content)
+    systems = by_system(find_cells(tmp_path)[0])
+    assert {label: [cell.seed for cell in cells] for label, cells in systems.items()} == {
+        "data.train=/a": [0, 1],
+        "data.train=/b": [2],
+    }
+
+
 def test_a_run_and_its_copy_are_one_seed(root):
     write_run(root / "z", "additive", 1, 94.0)
     cells, left_out = find_cells(root)
