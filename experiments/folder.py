@@ -48,7 +48,7 @@ def settle(workdir: Path, given: dict) -> Experiment:
     if "[" in str(workdir.absolute()):
         raise InputError(
             f"checkpoints under {workdir} could not be read again, for the [ in its name: take "
-            "another --workdir"
+            "another --workdir, or give systems of a sweep another --label"
         )
     return begun_with(given)
 

@@ -78,7 +78,7 @@ def cells(
     Where all systems agree on an option, another value for it may be fixed.
 
     Raises:
-      InputError: an option is fixed and varied, or a value is not allowed or gives no folder.
+      InputError: an option is fixed and varied, or a value is not allowed.
     """
     options = set().union(*systems)
     differing = {name for name in options if len({system.get(name) for system in systems}) > 1}
@@ -92,11 +92,6 @@ def cells(
         told = {k: v for k, v in chosen.items() if k in varied or k in own}
         folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")
         folder = folder or "one"
-        if "[" in folder:
-            raise InputError(
-                f"checkpoints under {folder} could not be read again, for the [ in its name: give "
-                "systems another --label"
-            )
         if len(f"{folder}.log".encode()) > LONGEST_NAME:
             raise InputError(
                 f"{folder[:60]}… is too long for the name of a folder: give systems a --label"

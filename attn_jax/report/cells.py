@@ -93,7 +93,8 @@ def find_cells(root: Path) -> tuple[list[Cell], dict[Path, str]]:
             continue
         if cell.content is not None:
             here = {name: cell.options[name] for name in config.PLACES}
-            cell.options.update(places.setdefault(cell.content, here))
+            there = places.setdefault(cell.content, here)
+            cell = dataclasses.replace(cell, options=cell.options | there)
         options = tuple(cell.options.values())
         if first.setdefault(options, folder) == folder:
             cells.append(cell)

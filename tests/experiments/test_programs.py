@@ -351,6 +351,10 @@ def test_what_is_no_run_cannot_be_used(tmp_path):
     assert "holds no run" in refused("report", f"--workdir={tmp_path}")
     assert "--workdir is missing" in refused("train")
     assert "could not be read again" in refused("train", f"--workdir={tmp_path / 'a[1]'}", *SMALL)
+    said = refused("sweep", f"--workdir={tmp_path / 'sweep'}", *SMALL, "--grid.label=a,b[1]")
+    assert "label=b[1] could not be read again" in said
+    assert "another --label" in said
+    assert not (tmp_path / "sweep").exists()
     assert "parameters are float32" in refused("train", "--workdir=x", JAX_ENABLE_X64="1")
     assert "--output is missing: the file to be written" in refused("export", "--workdir=x")
     assert "nothing.flags" in refused("train", "--workdir=x", "--flagfile=nothing.flags")

@@ -82,11 +82,6 @@ def test_a_name_too_long_for_a_folder_is_refused():
         sweep.cells([{}], {"data.train": ["/" + "a" * 250]}, {})
 
 
-def test_a_folder_that_checkpoints_cannot_be_read_from_is_refused():
-    with pytest.raises(InputError, match=r"label=a\[1\] could not be read again"):
-        sweep.cells([{}], {"label": ["a[1]"]}, {})
-
-
 def test_systems_of_one_name_are_refused():
     systems = [
         {"label": "a", "model.score": "dot"},
