@@ -3,7 +3,8 @@
 The derivative of `jax.lax.scan` adds to the gradient of a matrix at every step. Here a product of a
 step leaves its inputs behind, and finds the gradient of its outputs through a tap, which stands for
 zeros that are added to them: when all steps are done, inputs and gradients make one product. Both
-are kept in the precision of that product's factors.
+are kept in the precision of that product's factors, and so are the gradients of what the steps are
+given, which wait for products that come before the scan.
 """
 
 import contextlib
@@ -16,6 +17,8 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import get_opaque_trace_state
 from jaxtyping import Array, PyTree
+
+from attn_jax.models.factors import rounding
 
 Step = Callable[[PyTree, PyTree, PyTree], tuple[PyTree, PyTree]]
 
@@ -84,6 +87,20 @@ def _tapped(outputs: Array, tap: Array) -> Array:
 _tapped.defvjp(lambda outputs, tap: (outputs, None), lambda _, gradient: (gradient, gradient))
 
 
+def _is_float(leaf: Array) -> bool:
+    return jnp.issubdtype(leaf.dtype, jnp.floating)
+
+
+def _short(leaf: Array) -> Array:
+    """What an input is in the precision in which its gradient waits."""
+    return leaf.astype(jnp.bfloat16) if rounding() and _is_float(leaf) else leaf
+
+
+def _standing(leaf: Array, short: Array) -> Array:
+    """An input whose gradient goes to what stands for it."""
+    return _tapped(leaf, short.astype(leaf.dtype)) if _is_float(leaf) else leaf
+
+
 def scan(
     step: Step, parameters: PyTree, initial: PyTree, inputs: PyTree, *, reverse: bool = False
 ) -> tuple[PyTree, PyTree]:
@@ -122,31 +139,33 @@ def _forward(
             taps.append(jnp.zeros((length, *product.tap.shape), product.tap.dtype))
         return [product.matrix for product in products]
 
-    def run(parameters: PyTree, initial: PyTree, inputs: PyTree, taps: list) -> tuple:
-        def tapped(state: PyTree, inputs: tuple) -> tuple:
-            inputs, taps = inputs
+    def run(parameters: PyTree, initial: PyTree, short: PyTree, taps: list) -> tuple:
+        def tapped(state: PyTree, given: tuple) -> tuple:
+            inputs, short, taps = given
+            inputs = jax.tree.map(_standing, inputs, short)
             with _finding(taps) as products:
                 state, shown = step(parameters, state, inputs)
             return state, (shown, [product.inputs for product in products])
 
-        last, (shown, seen) = jax.lax.scan(tapped, initial, (inputs, taps), reverse=reverse)
+        last, (shown, seen) = jax.lax.scan(tapped, initial, (inputs, short, taps), reverse=reverse)
         return (last, shown), seen
 
     _, of_parameters = jax.vjp(matrices, parameters)
-    results, pull, seen = jax.vjp(run, parameters, initial, inputs, taps, has_aux=True)
+    short, widen = jax.vjp(functools.partial(jax.tree.map, _short), inputs)
+    results, pull, seen = jax.vjp(run, parameters, initial, short, taps, has_aux=True)
     deferred = [jax.tree_util.Partial(*both) for both in zip(derivatives, seen, strict=True)]
-    return results, (pull, of_parameters, deferred)
+    return results, (pull, of_parameters, deferred, widen)
 
 
 def _backward(step: Step, reverse: bool, residuals: tuple, gradients: tuple) -> tuple:
-    pull, of_parameters, deferred = residuals
-    of_others, initial, inputs, taps = pull(gradients)
+    pull, of_parameters, deferred, widen = residuals
+    of_others, initial, short, taps = pull(gradients)
     (of_matrices,) = of_parameters([own(tap) for own, tap in zip(deferred, taps, strict=True)])
 
     def add(one, other):  # a mask has no derivative, which is no array of JAX either
         return one if one.dtype == jax.dtypes.float0 else one + other
 
-    return jax.tree.map(add, of_others, of_matrices), initial, inputs
+    return jax.tree.map(add, of_others, of_matrices), initial, *widen(short)
 
 
 _scan.defvjp(_forward, _backward)

@@ -9,29 +9,10 @@ import itertools
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jax.experimental.layout import Layout, with_layout_constraint
 from jaxtyping import Array, Float
 
 from attn_jax.models.deferral import defer, deferring
-
-
-def row_major(array: Float[Array, "*any"]) -> Float[Array, "*any"]:
-    """The same array, with the last axis next to one another in memory.
-
-    XLA's CPU backend has products of bfloat16 for such factors alone.
-    """
-    return with_layout_constraint(array, Layout(major_to_minor=tuple(range(array.ndim))))
-
-
-def rounded(array: Float[Array, "*any"]) -> Float[Array, "*any"]:
-    """The same array in bfloat16, in the order that products want."""
-    return row_major(array.astype(jnp.bfloat16))
-
-
-def factor(array: Float[Array, "*any"]) -> Float[Array, "*any"]:
-    """A factor of a product, in the precision that JAX's configuration asks for."""
-    short = jax.config.jax_default_matmul_precision == "BF16_BF16_F32"
-    return rounded(array) if short else array
+from attn_jax.models.factors import factor, rounded, row_major
 
 
 def multiply(inputs: Float[Array, "*any F"], matrix: Float[Array, "F G"]) -> Float[Array, "*any G"]:

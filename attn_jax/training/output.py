@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attn_jax.models.linear import factor, multiply, of_inputs, row_major
+from attn_jax.models.factors import factor, row_major
+from attn_jax.models.linear import multiply, of_inputs
 from attn_jax.training.losses import cross_entropy, expected
 
 LOGITS = 2**21  # held at once, 8 MiB, if not more are needed
@@ -83,7 +84,8 @@ def _forward(
 
         of_logits = exponentials * (counted / normalizer) - counted * share
         of_logits -= jnp.where(targets == words, counted * (1 - smoothing), 0)
-        of_bias += of_logits.sum(axis=0)
+        of_logits = factor(of_logits)  # for all that follows, so that it is written once
+        of_bias += of_logits.sum(axis=0, dtype=of_bias.dtype)
         of_matrix += multiply(columns, of_logits)
         return (total, of_matrix, of_bias), of_inputs(of_logits, matrix)
 

@@ -1,0 +1,29 @@
+"""Factors of products: their precision, and their order in memory."""
+
+import jax
+import jax.numpy as jnp
+from jax.experimental.layout import Layout, with_layout_constraint
+from jaxtyping import Array, Float
+
+
+def rounding() -> bool:
+    """Whether JAX's configuration asks for products of bfloat16, with sums in float32."""
+    return jax.config.jax_default_matmul_precision == "BF16_BF16_F32"
+
+
+def row_major(array: Float[Array, "*any"]) -> Float[Array, "*any"]:
+    """The same array, with the last axis next to one another in memory.
+
+    XLA's CPU backend has products of bfloat16 for such factors alone.
+    """
+    return with_layout_constraint(array, Layout(major_to_minor=tuple(range(array.ndim))))
+
+
+def rounded(array: Float[Array, "*any"]) -> Float[Array, "*any"]:
+    """The same array in bfloat16, in the order that products want."""
+    return row_major(array.astype(jnp.bfloat16))
+
+
+def factor(array: Float[Array, "*any"]) -> Float[Array, "*any"]:
+    """A factor of a product, in the precision that JAX's configuration asks for."""
+    return rounded(array) if rounding() else array
