@@ -125,13 +125,13 @@ def attend_all(
         return jax.vmap(alone, in_axes=(0, 0, None, 0))(steps, queries, keys, rngs)
     project, meet = chosen.score.hidden
     scores = jax.lax.map(lambda projected: meet(projected, keys), jax.vmap(project)(queries))
-    parts["score"] = _known
+
+    def known(query: Array, keys: Array) -> Array:
+        return keys  # scores that have been computed
+
+    known.__name__ = unbound(chosen.score.function).__name__  # for what `weigh_step` may say
+    parts["score"] = known
     return jax.vmap(alone)(steps, queries, scores, rngs)
-
-
-def _known(query: Float[Array, " Q"], keys: Float[Array, " S"]) -> Float[Array, " S"]:
-    """Scores that have been computed, as if they were keys."""
-    return keys
 
 
 def _ready(score: str | Callable, window: str | Callable, normalizer: str | Callable) -> Mechanism:

@@ -111,7 +111,7 @@ def scan(
         it closes over nothing that has a derivative.
       parameters: what is the same at all steps.
       initial: the first state.
-      inputs: of all steps, each leaf [T, ...].
+      inputs: of all steps, each leaf [T, ...]; their gradient is in the precision of factors.
       reverse: from the last step to the first.
 
     Returns:

@@ -11,7 +11,7 @@ import pytest
 from attn_jax import InputError, attend, part
 from attn_jax.attention import normalizers, scores, sparse
 from attn_jax.attention.catalogue import mechanism, resolve
-from attn_jax.attention.context import _sentence, attend_step
+from attn_jax.attention.context import _sentence, attend_all, attend_step
 from attn_jax.attention.parts import Part, Sizes
 
 SIZES = Sizes(5, 11, 3)
@@ -209,6 +209,13 @@ def test_refuses_a_score_of_another_shape():
     mocha = partial(resolve("normalizer", "mocha").function, r=jnp.zeros(()))
     with pytest.raises(InputError, match=r"dot gives shape \[3\], but .* mocha takes \[2, 3\]"):
         attend(*arrays, score="dot", normalizer=mocha)
+
+    @part(hidden=(lambda query: query, lambda projected, keys: keys))
+    def wide(query, keys):
+        return keys
+
+    with pytest.raises(InputError, match=r"wide gives shape \[3, 2\], but .* softmax takes \[3\]"):
+        attend_all(jnp.ones((4, 2)), *arrays[1:], score=wide)
 
 
 @pytest.mark.parametrize(
