@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.attention.catalogue import Mechanism, mechanism
 from attn_jax.attention.normalizers import widen
-from attn_jax.attention.parts import Memory, Part, Sizes, unbound
+from attn_jax.attention.parts import Memory, Part, Sizes, name_of
 from attn_jax.errors import InputError
 
 Keys = PyTree[Float[Array, "S ..."]]
@@ -39,7 +39,7 @@ def attend(
     Args:
       query: decoder state.
       keys: what the score compares the query with, made once per sentence, mostly [S, A].
-      values: annotations that are summed, finite also where the mask is False.
+      values: annotations that are summed; keys and values are finite also where the mask is False.
       mask: True where the query may attend; everywhere when None.
       score: a function `(query, keys) -> [S]`, its parameters bound by `functools.partial`, or the
         name of a score without parameters, such as `scaled_dot`.
@@ -129,7 +129,7 @@ def attend_all(
     def known(query: Array, keys: Array) -> Array:
         return keys  # scores that have been computed
 
-    known.__name__ = unbound(chosen.score.function).__name__  # for what `weigh_step` may say
+    known.__name__ = name_of(chosen.score.function)  # for what `weigh_step` may say
     parts["score"] = known
     return jax.vmap(alone)(steps, queries, scores, rngs)
 
@@ -143,7 +143,7 @@ def _ready(score: str | Callable, window: str | Callable, normalizer: str | Call
         lacking = list(part.shapes(Sizes(1, 1, 1))) if isinstance(name, str) else part.required
         if lacking:
             raise InputError(
-                f"the {what} {unbound(part.function).__name__} has parameters "
+                f"the {what} {name_of(part.function)} has parameters "
                 f"({', '.join(lacking)}): give the function, with functools.partial for those that "
                 "it takes"
             )
@@ -168,6 +168,7 @@ def attend_step(
     Raises:
       InputError: as `attend` does, and where a score has another shape than its normalizer takes.
     """
+    values, mask = _sentence(values, mask)
     memory, weights = weigh_step(memory, query, keys, mask, **how)
     return memory, context(weights.astype(values.dtype), values), weights
 
@@ -204,8 +205,8 @@ def weigh_step(
     wanted = mask.shape if parts.normalizer.scores == 1 else (parts.normalizer.scores, *mask.shape)
     if scores.shape != wanted:
         raise InputError(
-            f"the score {unbound(parts.score.function).__name__} gives shape {list(scores.shape)}, "
-            f"but the normalizer {unbound(parts.normalizer.function).__name__} takes {list(wanted)}"
+            f"the score {name_of(parts.score.function)} gives shape {list(scores.shape)}, "
+            f"but the normalizer {name_of(parts.normalizer.function)} takes {list(wanted)}"
         )
     # Several scores of one position, as mocha takes them, must all be able to reach it. A
     # score that is NaN is not hidden: its weight is NaN too.

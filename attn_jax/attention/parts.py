@@ -96,6 +96,12 @@ def unbound(function: Callable) -> Callable:
     return function
 
 
+def name_of(function: Callable) -> str:
+    """What errors call a function, or an object that is called as one."""
+    function = unbound(function)
+    return getattr(function, "__name__", type(function).__name__)
+
+
 def bind(function: Callable, available: Mapping[str, Any]) -> Callable:
     """The function with those of the available things that it names as keyword arguments."""
     wanted = named_by(function)
@@ -114,11 +120,11 @@ def named_by(function: Callable) -> dict[str, Any]:
     except ValueError:
         if unbound(function) is function:
             raise InputError(
-                f"{function.__name__} does not tell its arguments: write a function around it"
+                f"{name_of(function)} does not tell its arguments: write a function around it"
             ) from None
         known = ", ".join(named_by(unbound(function)))
         raise InputError(
-            f"{unbound(function).__name__} takes {known or 'no keyword argument'}, and is bound to "
+            f"{name_of(function)} takes {known or 'no keyword argument'}, and is bound to "
             f"{', '.join(function.keywords)}"
         ) from None
 
@@ -171,7 +177,8 @@ class Part:
     @property
     def decoding(self) -> "Part":
         """The part that takes this one's place outside training: mostly itself."""
-        return Part(attribute(self.function, "decoding", self.function), self.given)
+        other = attribute(self.function, "decoding", None)
+        return Part(bind(other, self._bound), self.given) if other else self
 
     @property
     def has_carry(self) -> bool:
@@ -182,7 +189,7 @@ class Part:
     def _bound(self) -> dict[str, Any]:
         """The settings and the arguments that are bound to the function."""
         bound = self.function.keywords if isinstance(self.function, functools.partial) else {}
-        return dict(self.given) | bound
+        return bound | dict(self.given)
 
     def start(self, mask: Bool[Array, " S"]) -> Any:
         """The first carry, from the parameters that are bound to the function."""
@@ -211,12 +218,13 @@ class Part:
     def keys(self, annotations: Float[Array, "S D"], parameters: Mapping[str, Any]) -> Array:
         """The keys of a score for one sentence, [S, A]."""
         keys = attribute(self.function, "keys", annotations_themselves)
-        return bind(keys, dict(self.given) | dict(parameters))(annotations)
+        return bind(keys, self._bound | dict(parameters))(annotations)
 
     def shapes(self, sizes: Sizes) -> Shapes:
-        """The names and shapes of the parameters."""
+        """The names and shapes of the parameters that are not bound to the function."""
         shapes = attribute(self.function, "shapes", None)
-        return bind(shapes, dict(self.given))(sizes) if shapes else {}
+        known = bind(shapes, self._bound)(sizes) if shapes else {}
+        return {name: shape for name, shape in known.items() if name not in self._bound}
 
     @property
     def initial(self) -> dict[str, float]:

@@ -157,7 +157,7 @@ def coverage(
     Paper: Tu et al. 2016, sections 3.1.1 (linguistic coverage) and 3.2.
     Cost: time T S A (tanh), memory T S + S A.
     """
-    covered = memory.total.astype(keys.dtype) / keys[:, -1]
+    covered = (memory.total / widen(keys[:, -1])).astype(keys.dtype)
     return _energies(query @ W, keys[:, :-1], covered[:, None], V[None], v)
 
 
@@ -184,7 +184,7 @@ def gmm(
 
     a, β and the steps of κ are exp(W s + b), for each of `components` bells; κ, the carry, begins
     at 0 and only grows. The normalizer `exponential` makes of it the weights of the paper, whose
-    sum is not 1; `softmax` those of Battenberg et al. 2020.
+    sum is not 1; `softmax` makes it 1.
 
     Paper: Graves 2013, section 5.1, equations 46 to 51.
     Cost: time T S K for K bells, memory T S K.
@@ -194,7 +194,8 @@ def gmm(
     # Bounded, so that what float32 does not hold has no part in a derivative: no sentence has e^20
     # positions, no weight of a bell so sharp differs from 0 but at its centre, and a context e^40
     # times as large as annotations tells nothing.
-    centres = carry + jnp.exp(jnp.minimum(log_steps, 20))
+    steps = jnp.exp(jnp.minimum(log_steps, 20)).astype(carry.dtype)
+    centres = jnp.minimum(carry + steps, math.exp(20))
     positions = jnp.arange(1, keys.shape[0] + 1)[:, None]
     sharpness = jnp.exp(jnp.minimum(log_sharpness, 40))
     bells = jnp.minimum(log_heights, 40) - sharpness * (centres - positions) ** 2

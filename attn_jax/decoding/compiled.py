@@ -75,11 +75,12 @@ def decode(
     if search.temperature:
         pick = drawn(search.temperature, search.top_k, search.top_p)
     times = search.n_best
+    drawing = jax.vmap(jax.random.split, in_axes=(0, None))(rngs, times)
     found = walk(
         step,
         *flat(side_by_side((encoded, state), times)),
         jnp.repeat(limits, times),
-        jax.vmap(jax.random.split, in_axes=(0, None))(rngs, times).ravel(),
+        drawing.reshape(-1, *rngs.shape[1:]),
         max_length,
         pick=pick,
         shortest=search.min_length,

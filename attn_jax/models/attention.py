@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.attention.catalogue import Mechanism, mechanism
 from attn_jax.attention.context import attend_all, begin, weigh_step
-from attn_jax.attention.parts import Memory, Part
+from attn_jax.attention.parts import Memory, Part, name_of
 from attn_jax.attention.scores import stacked
 from attn_jax.config import Model
 from attn_jax.errors import InputError
@@ -60,7 +60,7 @@ def draw(part: Part, projections: Unprojected | Heads, rngs: nnx.Rngs) -> Mappin
     unlisted = [name for name in part.required if name not in shapes]
     if unlisted:
         raise InputError(
-            f"{part.function.__name__} names {', '.join(unlisted)}, which its shapes do not list: "
+            f"{name_of(part.function)} names {', '.join(unlisted)}, which its shapes do not list: "
             "decorate it with attn_jax.part(shapes=...)"
         )
     return nnx.Dict(

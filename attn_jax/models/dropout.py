@@ -70,7 +70,7 @@ class Variational(Ordinary):
 
     def steps(self, rng: Array | None, count: int) -> Array | None:
         """The same random key for each of so many steps."""
-        return None if rng is None else jnp.broadcast_to(rng, count)
+        return None if rng is None else jnp.broadcast_to(rng, (count, *rng.shape))
 
     def recurrent(self, hidden: Float[Array, "B H"], rng: Array | None) -> Float[Array, "B H"]:
         """What a recurrent product sees of the state before it."""

@@ -27,6 +27,9 @@ def product(inputs: Float[Array, "*any F"], matrix: Float[Array, "F G"]) -> Floa
     JAX's own contracts several axes at once, which XLA's CPU backend does in float32 and slowly.
     In the step of a `deferral.scan` the derivative by the matrix is left to that.
     """
+    # Widened here, so that JAX gives each gradient the type of what it belongs to.
+    wide = jnp.promote_types(jnp.result_type(inputs, matrix), jnp.float32)
+    inputs, matrix = inputs.astype(wide), matrix.astype(wide)
     if not deferring():
         return _product(inputs, matrix)
     return defer(_of_inputs_alone(inputs, matrix), factor(inputs), matrix, of_matrix)

@@ -17,12 +17,22 @@ def mixture(
     weights = weights.astype(values.dtype)
     if not deferring():
         return _mixture(weights, values)
-    # Elsewhere than through `defer` the values have no derivative.
-    return defer(_mixture(weights, jax.lax.stop_gradient(values)), weights, values, _of_values)
+    return defer(_of_weights_alone(weights, values), weights, values, _of_values)
 
 
 def _mixture(weights: Array, values: Array) -> Array:
     return jnp.einsum("bkgs,bksh->bkgh", weights, values)
+
+
+@jax.custom_vjp
+def _of_weights_alone(weights: Array, values: Array) -> Array:
+    return _mixture(weights, values)
+
+
+_of_weights_alone.defvjp(
+    lambda weights, values: (_mixture(weights, values), values),
+    lambda values, gradient: (jnp.einsum("bkgh,bksh->bkgs", gradient, values), None),
+)
 
 
 def _of_values(weights: Float[Array, "T B K G S"], gradient: Float[Array, "T B K G H"]) -> Array:

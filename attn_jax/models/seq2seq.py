@@ -1,6 +1,7 @@
 """The encoder-decoder: embeddings, an encoder, a decoder with attention, an output layer.
 
-The model is a pytree of its parameters: `jax.jit`, `jax.grad` and optax take it as it is.
+The model is a pytree of its parameters: `jax.jit`, `jax.grad` and optax take it as it is. Its
+derivatives are for reverse mode, to any order; `jax.jvp` refuses the model.
 """
 
 import functools

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax import SCORES, attend
+from attn_jax import SCORES, InputError, attend
 from attn_jax.attention.normalizers import softmax
 from attn_jax.attention.parts import attribute
 
@@ -137,14 +137,25 @@ def test_gmm_has_a_derivative_also_of_extreme_bells(log_step, log_sharpness, log
     assert jnp.isfinite(jax.grad(first)(jnp.zeros(2))).all()
 
 
-def test_coverage_has_a_derivative_where_a_word_expects_to_give_none():
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
+def test_coverage_has_a_derivative_where_a_word_expects_to_give_none(dtype):
+    ones = partial(jnp.ones, dtype=dtype)
     make = attribute(SCORES["coverage"], "keys", None)
-    annotations, U = jnp.array([[200.0], [0.0]]), jnp.ones((1, 2))
-    parameters = {"W": jnp.ones((3, 2)), "V": jnp.ones(2), "v": jnp.ones(2)}
+    annotations, U = jnp.array([[200], [7], [0]], dtype), ones((1, 2))
+    parameters = {"W": ones((3, 2)), "V": ones(2), "v": ones(2)}
 
     def first(annotations):
-        keys = make(annotations, U=U, f=-jnp.ones(1))
+        keys = make(annotations, U=U, f=-ones(1))
         score = partial(SCORES["coverage"], **parameters)
-        return attend(jnp.ones(3), keys, annotations, score=score)[0].sum()
+        return attend(ones(3), keys, annotations, score=score)[0].sum()
 
     assert jnp.isfinite(jax.grad(first)(annotations)).all()
+
+
+def test_errors_name_a_score_that_is_an_object():
+    class Own:
+        def __call__(self, query, keys):
+            return keys
+
+    with pytest.raises(InputError, match=r"the score Own gives shape \[3, 1\]"):
+        attend(jnp.ones(1), jnp.ones((3, 1)), jnp.ones((3, 1)), score=Own())

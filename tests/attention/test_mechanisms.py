@@ -231,6 +231,16 @@ def test_gradients(score, window, normalizer, generator):
 
         check_grads(jax.jit(function), inputs, order=order, rtol=1e-4, atol=1e-4)
 
+        def gradient(unrolled):
+            def total(queries, annotations, parameters):
+                read = unrolled(parts, queries, annotations, jnp.asarray(MASK[2]), parameters)
+                return sum((jnp.arange(1, each.size + 1) * each.ravel()).sum() for each in read)
+
+            return jax.tree.leaves(jax.jit(jax.grad(total, argnums=(0, 1, 2)))(*inputs))
+
+        for one, other in zip(gradient(at_once), gradient(through), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
+
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
 @pytest.mark.parametrize(("score", "window", "normalizer"), CASES)

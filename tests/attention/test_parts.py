@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attn_jax import InputError, attend, part
-from attn_jax.attention import normalizers, scores, sparse
+from attn_jax.attention import monotonic, normalizers, scores, sparse
 from attn_jax.attention.catalogue import mechanism, resolve
 from attn_jax.attention.context import _sentence, attend_all, attend_step
 from attn_jax.attention.parts import Part, Sizes
@@ -29,6 +29,15 @@ def test_settings_are_read_from_the_name():
 def test_the_normalizer_that_belongs_to_a_score():
     for score, normalizer in (("additive", "softmax"), ("gmm", "exponential")):
         assert mechanism(score).normalizer == resolve("normalizer", normalizer)
+
+
+def test_what_a_partial_binds_is_no_parameter_and_holds_in_decoding():
+    assert Part(partial(normalizers.null, n=3.0)).shapes(SIZES) == {}
+    wide = Part(partial(monotonic.mocha, chunk=5, noise=0.5))
+    assert wide.decoding.settings == {"chunk": 5}
+    assert wide.decoding.shapes(SIZES) == {"r": ()}
+    narrow = resolve("normalizer", "mocha(chunk=2)")
+    assert narrow.decoding.settings["chunk"] == 2
 
 
 @pytest.mark.parametrize(

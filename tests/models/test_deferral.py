@@ -1,6 +1,7 @@
 """The scan whose derivative is one product for each matrix, against the derivative of JAX's."""
 
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -88,6 +89,25 @@ def test_over_several_at_once(generator):
         return jax.vmap(one)(several)
 
     same(both(deferred), both(plain))
+
+
+def test_second_derivatives_are_those_of_the_scan(generator):
+    (*floats, mask), initial, (projected, keys) = given(generator)
+    flat, unflatten = jax.flatten_util.ravel_pytree(floats)
+
+    def curved(unrolled):
+        def total(flat):
+            last, _ = unrolled((*unflatten(flat), mask), initial, (projected, keys))
+            return (last**2).sum()
+
+        def row(along):
+            return jax.grad(lambda flat: jax.grad(total)(flat) @ along)(flat)
+
+        return jax.vmap(row)(jnp.eye(flat.size))
+
+    found, expected = curved(deferred), curved(plain)
+    assert np.count_nonzero(expected) > expected.size / 2
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
 def recurrence(matrix):

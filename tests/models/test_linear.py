@@ -61,3 +61,15 @@ def test_factors_are_rounded_where_the_configuration_asks_for_it(generator):
     np.testing.assert_allclose(of_kernel.kernel[...], rows.T @ of_outputs, rtol=1e-5, atol=1e-6)
     expected = (of_outputs @ kernel.T).reshape(inputs.shape)
     np.testing.assert_allclose(of_inputs, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_a_gradient_has_the_type_of_what_it_belongs_to(dtype):
+    linear = Linear(3, 7, rngs=nnx.Rngs(0))
+
+    def twice(linear, inputs):
+        return (linear(jnp.tanh(inputs)) ** 2).sum() + jnp.tanh(inputs).astype(jnp.float32).sum()
+
+    gradients = jax.grad(twice, argnums=(0, 1))(linear, jnp.ones((2, 3), dtype))
+    assert {leaf.dtype for leaf in jax.tree.leaves(gradients[0])} == {jnp.dtype("float32")}
+    assert gradients[1].dtype == dtype
