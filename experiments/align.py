@@ -40,7 +40,7 @@ from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translator import Translator
 from experiments import flags
 from experiments.flags import FLAGS
-from experiments.program import run
+from experiments.program import run, warn_of_unknown
 from experiments.report import print_table
 
 Pairs = tuple[Sequence[str], Sequence[str]]  # sources and targets
@@ -99,6 +99,8 @@ def word_weights(
     name: str, translator: Translator, pairs: Pairs, development: tuple | None, extract: Callable
 ) -> list[np.ndarray]:
     """The weights [T, S] between the words of each pair, under one model."""
+    for vocabulary, sentences in zip((translator.source, translator.target), pairs, strict=True):
+        warn_of_unknown(vocabulary, sentences)
     if FLAGS.of == "posterior":
         weights = translator.align(*pairs, of="posterior")
         return between_words(translator, pairs, [one[:-1] for one in weights])

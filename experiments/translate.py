@@ -19,7 +19,7 @@ from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translator import Hypothesis, Translator
 from experiments import flags
 from experiments.flags import FLAGS
-from experiments.program import run
+from experiments.program import run, warn_of_unknown
 
 AT_ONCE = 2048  # lines, since what was attended to is held until they are written
 
@@ -41,14 +41,6 @@ def lines_of(found: list[list[Hypothesis]], first: int) -> Iterator[str]:
             yield hypotheses[0].text if hypotheses else ""
 
 
-def warn_of_unknown(translator: Translator, sentences: list[str]) -> None:
-    """Says on standard error which source tokens the model does not know."""
-    unknown = translator.source.unknown(sentences)
-    if unknown:
-        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-        print(f"unknown to the model: {' '.join(unknown[:5])}{more}", file=sys.stderr)
-
-
 def converse(translator: Translator, options: dict) -> None:
     """Asks for sentences until there are no more, and shows the alignment of each answer."""
     print("a sentence on each line; an empty one ends", file=sys.stderr)
@@ -63,7 +55,7 @@ def converse(translator: Translator, options: dict) -> None:
         except InputError as error:
             print(error, file=sys.stderr)
             continue
-        warn_of_unknown(translator, [sentence])
+        warn_of_unknown(translator.source, [sentence])
         source = translator.source.split(sentence)
         for one in hypotheses:
             print(f"\n{one.text}   ({one.log_probability:.2f} nats)")
@@ -86,7 +78,7 @@ def main() -> None:
         converse(translator, options)
         return
     lines = read_source(FLAGS.input)
-    warn_of_unknown(translator, lines)
+    warn_of_unknown(translator.source, lines)
     lengths = [len(translator.source.encode(line)) for line in lines]
     for number, length in enumerate(lengths, start=1):
         if length > translator.max_length:

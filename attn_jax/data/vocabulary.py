@@ -173,7 +173,8 @@ class Subwords(Vocabulary):
                 vocab_size=config.subwords,
                 hard_vocab_limit=False,  # a small text may not fill the vocabulary
                 character_coverage=1.0,
-                max_sentence_length=max(len(text.encode()) for text in texts) + 1,
+                # That of its longest line, if SentencePiece allows so little.
+                max_sentence_length=max(10, *(len(text.encode()) + 1 for text in texts)),
                 pad_id=PAD,
                 unk_id=UNK,
                 bos_id=BOS,
@@ -218,11 +219,19 @@ def build_vocabulary(level: str, texts: Sequence[str], config: Data) -> Vocabula
 def separate(
     sources: Sequence[str], targets: Sequence[str], config: Data
 ) -> tuple[Vocabulary, Vocabulary]:
-    """A vocabulary for each side."""
-    return (
-        build_vocabulary(config.source_level, sources, config),
-        build_vocabulary(config.target_level, targets, config),
-    )
+    """A vocabulary for each side.
+
+    Raises:
+      InputError: as `build_vocabulary` does.
+    """
+    found = []
+    levels = config.source_level, config.target_level
+    for side, level, texts in zip(("source", "target"), levels, (sources, targets), strict=True):
+        try:
+            found.append(build_vocabulary(level, texts, config))
+        except InputError as error:
+            raise InputError(f"the {side} side: {error}") from error
+    return tuple(found)
 
 
 def joint(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -124,20 +125,19 @@ def by_data(cells: list[Cell]) -> dict[str, list[Cell]]:
 def by_system(cells: list[Cell]) -> dict[str, list[Cell]]:
     """The runs that differ in nothing but the seed, under what tells them from the others.
 
-    That is their label, or, where runs of one label differ, the options that vary; of several such
-    options, those at their defaults are not told. The system with the best mean of the measure by
-    which they are ranked comes first, and of equal ones that of the lowest perplexity.
+    That is their label; without one, or where runs of one label differ, the options that vary; of
+    several such options, those at their defaults are not told. The system with the best mean of the
+    measure by which they are ranked comes first, and of equal ones that of the lowest perplexity.
     """
-    labels = {cell.options["label"] for cell in cells}
-    distinct = {tuple(v for k, v in cell.options.items() if k != "seed") for cell in cells}
-    labelled = "" not in labels and len(labels) == len(distinct)
+    distinct = {tuple((k, v) for k, v in cell.options.items() if k != "seed") for cell in cells}
+    labels = Counter(dict(options)["label"] for options in distinct)
     usual = config.values(config.Experiment())
     varying = [
         name for name in usual if name != "seed" and len({cell.options[name] for cell in cells}) > 1
     ]
 
     def told(cell: Cell) -> str:
-        if labelled:
+        if cell.options["label"] and labels[cell.options["label"]] == 1:
             return cell.options["label"]
         words = []
         for name in varying:

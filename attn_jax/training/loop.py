@@ -194,6 +194,11 @@ def fit(
 
 def _finite(losses: list, step: int) -> list[float]:
     losses = [float(loss) for loss in losses]
+    if not np.isfinite(losses[:1]).all() and step == len(losses):
+        raise InputError(
+            "the loss is not finite at the first step, before any parameter has moved: it is the "
+            "model that computes it so, not its training"
+        )
     if not np.isfinite(losses).all():
         raise InputError(
             f"the training loss is not finite any more by step {step}: lower "

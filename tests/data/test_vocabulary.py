@@ -89,6 +89,17 @@ def test_refuses_an_empty_vocabulary(level, texts, message):
         build_vocabulary(level, texts, DATA)
 
 
+def test_an_empty_vocabulary_says_of_which_side():
+    with pytest.raises(InputError, match="the source side: the vocabulary is empty"):
+        separate(["a b c"], ["a a"], Data(source_level="word", target_level="word", min_count=2))
+
+
+def test_subwords_of_short_lines():
+    lines = [f"{one}{other}" for one in "abc" for other in "abc"]
+    vocabulary = build_vocabulary("subword", lines, Data(subwords=20))
+    assert vocabulary.join(vocabulary.decode(vocabulary.encode("ab"))) == "ab"
+
+
 def test_a_word_of_symbols_is_the_whole_sequence():
     assert build_vocabulary("symbol", ["a b"], DATA).words("a  b") == ["a b"]
     assert build_vocabulary("character", ["a b"], DATA).words("a  b") == ["a", "b"]

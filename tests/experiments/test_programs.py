@@ -391,7 +391,7 @@ def test_translate_searches_as_its_flags_say(workdir):
 
 def test_translate_says_what_it_does_not_know(workdir):
     done = works("translate", f"--workdir={workdir}", stdin="1 zebra 2\nzebra gnu\n")
-    assert "unknown to the model: zebra gnu\n" in done.stderr
+    assert "unknown to the model: 'zebra' 'gnu'\n" in done.stderr
     assert len(done.stdout.splitlines()) == 2
     known = works("translate", f"--workdir={workdir}", stdin="1 2\n")
     assert "unknown" not in known.stderr

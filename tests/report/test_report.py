@@ -184,7 +184,9 @@ def test_labels_name_systems_where_they_tell_them_apart(tmp_path):
     assert set(by_system(find_cells(tmp_path)[0])) == {"One", "Two"}
     write_run(tmp_path / "d", "gmm", 0, 60.0, label="Two")
     systems = by_system(find_cells(tmp_path)[0])
-    assert set(systems) == {"One, dot", "Two, general", "Two, gmm"}
+    assert set(systems) == {"One", "Two, general", "Two, gmm"}
+    write_run(tmp_path / "e", "additive", 0, 60.0)
+    assert set(by_system(find_cells(tmp_path)[0])) == {*systems, "additive"}
 
 
 def test_text_is_measured_by_bleu(tmp_path):

@@ -19,7 +19,7 @@ from attn_jax.training.checkpoint import (
     digest,
     named_leaves,
 )
-from attn_jax.training.loop import begin, finished, fit
+from attn_jax.training.loop import _finite, begin, finished, fit
 from attn_jax.training.step import train_step
 
 CONFIG = Model(
@@ -151,6 +151,13 @@ def test_a_journal_damaged_before_its_end_is_refused(tmp_path, text):
 def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
     with pytest.raises(InputError, match="not finite any more by step"):
         train(tmp_path, learning_rate=1e30, clip_norm=1e30, steps=40, valid_every=20)
+
+
+def test_a_loss_that_was_never_finite_is_no_matter_of_training():
+    with pytest.raises(InputError, match="not finite at the first step"):
+        _finite([np.nan, np.nan], 2)
+    with pytest.raises(InputError, match="not finite any more by step 4"):
+        _finite([np.nan, np.nan], 4)
 
 
 def test_a_changed_bit_is_noticed(tmp_path):
