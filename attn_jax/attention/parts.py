@@ -165,6 +165,13 @@ class Part:
         ]
 
     @property
+    def taken(self) -> set[str]:
+        """What the function and its halves name as keyword arguments."""
+        halves = (attribute(self.function, half, None) for half in ("keys", "start", "decoding"))
+        functions = self.function, *filter(None, halves), *attribute(self.function, "hidden", ())
+        return {name for function in functions for name in named_by(function)}
+
+    @property
     def looks_back(self) -> bool:
         """Whether a step depends on the attention of the steps before."""
         return bool({"memory", "carry"} & named_by(self.function).keys())

@@ -53,7 +53,8 @@ def draw(part: Part, projections: Unprojected | Heads, rngs: nnx.Rngs) -> Mappin
     """The first parameters of a part, [K, G, ...]: for each head its own.
 
     Raises:
-      InputError: the part names a parameter whose shape is not known.
+      InputError: the part names a parameter whose shape is not known, or has one that it does not
+        name.
     """
     heads = projections.key_value_heads, projections.groups
     shapes = part.shapes(projections.sizes)
@@ -62,6 +63,12 @@ def draw(part: Part, projections: Unprojected | Heads, rngs: nnx.Rngs) -> Mappin
         raise InputError(
             f"{name_of(part.function)} names {', '.join(unlisted)}, which its shapes do not list: "
             "decorate it with attn_jax.part(shapes=...)"
+        )
+    untaken = [name for name in shapes if name not in part.taken]
+    if untaken:
+        raise InputError(
+            f"the shapes of {name_of(part.function)} list {', '.join(untaken)}, which it does not "
+            "name after a *"
         )
     return nnx.Dict(
         {

@@ -55,9 +55,9 @@ def _new(columns: int, width: float, height: float, **options) -> tuple[Figure, 
     return figure, figure.subplots(1, columns, squeeze=False, **options)[0]
 
 
-def _wrapped(label: str) -> str:
-    """A label that may name many options, in lines that fit a panel."""
-    return textwrap.fill(label, 32)
+def _wrapped(label: str, signs: int = 32) -> str:
+    """A label that may name many options, in lines of so many signs that fit a panel."""
+    return textwrap.fill(label, signs)
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
@@ -112,7 +112,8 @@ class Panel(NamedTuple):
 
 def beside(panels: dict[str, Panel]) -> Figure:
     """The same sentence under several systems; what differs from the reference is red."""
-    width = 1.4 + 0.24 * max(len(panel.source) for panel in panels.values())
+    widest = max(len(panel.source) for panel in panels.values())
+    width = max(3.2, 1.4 + 0.24 * widest)
     columns = min(len(panels), max(2, int(WIDEST / width)))
     rows = -(-len(panels) // columns)
     columns = -(-len(panels) // rows)  # as many in each row as can be
@@ -125,7 +126,9 @@ def beside(panels: dict[str, Panel]) -> Figure:
         axes.set_axis_off()
     for axes, (label, panel) in zip(all_axes, panels.items(), strict=False):
         image = _draw_heat_map(axes, panel.alignment, panel.source, panel.target)
-        axes.set_title(_wrapped(label), fontweight="bold")
+        # All as large, also that of a system which stops at once or does not stop.
+        axes.set(xlim=(-0.5, widest - 0.5), ylim=(tallest - 0.5, -0.5))
+        axes.set_title(_wrapped(label, int(8 * width)), fontweight="bold")
         expected = [*panel.reference, *[None] * len(panel.target)]
         for tick, said, right in zip(axes.get_yticklabels(), panel.target, expected, strict=False):
             tick.set_color("black" if said == right else "red")

@@ -4,10 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
+from attn_jax import part
+from attn_jax.attention.parts import Part, Sizes
 from attn_jax.config import Model
 from attn_jax.errors import InputError
-from attn_jax.models.attention import Source
+from attn_jax.models.attention import Source, draw
+from attn_jax.models.heads import Unprojected
 from attn_jax.models.seq2seq import DECODERS, Seq2Seq, initialize
 from attn_jax.tokens import BOS, EOS, PAD
 from attn_jax.training.checkpoint import named_leaves
@@ -204,3 +208,19 @@ def test_dropout_is_of_the_given_rng_and_off_without():
 def test_refuses_what_makes_no_sense(options, message):
     with pytest.raises(InputError, match=message):
         make(**options)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ({}, "own names W, which its shapes do not list"),
+        ({"W": (4, 4), "V": (4,)}, "the shapes of own list V, which it does not name"),
+    ],
+)
+def test_shapes_list_what_a_score_names(shapes, message):
+    @part(shapes=lambda sizes: shapes)
+    def own(query, keys, *, W):
+        return keys @ (query @ W)
+
+    with pytest.raises(InputError, match=message):
+        draw(Part(own), Unprojected(Sizes(4, 4, 4)), nnx.Rngs(0))

@@ -373,6 +373,18 @@ def test_wrong_tokens_are_red():
     assert [label.get_color() for label in two.get_yticklabels()] == ["red", "black"]
 
 
+def test_panels_are_as_large_whatever_a_system_wrote():
+    figure = figures.beside(
+        {
+            str(length): figures.Panel(np.ones((length, 2)), ["x", "y"], ["b"] * length, ["b"])
+            for length in (1, 20)
+        }
+    )
+    figure.draw_without_rendering()
+    one, other, _ = (axes.get_position().bounds[2:] for axes in figure.axes)
+    np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
 def test_strips_shade_each_weight():
     alignment = np.array([[0.05, 0.95], [0.2, 0.4], [0.6, 0.35]])
     assert strips(alignment, ["ein", "mann"], ["a", "man", "</s>"]) == [
