@@ -35,7 +35,10 @@ def main() -> None:
     cells, left_out = find_cells(root)
     if not cells:
         reasons = "".join(f"; {folder}: {why}" for folder, why in left_out.items())
-        raise InputError(f"{root} holds no run that was evaluated on a test split{reasons}")
+        raise InputError(
+            f"{root} holds no run that was evaluated on a test split, which a training does at its "
+            f"end, and `./launch.sh evaluate` at any time{reasons}"
+        )
     comparisons = list(compare(cells))
     page = write_report(comparisons, root)  # first, since whoever reads the output may go away
     for name, systems, quality, cost, length in comparisons:

@@ -25,6 +25,7 @@ from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.models.unread import unread
 from attn_jax.names import choose_with_settings
+from attn_jax.tokens import SPECIALS
 from attn_jax.training.loop import begin, fit
 from attn_jax.training.precision import advice
 from attn_jax.training.step import start, train_step
@@ -89,7 +90,8 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     about = [
         f"{len(pairs)} training pairs ({dropped} left out, empty or of over {config.max_length} "
         "tokens), "
-        f"{len(source)} source and {len(target)} target tokens known, {parameters} parameters",
+        f"{len(source) - len(SPECIALS)} source and {len(target) - len(SPECIALS)} target tokens "
+        f"known, {parameters} parameters",
         batches.summary(),
         *known(examples, {"validation": validation, "test": test}),
         useless(experiment.model),
