@@ -4,7 +4,8 @@ A mechanism is a score, a window and a normalizer. Each is a plain function of o
 sentence, and is given, of all there is at a step, what it names as keyword arguments:
 
 - its parameters, which `shapes(sizes, **settings) -> {name: shape}` lists, so that a model can own
-  them, and its settings, which are numbers with a default;
+  them, and its settings, which are numbers with a default: Python's, since they decide what is
+  computed, so that JAX cannot trace them;
 - `query` [Q], `mask` [S], and `memory`, what was attended in the steps before (a `Memory`);
 - `rng`, of a normalizer and in training alone, for what is random then;
 - `carry`, what it keeps for itself from step to step. It then returns its result and the next
