@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax import SCORES, InputError, attend
+from attn_jax import SCORES, InputError, attend, attend_all
 from attn_jax.attention.normalizers import softmax
 from attn_jax.attention.parts import attribute
 
@@ -132,7 +132,8 @@ def test_gmm_has_a_derivative_also_of_extreme_bells(log_step, log_sharpness, log
     def first(query):
         bias = jnp.array([log_height, log_sharpness, log_step])
         score = partial(SCORES["gmm"], W=jnp.zeros((2, 3)), b=bias + query[0])
-        return attend(query, jnp.ones((4, 2)), jnp.eye(4), score=score)[0][0]
+        queries = jnp.tile(query, (200, 1))  # a bell walks on at each of them
+        return attend_all(queries, jnp.ones((4, 2)), jnp.eye(4), score=score)[0].sum()
 
     assert jnp.isfinite(jax.grad(first)(jnp.zeros(2))).all()
 

@@ -224,3 +224,24 @@ def test_shapes_list_what_a_score_names(shapes, message):
 
     with pytest.raises(InputError, match=message):
         draw(Part(own), Unprojected(Sizes(4, 4, 4)), nnx.Rngs(0))
+
+
+# Without the Transformer, whose self-attention (`jax.nn`) has its softmax in float32: too rough.
+@pytest.mark.parametrize("decoder", [name for name in DECODERS if name != "transformer"])
+@pytest.mark.parametrize("score", ["additive", "general"])
+def test_the_derivative_is_that_of_differences(decoder, score, generator):
+    with jax.enable_x64(True):
+        model = make(decoder=decoder, score=score, readout="linear", projection="affine", heads=2)
+        wide = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), model)
+        along = jax.tree.map(lambda leaf: jnp.asarray(generator.normal(size=leaf.shape)), wide)
+
+        @jax.jit
+        def value(step):
+            moved = jax.tree.map(lambda leaf, by: leaf + step * by, wide, along)
+            found, alignment = logits(moved, SOURCE, TARGET)
+            return jnp.tanh(found).sum() + (alignment**2).sum()
+
+        slope, width = float(jax.grad(value)(0.0)), 1e-5
+        differences = float(value(width) - value(-width)) / (2 * width)
+    assert abs(slope) > 0.1
+    np.testing.assert_allclose(slope, differences, rtol=1e-6)
