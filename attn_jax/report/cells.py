@@ -130,7 +130,8 @@ def by_system(cells: list[Cell]) -> dict[str, list[Cell]]:
     measure by which they are ranked comes first, and of equal ones that of the lowest perplexity.
     """
     distinct = {tuple((k, v) for k, v in cell.options.items() if k != "seed") for cell in cells}
-    labels = Counter(dict(options)["label"] for options in distinct)
+    # With the scores that systems without a label may be called by: no name is that of two.
+    labels = Counter(options["label"] or options["model.score"] for options in map(dict, distinct))
     usual = config.values(config.Experiment())
     varying = [
         name for name in usual if name != "seed" and len({cell.options[name] for cell in cells}) > 1

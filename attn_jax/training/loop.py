@@ -194,7 +194,7 @@ def fit(
 
 def _finite(losses: list, step: int) -> list[float]:
     losses = [float(loss) for loss in losses]
-    if not np.isfinite(losses[:1]).all() and step == len(losses):
+    if step == len(losses) and not np.isfinite(losses[0]):
         raise InputError(
             "the loss is not finite at the first step, before any parameter has moved: it is the "
             "model that computes it so, not its training"

@@ -187,6 +187,8 @@ def test_labels_name_systems_where_they_tell_them_apart(tmp_path):
     assert set(systems) == {"One", "Two, general", "Two, gmm"}
     write_run(tmp_path / "e", "additive", 0, 60.0)
     assert set(by_system(find_cells(tmp_path)[0])) == {*systems, "additive"}
+    write_run(tmp_path / "f", "dot", 0, 60.0, label="additive")
+    assert len(by_system(find_cells(tmp_path)[0])) == 5
 
 
 def test_text_is_measured_by_bleu(tmp_path):
