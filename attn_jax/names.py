@@ -6,7 +6,9 @@ import importlib
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Container, Mapping
+from pathlib import Path
 from typing import Any
 
 from attn_jax.errors import InputError, choose
@@ -74,9 +76,21 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Cal
     except (ImportError, AttributeError) as error:
         hint = "; write module:name, without .py" if module.endswith(".py") else ""
         raise InputError(f"cannot use {name!r} as a {what}: {error}{hint}") from error
+    except Exception as error:  # whatever a user's own module raises
+        raise InputError(f"cannot use {name!r} as a {what}: {told(error, [module])}") from error
     if not callable(found):
         raise InputError(f"cannot use {name!r} as a {what}: it is not a function or class")
     return found
+
+
+def told(error: Exception, modules: Container[str]) -> str:
+    """What went wrong in a user's own modules, and the last line of theirs that was reached."""
+    reached = [
+        f" ({Path(frame.f_code.co_filename).name}, line {line})"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__") in modules
+    ]
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}{''.join(reached[-1:])}"
 
 
 def keywords_of(function: Callable) -> dict[str, Any]:

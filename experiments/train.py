@@ -24,7 +24,7 @@ from attn_jax.loading import experiment_of, load_parameters, load_vocabularies
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.models.unread import unread
-from attn_jax.names import choose_with_settings
+from attn_jax.names import choose_with_settings, told
 from attn_jax.tokens import SPECIALS
 from attn_jax.training.loop import begin, fit
 from attn_jax.training.precision import advice
@@ -150,16 +150,15 @@ def check(experiment: Experiment) -> None:
     except InputError:
         raise
     except Exception as error:  # whatever a user's own function raises
-        own = [
-            f"--model.{part}={getattr(experiment.model, part)}"
-            for part in ("score", "window", "normalizer", "cell", "decoder")
-            if ":" in getattr(experiment.model, part)
-        ]
+        parts = ("score", "window", "normalizer", "cell", "decoder")
+        chosen = {f"model.{part}": getattr(experiment.model, part) for part in parts}
+        own = {name: value for name, value in chosen.items() if ":" in value}
         if not own:
             raise
-        reason = str(error).partition("\n")[0]
-        kind = type(error).__name__
-        raise InputError(f"{' '.join(own)} fails with {kind}: {reason}") from error
+        modules = {value.partition(":")[0] for value in own.values()}
+        raise InputError(
+            f"{' '.join(flags.as_arguments(own))} fails with {told(error, modules)}"
+        ) from error
 
 
 def vocabularies(

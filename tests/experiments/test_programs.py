@@ -82,12 +82,30 @@ def test_a_sweep_looks_at_all_values_before_it_starts(tmp_path):
     assert not root.exists()
 
 
-def test_a_score_that_fails_leaves_nothing(tmp_path):
-    flag = "--model.score=attn_jax.attention.scores:same_size"
-    assert "same_size fails with " in refused(
-        "train", f"--workdir={tmp_path / 'run'}", *SMALL, flag
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "import jax.numpy as jnp\ndef own(query, keys):\n    return keys @ query + jnp.ones(7)",
+            "--model.score=failing:own fails with TypeError: add got incompatible shapes for "
+            "broadcasting: (3,), (7,). (failing.py, line 3)",
+        ),
+        (
+            "own = nothing",
+            "cannot use 'failing:own' as a score: NameError: name 'nothing' is not defined "
+            "(failing.py, line 1)",
+        ),
+        ("def own(query, keys)\n    return keys @ query", "(failing.py, line 1)"),
+    ],
+)
+def test_a_score_that_fails_is_told_with_its_line_and_leaves_nothing(tmp_path, text, message):
+    (tmp_path / "failing.py").write_text(text)
+    run = tmp_path / "run"
+    line = refused(
+        "train", f"--workdir={run}", *SMALL, "--model.score=failing:own", PYTHONPATH=tmp_path
     )
-    assert not (tmp_path / "run").exists()
+    assert message in line
+    assert not run.exists()
 
 
 def test_a_report_of_a_sweep(sweep):
