@@ -5,13 +5,14 @@ file of a run starts that run again.
 """
 
 import dataclasses
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attn_jax.errors import InputError
-from attn_jax.options import checked, option, path
+from attn_jax.options import checked, fields, option, path
 
 
 @dataclass(frozen=True)
@@ -197,13 +198,7 @@ PLACES = tuple(f"data.{name}" for name in ("train", "valid", "test", "links", "d
 
 def values(experiment: Experiment) -> dict[str, Any]:
     """The options by name, such as `{"model.score": "additive", ...}`."""
-    return {
-        f"{group}.{name}" if group else name: value
-        for group, part in [("", experiment), *vars(experiment).items()]
-        if dataclasses.is_dataclass(part)
-        for name, value in vars(part).items()
-        if not dataclasses.is_dataclass(value)
-    }
+    return {name: operator.attrgetter(name)(experiment) for name, _ in fields(Experiment)}
 
 
 def experiment(options: dict[str, Any]) -> Experiment:

@@ -12,7 +12,8 @@ from pathlib import Path
 from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
 from attn_jax.attention.parts import Part, Sizes
 from attn_jax.errors import InputError
-from attn_jax.report.cells import Cell, by_data, by_system, find_cells
+from attn_jax.report.cells import Cell, find_cells
+from attn_jax.report.systems import by_data, by_system
 from attn_jax.report.tables import Table, mean_and_deviation, steps_to_learn
 from experiments import flags
 from experiments.flags import FLAGS

@@ -12,6 +12,7 @@ from attn_jax.report import tables
 from attn_jax.report.cells import find_cells
 from attn_jax.report.pages import compare, searches, write_report
 from attn_jax.report.ranking import EXPLANATION
+from attn_jax.report.systems import first_run
 from experiments import flags
 from experiments.flags import FLAGS
 from experiments.program import run
@@ -22,7 +23,10 @@ def print_table(title: str, table: tables.Table, file: IO[str] | None = None) ->
     file = file or sys.stdout
     printed = Table(title=title)
     for nth, name in enumerate(table.heading):
-        printed.add_column(name, justify="right" if nth else "left", no_wrap=nth == 0)
+        # Names give way where a terminal is narrow, not figures.
+        printed.add_column(
+            name, justify="right" if nth else "left", no_wrap=bool(nth), overflow="fold"
+        )
     for row in table.rows:
         printed.add_row(*row)
     # A pipe has no width, and a table cut to one would say nothing.
@@ -36,14 +40,16 @@ def main() -> None:
     if not cells:
         reasons = "".join(f"; {folder}: {why}" for folder, why in left_out.items())
         raise InputError(
-            f"{root} holds no run that was evaluated on a test split, which a training does at its "
-            f"end, and `./launch.sh evaluate` at any time{reasons}"
+            f"{root} holds no run that was evaluated on a test split: where the data have one, a "
+            f"training does it at its end, and `./launch.sh evaluate` at any time{reasons}"
         )
     comparisons = list(compare(cells))
     page = write_report(comparisons, root)  # first, since whoever reads the output may go away
     for name, systems, quality, cost, length in comparisons:
         print_table(f"{name}: quality", quality)
-        first = next(iter(systems.values()))[0]
+        first = first_run(systems)
+        if tables.TITLES["alignment_accuracy"] in quality.heading:
+            print(tables.ABOUT_ALIGNMENT)
         print(searches(systems))
         if len(systems) > 1:
             print(EXPLANATION[first.measure])

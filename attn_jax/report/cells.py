@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,9 @@ class Cell:
 
     @property
     def data(self) -> str:
-        """The name of the data set."""
-        return self.options["data.name"]
+        """What to call the data set: the user's own text by its test file and sides."""
+        test, *sides = (self.options[f"data.{name}"] for name in ("test", "source", "target"))
+        return "-".join(filter(None, [Path(test).name or self.options["data.name"], *sides]))
 
     @property
     def in_words(self) -> bool:
@@ -41,9 +41,25 @@ class Cell:
         return "bleu" if self.in_words else "exact_match"
 
     @property
+    def gold(self) -> bool:
+        """Whether it is known where each target token comes from."""
+        return all(sentence["gold"] is not None for sentence in self.sentences)
+
+    @property
+    def cutting(self) -> tuple:
+        """The options that say how text is cut into tokens, and which of them are known."""
+        names = ("source_level", "target_level", "words", "min_count", "subwords", "vocabulary")
+        return tuple(self.options[f"data.{name}"] for name in names)
+
+    @property
     def seed(self) -> int:
         """The seed of the run."""
         return self.options["seed"]
+
+    @property
+    def system(self) -> tuple:
+        """What runs of one system have in common: their data, and all options but the seed."""
+        return self.content, *(v for name, v in self.options.items() if name != "seed")
 
 
 def read_cell(folder: Path) -> Cell:
@@ -76,8 +92,8 @@ def read_cell(folder: Path) -> Cell:
 def find_cells(root: Path) -> tuple[list[Cell], dict[Path, str]]:
     """The evaluated runs under a folder; and why other runs there are left out, by their folders.
 
-    A run with the options of another, seed included, is that run again and says nothing new. Data
-    of one content are taken to lie where the first of their runs had them.
+    A run with the data and the options of another, seed included, is that run again and says
+    nothing new. Data of one content are taken to lie where the first of their runs had them.
     """
     cells: list[Cell] = []
     left_out: dict[Path, str] = {}
@@ -96,67 +112,9 @@ def find_cells(root: Path) -> tuple[list[Cell], dict[Path, str]]:
             here = {name: cell.options[name] for name in config.PLACES}
             there = places.setdefault(cell.content, here)
             cell = dataclasses.replace(cell, options=cell.options | there)
-        options = tuple(cell.options.values())
-        if first.setdefault(options, folder) == folder:
+        run = cell.system, cell.seed
+        if first.setdefault(run, folder) == folder:
             cells.append(cell)
         else:
-            left_out[folder] = f"the same as {first[options]}"
+            left_out[folder] = f"the same as {first[run]}"
     return cells, left_out
-
-
-def by_data(cells: list[Cell]) -> dict[str, list[Cell]]:
-    """The runs that can be compared, under the name of their data set.
-
-    They are of one test text and one measure; what they were trained on may differ.
-    """
-    groups: dict[tuple, list[Cell]] = {}
-    for cell in cells:
-        references = tuple(sentence["reference"] for sentence in cell.sentences)
-        same = cell.data, cell.measure, cell.options["data.bleu_tokenizer"], references
-        groups.setdefault(same, []).append(cell)
-    named: dict[str, list[Cell]] = {}
-    for group in groups.values():
-        name = group[0].data
-        number = 1 + sum(other.startswith(name) for other in named)
-        named[name if number == 1 else f"{name}-{number}"] = group
-    return named
-
-
-def by_system(cells: list[Cell]) -> dict[str, list[Cell]]:
-    """The runs that differ in nothing but the seed, under what tells them from the others.
-
-    That is their label; without one, or where runs of one label differ, the options that vary; of
-    several such options, those at their defaults are not told. The system with the best mean of the
-    measure by which they are ranked comes first, and of equal ones that of the lowest perplexity.
-    """
-    distinct = {tuple((k, v) for k, v in cell.options.items() if k != "seed") for cell in cells}
-    # With the scores that systems without a label may be called by: no name is that of two.
-    labels = Counter(options["label"] or options["model.score"] for options in map(dict, distinct))
-    usual = config.values(config.Experiment())
-    varying = [
-        name for name in usual if name != "seed" and len({cell.options[name] for cell in cells}) > 1
-    ]
-
-    def told(cell: Cell) -> str:
-        if cell.options["label"] and labels[cell.options["label"]] == 1:
-            return cell.options["label"]
-        words = []
-        for name in varying:
-            value = cell.options[name]
-            if name == "model.score":
-                words.append(value)
-            elif len(varying) == 1 or value != usual[name]:
-                words.append(value if name == "label" else f"{name.removeprefix('model.')}={value}")
-        return ", ".join(words) or cell.options["model.score"]
-
-    systems: dict[str, list[Cell]] = {}
-    for cell in cells:
-        systems.setdefault(told(cell), []).append(cell)
-
-    def mean(label: str, figure: str) -> float:
-        return float(np.mean([cell.evaluation[figure] for cell in systems[label]]))
-
-    def place(label: str) -> tuple[float, float]:
-        return -mean(label, cells[0].measure), mean(label, "perplexity")
-
-    return {label: systems[label] for label in sorted(systems, key=place)}

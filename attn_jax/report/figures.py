@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +14,8 @@ from matplotlib.font_manager import get_font_names
 from matplotlib.image import AxesImage
 from matplotlib.ticker import ScalarFormatter
 
-from attn_jax.report.cells import Cell
 from attn_jax.report.profiles import by_length, by_position, length_bins
+from attn_jax.report.systems import Systems, first_run
 
 # The second and following stand in for signs that the first lacks, where they are installed.
 FONTS = (
@@ -110,8 +111,14 @@ class Panel(NamedTuple):
     reference: Sequence[str]  # what it should have written, end of sentence included
 
 
+def common(said: Sequence[str], reference: Sequence[str]) -> set[int]:
+    """The places of tokens that the reference has too, in the same order."""
+    blocks = SequenceMatcher(None, said, reference, autojunk=False).get_matching_blocks()
+    return {place for start, _, size in blocks for place in range(start, start + size)}
+
+
 def beside(panels: dict[str, Panel]) -> Figure:
-    """The same sentence under several systems; what differs from the reference is red."""
+    """The same sentence under several systems; what the reference has not there is red."""
     widest = max(len(panel.source) for panel in panels.values())
     width = max(3.2, 1.4 + 0.24 * widest)
     columns = min(len(panels), max(2, int(WIDEST / width)))
@@ -129,9 +136,10 @@ def beside(panels: dict[str, Panel]) -> Figure:
         # All as large, also that of a system which stops at once or does not stop.
         axes.set(xlim=(-0.5, widest - 0.5), ylim=(tallest - 0.5, -0.5))
         axes.set_title(_wrapped(label, int(8 * width)), fontweight="bold")
-        expected = [*panel.reference, *[None] * len(panel.target)]
-        for tick, said, right in zip(axes.get_yticklabels(), panel.target, expected, strict=False):
-            tick.set_color("black" if said == right else "red")
+        axes.set_facecolor("0.92")  # beyond the sentence, where white would be a weight of 0
+        found = common(panel.target, panel.reference)
+        for place, tick in enumerate(axes.get_yticklabels()):
+            tick.set_color("black" if place in found else "red")
     figure.colorbar(image, ax=all_axes, shrink=0.4, label="weight")
     return figure
 
@@ -209,9 +217,9 @@ def _mean_line(axes: Axes, x: Sequence, runs: Sequence[Sequence[float]], label: 
         )
 
 
-def learning_curves(systems: dict[str, list[Cell]]) -> Figure:
+def learning_curves(systems: Systems) -> Figure:
     """Validation perplexity, and BLEU or exact match, after each interval of training."""
-    in_words = next(iter(systems.values()))[0].in_words
+    in_words = first_run(systems).in_words
     figure, all_axes = _new(2, 8, 3)
     names = "valid_perplexity", "valid_bleu" if in_words else "valid_exact_match"
     for axes, name in zip(all_axes, names, strict=True):
@@ -231,10 +239,10 @@ def learning_curves(systems: dict[str, list[Cell]]) -> Figure:
     return figure
 
 
-def quality_by_length(systems: dict[str, list[Cell]]) -> Figure:
+def quality_by_length(systems: Systems) -> Figure:
     """Two measures by source length. Bahdanau, Cho and Bengio 2014, figure 2."""
     figure, all_axes = _new(2, 8, 3)
-    first = next(iter(systems.values()))[0]
+    first = first_run(systems)
     bins = length_bins(first.sentences)
     for nth, (label, cells) in enumerate(systems.items()):
         profiles = [by_length(cell, bins) for cell in cells]
@@ -250,7 +258,7 @@ def quality_by_length(systems: dict[str, list[Cell]]) -> Figure:
     return figure
 
 
-def accuracy_by_position(systems: dict[str, list[Cell]]) -> Figure:
+def accuracy_by_position(systems: Systems) -> Figure:
     """Right target tokens by the source position that they come from."""
     figure, (axes,) = _new(1, 5, 3)
     for nth, (label, cells) in enumerate(systems.items()):

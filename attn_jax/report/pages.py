@@ -8,8 +8,9 @@ from attn_jax import config
 from attn_jax.evaluation.metrics import edit_distance
 from attn_jax.names import head_name
 from attn_jax.report import figures, tables
-from attn_jax.report.cells import Cell, by_data, by_system
+from attn_jax.report.cells import Cell
 from attn_jax.report.ranking import EXPLANATION
+from attn_jax.report.systems import Systems, by_data, by_system, first_run
 from attn_jax.tokens import EOS, SPECIALS
 
 MOST_STEPS = 40  # drawn of a sentence: a model that has learned little may not find an end
@@ -20,7 +21,7 @@ class Comparison(NamedTuple):
     """The systems of one data set, and their tables."""
 
     name: str
-    systems: dict[str, list[Cell]]
+    systems: Systems
     quality: tables.Table
     cost: tables.Table
     length: tables.Table
@@ -48,7 +49,8 @@ def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:
 def section(comparison: Comparison, folder: Path) -> list[str]:
     """The part of the page on one data set; its figures are written into the folder."""
     systems = comparison.systems
-    first = next(iter(systems.values()))[0]
+    first = first_run(systems)
+    known = {label: cells for label, cells in systems.items() if cells[0].gold}
 
     def picture(kind: str, figure: figures.Figure, caption: str) -> str:
         path = f"{comparison.name.replace('/', '-')}-{kind}.png"
@@ -59,6 +61,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         f"## {comparison.name}",
         *about(systems),
         comparison.quality.markdown(),
+        *([tables.ABOUT_ALIGNMENT] if known else []),
         *([EXPLANATION[first.measure]] if len(systems) > 1 else []),
         comparison.cost.markdown(),
         tables.ABOUT_COST,
@@ -68,21 +71,28 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     ]
     if any(len(cell.journal) > 1 for cells in systems.values() for cell in cells):
         parts.append(picture("learning", figures.learning_curves(systems), "Learning curves"))
-    if all(sentence["gold"] is not None for sentence in first.sentences):
+    if known:
         caption = "Accuracy by source position"
-        parts.append(picture("position", figures.accuracy_by_position(systems), caption))
+        parts.append(picture("position", figures.accuracy_by_position(known), caption))
     index = telling_sentence(systems)
     return [*parts, *one_sentence(systems, index, picture), *all_heads(systems, index, picture)]
 
 
-def about(systems: dict[str, list[Cell]]) -> Iterator[str]:
+def about(systems: Systems) -> Iterator[str]:
     """What was compared, and how."""
-    first = next(iter(systems.values()))[0]
+    first = first_run(systems)
+    asked = {cell.options["train.metric"]: None for cells in systems.values() for cell in cells}
+    metrics = " or ".join(asked).replace("_", " ")
     yield (
         f"{first.evaluation['sentences']} test sentences; mean ± standard deviation over seeds. "
-        "The model of each run is that of its best validation "
-        f"{first.options['train.metric'].replace('_', ' ')}. {searches(systems)}"
+        f"The model of each run is that of its best validation {metrics}. {searches(systems)}"
     )
+    if len({cell.cutting for cells in systems.values() for cell in cells}) > 1:
+        yield (
+            "The systems cut text into different tokens: perplexity, token accuracy and token "
+            "error rate are of each one's own, and cannot be compared. Lengths are in those of "
+            f"{next(iter(systems))}."
+        )
     if shared := " ".join(shared_options(systems)):
         yield f"Options of all: `{shared}`"
 
@@ -94,7 +104,7 @@ def signatures(cell: Cell) -> list[str]:
     return [f"{name}: `{text}`" for name, text in cell.evaluation["signatures"].items()]
 
 
-def one_sentence(systems: dict[str, list[Cell]], index: int, picture: Callable) -> Iterator[str]:
+def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
     """A sentence under the first system, and under all."""
     panels = {}
     for label, cells in systems.items():
@@ -113,11 +123,11 @@ def one_sentence(systems: dict[str, list[Cell]], index: int, picture: Callable) 
         f"The same, step by step ({label})",
     )
     if len(panels) > 1:
-        caption = "The same sentence under each system; wrong tokens are red"
+        caption = "The same sentence under each system; tokens that do not belong there are red"
         yield picture("beside", figures.beside(panels), caption)
 
 
-def all_heads(systems: dict[str, list[Cell]], index: int, picture: Callable) -> Iterator[str]:
+def all_heads(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
     """Each layer and head of the systems that have several, on a sentence and on the test set."""
     for number, (label, (cell, *_)) in enumerate(systems.items(), start=1):
         weights, source, written = sentence_of(cell, index)
@@ -127,7 +137,7 @@ def all_heads(systems: dict[str, list[Cell]], index: int, picture: Callable) -> 
             yield tables.heads(cell).markdown()
 
 
-def shared_options(systems: dict[str, list[Cell]]) -> list[str]:
+def shared_options(systems: Systems) -> list[str]:
     """The options that all runs have and that are not the defaults, as flags."""
     first, *others = [cell.options for cells in systems.values() for cell in cells]
     return [
@@ -137,7 +147,7 @@ def shared_options(systems: dict[str, list[Cell]]) -> list[str]:
     ]
 
 
-def searches(systems: dict[str, list[Cell]]) -> str:
+def searches(systems: Systems) -> str:
     """How each system was decoded."""
     told: dict[str, list[str]] = {}
     for label, cells in systems.items():
@@ -167,9 +177,9 @@ def sentence_of(cell: Cell, index: int) -> tuple:
     return weights[:, :, :MOST_STEPS], sentence["source"], written[:MOST_STEPS]
 
 
-def telling_sentence(systems: dict[str, list[Cell]]) -> int:
+def telling_sentence(systems: Systems) -> int:
     """The pictured sentence on which the systems differ most, among those that can be read."""
-    first = next(iter(systems.values()))[0]
+    first = first_run(systems)
 
     def length(index: int) -> int:
         return len(first.sentences[index]["source"])

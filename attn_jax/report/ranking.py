@@ -2,6 +2,7 @@
 
 from attn_jax.evaluation.significance import bleu_differs, counts_differ
 from attn_jax.report.cells import Cell
+from attn_jax.report.systems import Systems
 
 LEVEL = 0.05  # p-values below it are taken for a difference
 
@@ -37,7 +38,7 @@ def better(first: list[Cell], second: list[Cell]) -> bool:
     )
 
 
-def ranks(systems: dict[str, list[Cell]]) -> list[int]:
+def ranks(systems: Systems) -> list[int]:
     """The rank of each system, best first: one begins where all of the rank above are better."""
     found, above = [], []
     for place, cells in enumerate(systems.values(), start=1):

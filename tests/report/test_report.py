@@ -1,5 +1,6 @@
 """Tables, profiles and figures from the files of made-up runs."""
 
+import io
 import json
 
 import numpy as np
@@ -9,10 +10,11 @@ import sacrebleu
 from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.report import figures, tables
-from attn_jax.report.cells import Cell, by_data, by_system, find_cells, read_cell
+from attn_jax.report.cells import Cell, find_cells, read_cell
 from attn_jax.report.pages import compare, searches, telling_sentence, write_report
 from attn_jax.report.profiles import Bin, by_length, by_position, length_bins
 from attn_jax.report.ranking import ranks
+from attn_jax.report.systems import by_data, by_system, names_of
 from attn_jax.report.terminal import strips
 from experiments.report import print_table
 
@@ -191,6 +193,40 @@ def test_labels_name_systems_where_they_tell_them_apart(tmp_path):
     assert len(by_system(find_cells(tmp_path)[0])) == 5
 
 
+def test_runs_of_other_data_are_another_system(tmp_path):
+    """Also where text was changed under its name, which no option tells."""
+    for seed, content in [(0, "one"), (1, "one"), (0, "two")]:
+        write_run(tmp_path / f"{content}{seed}", "dot", seed, 50.0)
+        (tmp_path / f"{content}{seed}" / "data.txt").write_text(content)
+    cells, left_out = find_cells(tmp_path)
+    systems = by_system(cells)
+    assert not left_out
+    assert {name: len(own) for name, own in systems.items()} == {
+        "data=one": 2,
+        "data=two": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("systems", "names"),
+    [
+        ([{}, {"label": "additive"}], ["label=", "label=additive"]),
+        (
+            [{"label": "heads=2"}, {"model.heads": 2}, {"model.heads": 4}],
+            ["heads=2, heads=1", "heads=2", "heads=4"],
+        ),
+        (
+            [{"label": "x"}, {"label": "x", "model.heads": 2}, {"label": "x, heads=2"}],
+            ["x, heads=1", "label=x, heads=2", "label=x, heads=2, heads=1"],
+        ),
+    ],
+)
+def test_no_name_is_that_of_two_systems(tmp_path, systems, names):
+    for number, options in enumerate(systems):
+        write_run(tmp_path / str(number), "additive", 0, 50.0, **options)
+    assert names_of(find_cells(tmp_path)[0]) == names
+
+
 def test_text_is_measured_by_bleu(tmp_path):
     write_run(tmp_path / "a", "dot", 0, 50.0, level="word")
     systems = by_system(find_cells(tmp_path)[0])
@@ -235,7 +271,43 @@ def test_systems_may_cut_the_source_into_other_tokens(tmp_path):
     np.savez(tmp_path / "b" / "alignments.test.npz", *weights)
     (comparison,) = compare(find_cells(tmp_path)[0])
     assert [row[1:] for row in comparison.length.rows] == [["0.0", "100.0", "0.0"]] * 2
-    write_report([comparison], tmp_path)
+    page = write_report([comparison], tmp_path).read_text()
+    assert f"Lengths are in those of {next(iter(comparison.systems))}." in page
+
+
+def test_what_is_known_of_some_systems_is_told_of_them(tmp_path):
+    """Such as where tokens come from, and the metric that chose the model."""
+    write_run(tmp_path / "a", "dot", 0, 50.0)
+    write_run(tmp_path / "b", "general", 0, 60.0, **{"train.metric": "bleu"})
+    said = [one | {"gold": None} for one in SENTENCES]
+    (tmp_path / "b" / "predictions.test.jsonl").write_text("\n".join(map(json.dumps, said)))
+    file = tmp_path / "b" / "evaluation.test.json"
+    known = {k: v for k, v in json.loads(file.read_text()).items() if "alignment" not in k}
+    file.write_text(json.dumps(known))
+    (comparison,) = compare(find_cells(tmp_path)[0])
+    (*_, first), (*_, second) = (row[-2:] for row in comparison.quality.rows)
+    assert comparison.quality.heading[-2:] == ["aligned %", "shift"]
+    assert (first, second) == ("", "+1")
+    page = write_report([comparison], tmp_path).read_text()
+    assert "best validation bleu or perplexity" in page
+    assert "Accuracy by source position" in page
+
+
+def test_text_of_the_user_is_called_by_its_file_and_sides(tmp_path):
+    own = {"data.name": "parallel", "data.test": "/a/test", "data.source": "de"}
+    write_run(tmp_path / "a", "dot", 0, 50.0, **own)
+    assert list(by_data(find_cells(tmp_path)[0])) == ["test-de"]
+
+
+def test_a_narrow_terminal_leaves_figures_whole(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", "40")
+    table = tables.Table(["system", "BLEU"], [["normalizer=sparsemax, " * 4, "12.34"]])
+    print_table("quality", table, terminal := Terminal())
+    assert "12.34" in terminal.getvalue()
 
 
 def test_what_is_drawn_can_be_read():
@@ -373,6 +445,20 @@ def test_wrong_tokens_are_red():
     one, two, _ = figures.beside(panels).axes
     assert [label.get_color() for label in one.get_yticklabels()] == ["black", "black"]
     assert [label.get_color() for label in two.get_yticklabels()] == ["red", "black"]
+
+
+@pytest.mark.parametrize(
+    ("said", "places"),
+    [
+        ("abcd", {0, 1, 2, 3}),
+        ("acd", {0, 1, 2}),
+        ("xabcd", {1, 2, 3, 4}),
+        ("dd", {0}),
+        ("", set()),
+    ],
+)
+def test_tokens_belong_where_the_reference_has_them_in_its_order(said, places):
+    assert figures.common(said, "abcd") == places
 
 
 def test_panels_are_as_large_whatever_a_system_wrote():
