@@ -144,11 +144,15 @@ def _sides(config: Data, builder: tfds.core.DatasetBuilder) -> tuple[str, str]:
     languages = [name for name, kind in features if isinstance(kind, tfds.features.Text)]
     if len(languages) < 2:
         raise InputError(f"{config.name} does not have a text in each of two languages")
-    default = builder.info.supervised_keys or languages[:2]
-    sides = config.source or default[0], config.target or default[1]
-    for side in sides:
+    for side in filter(None, (config.source, config.target)):
         if side not in languages:
             raise InputError(
                 f"{config.name} has no language {side!r}; it has: {', '.join(languages)}"
             )
-    return sides
+    # One side alone leaves the other to the first other language.
+    usual = builder.info.supervised_keys or languages[:2]
+    source = config.source or next(one for one in (*usual, *languages) if one != config.target)
+    target = config.target or next(one for one in (*usual[::-1], *languages) if one != source)
+    if source == target:
+        raise InputError(f"--data.source and --data.target are both {source!r}")
+    return source, target

@@ -168,6 +168,11 @@ def test_a_translation_set_of_tfds_by_name(tmp_path):
         assert open_corpus(turned).examples("train")[0].source == "hello"
         with pytest.raises(InputError, match="no language 'fr'; it has: "):
             open_corpus(dataclasses.replace(config, source="fr")).examples("train")
+        for given in ({"source": "en"}, {"target": "pt"}):  # the other side is the other language
+            one = dataclasses.replace(config, **given)
+            assert open_corpus(one).sides == ("en", "pt")
+        with pytest.raises(InputError, match="are both 'en'"):
+            open_corpus(dataclasses.replace(config, source="en", target="en"))
     assert with_defaults(config).source_level == "subword"
 
 
