@@ -38,18 +38,30 @@ class Progressed(NamedTuple):
 
 
 class Throughput:
-    """Times stretches of steps, whose medians leave compilations and hiccups out."""
+    """Times stretches of steps, whose medians leave hiccups out.
+
+    So are the stretches in which a batch had a shape that was new, and was compiled for, unless
+    there are no others.
+    """
 
     def __init__(self) -> None:
-        self._rates: list[tuple[float, float]] = []
+        self._known: set[tuple] = set()
+        self._forget()
         self.reset()
+
+    def _forget(self) -> None:
+        self._rates: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
 
     def reset(self) -> None:
         """Begins a stretch."""
         self._begin, self._tokens, self._steps = time.perf_counter(), 0, 0
+        self._compiled = False
 
-    def count(self, target: np.ndarray) -> None:
+    def count(self, source: np.ndarray, target: np.ndarray) -> None:
         """Counts a step."""
+        shapes = source.shape, target.shape
+        self._compiled |= shapes not in self._known
+        self._known.add(shapes)
         self._tokens += int((target != PAD).sum())
         self._steps += 1
 
@@ -57,15 +69,17 @@ class Throughput:
         """Ends the stretch, begins the next, and gives the seconds of the ended one."""
         seconds = time.perf_counter() - self._begin
         if self._steps:
-            self._rates.append((self._steps / seconds, self._tokens / seconds))
+            rates = self._steps / seconds, self._tokens / seconds
+            self._rates[self._compiled].append(rates)
         self.reset()
         return seconds
 
     def rates(self) -> dict[str, float]:
         """Median steps and real target tokens a second, since the last call."""
         names = ("steps_per_second", "target_tokens_per_second")
-        medians = [round(statistics.median(rates), 2) for rates in zip(*self._rates, strict=True)]
-        self._rates = []
+        rates = self._rates[False] or self._rates[True]
+        self._forget()
+        medians = [round(statistics.median(own), 2) for own in zip(*rates, strict=True)]
         return dict(zip(names, medians, strict=True))
 
 
@@ -162,7 +176,7 @@ def fit(
                     break
                 batch = next(following)
                 state, loss = train_step(state, *batch[:2], rng, batch.links, config=config)
-                throughput.count(batch.target)
+                throughput.count(batch.source, batch.target)
                 losses.append(loss)
                 validate = step % config.valid_every == 0 or step == config.steps
                 if step == first + 1 or step % LOOK_EVERY == 0 or validate:

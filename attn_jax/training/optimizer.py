@@ -28,10 +28,11 @@ def halving(step: Array, warmup_steps: int, *, after: int = 5000, every: int = 1
     Luong, Pham and Manning 2015, section 4.1, with `after` 5 epochs and `every` epoch.
 
     Raises:
-      InputError: `every` is less than 1.
+      InputError: `after` is less than 0, or `every` less than 1.
     """
-    if every < 1:
-        raise InputError(f"halving: every must be at least 1, got {every}")
+    for name, value, least in (("after", after, 0), ("every", every, 1)):
+        if value < least:
+            raise InputError(f"halving: {name} must be at least {least}, got {value}")
     return 0.5 ** jnp.maximum((step - 1 - after) // every + 1, 0)
 
 

@@ -101,9 +101,11 @@ def test_each_rule_has_a_step_size_of_its_own(name, rate):
     assert rule(name, GRADIENTS) == rule(name, GRADIENTS, learning_rate=rate)
 
 
-def test_halving_needs_steps_between():
-    with pytest.raises(InputError, match="every must be at least 1, got 0"):
-        step_sizes(Train(schedule="halving(every=0)"), 1)
+@pytest.mark.parametrize(("setting", "least"), [("every", 1), ("after", 0)])
+def test_halving_is_of_steps(setting, least):
+    message = f"{setting} must be at least {least}, got {least - 1}"
+    with pytest.raises(InputError, match=message):
+        step_sizes(Train(schedule=f"halving({setting}={least - 1})"), 1)
 
 
 def test_sgd_goes_down_the_gradient():
