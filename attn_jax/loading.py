@@ -1,7 +1,8 @@
 """From the folder of a run to the translator that it has trained."""
 
+import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jax
@@ -116,18 +117,38 @@ def load_parameters(workdir: Path, model: Seq2Seq, checkpoint: str = "best") -> 
     Raises:
       InputError: the folder holds no such checkpoint of a run, or one of another model.
     """
+    with _checkpoints(workdir) as checkpoints:
+        return checkpoints.restore(_step(workdir, checkpoints, checkpoint), "model", model)
+
+
+def best_checkpoint(workdir: Path) -> Path:
+    """The folder of the best checkpoint of a run, which is called by the number of its step.
+
+    Raises:
+      InputError: there is none.
+    """
+    with _checkpoints(workdir) as checkpoints:
+        return workdir / "checkpoints" / str(_step(workdir, checkpoints, "best"))
+
+
+@contextlib.contextmanager
+def _checkpoints(workdir: Path) -> Iterator[Checkpoints]:
     if not (workdir / "checkpoints").is_dir():
         raise InputError(f"{workdir} has no checkpoint of a run")
     checkpoints = Checkpoints(workdir / "checkpoints")
     try:
-        named = {"best": checkpoints.best, "last": checkpoints.latest}
-        named |= {str(step): step for step in checkpoints.steps}
-        step = choose(named, checkpoint, "checkpoint")
-        if step is None:
-            raise InputError(f"{workdir} has no checkpoint yet")
-        return checkpoints.restore(step, "model", model)
+        yield checkpoints
     finally:
         checkpoints.close()
+
+
+def _step(workdir: Path, checkpoints: Checkpoints, name: str) -> int:
+    named = {"best": checkpoints.best, "last": checkpoints.latest}
+    named |= {str(step): step for step in checkpoints.steps}
+    step = choose(named, name, "checkpoint")
+    if step is None:
+        raise InputError(f"{workdir} has no checkpoint yet")
+    return step
 
 
 def load_vocabularies(workdir: Path) -> tuple[Vocabulary, Vocabulary]:

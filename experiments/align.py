@@ -138,7 +138,7 @@ def print_errors(found: dict[str, list[Links]], golds: list[Gold]) -> None:
         right, sure, made, wanted = alignment_counts(found[name], golds).T
         shares[name] = np.stack([right + sure, made + wanted], axis=1)
     best = min(errors, key=lambda name: errors[name]["alignment_error_rate"], default="")
-    heading = ["links", "AER %", "precision %", "recall %", "F1 %", f"p against {best}"]
+    heading = ["links", "AER %", "precision %", "recall %", "F1 %", f"p against {best or 'best'}"]
     rows = []
     for name in found:
         if name not in errors:

@@ -4,6 +4,7 @@ What the run had of that split, which is what reports read, is replaced.
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,15 @@ from absl import flags as absl_flags
 from rich.console import Console
 from rich.table import Table
 
-from attn_jax.data.datasets import Corpus, open_corpus
+from attn_jax.data.datasets import Corpus, Example, open_corpus
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import ter
 from attn_jax.files import writing
-from attn_jax.loading import experiment_of, load
+from attn_jax.loading import best_checkpoint, experiment_of, load
+from attn_jax.translator import Translator
 from experiments import flags
 from experiments.flags import FLAGS
-from experiments.folder import SPLITS, evaluation_file
+from experiments.folder import SPLITS, check_content, evaluation_file
 from experiments.program import run
 
 PICTURED = 16  # sentences whose alignments are kept for figures
@@ -36,11 +38,16 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
       search: options of `attn_jax.decoding.options.Search`.
 
     Returns:
-      The content of `evaluation.<split>.json`: figures, signatures, sentences, parameters.
+      The content of `evaluation.<split>.json`: figures, signatures, the step of the checkpoint and
+      how many sentences and parameters there are.
     """
-    translator = load(workdir)
+    checkpoint = best_checkpoint(workdir)
+    translator = load(checkpoint)
     data = experiment_of(workdir).data
-    assessment = assess(translator, corpus.examples(split), data.bleu_tokenizer, search)
+    examples = corpus.examples(split)
+    if split == "train":
+        examples = usable(translator, examples)
+    assessment = assess(translator, examples, data.bleu_tokenizer, search)
     figures, signatures = dict(assessment.figures), dict(assessment.signatures)
     if data.target_level in ("word", "subword"):
         # Only of text, and not while training: it takes long where hypotheses are far off.
@@ -50,6 +57,7 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
         figures["ter"], signatures["ter"] = ter(texts, references)
     result = {
         "split": split,
+        "step": int(checkpoint.name),
         "sentences": len(assessment.sentences),
         "parameters": sum(leaf.size for leaf in jax.tree.leaves(translator.models)),
         **figures,
@@ -70,16 +78,35 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
     return result
 
 
+def usable(translator: Translator, examples: Sequence[Example]) -> list[Example]:
+    """The training pairs that can be translated; of other splits, all must be."""
+    sides = (translator.source, "source"), (translator.target, "target")
+    found = [
+        example
+        for example in examples
+        if all(
+            0 < len(vocabulary.encode(getattr(example, side))) <= translator.max_length
+            for vocabulary, side in sides
+        )
+    ]
+    if len(found) < len(examples):
+        print(
+            f"{len(examples) - len(found)} pairs left out, empty or of over "
+            f"{translator.max_length} tokens"
+        )
+    return found
+
+
 def print_evaluation(result: dict) -> None:
     """Prints the figures as a table."""
-    table = Table(title=f"{result['split']}, {result['sentences']} sentences")
+    which = f"step {result['step']}, the best on validation"
+    table = Table(title=f"{result['split']}, {result['sentences']} sentences, {which}")
     table.add_column("figure")
     table.add_column("value", justify="right")
+    whole = {"parameters": "{:,}", "alignment_shift": "{:+d}"}
     for name, value in result.items():
-        if isinstance(value, float):
-            table.add_row(name.replace("_", " "), f"{value:.2f}")
-        elif name in ("parameters", "alignment_shift"):
-            table.add_row(name.replace("_", " "), f"{value:+d}" if "shift" in name else str(value))
+        if isinstance(value, float) or name in whole:
+            table.add_row(name.replace("_", " "), whole.get(name, "{:.2f}").format(value))
     console = Console()
     console.print(table)
     options = [f"{name}={value}" for name, value in result["search"].items()]
@@ -92,6 +119,7 @@ def main() -> None:
     """Evaluates one split."""
     workdir, search = Path(FLAGS.workdir), flags.search()
     corpus = open_corpus(experiment_of(workdir).data)
+    check_content(workdir, corpus)
     print_evaluation(evaluate_split(workdir, corpus, FLAGS.split, search))
 
 

@@ -10,7 +10,6 @@ import itertools
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -82,13 +81,15 @@ def cells(
     """
     options = set().union(*systems)
     differing = {name for name in options if len({system.get(name) for system in systems}) > 1}
-    for name in (varied.keys() & (fixed.keys() | options)) | (differing & fixed.keys()):
+    for name in varied.keys() & (fixed.keys() | options):
         raise InputError(f"--{name} is fixed and varied at the same time")
+    for name in differing & fixed.keys():
+        raise InputError(f"--{name} cannot be {fixed[name]} for all: the systems differ in it")
     made = {}
     for system, combination in itertools.product(systems, itertools.product(*varied.values())):
         chosen = system | dict(zip(varied, combination, strict=True))
         config_lib.experiment(chosen | fixed)
-        own = {"label"} if "label" in differing else differing
+        own = {"label"} if "label" in differing & system.keys() else differing
         told = {k: v for k, v in chosen.items() if k in varied or k in own}
         folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")
         folder = folder or "one"
@@ -102,10 +103,18 @@ def cells(
     return made
 
 
+def has_gpu() -> bool:
+    """Whether there is a GPU; JAX itself would take most of its memory to say so."""
+    try:
+        return subprocess.run(["nvidia-smi"], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
 def slots(jobs: int) -> list[set[int] | None]:
     """The processor cores of each run at a time: small models are faster side by side on one core
     each than one by one on all. On a machine with a GPU, one run has it all."""
-    if shutil.which("nvidia-smi") or not hasattr(os, "sched_getaffinity"):
+    if has_gpu() or not hasattr(os, "sched_getaffinity"):
         return [None] * max(jobs, 1)
     cores = sorted(os.sched_getaffinity(0))
     jobs = jobs or min(len(cores), MOST_JOBS)

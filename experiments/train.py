@@ -62,6 +62,8 @@ def main() -> None:
         with reading(file):
             found = json.loads(file.read_text("utf-8"))
         print_evaluation(found)
+    else:
+        print("no test split: nothing is evaluated, and reports leave this run out")
 
 
 def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:

@@ -30,15 +30,15 @@ def read_source(path: str) -> list[str]:
     return decode_lines(data, path or "standard input")
 
 
-def lines_of(found: list[list[Hypothesis]], first: int) -> Iterator[str]:
-    """What is printed of the hypotheses of each line, the first of which has a number."""
-    for number, hypotheses in enumerate(found, start=first):
-        if FLAGS["n_best"].present:
-            for one in hypotheses:
-                figures = f"{one.log_probability:.4f} ||| {one.score:.4f}"
-                yield f"{number} ||| {one.text} ||| {figures}"
-        else:
-            yield hypotheses[0].text if hypotheses else ""
+def best(_: int, hypotheses: list[Hypothesis]) -> Iterator[str]:
+    """The line of a translation; it is empty where its source is."""
+    yield hypotheses[0].text if hypotheses else ""
+
+
+def n_best(number: int, hypotheses: list[Hypothesis]) -> Iterator[str]:
+    """The lines of the hypotheses of a source line with its number."""
+    for one in hypotheses:
+        yield f"{number} ||| {one.text} ||| {one.log_probability:.4f} ||| {one.score:.4f}"
 
 
 def converse(translator: Translator, options: dict) -> None:
@@ -72,7 +72,9 @@ def _asked() -> str:
 
 def main() -> None:
     """Writes the translations of each line, or answers in a terminal."""
-    options = {"n_best": 1} | flags.search()
+    options = flags.search()
+    lines_of = n_best if "n_best" in options else best
+    options.setdefault("n_best", 1)
     translator = flags.load_models()
     if not FLAGS.input and sys.stdin.isatty():
         converse(translator, options)
@@ -87,14 +89,15 @@ def main() -> None:
                 "--data.max_length: cut it into sentences"
             )
     # What is drawn of a line depends on its place among those that are translated with it.
-    together = len(lines) if FLAGS["temperature"].present else AT_ONCE
+    together = len(lines) if options.get("temperature") else AT_ONCE
     for first in range(0, len(lines), together):
         part = slice(first, first + together)
         filled = list(map(bool, lengths[part]))
         sentences = list(itertools.compress(lines[part], filled))
         found = iter(translator.translate(sentences, **options))
-        for line in lines_of([next(found) if any_token else [] for any_token in filled], first):
-            print(line)
+        for number, any_token in enumerate(filled, start=first):
+            for line in lines_of(number, next(found) if any_token else []):
+                print(line)
 
 
 if __name__ == "__main__":

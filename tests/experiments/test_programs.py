@@ -336,7 +336,8 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
     """Wherever they lie."""
     folder = tmp_path / "text"
     folder.mkdir()
-    (folder / "train").write_text("".join(f"{n} a\t{n} b\n" for n in range(20)))
+    pairs = "".join(f"{n} a\t{n} b\n" for n in range(20))
+    (folder / "train").write_text(f"{pairs}{'a ' * 513}\tb\n")
     (folder / "valid").write_text("0 a\t0 b\n21 a\t21 b\n")
 
     def flags():
@@ -345,12 +346,16 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
         return [f"--workdir={tmp_path / 'run'}", *model, *SMALL, *data]
 
     told = works("train", *flags()).stdout
+    assert "no test split: nothing is evaluated" in told
     assert "1 of 2 validation pairs are training pairs too" in told
     assert "this model has no use for --model.norm=pre" in told
     folder = folder.rename(tmp_path / "elsewhere")
     assert "going on from step 20" in works("train", *flags()).stderr
+    evaluation = ["evaluate", f"--workdir={tmp_path / 'run'}", "--split=train"]
+    assert "1 pairs left out, empty or of over 512 tokens" in works(*evaluation).stdout
     (folder / "train").write_text("a\tb\n")
     assert "are not those that the run" in refused("train", *flags(), "--train.steps=30")
+    assert "are not those that the run" in refused(*evaluation)
 
 
 def test_a_folder_of_something_else_is_not_written_to(tmp_path):

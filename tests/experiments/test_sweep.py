@@ -31,6 +31,15 @@ def test_systems_are_combined_with_the_grid(tmp_path):
     assert all(options["data.name"] == "copy" for options in planned.values())
 
 
+@pytest.mark.parametrize(("status", "at_a_time"), [(0, 1), (9, 2)])
+def test_a_gpu_is_there_where_its_tool_works(tmp_path, monkeypatch, status, at_a_time):
+    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\nexit {status}\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(sweep.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    assert len(sweep.slots(0)) == at_a_time
+
+
 def test_commas_in_brackets_do_not_part_values():
     text = "additive,location_aware(filters=3,width=5),dot"
     assert split_values(text) == ["additive", "location_aware(filters=3,width=5)", "dot"]
@@ -62,13 +71,17 @@ def test_a_missing_file_is_refused(tmp_path):
     ("systems", "varied", "fixed"),
     [
         ([{}], {"seed": ["1"]}, {"seed": "2"}),
-        ([{"seed": "1"}, {"seed": "3"}], {}, {"seed": "2"}),
         ([{"seed": "1"}], {"seed": ["1"]}, {}),
     ],
 )
 def test_an_option_given_twice_is_refused(systems, varied, fixed):
     with pytest.raises(InputError, match="--seed is fixed and varied"):
         sweep.cells(systems, varied, fixed)
+
+
+def test_what_systems_differ_in_cannot_be_fixed():
+    with pytest.raises(InputError, match="--seed cannot be 2 for all: the systems differ in it"):
+        sweep.cells([{"seed": "1"}, {"seed": "3"}], {}, {"seed": "2"})
 
 
 def test_what_all_systems_agree_on_may_be_fixed_otherwise():
@@ -83,13 +96,22 @@ def test_a_name_too_long_for_a_folder_is_refused():
 
 
 def test_systems_of_one_name_are_refused():
+    systems = [{"label": label, "model.score": "dot"} for label in "aab"]
+    with pytest.raises(InputError, match="two systems are called 'label=a': give each its own"):
+        sweep.cells(systems, {}, {})
+
+
+def test_systems_without_a_label_are_called_by_what_differs():
     systems = [
         {"label": "a", "model.score": "dot"},
         {"model.score": "general"},
         {"model.score": "concat"},
     ]
-    with pytest.raises(InputError, match="two systems are called 'one': give each its own --label"):
-        sweep.cells(systems, {}, {})
+    assert list(sweep.cells(systems, {}, {})) == [
+        "label=a",
+        "model.score=general",
+        "model.score=concat",
+    ]
 
 
 @pytest.mark.parametrize(
