@@ -99,8 +99,7 @@ def usable(translator: Translator, examples: Sequence[Example]) -> list[Example]
 
 def print_evaluation(result: dict) -> None:
     """Prints the figures as a table."""
-    which = f"step {result['step']}, the best on validation"
-    table = Table(title=f"{result['split']}, {result['sentences']} sentences, {which}")
+    table = Table(title=f"{result['split']}, {result['sentences']} sentences")
     table.add_column("figure")
     table.add_column("value", justify="right")
     whole = {"parameters": "{:,}", "alignment_shift": "{:+d}"}
@@ -109,6 +108,7 @@ def print_evaluation(result: dict) -> None:
             table.add_row(name.replace("_", " "), whole.get(name, "{:.2f}").format(value))
     console = Console()
     console.print(table)
+    console.print(f"checkpoint: step {result['step']}, the best on validation", highlight=False)
     options = [f"{name}={value}" for name, value in result["search"].items()]
     console.print(f"decoding: {', '.join(options) or 'greedy'}", highlight=False)
     for name, signature in result["signatures"].items():

@@ -10,7 +10,8 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from attn_jax.config import Experiment, Model
+from attn_jax import config as config_lib
+from attn_jax.config import Experiment
 from attn_jax.data.datasets import Corpus, Example, open_corpus
 from attn_jax.data.links import links_of
 from attn_jax.data.orders import ORDERS
@@ -23,7 +24,6 @@ from attn_jax.files import reading
 from attn_jax.loading import experiment_of, load_parameters, load_vocabularies
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.models.unread import unread
 from attn_jax.names import choose_with_settings, told
 from attn_jax.tokens import SPECIALS
 from attn_jax.training.loop import begin, fit
@@ -44,6 +44,7 @@ from experiments.folder import (
     tell_inherited,
 )
 from experiments.program import OF_TRAINING, run
+from experiments.unused import unused
 
 
 def main() -> None:
@@ -96,7 +97,7 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         f"known, {parameters} parameters",
         batches.summary(),
         *known(examples, {"validation": validation, "test": test}),
-        useless(experiment.model),
+        useless(experiment),
         advice(config.compute, jax.devices()[0]),
     ]
     record(workdir, experiment, corpus, source, target)
@@ -190,11 +191,11 @@ def check_tokens(initial: Path, experiment: Experiment) -> None:
             )
 
 
-def useless(config: Model) -> str:
-    """Says which options were given though the model never reads them."""
-    options = {f"model.{name}": getattr(config, name) for name in unread(config)}
-    told = " ".join(flags.as_arguments(options))
-    return f"this model has no use for {told}" if told else ""
+def useless(experiment: Experiment) -> str:
+    """Says which options were given though they change nothing."""
+    given = config_lib.values(experiment)
+    told = " ".join(flags.as_arguments({name: given[name] for name in unused(experiment)}))
+    return f"this run has no use for {told}" if told else ""
 
 
 def encode(

@@ -7,20 +7,20 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from attn_jax import config
 from attn_jax.models.seq2seq import initialize
-from attn_jax.models.unread import unread
 from attn_jax.training.step import start, train_step
 from experiments import sweep
 from experiments.flags import options_of
+from experiments.folder import begun_with
 from experiments.train import check
+from experiments.unused import unused
 
 ROOT = Path(__file__).parents[2]
 PRESETS = sorted((ROOT / "experiments" / "presets").glob("*.flags"))
 
 
 def read(name):
-    return config.experiment(options_of([f"--flagfile=experiments/presets/{name}.flags"]))
+    return begun_with(options_of([f"--flagfile=experiments/presets/{name}.flags"]))
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def in_the_root(monkeypatch):
 def test_every_preset_makes_sense(name):
     experiment = read(name)
     check(experiment)
-    assert unread(experiment.model) == []
+    assert unused(experiment) == []
 
 
 def test_the_systems_on_captions_differ_in_model_and_training_alone():

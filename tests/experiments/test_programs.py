@@ -348,7 +348,8 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
     told = works("train", *flags()).stdout
     assert "no test split: nothing is evaluated" in told
     assert "1 of 2 validation pairs are training pairs too" in told
-    assert "this model has no use for --model.norm=pre" in told
+    assert "this run has no use for --data.examples=300 --data.held_out=20" in told
+    assert "--model.norm=pre" in told
     folder = folder.rename(tmp_path / "elsewhere")
     assert "going on from step 20" in works("train", *flags()).stderr
     evaluation = ["evaluate", f"--workdir={tmp_path / 'run'}", "--split=train"]

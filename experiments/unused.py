@@ -1,0 +1,39 @@
+"""Options that were given though a run has no use for them."""
+
+from collections.abc import Callable
+
+from attn_jax import config
+from attn_jax.config import Experiment
+from attn_jax.models.unread import unread
+
+SEQUENCES = ("copy", "reverse", "sort")
+MADE = (*SEQUENCES, "dates")
+
+
+def _cut_into(level: str) -> Callable[[Experiment], bool]:
+    return lambda run: level in (run.data.source_level, run.data.target_level)
+
+
+# Of data and of training, whether a run uses what not every run does; models are watched instead.
+USES: dict[str, Callable[[Experiment], bool]] = {
+    "data.source": lambda run: run.data.name not in MADE,
+    "data.target": lambda run: run.data.name not in MADE,
+    "data.words": _cut_into("word"),
+    "data.min_count": _cut_into("word"),
+    "data.subwords": _cut_into("subword"),
+    "data.examples": lambda run: run.data.name in MADE,
+    "data.held_out": lambda run: run.data.name in MADE,
+    "data.shortest": lambda run: run.data.name in SEQUENCES,
+    "data.longest": lambda run: run.data.name in SEQUENCES,
+    "data.symbols": lambda run: run.data.name in SEQUENCES,
+    "data.seed": lambda run: run.data.name in MADE,
+    "train.guided_head": lambda run: run.train.guided_alignment > 0,
+    "train.sampling_steps": lambda run: run.train.scheduled_sampling > 0,
+}
+
+
+def unused(run: Experiment) -> list[str]:
+    """The names of options that differ from their default and change nothing."""
+    given, usual = config.values(run), config.values(Experiment())
+    useless = [name for name, uses in USES.items() if given[name] != usual[name] and not uses(run)]
+    return useless + [f"model.{name}" for name in unread(run.model)]
