@@ -99,8 +99,10 @@ def word_weights(
     name: str, translator: Translator, pairs: Pairs, development: tuple | None, extract: Callable
 ) -> list[np.ndarray]:
     """The weights [T, S] between the words of each pair, under one model."""
-    for vocabulary, sentences in zip((translator.source, translator.target), pairs, strict=True):
-        warn_of_unknown(vocabulary, sentences)
+    for side, vocabulary, sentences in zip(
+        ("source", "target"), (translator.source, translator.target), pairs, strict=True
+    ):
+        warn_of_unknown(vocabulary, sentences, f"{name}, {side}: ")
     if FLAGS.of == "posterior":
         weights = translator.align(*pairs, of="posterior")
         return between_words(translator, pairs, [one[:-1] for one in weights])

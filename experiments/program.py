@@ -42,12 +42,13 @@ def _not_lost(unraisable: "sys.UnraisableHookArgs") -> None:
     threading.Timer(0.05, signal.raise_signal, [number]).start()
 
 
-def warn_of_unknown(vocabulary: Vocabulary, sentences: Sequence[str]) -> None:
-    """Says on standard error which tokens a model does not know."""
+def warn_of_unknown(vocabulary: Vocabulary, sentences: Sequence[str], which: str = "") -> None:
+    """Says on standard error which tokens of some sentences a model does not know."""
     unknown = vocabulary.unknown(sentences)
     if unknown:
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-        print(f"unknown to the model: {' '.join(map(repr, unknown[:5]))}{more}", file=sys.stderr)
+        told = f"{which}unknown to the model: {' '.join(map(repr, unknown[:5]))}{more}"
+        print(told, file=sys.stderr)
 
 
 class Advice(NamedTuple):

@@ -199,7 +199,7 @@ def test_translate_goes_on_counting_from_part_to_part(workdir):
 
 def test_align_writes_links_weights_and_pictures(workdir, tmp_path):
     (tmp_path / "a").write_text("1 2 3\n4 5\n")
-    (tmp_path / "b").write_text("3 2 1\n5 4\n")
+    (tmp_path / "b").write_text("3 2 gnu\n5 4\n")
     done = works(
         "align",
         f"--workdir={workdir}",
@@ -208,6 +208,7 @@ def test_align_writes_links_weights_and_pictures(workdir, tmp_path):
         f"--weights={tmp_path / 'w.npz'}",
         f"--figures={tmp_path / 'figures'}",
     )
+    assert "forward, target: unknown to the model: 'gnu'\n" in done.stderr
     assert [len(line.split()) for line in done.stdout.splitlines()] == [3, 2]
     with np.load(tmp_path / "w.npz") as weights:
         assert [weights[name].shape for name in weights] == [(3, 3), (2, 2)]
