@@ -77,13 +77,13 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Cal
         hint = "; write module:name, without .py" if module.endswith(".py") else ""
         raise InputError(f"cannot use {name!r} as a {what}: {error}{hint}") from error
     except Exception as error:  # whatever a user's own module raises
-        raise InputError(f"cannot use {name!r} as a {what}: {told(error, [module])}") from error
+        raise InputError(f"cannot use {name!r} as a {what}: {failure(error, [module])}") from error
     if not callable(found):
         raise InputError(f"cannot use {name!r} as a {what}: it is not a function or class")
     return found
 
 
-def told(error: Exception, modules: Container[str]) -> str:
+def failure(error: Exception, modules: Container[str]) -> str:
     """What went wrong in a user's own modules, and the last line of theirs that was reached."""
     reached = [
         f" ({Path(frame.f_code.co_filename).name}, line {line})"

@@ -24,7 +24,7 @@ from attn_jax.files import reading
 from attn_jax.loading import experiment_of, load_parameters, load_vocabularies
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.names import choose_with_settings, told
+from attn_jax.names import choose_with_settings, failure
 from attn_jax.tokens import SPECIALS
 from attn_jax.training.loop import begin, fit
 from attn_jax.training.precision import advice
@@ -160,7 +160,7 @@ def check(experiment: Experiment) -> None:
             raise
         modules = {value.partition(":")[0] for value in own.values()}
         raise InputError(
-            f"{' '.join(flags.as_arguments(own))} fails with {told(error, modules)}"
+            f"{' '.join(flags.as_arguments(own))} fails with {failure(error, modules)}"
         ) from error
 
 

@@ -41,7 +41,7 @@ class Cell:
         return "bleu" if self.in_words else "exact_match"
 
     @property
-    def gold(self) -> bool:
+    def has_gold(self) -> bool:
         """Whether it is known where each target token comes from."""
         return all(sentence["gold"] is not None for sentence in self.sentences)
 

@@ -1,5 +1,6 @@
 """The page of a comparison: `report.md` and the figures beside it."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -50,10 +51,12 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     """The part of the page on one data set; its figures are written into the folder."""
     systems = comparison.systems
     first = first_run(systems)
-    known = {label: cells for label, cells in systems.items() if cells[0].gold}
+    known = {label: cells for label, cells in systems.items() if cells[0].has_gold}
+
+    stem = re.sub(r"[^\w.-]+", "-", comparison.name)  # a link holds no space
 
     def picture(kind: str, figure: figures.Figure, caption: str) -> str:
-        path = f"{comparison.name.replace('/', '-')}-{kind}.png"
+        path = f"{stem}-{kind}.png"
         figures.save(figure, folder / path)
         return f"![{caption}]({path})\n\n*{caption}*"
 

@@ -294,9 +294,11 @@ def test_what_is_known_of_some_systems_is_told_of_them(tmp_path):
 
 
 def test_text_of_the_user_is_called_by_its_file_and_sides(tmp_path):
-    own = {"data.name": "parallel", "data.test": "/a/test", "data.source": "de"}
+    own = {"data.name": "parallel", "data.test": "/a/my test", "data.source": "de"}
     write_run(tmp_path / "a", "dot", 0, 50.0, **own)
-    assert list(by_data(find_cells(tmp_path)[0])) == ["test-de"]
+    (comparison,) = compare(find_cells(tmp_path)[0])
+    assert comparison.name == "my test-de"
+    assert "](my-test-de-length.png)" in write_report([comparison], tmp_path).read_text()
 
 
 def test_a_narrow_terminal_leaves_figures_whole(monkeypatch):
