@@ -45,7 +45,7 @@ def main() -> None:
         )
     comparisons = list(compare(cells))
     page = write_report(comparisons, root)  # first, since whoever reads the output may go away
-    for name, systems, quality, cost, length in comparisons:
+    for name, systems, quality, cost, profile in comparisons:
         print_table(f"{name}: quality", quality)
         first = first_run(systems)
         if tables.TITLES["alignment_accuracy"] in quality.heading:
@@ -55,7 +55,7 @@ def main() -> None:
             print(EXPLANATION[first.measure])
         print_table(f"{name}: cost", cost)
         print(tables.ABOUT_COST)
-        print_table(f"{name}: length", length)
+        print_table(f"{name}: length", tables.by_length(profile))
     for folder, why in left_out.items():
         print(f"left out, {why}: {folder}")
     print(f"report: {page}")

@@ -14,7 +14,7 @@ from matplotlib.font_manager import get_font_names
 from matplotlib.image import AxesImage
 from matplotlib.ticker import ScalarFormatter
 
-from attn_jax.report.profiles import by_length, by_position, length_bins
+from attn_jax.report.profiles import Profile, by_position
 from attn_jax.report.systems import Systems, first_run
 
 # The second and following stand in for signs that the first lacks, where they are installed.
@@ -239,20 +239,16 @@ def learning_curves(systems: Systems) -> Figure:
     return figure
 
 
-def quality_by_length(systems: Systems) -> Figure:
+def quality_by_length(profile: Profile) -> Figure:
     """Two measures by source length. Bahdanau, Cho and Bengio 2014, figure 2."""
     figure, all_axes = _new(2, 8, 3)
-    first = first_run(systems)
-    bins = length_bins(first.sentences)
-    for nth, (label, cells) in enumerate(systems.items()):
-        profiles = [by_length(cell, bins) for cell in cells]
-        for axes, name in zip(all_axes, profiles[0], strict=True):
-            _mean_line(axes, range(len(bins)), [p[name] for p in profiles], label, nth)
-            axes.set_ylabel(name)
-    for axes in all_axes:
-        axes.set_xticks(range(len(bins)), [one.name for one in bins])
-        axes.set_xlabel("source tokens")
-    if not first.in_words:
+    places = range(len(profile.ranges))
+    for axes, (name, systems) in zip(all_axes, profile.figures.items(), strict=True):
+        for nth, (label, runs) in enumerate(systems.items()):
+            _mean_line(axes, places, runs, label, nth)
+        axes.set_xticks(places, profile.ranges)
+        axes.set(xlabel="source tokens", ylabel=name)
+    if "BLEU" not in profile.figures:  # exact match then
         all_axes[0].set_ylim(-3, 103)
     _legend(figure, all_axes[0])
     return figure

@@ -10,6 +10,7 @@ from attn_jax.evaluation.metrics import edit_distance
 from attn_jax.names import head_name
 from attn_jax.report import figures, tables
 from attn_jax.report.cells import Cell
+from attn_jax.report.profiles import Profile, by_length
 from attn_jax.report.ranking import EXPLANATION
 from attn_jax.report.systems import Systems, by_data, by_system, first_run
 from attn_jax.tokens import EOS, SPECIALS
@@ -19,22 +20,21 @@ MOST_BARS = 20  # of them as bars, each of which takes the height of two rows
 
 
 class Comparison(NamedTuple):
-    """The systems of one data set, and their tables."""
+    """The systems of one data set, and what is shown of them."""
 
     name: str
     systems: Systems
     quality: tables.Table
     cost: tables.Table
-    length: tables.Table
+    profile: Profile  # by source length
 
 
 def compare(cells: list[Cell]) -> Iterator[Comparison]:
     """A comparison of the runs of each data set."""
     for name, group in by_data(cells).items():
         systems = by_system(group)
-        yield Comparison(
-            name, systems, tables.quality(systems), tables.cost(systems), tables.by_length(systems)
-        )
+        shown = tables.quality(systems), tables.cost(systems), by_length(systems)
+        yield Comparison(name, systems, *shown)
 
 
 def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:
@@ -49,7 +49,7 @@ def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:
 
 def section(comparison: Comparison, folder: Path) -> list[str]:
     """The part of the page on one data set; its figures are written into the folder."""
-    systems = comparison.systems
+    systems, profile = comparison.systems, comparison.profile
     first = first_run(systems)
     known = {label: cells for label, cells in systems.items() if cells[0].has_gold}
 
@@ -69,8 +69,8 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         comparison.cost.markdown(),
         tables.ABOUT_COST,
         *signatures(first),
-        picture("length", figures.quality_by_length(systems), "Quality by source length"),
-        comparison.length.markdown(),
+        picture("length", figures.quality_by_length(profile), "Quality by source length"),
+        tables.by_length(profile).markdown(),
     ]
     if any(len(cell.journal) > 1 for cells in systems.values() for cell in cells):
         parts.append(picture("learning", figures.learning_curves(systems), "Learning curves"))

@@ -6,6 +6,7 @@ import numpy as np
 
 from attn_jax.evaluation.metrics import bleu, error_rate, exact_match
 from attn_jax.report.cells import Cell
+from attn_jax.report.systems import Systems, first_run
 
 Sentence = dict[str, Any]
 
@@ -46,10 +47,26 @@ def measured(cell: Cell, sentences: list[Sentence]) -> dict[str, float]:
     return {"exact match, %": exact_match(said, wanted), "symbol error rate, %": errors}
 
 
-def by_length(cell: Cell, bins: list[Bin]) -> dict[str, list[float]]:
-    """Each of the figures in each range of source length."""
-    found = [measured(cell, [cell.sentences[place] for place in one.places]) for one in bins]
-    return {name: [figures[name] for figures in found] for name in found[0]}
+class Profile(NamedTuple):
+    """Figures in ranges of source length."""
+
+    ranges: list[str]
+    figures: dict[str, dict[str, np.ndarray]]  # of each name and system [runs, ranges]
+
+
+def by_length(systems: Systems) -> Profile:
+    """Each of the figures of each system in each range of source length."""
+    bins = length_bins(first_run(systems).sentences)
+    figures: dict[str, dict[str, np.ndarray]] = {}
+    for label, cells in systems.items():
+        runs = [
+            [measured(cell, [cell.sentences[place] for place in one.places]) for one in bins]
+            for cell in cells
+        ]
+        for name in runs[0][0]:
+            own = np.array([[found[name] for found in run] for run in runs])
+            figures.setdefault(name, {})[label] = own
+    return Profile([one.name for one in bins], figures)
 
 
 def by_position(sentences: list[Sentence]) -> list[float]:

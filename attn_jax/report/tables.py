@@ -7,8 +7,8 @@ import numpy as np
 
 from attn_jax.evaluation.significance import interval
 from attn_jax.names import head_name
-from attn_jax.report import profiles
 from attn_jax.report.cells import Cell
+from attn_jax.report.profiles import Profile
 from attn_jax.report.ranking import ranks
 from attn_jax.report.systems import Systems, first_run
 
@@ -98,17 +98,14 @@ def quality(systems: Systems) -> Table:
     return Table(["system", "seeds", "rank", *over_seeds, *(TITLES[name] for name in known)], rows)
 
 
-def by_length(systems: Systems) -> Table:
+def by_length(profile: Profile) -> Table:
     """The first measure of each system in ranges of source length."""
-    first = first_run(systems)
-    bins = profiles.length_bins(first.sentences)
-    rows = []
-    for label, cells in systems.items():
-        found = [profiles.by_length(cell, bins) for cell in cells]
-        name = next(iter(found[0]))
-        runs = zip(*(one[name] for one in found), strict=True)
-        rows.append([label, *(mean_and_deviation(values, 1) for values in runs)])
-    return Table([f"{name} by source tokens", *(one.name for one in bins)], rows)
+    name, systems = next(iter(profile.figures.items()))
+    rows = [
+        [label, *(mean_and_deviation(values, 1) for values in runs.T)]
+        for label, runs in systems.items()
+    ]
+    return Table([f"{name} by source tokens", *profile.ranges], rows)
 
 
 def heads(cell: Cell) -> Table:

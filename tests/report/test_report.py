@@ -1,5 +1,6 @@
 """Tables, profiles and figures from the files of made-up runs."""
 
+import dataclasses
 import io
 import json
 
@@ -9,7 +10,7 @@ import sacrebleu
 
 from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.report import figures, tables
+from attn_jax.report import figures, profiles, tables
 from attn_jax.report.cells import Cell, find_cells, read_cell
 from attn_jax.report.pages import compare, searches, telling_sentence, write_report
 from attn_jax.report.profiles import Bin, by_length, by_position, length_bins
@@ -230,7 +231,7 @@ def test_no_name_is_that_of_two_systems(tmp_path, systems, names):
 def test_text_is_measured_by_bleu(tmp_path):
     write_run(tmp_path / "a", "dot", 0, 50.0, level="word")
     systems = by_system(find_cells(tmp_path)[0])
-    table = tables.by_length(systems)
+    table = tables.by_length(by_length(systems))
     assert table.heading == ["BLEU by source tokens", "1", "2", "3"]
     exact = sacrebleu.corpus_bleu(["b a"], [["b a"]]).score
     assert table.rows == [["dot", "0.0", f"{exact:.1f}", "0.0"]]
@@ -270,7 +271,8 @@ def test_systems_may_cut_the_source_into_other_tokens(tmp_path):
     weights = [np.full((1, 1, 3, len(one["source"])), 0.1) for one in said]
     np.savez(tmp_path / "b" / "alignments.test.npz", *weights)
     (comparison,) = compare(find_cells(tmp_path)[0])
-    assert [row[1:] for row in comparison.length.rows] == [["0.0", "100.0", "0.0"]] * 2
+    rows = tables.by_length(comparison.profile).rows
+    assert [row[1:] for row in rows] == [["0.0", "100.0", "0.0"]] * 2
     page = write_report([comparison], tmp_path).read_text()
     assert f"Lengths are in those of {next(iter(comparison.systems))}." in page
 
@@ -367,10 +369,17 @@ def test_several_options_are_told_where_they_are_not_the_default(tmp_path):
 
 def test_profiles_by_hand(root):
     (cell, *_), _ = find_cells(root)
-    assert by_length(cell, [Bin("1", [1]), Bin("2–3", [0, 2])]) == {  # noqa: RUF001
-        "exact match, %": [0.0, 50.0],
-        "symbol error rate, %": [100.0, 40.0],
-    }
+    worse = dataclasses.replace(
+        cell, sentences=[one | {"hypothesis": []} for one in cell.sentences]
+    )
+    profile = by_length({"one": [cell, worse], "other": [worse]})
+    assert profile.ranges == ["1", "2", "3"]
+    exact, errors = profile.figures["exact match, %"], profile.figures["symbol error rate, %"]
+    np.testing.assert_allclose(exact["one"], [[0, 100, 0], [0, 0, 0]])
+    np.testing.assert_allclose(errors["one"], [[100, 0, 200 / 3], [100, 100, 100]])
+    np.testing.assert_allclose(errors["other"], [[100, 100, 100]])
+    pooled = profiles.measured(cell, [cell.sentences[0], cell.sentences[2]])
+    assert pooled == {"exact match, %": 50.0, "symbol error rate, %": 40.0}
     assert by_position(SENTENCES) == [pytest.approx(100 / 3), 50.0, 100.0]
     assert length_bins(SENTENCES, 3) == [Bin("1", [1]), Bin("2", [0]), Bin("3", [2])]
     assert length_bins(SENTENCES * 3, 1) == [Bin("1–3", list(range(9)))]  # noqa: RUF001
