@@ -114,24 +114,21 @@ class Checkpoints:
           InputError: what is stored has other names or shapes, or was damaged.
         """
         with reading(self._directory / str(step)):
-            return self._restore(step, item, like)
-
-    def _restore(self, step: int, item: str, like: Any) -> Any:
-        facts, wanted = self.facts(step), named_leaves(like)
-        stored, expected = facts["shapes"][item], shapes(wanted)
-        for name in sorted(stored.keys() | expected.keys()):
-            if stored.get(name) != expected.get(name):
-                raise InputError(
-                    f"{self._directory / str(step)} does not fit this model: {name} is "
-                    f"{stored.get(name, 'not there')}, wanted {expected.get(name, 'nothing')}"
-                )
-        target = {
-            name: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype, sharding=_one_device())
-            for name, leaf in wanted.items()
-        }
-        restored = self._read(step, item, ocp.args.StandardRestore(target))
-        if digest(restored) != facts["sha256"][item]:
-            raise InputError(f"{self._directory / str(step) / item} is damaged: it has changed")
+            facts, wanted = self.facts(step), named_leaves(like)
+            stored, expected = facts["shapes"][item], shapes(wanted)
+            for name in sorted(stored.keys() | expected.keys()):
+                if stored.get(name) != expected.get(name):
+                    raise InputError(
+                        f"{self._directory / str(step)} does not fit this model: {name} is "
+                        f"{stored.get(name, 'not there')}, wanted {expected.get(name, 'nothing')}"
+                    )
+            target = {
+                name: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype, sharding=_one_device())
+                for name, leaf in wanted.items()
+            }
+            restored = self._read(step, item, ocp.args.StandardRestore(target))
+            if digest(restored) != facts["sha256"][item]:
+                raise InputError(f"{self._directory / str(step) / item} is damaged: it has changed")
         # Bound to no device, as new parameters are: else programs would be compiled for these anew.
         leaves = [jnp.array(np.asarray(restored[name])) for name in wanted]
         return jax.tree.unflatten(jax.tree.structure(like), leaves)
