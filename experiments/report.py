@@ -10,7 +10,7 @@ from rich.table import Table
 from attn_jax.errors import InputError
 from attn_jax.report import tables
 from attn_jax.report.cells import find_cells
-from attn_jax.report.pages import compare, searches, write_report
+from attn_jax.report.pages import compare, searches, unfinished, write_report
 from attn_jax.report.ranking import EXPLANATION
 from attn_jax.report.systems import first_run
 from experiments import flags
@@ -50,7 +50,7 @@ def main() -> None:
         first = first_run(systems)
         if tables.TITLES["alignment_accuracy"] in quality.heading:
             print(tables.ABOUT_ALIGNMENT)
-        print(searches(systems))
+        print("\n".join([searches(systems), *unfinished(systems)]))
         if len(systems) > 1:
             print(EXPLANATION[first.measure])
         print_table(f"{name}: cost", cost)

@@ -15,7 +15,7 @@ from attn_jax.journal import JOURNAL, read
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One finished run."""
+    """One evaluated run."""
 
     options: dict[str, Any]
     evaluation: dict[str, Any]
@@ -50,6 +50,12 @@ class Cell:
         """The options that say how text is cut into tokens, and which of them are known."""
         names = ("source_level", "target_level", "words", "min_count", "subwords", "vocabulary")
         return tuple(self.options[f"data.{name}"] for name in names)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether training ended before its last step, and patience was not asked to end it."""
+        last = self.journal[-1]["step"]
+        return not self.options["train.patience"] and last < self.options["train.steps"]
 
     @property
     def seed(self) -> int:

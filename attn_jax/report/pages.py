@@ -96,8 +96,16 @@ def about(systems: Systems) -> Iterator[str]:
             "error rate are of each one's own, and cannot be compared. Lengths are in those of "
             f"{next(iter(systems))}."
         )
+    yield from unfinished(systems)
     if shared := " ".join(shared_options(systems)):
         yield f"Options of all: `{shared}`"
+
+
+def unfinished(systems: Systems) -> Iterator[str]:
+    """Names the systems that have a run which was not trained to its end."""
+    found = [label for label, cells in systems.items() if any(cell.interrupted for cell in cells)]
+    if found:
+        yield f"Not trained to the end: {', '.join(found)}."
 
 
 def signatures(cell: Cell) -> list[str]:

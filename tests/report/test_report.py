@@ -12,7 +12,7 @@ from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.report import figures, profiles, tables
 from attn_jax.report.cells import Cell, find_cells, read_cell
-from attn_jax.report.pages import compare, searches, telling_sentence, write_report
+from attn_jax.report.pages import compare, searches, telling_sentence, unfinished, write_report
 from attn_jax.report.profiles import Bin, by_length, by_position, length_bins
 from attn_jax.report.ranking import ranks
 from attn_jax.report.systems import by_data, by_system, names_of
@@ -293,6 +293,16 @@ def test_what_is_known_of_some_systems_is_told_of_them(tmp_path):
     page = write_report([comparison], tmp_path).read_text()
     assert "best validation bleu or perplexity" in page
     assert "Accuracy by source position" in page
+
+
+def test_runs_that_were_interrupted_are_named(tmp_path):
+    for score, steps, patience in [("dot", 20, 0), ("general", 30, 0), ("concat", 30, 2)]:
+        options = {"train.steps": steps, "train.patience": patience}
+        write_run(tmp_path / score, score, 0, 50.0, **options)
+    (comparison,) = compare(find_cells(tmp_path)[0])
+    (told,) = unfinished(comparison.systems)
+    assert told == "Not trained to the end: general, train.steps=30."
+    assert told in write_report([comparison], tmp_path).read_text()
 
 
 def test_text_of_the_user_is_called_by_its_file_and_sides(tmp_path):
