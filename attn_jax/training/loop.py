@@ -38,10 +38,10 @@ class Progressed(NamedTuple):
 
 
 class Throughput:
-    """Times stretches of steps, whose medians leave hiccups out.
+    """Times stretches of steps.
 
-    So are the stretches in which a batch had a shape that was new, and was compiled for, unless
-    there are no others.
+    Rates are medians, which leave hiccups out, over the stretches in which no batch had a new
+    shape, for which a step is compiled; over all where there are no such.
     """
 
     def __init__(self) -> None:
