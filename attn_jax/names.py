@@ -90,7 +90,8 @@ def failure(error: Exception, modules: Container[str]) -> str:
         for frame, line in traceback.walk_tb(error.__traceback__)
         if frame.f_globals.get("__name__") in modules
     ]
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}{''.join(reached[-1:])}"
+    reason, *_ = f"{type(error).__name__}: {error}".partition("\n")
+    return reason + "".join(reached[-1:])
 
 
 def keywords_of(function: Callable) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from attn_jax.data.datasets import Corpus, Example, open_corpus
+from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import ter
 from attn_jax.files import writing
@@ -78,17 +79,18 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
     return result
 
 
+def token_counts(example: Example, source: Vocabulary, target: Vocabulary) -> tuple[int, int]:
+    """How many tokens the source and the target of a pair have."""
+    return len(source.encode(example.source)), len(target.encode(example.target))
+
+
 def usable(translator: Translator, examples: Sequence[Example]) -> list[Example]:
     """The training pairs that can be translated; of other splits, all must be."""
-    sides = (translator.source, "source"), (translator.target, "target")
-    found = [
-        example
-        for example in examples
-        if all(
-            0 < len(vocabulary.encode(getattr(example, side))) <= translator.max_length
-            for vocabulary, side in sides
-        )
-    ]
+    found = []
+    for example in examples:
+        counts = token_counts(example, translator.source, translator.target)
+        if min(counts) > 0 and max(counts) <= translator.max_length:
+            found.append(example)
     if len(found) < len(examples):
         print(
             f"{len(examples) - len(found)} pairs left out, empty or of over "

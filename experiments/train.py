@@ -31,7 +31,7 @@ from attn_jax.training.precision import advice
 from attn_jax.training.step import start, train_step
 from attn_jax.translator import Translator
 from experiments import flags
-from experiments.evaluate import evaluate_split, print_evaluation
+from experiments.evaluate import evaluate_split, print_evaluation, token_counts
 from experiments.flags import FLAGS
 from experiments.folder import (
     alone,
@@ -244,7 +244,7 @@ def check_lengths(
 ) -> None:
     """Raises InputError where a pair that is to be decoded is too long, or has an empty side."""
     for number, example in enumerate(examples, start=1):
-        lengths = len(source.encode(example.source)), len(target.encode(example.target))
+        lengths = token_counts(example, source, target)
         if max(lengths) > max_length:
             raise InputError(
                 f"{split} pair {number} has {max(lengths)} tokens, more than "

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from attn_jax import config
 from attn_jax.config import Experiment
+from attn_jax.data.synthetic import TASKS
 from attn_jax.models.unread import unread
 
-SEQUENCES = ("copy", "reverse", "sort")
-MADE = (*SEQUENCES, "dates")
+MADE = (*TASKS, "dates")
 
 
 def _cut_into(level: str) -> Callable[[Experiment], bool]:
@@ -23,9 +23,9 @@ USES: dict[str, Callable[[Experiment], bool]] = {
     "data.subwords": _cut_into("subword"),
     "data.examples": lambda run: run.data.name in MADE,
     "data.held_out": lambda run: run.data.name in MADE,
-    "data.shortest": lambda run: run.data.name in SEQUENCES,
-    "data.longest": lambda run: run.data.name in SEQUENCES,
-    "data.symbols": lambda run: run.data.name in SEQUENCES,
+    "data.shortest": lambda run: run.data.name in TASKS,
+    "data.longest": lambda run: run.data.name in TASKS,
+    "data.symbols": lambda run: run.data.name in TASKS,
     "data.seed": lambda run: run.data.name in MADE,
     "train.guided_head": lambda run: run.train.guided_alignment > 0,
     "train.sampling_steps": lambda run: run.train.scheduled_sampling > 0,
