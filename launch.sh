@@ -42,7 +42,8 @@ working_python() {
 install() {
     local extras=$1 stamp=$venv/.installed base wanted
     wanted=$(cksum <"$root/pyproject.toml")
-    if grep -qsF "$wanted $extras" "$stamp"; then
+    # A Python that has been removed since leaves a link to nothing.
+    if [ -x "$python" ] && grep -qsF "$wanted $extras" "$stamp"; then
         return
     fi
     if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then
@@ -107,12 +108,14 @@ main)
 test)
     install test
     cd "$root"
-    "$python" -m ruff check --quiet . && "$python" -m ruff format --check --quiet .
+    "$python" -m ruff check --quiet .
+    "$python" -m ruff format --check --quiet .
     exec "$python" -m pytest -n auto "$@"
     ;;
 bench)
     install ""
     [[ " $* " == *" --help "* ]] || install_peers
+    find_modules
     exec "$python" -m experiments.bench --peers="$peers" "$@"
     ;;
 train | evaluate | translate | align | export | sweep | report | catalogue)
