@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -44,6 +45,27 @@ def machine() -> dict[str, str]:
         "jax": version("jax"),
         "flax": version("flax"),
     }
+
+
+def one_device(peers: str) -> None:
+    """Has the peers compute where this project does.
+
+    Raises:
+      InputError: they cannot.
+    """
+    # Of a GPU's memory, JAX would take most for the first process.
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    backend = jax.default_backend()
+    if backend == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        return
+    ask = [peers, "-c", "import torch; print(torch.cuda.is_available())"]
+    found = subprocess.run(ask, capture_output=True, text=True).stdout.strip()
+    if backend != "gpu" or found != "True":
+        raise InputError(
+            f"this project would run on a {backend.upper()} and its peers on the CPU: begin with "
+            "JAX_PLATFORMS=cpu, or install a PyTorch that finds a GPU into .venv-peers"
+        )
 
 
 def sides_of(case: Case) -> list[Side]:
@@ -145,6 +167,7 @@ def main() -> None:
     chosen = {name: choose(BENCHMARKS, name, "benchmark") for name in FLAGS.only}
     if "end_to_end" in chosen and (folder / "end_to_end").exists():
         raise InputError(f"{folder / 'end_to_end'} exists: take another --workdir")
+    one_device(FLAGS.peers)
     folder.mkdir(parents=True, exist_ok=True)
     found = machine()
     print(", ".join(f"{what} {value}" for what, value in found.items()))

@@ -6,12 +6,13 @@ import os
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from attn_jax.errors import InputError
 
+T = TypeVar("T")
 ROOT = Path(__file__).parents[2]  # where peers, which have not installed it, find their modules
 
 
@@ -57,7 +58,8 @@ class Side:
         self.process.kill()
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.complaints):
-            stream.close()
+            with contextlib.suppress(BrokenPipeError):  # what it has not read is still to be sent
+                stream.close()
 
     def read(self) -> dict[str, float]:
         """The next answer.
@@ -74,7 +76,8 @@ class Side:
 
     def repeat(self) -> float:
         """The seconds of one repetition."""
-        print(file=self.process.stdin, flush=True)
+        with contextlib.suppress(BrokenPipeError):  # then it has ended, as `read` tells
+            print(file=self.process.stdin, flush=True)
         return self.read()["seconds"]
 
     def end(self) -> dict[str, float]:
@@ -86,27 +89,32 @@ class Side:
 def compare(sides: Sequence[Side], rounds: int) -> tuple[dict[str, Measured], dict[str, str]]:
     """What each side took in so many rounds, in each of which every side has its turn.
 
-    Also why sides other than the first are left out: those that ended before they were ready, as a
-    peer does whose libraries cannot do the case on this machine.
+    Also why sides other than the first are left out: those that ended too early, as a peer does
+    whose libraries cannot do the case on this machine, or for which there is too little memory.
     """
-    with contextlib.ExitStack() as running:
+    ended: dict[str, str] = {}
+
+    def answers(ask: Callable[[Side], T]) -> dict[str, T]:
+        found = {}
         for side in sides:
-            running.enter_context(side)
-        first, ended = {}, {}
-        for side in sides:
+            if side.name in ended:
+                continue
             try:
-                first[side.name] = side.read()["first"]
+                found[side.name] = ask(side)
             except InputError as error:
                 if side is sides[0]:
                     raise
                 ended[side.name] = str(error)
-        ready = [side for side in sides if side.name in first]
-        seconds = {side.name: [] for side in ready}
-        for _ in range(rounds):
-            for side in ready:
-                seconds[side.name].append(side.repeat())
-        measured = {
-            side.name: Measured(seconds[side.name], first[side.name], **side.end())
-            for side in ready
-        }
+        return found
+
+    with contextlib.ExitStack() as running:
+        for side in sides:
+            running.enter_context(side)
+        ready = answers(Side.read)
+        turns = [answers(Side.repeat) for _ in range(rounds)]
+        last = answers(Side.end)
+    measured = {
+        name: Measured([turn[name] for turn in turns], ready[name]["first"], **memory)
+        for name, memory in last.items()
+    }
     return measured, ended

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from experiments.benchmarks.peer_device import finish
 from experiments.benchmarks.side import serve
 
 
@@ -71,13 +72,14 @@ def prepare(
     annotations = torch.randn(batch, source_length, size, requires_grad=derivative)
 
     def repeat() -> None:
-        if not derivative:
+        if derivative:
+            model.zero_grad(set_to_none=True)
+            queries.grad = annotations.grad = None
+            model(queries, annotations).square().sum().backward()
+        else:
             with torch.no_grad():
                 model(queries, annotations)
-            return
-        model.zero_grad(set_to_none=True)
-        queries.grad = annotations.grad = None
-        model(queries, annotations).square().sum().backward()
+        finish()
 
     return repeat
 

@@ -8,6 +8,7 @@ os.environ["KERAS_BACKEND"] = "torch"
 import keras
 import torch
 
+from experiments.benchmarks.peer_device import finish
 from experiments.benchmarks.side import serve
 
 
@@ -30,14 +31,15 @@ def prepare(
         return attention([query(queries), annotations, key(annotations)])
 
     def repeat() -> None:
-        if not derivative:
+        if derivative:
+            for layer in (query, key, attention):
+                layer.zero_grad(set_to_none=True)
+            queries.grad = annotations.grad = None
+            contexts().square().sum().backward()
+        else:
             with torch.no_grad():
                 contexts()
-            return
-        for layer in (query, key, attention):
-            layer.zero_grad(set_to_none=True)
-        queries.grad = annotations.grad = None
-        contexts().square().sum().backward()
+        finish()
 
     return repeat
 

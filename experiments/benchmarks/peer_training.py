@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 
+from experiments.benchmarks.peer_device import DEVICE, finish
 from experiments.benchmarks.peer_models import MODELS, loss
 from experiments.benchmarks.side import serve
 
@@ -28,12 +29,12 @@ def prepare(
 
     def repeat() -> None:
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=precision == "bfloat16"):
             value = measure(model, source, target)
         value.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        value.item()
+        finish()
 
     return repeat
 

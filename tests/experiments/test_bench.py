@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from attn_jax.errors import InputError
+from experiments.bench import one_device
 from experiments.benchmarks import (
     attention,
     end_to_end,
@@ -59,6 +60,22 @@ def test_a_peer_that_dies_is_left_out_and_named():
     assert list(measured) == ["whole"]
     assert len(measured["whole"].seconds) == 2
     assert ended == {"broken": "broken ended: ZeroDivisionError: division by zero"}
+
+
+def test_a_peer_that_dies_as_it_waits_is_left_out_too():
+    dying = "__import__('threading').Timer(0.1, __import__('os')._exit, [1]).start()"
+    measured, ended = compare([side("whole", "None"), side("mortal", dying)], rounds=2)
+    assert list(measured) == ["whole"]
+    assert ended == {"mortal": "mortal ended: nothing"}
+
+
+def test_peers_that_would_compute_elsewhere_are_refused(monkeypatch):
+    for name in ("XLA_PYTHON_CLIENT_PREALLOCATE", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.setenv(name, "")  # to be as they were afterwards
+    one_device(sys.executable)
+    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+    with pytest.raises(InputError, match="on a GPU and its peers on the CPU"):
+        one_device(sys.executable)
 
 
 @pytest.mark.parametrize("system", training.OPTIONS)
