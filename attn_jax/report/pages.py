@@ -1,6 +1,5 @@
 """The page of a comparison: `report.md` and the figures beside it."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from attn_jax.report import figures, tables
 from attn_jax.report.cells import Cell
 from attn_jax.report.profiles import Profile, by_length
 from attn_jax.report.ranking import EXPLANATION
-from attn_jax.report.systems import Systems, by_data, by_system, first_run
+from attn_jax.report.systems import Systems, by_data, by_system, first_run, stem
 from attn_jax.tokens import EOS, SPECIALS
 
 MOST_STEPS = 40  # drawn of a sentence: a model that has learned little may not find an end
@@ -53,10 +52,8 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     first = first_run(systems)
     known = {label: cells for label, cells in systems.items() if cells[0].has_gold}
 
-    stem = re.sub(r"[^\w.-]+", "-", comparison.name)  # a link holds no space
-
     def picture(kind: str, figure: figures.Figure, caption: str) -> str:
-        path = f"{stem}-{kind}.png"
+        path = f"{stem(comparison.name)}-{kind}.png"
         figures.save(figure, folder / path)
         return f"![{caption}]({path})\n\n*{caption}*"
 

@@ -1,5 +1,7 @@
 """Which runs are compared, which are of one system, and what systems are called."""
 
+import itertools
+import re
 from collections import Counter
 from collections.abc import Callable
 
@@ -14,20 +16,27 @@ Systems = dict[str, list[Cell]]  # runs by the name of their system, best system
 def by_data(cells: list[Cell]) -> dict[str, list[Cell]]:
     """The runs that can be compared, under the name of their data set.
 
-    They are of one test text and one measure; what they were trained on may differ.
+    They are of one test text, between the same sides, and one measure; what they were trained on
+    may differ. No two names are the same as part of a file's.
     """
     groups: dict[tuple, list[Cell]] = {}
     for cell in cells:
         references = tuple(sentence["reference"] for sentence in cell.sentences)
         how = cell.measure, cell.options["data.bleu_tokenizer"]
-        same = cell.options["data.name"], *how, references
+        same = cell.data, *how, references
         groups.setdefault(same, []).append(cell)
     named: dict[str, list[Cell]] = {}
     for group in groups.values():
-        name = group[0].data
-        number = 1 + sum(others[0].data == name for others in named.values())
-        named[name if number == 1 else f"{name}-{number}"] = group
+        usual = group[0].data
+        names = itertools.chain([usual], (f"{usual}-{nth}" for nth in itertools.count(2)))
+        taken = set(map(stem, named))
+        named[next(name for name in names if stem(name) not in taken)] = group
     return named
+
+
+def stem(name: str) -> str:
+    """A name as part of a file's: a link in a page holds no space."""
+    return re.sub(r"[^\w.-]+", "-", name)
 
 
 def by_system(cells: list[Cell]) -> Systems:

@@ -68,8 +68,11 @@ def mean_and_deviation(values: Sequence[float], digits: int = 2) -> str:
 
 
 def interval_over_seeds(values: Sequence[float]) -> str:
-    """Where the mean of a percentage over all seeds lies with 95 % confidence; a dash of one."""
-    if len(values) == 1:
+    """Where the mean of a percentage over all seeds lies with 95 % confidence.
+
+    A dash of one value, and of equal ones, which tell of no deviation.
+    """
+    if len(set(values)) == 1:
         return "–"  # noqa: RUF001
     low, high = interval(values)
     return f"{max(low, 0):.1f} to {min(high, 100):.1f}"

@@ -161,6 +161,33 @@ def test_runs_of_one_test_text_are_compared(root):
     assert [cell.seed for cell in second] == [1]
 
 
+def test_pairs_of_other_languages_are_not_compared(tmp_path):
+    for side in ("de", "fr"):
+        sides = {"data.name": "set/of_tfds", "data.source": side, "data.target": "en"}
+        write_run(tmp_path / side, "dot", 0, 50.0, **sides)
+    assert list(by_data(find_cells(tmp_path)[0])) == ["set/of_tfds-de-en", "set/of_tfds-fr-en"]
+
+
+def test_no_two_comparisons_have_the_same_name_or_files(tmp_path):
+    for nth, test in enumerate(["a/test", "b/test", "c/test-2", "a test", "a-test"]):
+        folder = tmp_path / str(nth)
+        write_run(folder, "dot", 0, 50.0, **{"data.name": "parallel", "data.test": test})
+        file = folder / "predictions.test.jsonl"
+        file.write_text(file.read_text().replace('"reference": "c"', f'"reference": "{nth}"'))
+    found = by_data(find_cells(tmp_path)[0])
+    assert list(found) == ["test", "test-2", "test-2-2", "a test", "a-test-2"]
+    assert (
+        len(write_report(compare(find_cells(tmp_path)[0]), tmp_path).read_text().split("\n## "))
+        == 6
+    )
+    assert len(list(tmp_path.glob("*-length.png"))) == 5
+
+
+def test_equal_figures_have_no_interval():
+    assert tables.interval_over_seeds([99.5, 99.5]) == tables.interval_over_seeds([99.5]) == "–"  # noqa: RUF001
+    assert tables.interval_over_seeds([50.0, 51.0]) == "44.1 to 56.9"
+
+
 def test_learning_curves_are_over_the_steps_that_all_runs_have(tmp_path):
     for seed, steps in enumerate([(10, 15, 20, 30), (10, 20, 30)]):
         write_run(tmp_path / str(seed), "dot", seed, 50.0)
