@@ -45,9 +45,12 @@ def guided_loss(
 
     Args:
       weights: α. What is below 1e-9 counts as that: sparse weights may be zero where a link is.
+        Weights that add up to more than 1, as some normalizers give, are scaled down to 1, for more
+        of them would always be less loss.
       links: A, which sums to 1 over the source for each token that is linked, to 0 for the others.
     """
-    return -(links * jnp.log(jnp.maximum(weights, 1e-9))).sum(axis=-1)
+    shares = weights / jnp.maximum(weights.sum(axis=-1, keepdims=True), 1)
+    return -(links * jnp.log(jnp.maximum(shares, 1e-9))).sum(axis=-1)
 
 
 def guided_weights(alignment: Float[Array, "B L N T S"], which: str) -> Float[Array, "B T S"]:

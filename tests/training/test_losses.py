@@ -48,6 +48,15 @@ def test_guided_loss_equals_a_loop(generator):
     np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
+def test_weights_are_guided_as_shares_of_one(generator):
+    """Else larger weights would be less loss, wherever they lie; smaller ones are no better."""
+    shares = jnp.asarray(generator.dirichlet(np.ones(5), size=(2, 3)))
+    links = jnp.eye(5)[jnp.array([[0, 1, 2], [3, 4, 0]])]
+    of_shares = guided_loss(shares, links)
+    np.testing.assert_allclose(guided_loss(7 * shares, links), of_shares, rtol=1e-5)
+    np.testing.assert_allclose(guided_loss(shares / 2, links), of_shares + np.log(2), rtol=1e-5)
+
+
 def test_guided_loss_where_a_link_has_no_weight():
     weights, links = jnp.array([[[0.0, 1.0]]]), jnp.array([[[1.0, 0.0]]])
     value, gradient = jax.value_and_grad(lambda w: guided_loss(w, links).sum())(weights)
