@@ -14,7 +14,7 @@ def _cut_into(level: str) -> Callable[[Experiment], bool]:
     return lambda run: level in (run.data.source_level, run.data.target_level)
 
 
-# Of data and of training, whether a run uses what not every run does; models are watched instead.
+# Whether a run uses what not every run does; what a model does not even read is found by `unread`.
 USES: dict[str, Callable[[Experiment], bool]] = {
     "data.source": lambda run: run.data.name not in MADE,
     "data.target": lambda run: run.data.name not in MADE,
@@ -27,6 +27,8 @@ USES: dict[str, Callable[[Experiment], bool]] = {
     "data.longest": lambda run: run.data.name in TASKS,
     "data.symbols": lambda run: run.data.name in TASKS,
     "data.seed": lambda run: run.data.name in MADE,
+    "model.dropout_kind": lambda run: run.model.dropout > 0,
+    "model.stack": lambda run: max(run.model.encoder_layers, run.model.decoder_layers) > 1,
     "train.guided_head": lambda run: run.train.guided_alignment > 0,
     "train.sampling_steps": lambda run: run.train.scheduled_sampling > 0,
 }
@@ -36,4 +38,4 @@ def unused(run: Experiment) -> list[str]:
     """The names of options that differ from their default and change nothing."""
     given, usual = config.values(run), config.values(Experiment())
     useless = [name for name, uses in USES.items() if given[name] != usual[name] and not uses(run)]
-    return useless + [f"model.{name}" for name in unread(run.model)]
+    return list(dict.fromkeys(useless + [f"model.{name}" for name in unread(run.model)]))

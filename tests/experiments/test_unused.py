@@ -14,6 +14,8 @@ OPTIONS = {
     "train.guided_head": "1.1",
     "train.sampling_steps": 3,
     "model.norm": "pre",
+    "model.dropout_kind": "variational",
+    "model.stack": "residual",
 }
 
 
@@ -22,6 +24,10 @@ OPTIONS = {
     [
         ({"data.name": "reverse"}, {"data.longest", "data.seed"}),
         ({"data.name": "dates", "train.guided_alignment": 1}, {"data.seed", "train.guided_head"}),
+        (
+            {"model.dropout": 0.1, "model.decoder_layers": 2},
+            {"data.longest", "data.seed", "model.dropout_kind", "model.stack"},
+        ),
         ({"data.name": "parallel", "data.source_level": "word"}, {"data.source", "data.words"}),
         (
             {"data.name": "parallel", "data.target_level": "subword"},
