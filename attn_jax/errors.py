@@ -11,6 +11,11 @@ class InputError(ValueError):
     """Input that cannot be used. Programs print its message and exit with status 2."""
 
 
+def reason(error: Exception) -> str:
+    """The type of an exception, and the first line of what it says."""
+    return f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+
+
 def choose(table: Mapping[str, T], name: str, what: str) -> T:
     """`table[name]`.
 

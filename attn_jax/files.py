@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from attn_jax.errors import InputError
+from attn_jax.errors import InputError, reason
 
 CONTENT = "data.txt"  # what the data of a run are, by version or by content
 
@@ -55,5 +55,4 @@ def reading(path: Path) -> Iterator[None]:
     except Exception as error:
         if "RESOURCE_EXHAUSTED" in str(error):  # as JAX says of a device's memory
             raise
-        reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
-        raise InputError(f"{path} is missing or damaged ({reason})") from error
+        raise InputError(f"{path} is missing or damaged ({reason(error)})") from error

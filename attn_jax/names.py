@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Any
 
-from attn_jax.errors import InputError, choose
+from attn_jax.errors import InputError, choose, reason
 from attn_jax.options import LARGEST
 
 
@@ -90,8 +90,7 @@ def failure(error: Exception, modules: Container[str]) -> str:
         for frame, line in traceback.walk_tb(error.__traceback__)
         if frame.f_globals.get("__name__") in modules
     ]
-    reason, *_ = f"{type(error).__name__}: {error}".partition("\n")
-    return reason + "".join(reached[-1:])
+    return reason(error) + "".join(reached[-1:])
 
 
 def keywords_of(function: Callable) -> dict[str, Any]:

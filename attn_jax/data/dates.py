@@ -9,6 +9,7 @@ import dataclasses
 import datetime
 from collections.abc import Iterator
 
+import babel
 import numpy as np
 import tensorflow_datasets as tfds
 from babel.dates import format_date
@@ -79,7 +80,9 @@ def make_dates(config: Data, directory: str) -> tfds.core.DatasetBuilder:
             f"--data.held_out={config.held_out} leaves nothing to train on: validation and test "
             f"must share fewer than {days} dates"
         )
-    name = f"dates-{config.examples}-{config.held_out}-{config.seed}"
+    # Another release of the CLDR writes some dates otherwise.
+    names = f"babel-{babel.__version__}"
+    name = f"dates-{config.examples}-{config.held_out}-{config.seed}-{names}"
     builder_config = DatesConfig(
         name=name,
         version="1.0.0",

@@ -4,11 +4,12 @@ import contextlib
 import fcntl
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import tensorflow_datasets as tfds
 
+from attn_jax.errors import InputError, reason
 from attn_jax.files import reading
 
 Builder = tfds.core.DatasetBuilder
@@ -29,7 +30,8 @@ def prepared(make: Callable[[], Builder], directory: Path) -> Builder:
     a new one.
 
     Raises:
-      InputError: what was written is damaged, or `make` says why there is nothing to prepare.
+      InputError: what was written is damaged, `make` says why there is nothing to prepare, or TFDS
+        why it cannot.
     """
     with reading(directory):
         builder = make()
@@ -42,6 +44,17 @@ def prepared(make: Callable[[], Builder], directory: Path) -> Builder:
         if not builder.info.splits:
             # What TFDS prints would stand between the lines of the program that asked.
             tfds.disable_progress_bar()
-            with contextlib.redirect_stdout(io.StringIO()):
+            with contextlib.redirect_stdout(io.StringIO()), _preparing(builder.info.full_name):
                 builder.download_and_prepare(file_format="array_record")
     return make()
+
+
+@contextlib.contextmanager
+def _preparing(name: str) -> Iterator[None]:
+    """Downloading and unpacking, in which servers and archives fail in types of TFDS's own."""
+    try:
+        yield
+    except (InputError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise InputError(f"{name} cannot be prepared ({reason(error)})") from error

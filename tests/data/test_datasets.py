@@ -5,6 +5,7 @@ import datetime
 import itertools
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import tensorflow_datasets as tfds
 from attn_jax.config import Data
 from attn_jax.data import dates
 from attn_jax.data.datasets import open_corpus, with_defaults
+from attn_jax.data.preparation import prepared
 from attn_jax.data.synthetic import make_sequences
 from attn_jax.errors import InputError
 
@@ -209,6 +211,17 @@ def test_prepared_data_may_be_damaged(tmp_path):
     file.write_text("{")
     with pytest.raises(InputError, match="is missing or damaged"):
         open_corpus(config)
+
+
+def test_what_tfds_cannot_prepare_is_said(tmp_path):
+    def fail(**_):
+        raise RuntimeError("Failed to get url\nhttps://nowhere")  # as TFDS' own types, no OSError
+
+    info = SimpleNamespace(splits={}, full_name="some/set/1.0.0")
+    builder = SimpleNamespace(info=info, download_and_prepare=fail)
+    message = r"some/set/1\.0\.0 cannot be prepared \(RuntimeError: Failed to get url\)"
+    with pytest.raises(InputError, match=message):
+        prepared(lambda: builder, tmp_path)
 
 
 def test_links_are_part_of_the_content(tmp_path):
