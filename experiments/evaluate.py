@@ -16,6 +16,7 @@ from rich.table import Table
 
 from attn_jax.data.datasets import Corpus, Example, open_corpus
 from attn_jax.data.vocabulary import Vocabulary
+from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import ter
 from attn_jax.files import writing
@@ -41,6 +42,9 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
     Returns:
       The content of `evaluation.<split>.json`: figures, signatures, the step of the checkpoint and
       how many sentences and parameters there are.
+
+    Raises:
+      InputError: by now, another checkpoint is the best.
     """
     checkpoint = best_checkpoint(workdir)
     translator = load(checkpoint)
@@ -66,6 +70,8 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
         "heads": assessment.heads,
         "signatures": signatures,
     }
+    if best_checkpoint(workdir) != checkpoint:
+        raise InputError(f"{workdir} has been trained on in the meantime: evaluate it again")
     predictions = workdir / f"predictions.{split}.jsonl"
     alignments = workdir / f"alignments.{split}.npz"
     evaluation = evaluation_file(workdir, split)

@@ -119,8 +119,9 @@ def record(
     workdir: Path, experiment: Experiment, corpus: Corpus, source: Vocabulary, target: Vocabulary
 ) -> None:
     """Writes what makes the folder that of a run."""
-    write_whole(workdir / CONTENT, corpus.content + "\n")
+    # First, so that the same command goes on where the rest could not be written.
     write_whole(workdir / "flags.txt", "\n".join(config_lib.lines(experiment)) + "\n")
+    write_whole(workdir / CONTENT, corpus.content + "\n")
     for side, vocabulary in (("source", source), ("target", target)):
         save_vocabulary(vocabulary, workdir / f"vocabulary.{side}.json")
 
