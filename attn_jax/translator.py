@@ -31,7 +31,7 @@ class Hypothesis:
     text: str
     tokens: list[str]
     log_probability: float  # of the tokens and the end of the sentence, in nats
-    score: float  # what hypotheses of one sentence are ranked by
+    score: float  # what a search ranks hypotheses of one sentence by
     weights: np.ndarray  # [L, N, T, S], of each layer and head; the last row ends the sentence
 
     @property
@@ -68,7 +68,8 @@ class Translator:
         of their `probabilities`.
 
     Raises:
-      InputError: there is no model or no such combination, or parameters are not float32.
+      InputError: there is no model or no such combination, parameters are not float32, or the
+        vocabularies are of other sizes than a model.
     """
 
     def __init__(
@@ -89,6 +90,12 @@ class Translator:
                 'products of bfloat16, jax.config.update("jax_default_matmul_precision", '
                 '"BF16_BF16_F32")'
             )
+        for words in (model.words for model in models):
+            if (words.source_size, words.target_size) != (len(source), len(target)):
+                raise InputError(
+                    f"a model of {words.source_size} source and {words.target_size} target tokens "
+                    f"does not go with vocabularies of {len(source)} and {len(target)}"
+                )
         self.models = tuple(models)
         self.source = source
         self.target = target
@@ -104,7 +111,7 @@ class Translator:
     ) -> list[list[Hypothesis]]: ...
 
     def translate(self, sentences, *, n_best=None, **options):
-        """A translation of each sentence; with `n_best`, a list of the so many best of each.
+        """A translation of each sentence; with `n_best`, a list of so many of each, best first.
 
         Args:
           sentences: to be translated.
@@ -112,7 +119,7 @@ class Translator:
           **options: of `attn_jax.decoding.options.Search`, such as `beam_size=5`,
             `length_penalty="average"`, or `temperature=1.0` to draw at random. What comes of a
             sentence does not depend on those beside it; what is drawn depends on the seed and on
-            its place among them.
+            its place among them, and stands in the order of drawing.
 
         Raises:
           InputError: a sentence is empty or longer than `max_length` tokens, or an option is wrong.

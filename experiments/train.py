@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from attn_jax import config as config_lib
+from attn_jax.attention.catalogue import CONTROLS, score_function
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import Corpus, Example, open_corpus
 from attn_jax.data.links import links_of
@@ -136,7 +137,7 @@ def check(experiment: Experiment) -> None:
             f"--model.embeddings={experiment.model.embeddings} needs --data.vocabulary=joint"
         )
     attended = experiment.train.guided_alignment or experiment.train.coverage_loss
-    if attended and experiment.model.score in ("last", "mean"):
+    if attended and score_function(experiment.model.score) in CONTROLS:
         raise InputError(
             f"--model.score={experiment.model.score} has no weights that could be learned: leave "
             "--train.guided_alignment and --train.coverage_loss out"

@@ -16,10 +16,11 @@ from attn_jax.config import Experiment, Model
 from attn_jax.data.datasets import Example, open_corpus
 from attn_jax.data.vocabulary import Symbols
 from attn_jax.errors import InputError
-from attn_jax.loading import mean_parameters
+from attn_jax.loading import best_checkpoint, experiment_of, mean_parameters
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import BOS, EOS, UNK
 from attn_jax.translator import Translator
+from experiments.evaluate import evaluate_split
 from experiments.folder import evaluation_file, inherited, settle
 from experiments.train import encode, train
 
@@ -229,6 +230,11 @@ def test_refuses_searches_that_make_no_sense(translator, options, message):
         translator.translate(SENTENCES, **options)
 
 
+def test_a_run_is_loaded_where_other_arrays_are_of_float64(workdir):
+    with jax.enable_x64(True):
+        attn_jax.load(workdir)
+
+
 def test_refuses_models_that_do_not_go_together(workdir, tmp_path):
     other = shutil.copytree(workdir, tmp_path / "other")
     vocabulary = json.loads((other / "vocabulary.target.json").read_text())
@@ -342,6 +348,16 @@ def test_an_evaluation_in_the_midst_of_training_does_not_stay(tmp_path, monkeypa
     assert not file.exists()
 
 
+def test_an_evaluation_of_what_is_no_longer_the_best_is_not_kept(workdir, monkeypatch):
+    corpus = open_corpus(experiment_of(workdir).data)
+    best = best_checkpoint(workdir)
+    checkpoints = iter([best, best.with_name("400")])
+    monkeypatch.setattr("experiments.evaluate.best_checkpoint", lambda _: next(checkpoints))
+    with pytest.raises(InputError, match="has been trained on in the meantime"):
+        evaluate_split(workdir, corpus, "train", {})
+    assert not evaluation_file(workdir, "train").exists()
+
+
 def test_pairs_with_an_empty_side_are_left_out():
     pairs = [Example("a", "b"), Example("\u3000", "b"), Example("a " * 200, "b")]
     (kept,), dropped = encode(Experiment(), pairs, Symbols(["a"]), Symbols(["b"]))
@@ -391,6 +407,8 @@ def test_parameters_are_float32():
     half = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), model)
     with pytest.raises(InputError, match="parameters of float32, not bfloat16"):
         Translator([half], Symbols(["a"]), Symbols(["a"]))
+    with pytest.raises(InputError, match=r"of 5 source and 5 target tokens does not .* of 5 and 6"):
+        Translator([model], Symbols(["a"]), Symbols(["a", "b"]))
     with pytest.raises(InputError, match="no model was given"):
         Translator([], Symbols(["a"]), Symbols(["a"]))
 

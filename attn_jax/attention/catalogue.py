@@ -107,6 +107,11 @@ def mechanism(
     return made
 
 
+def score_function(score: str | Callable) -> Callable:
+    """The function of a score, however it is written."""
+    return unbound(resolve("score", score).function)
+
+
 def _refusals(score: Callable, window: Callable, normalizer: Callable) -> list[tuple[bool, str]]:
     plain = window is windows.full and normalizer is normalizers.softmax
     return [
@@ -131,5 +136,9 @@ def _refusals(score: Callable, window: Callable, normalizer: Callable) -> list[t
         (
             window is not windows.full and score is position_scores.gmm,
             "the score 'gmm' is a window of its own, and takes no other",
+        ),
+        (
+            normalizer is monotonic.mocha and attribute(score, "start", None) is not None,
+            "the normalizer 'mocha' has two scores, neither of which can carry anything on",
         ),
     ]

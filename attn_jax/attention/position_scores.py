@@ -33,8 +33,8 @@ def location(
 ) -> Float[Array, " S"]:
     """W s at position j.
 
-    W has a row for each of `positions` source positions; as in the paper, a shorter sentence uses
-    the first of them, and words beyond the last cannot be attended.
+    W has a column for each of `positions` source positions; as in the paper, a shorter sentence
+    uses the first of them, and words beyond the last cannot be attended.
 
     Paper: Luong, Pham and Manning 2015, section 3.1, equation 8.
     Cost: time T S Q, memory T S.

@@ -46,7 +46,7 @@ class Source(NamedTuple):
 def scaled_normal(rng: Array, heads: tuple[int, ...], shape: tuple[int, ...]) -> Array:
     """Normal values for each head, of variance 1 / n, n the first size of the shape."""
     inputs = shape[0] if shape else 1
-    return jax.random.normal(rng, (*heads, *shape)) * inputs**-0.5
+    return jax.random.normal(rng, (*heads, *shape), jnp.float32) * inputs**-0.5
 
 
 def draw(part: Part, projections: Unprojected | Heads, rngs: nnx.Rngs) -> Mapping[str, nnx.Param]:
@@ -73,7 +73,7 @@ def draw(part: Part, projections: Unprojected | Heads, rngs: nnx.Rngs) -> Mappin
     return nnx.Dict(
         {
             name: nnx.Param(
-                jnp.full((*heads, *shape), part.initial[name])
+                jnp.full((*heads, *shape), part.initial[name], jnp.float32)
                 if name in part.initial
                 else scaled_normal(rngs.params(), heads, shape)
             )

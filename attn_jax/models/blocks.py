@@ -60,7 +60,7 @@ class SelfAttention(nnx.Module):
     def empty(self, rows: int, length: int) -> tuple[Array, Array]:
         """A place for the keys and values of at most `length` words."""
         width = self.output.in_features
-        cache = jnp.zeros((rows, length, self.heads, width // self.heads))
+        cache = jnp.zeros((rows, length, self.heads, width // self.heads), jnp.float32)
         return cache, cache
 
     def step(

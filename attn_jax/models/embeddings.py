@@ -27,6 +27,7 @@ class Separate(nnx.Module):
     def __init__(
         self, config: Model, source_size: int, target_size: int, features: int, *, rngs: nnx.Rngs
     ):
+        self.source_size, self.target_size = source_size, target_size
         size = config.embedding_size
         self.source_words = nnx.Embed(source_size, size, rngs=rngs)
         self.target_words = nnx.Embed(target_size, size, rngs=rngs)
@@ -82,7 +83,7 @@ class Tied(Separate):
                 "that --model.readout_size, or --model.hidden_size where the readout is linear"
             )
         super().__init__(config, source_size, target_size, features, rngs=rngs)
-        self.output = nnx.Param(jnp.zeros(target_size))
+        self.output = nnx.Param(jnp.zeros(target_size, jnp.float32))
 
     def output_layer(self) -> tuple[Float[Array, "F V"], Float[Array, " V"]]:
         """The matrix of the output layer, which is the vectors of target words, and its bias."""

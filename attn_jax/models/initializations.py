@@ -45,7 +45,7 @@ INITIALIZATIONS: dict[str, Callable[[str, Array, Array], Array] | None] = {
 def stays(path: str) -> bool:
     """Whether a parameter is one that the papers do not have, and that begins as its part says.
 
-    These are those of norms, and what a mechanism has beside matrices and v.
+    These are those of norms, and what a mechanism has beside W, U and v.
     """
     name = path.rpartition(".")[2]
     mechanism = any(f".{part}." in path for part in ("scores", "window", "normalizer"))

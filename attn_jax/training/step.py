@@ -78,7 +78,7 @@ def start(model: Seq2Seq, config: Train) -> State:
 
 
 def go_on(step: int, result: Seq2Seq, rest: tuple) -> State:
-    """The state after so many steps, from its result and its rest."""
+    """The state after so many steps, from its `result` and its `rest`."""
     optimizer, model = rest
     done = jnp.asarray(step, jnp.int32)
     if model is None:

@@ -31,6 +31,16 @@ def test_the_normalizer_that_belongs_to_a_score():
         assert mechanism(score).normalizer == resolve("normalizer", normalizer)
 
 
+def test_two_scores_carry_nothing_on():
+    def own(query, keys, *, carry):
+        return keys @ query, carry
+
+    own.start = jnp.zeros_like
+    mechanism(own)
+    with pytest.raises(InputError, match="'mocha' has two scores"):
+        mechanism(own, normalizer="mocha")
+
+
 def test_what_a_partial_binds_is_no_parameter_and_holds_in_decoding():
     assert Part(partial(normalizers.null, n=3.0)).shapes(SIZES) == {}
     wide = Part(partial(monotonic.mocha, chunk=5, noise=0.5))

@@ -201,6 +201,11 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ({"decoder": "attn_jax.models.recurrent:GRU"}, "is no decoder: it has no `step`"),
         ({"first_state": "last"}, "needs a unidirectional or backward encoder with as many layers"),
         ({"encoder": "backward", "score": "last"}, "of which a backward encoder has read nothing"),
+        (
+            {"encoder": "backward", "score": "last()"},
+            "of which a backward encoder has read nothing",
+        ),
+        ({"encoder": "backward", "score": "attn_jax.attention.scores:last"}, "has read nothing"),
         ({"dropout_kind": "none"}, "unknown kind of dropout 'none'"),
         ({"score": "gmm", "window": "local_p"}, "is a window of its own"),
     ],
