@@ -32,14 +32,15 @@ INTRODUCTION = """# Mechanisms
 A mechanism is a score, a window and a normalizer: `--model.score='location_aware(width=5)'`,
 `--model.window=local_p`, `--model.normalizer='entmax(alpha=1.25)'`, with any number of heads
 (`--model.heads`, `--model.key_value_heads`, `--model.head_size`, `--model.projection`). All of them
-run with GRU and LSTM cells in both recurrent decoders (`bahdanau`, `luong`) and as
+run in every recurrent decoder (`bahdanau`, `luong`, `luong_input_feeding`), with any cell, and as
 cross-attention of the Transformer decoder. One that *looks back* at earlier attention goes through
 known targets step by step where the decoder would otherwise do all steps at once (`luong`,
 `transformer`).
 
 Refused, with a sentence that says why: windows or other normalizers for `mean` and `last`;
 `exponential` for scores other than `gmm`; windows and monotonic normalizers for `gmm`; windows
-for monotonic normalizers; dot scores of states and annotations that differ in size, without heads.
+for monotonic normalizers; `mocha` for a score with a carry; dot scores of states and annotations
+that differ in size, without heads.
 
 Parameters are those that a model owns. Without a model, what is done once per sentence comes in as
 keys, and the rest is bound to the function. Where a score has `keys`, that makes them:
