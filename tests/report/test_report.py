@@ -176,10 +176,8 @@ def test_no_two_comparisons_have_the_same_name_or_files(tmp_path):
         file.write_text(file.read_text().replace('"reference": "c"', f'"reference": "{nth}"'))
     found = by_data(find_cells(tmp_path)[0])
     assert list(found) == ["test", "test-2", "test-2-2", "a test", "a-test-2"]
-    assert (
-        len(write_report(compare(find_cells(tmp_path)[0]), tmp_path).read_text().split("\n## "))
-        == 6
-    )
+    page = write_report(compare(find_cells(tmp_path)[0]), tmp_path)
+    assert page.read_text().count("\n## ") == 5
     assert len(list(tmp_path.glob("*-length.png"))) == 5
 
 
