@@ -6,14 +6,14 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from experiments.benchmarks.peer_device import finish
+from experiments.benchmarks.peer_device import DEVICE, finish
 from experiments.benchmarks.side import serve
 
 
 def sparsemax(scores: torch.Tensor) -> torch.Tensor:
     """The point of the simplex that is closest to the scores, along the last axis."""
     descending, _ = torch.sort(scores, dim=-1, descending=True)
-    ranks = torch.arange(1, scores.shape[-1] + 1)
+    ranks = torch.arange(1, scores.shape[-1] + 1, device=scores.device)
     sums = torch.cumsum(descending, dim=-1)
     support = (1 + ranks * descending > sums).sum(dim=-1, keepdim=True)
     threshold = (sums.gather(-1, support - 1) - 1) / support
@@ -67,9 +67,10 @@ def prepare(
 ) -> Callable[[], None]:
     """The contexts of a batch, or their derivative by queries, annotations and parameters."""
     torch.manual_seed(0)
-    model = Attention(operation, size)
-    queries = torch.randn(batch, target_length, size, requires_grad=derivative)
-    annotations = torch.randn(batch, source_length, size, requires_grad=derivative)
+    with torch.device(DEVICE):
+        model = Attention(operation, size)
+        queries = torch.randn(batch, target_length, size, requires_grad=derivative)
+        annotations = torch.randn(batch, source_length, size, requires_grad=derivative)
 
     def repeat() -> None:
         if derivative:

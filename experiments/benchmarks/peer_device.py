@@ -3,7 +3,6 @@
 import torch
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-torch.set_default_device(DEVICE)
 
 
 def finish() -> None:

@@ -8,7 +8,7 @@ os.environ["KERAS_BACKEND"] = "torch"
 import keras
 import torch
 
-from experiments.benchmarks.peer_device import finish
+from experiments.benchmarks.peer_device import DEVICE, finish
 from experiments.benchmarks.side import serve
 
 
@@ -24,8 +24,9 @@ def prepare(
     keras.utils.set_random_seed(0)
     query, key = (keras.layers.Dense(size, use_bias=False) for _ in range(2))
     attention = keras.layers.AdditiveAttention()
-    queries = torch.randn(batch, target_length, size, requires_grad=derivative)
-    annotations = torch.randn(batch, source_length, size, requires_grad=derivative)
+    with torch.device(DEVICE):
+        queries = torch.randn(batch, target_length, size, requires_grad=derivative)
+        annotations = torch.randn(batch, source_length, size, requires_grad=derivative)
 
     def contexts() -> torch.Tensor:
         return attention([query(queries), annotations, key(annotations)])

@@ -86,7 +86,7 @@ class Transformer(nn.Module):
     def forward(self, source: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
         """The logits [B, T, V]."""
         length = before.shape[1]
-        causal = nn.Transformer.generate_square_subsequent_mask(length)
+        causal = nn.Transformer.generate_square_subsequent_mask(length, device=source.device)
         features = self.transformer(
             self.source(source) + self.positions[: source.shape[1]],
             self.target(before) + self.positions[:length],

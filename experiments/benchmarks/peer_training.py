@@ -21,10 +21,11 @@ def prepare(
 ) -> Callable[[], None]:
     """A step down the gradient of a batch, with Adam and a clipped gradient."""
     torch.manual_seed(0)
-    model = MODELS[system](vocabulary, size)
+    with torch.device(DEVICE):
+        model = MODELS[system](vocabulary, size)
+        source = torch.randint(4, vocabulary, (batch, source_length))
+        target = torch.randint(4, vocabulary, (batch, target_length))
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
-    source = torch.randint(4, vocabulary, (batch, source_length))
-    target = torch.randint(4, vocabulary, (batch, target_length))
     measure = torch.compile(loss) if compiled else loss
 
     def repeat() -> None:
