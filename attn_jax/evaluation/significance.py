@@ -80,9 +80,11 @@ def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, 
     """Where the mean over all seeds lies with this confidence. Student 1908.
 
     Args:
-      values: of at least two seeds, not all equal.
+      values: of at least two seeds.
       confidence: as a share of 1.
     """
-    mean, error = np.mean(values), stats.sem(values)
-    low, high = stats.t.interval(confidence, len(values) - 1, mean, error)
+    error = stats.sem(values)
+    if error == 0:
+        return float(values[0]), float(values[0])
+    low, high = stats.t.interval(confidence, len(values) - 1, np.mean(values), error)
     return float(low), float(high)

@@ -55,3 +55,4 @@ def test_the_interval_has_students_quantiles(generator, count, quantile):
     error = np.std(values, ddof=1) / np.sqrt(count)
     assert high - low == pytest.approx(2 * quantile * error, rel=1e-3)
     assert (low + high) / 2 == pytest.approx(values.mean())
+    assert interval([99.5, 99.5]) == (99.5, 99.5)
