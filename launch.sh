@@ -42,7 +42,6 @@ working_python() {
 install() {
     local extras=$1 stamp=$venv/.installed base wanted
     wanted=$(cksum <"$root/pyproject.toml")
-    # A Python that has been removed since leaves a link to nothing.
     if [ -x "$python" ] && grep -qsF "$wanted $extras" "$stamp"; then
         return
     fi
@@ -52,6 +51,7 @@ install() {
     if [ ! -x "$python" ]; then
         base=$(working_python 14 13 12 11)
         echo "making .venv with $("$base" --version)" >&2
+        rm -rf "$venv" # one whose Python has been removed since would be mended only in part
         trap 'rm -rf "$venv"' EXIT # half made, it would be taken for whole the next time
         if command -v uv >/dev/null; then
             uv venv --quiet --python "$base" "$venv"
