@@ -80,11 +80,10 @@ def make_dates(config: Data, directory: str) -> tfds.core.DatasetBuilder:
             f"--data.held_out={config.held_out} leaves nothing to train on: validation and test "
             f"must share fewer than {days} dates"
         )
-    # Another release of the CLDR writes some dates otherwise.
-    names = f"babel-{babel.__version__}"
-    name = f"dates-{config.examples}-{config.held_out}-{config.seed}-{names}"
+    sizes = f"{config.examples}-{config.held_out}-{config.seed}"
     builder_config = DatesConfig(
-        name=name,
+        # Another release of Babel may write some dates otherwise.
+        name=f"dates-{sizes}-babel-{babel.__version__}",
         version="1.0.0",
         examples=config.examples,
         held_out=config.held_out,
