@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from queue import Queue
 
+import jax
 from absl import flags as absl_flags
 
 from attn_jax import config as config_lib
@@ -30,10 +31,10 @@ from experiments import flags
 from experiments.flags import FLAGS
 from experiments.folder import check_content, evaluation_file, inherited, settle, tell_inherited
 from experiments.program import OF_TRAINING, Terminated, run
+from experiments.slots import MOST_JOBS, Slot, slots
 from experiments.train import check
 
 LONGEST_NAME = 255  # of a file, in bytes, on all common systems
-MOST_JOBS = 8  # runs at a time unless --jobs says other: each takes half a GiB of memory
 
 
 def grid() -> dict[str, list[str]]:
@@ -103,37 +104,20 @@ def cells(
     return made
 
 
-def has_gpu() -> bool:
-    """Whether there is a GPU; JAX itself would take most of its memory to say so."""
-    try:
-        return subprocess.run(["nvidia-smi"], capture_output=True).returncode == 0
-    except FileNotFoundError:
-        return False
-
-
-def slots(jobs: int) -> list[set[int] | None]:
-    """The processor cores of each run at a time: small models are faster side by side on one core
-    each than one by one on all. On a machine with a GPU, one run has it all."""
-    if has_gpu() or not hasattr(os, "sched_getaffinity"):
-        return [None] * max(jobs, 1)
-    cores = sorted(os.sched_getaffinity(0))
-    jobs = jobs or min(len(cores), MOST_JOBS)
-    return [set(cores[nth::jobs]) or {cores[nth % len(cores)]} for nth in range(jobs)]
-
-
-def run_cell(
-    folder: Path, options: dict, cores: set[int] | None, running: list[subprocess.Popen]
-) -> None:
+def run_cell(folder: Path, options: dict, slot: Slot, running: list[subprocess.Popen]) -> None:
     """Trains and evaluates one cell in a process of its own; its output goes to `<cell>.log`."""
     command = [sys.executable, "-m", "experiments.train", f"--workdir={folder}"]
     with folder.with_name(folder.name + ".log").open("a+") as log:
         begin = log.tell()
         process = subprocess.Popen(
-            command + flags.as_arguments(options), stdout=log, stderr=subprocess.STDOUT
+            command + flags.as_arguments(options),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=os.environ | slot.environment,
         )
         running.append(process)
-        if cores:
-            os.sched_setaffinity(process.pid, cores)
+        if slot.cores:
+            os.sched_setaffinity(process.pid, slot.cores)
         status = process.wait()
         log.seek(begin)
         lines = log.read().splitlines()
@@ -181,32 +165,37 @@ def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
 
 def main() -> None:
     """Runs what is not finished."""
+    # To look at what the runs will do, this process takes no accelerator from them.
+    jax.config.update("jax_platforms", "cpu")
     root = Path(FLAGS.workdir)
     if not grid() and not FLAGS.systems:
         raise InputError("give what varies, such as --grid.model.score=additive,dot")
     systems = read_systems(Path(FLAGS.systems)) if FLAGS.systems else [{}]
     planned = cells(systems, grid(), flags.given())
     waiting = unfinished(root, planned)
+    places = slots(FLAGS.jobs) if waiting else []
     root.mkdir(parents=True, exist_ok=True)
     print(
         f"{len(planned)} runs, {len(planned) - len(waiting)} of them finished; what each says goes "
         f"to {root}/<run>.log",
         flush=True,
     )
+    if not waiting:
+        return
     free: Queue = Queue()
     running: list[subprocess.Popen] = []
-    for cores in slots(FLAGS.jobs):
-        free.put(cores)
+    for slot in places:
+        free.put(slot)
 
     def work(label: str) -> None:
-        cores = free.get()
+        slot = free.get()
         try:
             # With its end, since threads that print side by side part a line from it.
             print(f"started {label}\n", end="", flush=True)
-            run_cell(root / label, waiting[label], cores, running)
+            run_cell(root / label, waiting[label], slot, running)
             print(f"finished {label}\n", end="", flush=True)
         finally:
-            free.put(cores)
+            free.put(slot)
 
     with ThreadPoolExecutor(free.qsize()) as pool:
         futures = [pool.submit(work, label) for label in waiting]
@@ -232,7 +221,7 @@ if __name__ == "__main__":
     absl_flags.DEFINE_integer(
         "jobs",
         0,
-        f"runs at a time; 0: one for each core, at most {MOST_JOBS}, or one on a GPU",
+        f"runs at a time; 0: one for each GPU, else for each core, at most {MOST_JOBS}",
         lower_bound=0,
     )
     run(main, OF_TRAINING)

@@ -27,6 +27,7 @@ from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.names import choose_with_settings, failure
 from attn_jax.tokens import SPECIALS
+from attn_jax.training.devices import summary
 from attn_jax.training.loop import begin, fit
 from attn_jax.training.precision import advice
 from attn_jax.training.step import start, train_step
@@ -99,6 +100,7 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         batches.summary(),
         *known(examples, {"validation": validation, "test": test}),
         useless(experiment),
+        summary(config),
         advice(config.compute, jax.devices()[0]),
     ]
     record(workdir, experiment, corpus, source, target)

@@ -18,6 +18,7 @@ from attn_jax.journal import JOURNAL, Journal, read
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
 from attn_jax.training.checkpoint import Checkpoints, WritableCheckpoints
+from attn_jax.training.devices import on_each, on_first, sharing
 from attn_jax.training.step import State, go_on, start, train_step
 
 LOOK_EVERY = 20  # steps between two looks at the loss, which make the device wait
@@ -160,6 +161,7 @@ def fit(
     journal = Journal(workdir / JOURNAL)
     checkpoints = WritableCheckpoints(workdir / "checkpoints", config.keep)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
+    mesh = sharing(config)
     try:
         first = int(state.parts.step)
         if first:
@@ -167,6 +169,8 @@ def fit(
         journal.truncate(first)
         throughput, losses = Throughput(), []
         following = batches(first)
+        if mesh is not None:
+            state = on_each(state, mesh)
         with _progress_bar(console, first, config.steps) as advance:
             for step in range(first + 1, config.steps + 1):
                 if progressed.finished(step - 1, config):
@@ -175,7 +179,9 @@ def fit(
                     )
                     break
                 batch = next(following)
-                state, loss = train_step(state, *batch[:2], rng, batch.links, config=config)
+                state, loss = train_step(
+                    state, *batch[:2], rng, batch.links, config=config, mesh=mesh
+                )
                 throughput.count(batch.source, batch.target)
                 losses.append(loss)
                 validate = step % config.valid_every == 0 or step == config.steps
@@ -190,7 +196,8 @@ def fit(
                             "included)"
                         )
                 if validate:
-                    figures = evaluate(state.result)
+                    shown = state if mesh is None else on_first(state)
+                    figures = evaluate(shown.result)
                     record = {"step": step, "train_loss": float(np.mean(losses))}
                     record |= throughput.rates() | {f"valid_{k}": v for k, v in figures.items()}
                     record["seconds"] = round(progressed.seconds, 2)
@@ -199,7 +206,7 @@ def fit(
                     value = figures[config.metric] * (1 if larger_is_better else -1)
                     if value > progressed.best:
                         progressed = progressed._replace(best=value, best_step=step)
-                    checkpoints.save(step, state.result, state.rest, progressed._asdict(), value)
+                    checkpoints.save(step, shown.result, shown.rest, progressed._asdict(), value)
                     losses = []
                     throughput.reset()
     finally:

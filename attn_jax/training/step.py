@@ -14,6 +14,7 @@ from attn_jax.config import Train
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
+from attn_jax.training.devices import shared
 from attn_jax.training.objective import loss_of
 from attn_jax.training.optimizer import make_optimizer
 from attn_jax.training.precision import PRECISIONS
@@ -86,7 +87,7 @@ def go_on(step: int, result: Seq2Seq, rest: tuple) -> State:
     return State.of(Parts(done, model, optimizer, result))
 
 
-@partial(jax.jit, static_argnames="config", donate_argnames="state")
+@partial(jax.jit, static_argnames=("config", "mesh"), donate_argnames="state")
 def train_step(
     state: State,
     source: Int[Array, "B S"],
@@ -95,6 +96,7 @@ def train_step(
     links: Float[Array, "B T S"] | None = None,
     *,
     config: Train,
+    mesh: jax.sharding.Mesh | None = None,
 ) -> tuple[State, Float[Array, ""]]:
     """One step down the gradient.
 
@@ -105,6 +107,7 @@ def train_step(
       rng: of the run; each step folds its own number into it, so that nothing random is carried.
       links: of the guided loss, where there is one.
       config: the loss and the optimiser.
+      mesh: the devices that share the batch; without, one has it all.
 
     Returns:
       The next state, and the loss before the step in nats per target token.
@@ -120,10 +123,11 @@ def train_step(
         with choose(PRECISIONS, config.compute, "precision")():
             return loss_of(config, model, *part, step, rng) / count
 
+    gradient_of = partial(accumulated, jax.value_and_grad(mean), config.microbatches)
+    if mesh is not None:
+        gradient_of = shared(gradient_of, mesh)
     rng = jax.random.fold_in(rng, step)
-    loss, gradient = accumulated(
-        jax.value_and_grad(mean), model, rng, (source, target, links), config.microbatches
-    )
+    loss, gradient = gradient_of(model, rng, (source, target, links))
     updates, optimizer = make_optimizer(config).update(gradient, optimizer, model)
     model = optax.apply_updates(model, updates)
     done = step + 1
@@ -134,7 +138,7 @@ def train_step(
     return State.of(Parts(done, model, optimizer, average)), loss * count / tokens
 
 
-def accumulated(function, model: Seq2Seq, rng: Array, batch: tuple, parts: int) -> tuple:
+def accumulated(function, parts: int, model: Seq2Seq, rng: Array, batch: tuple) -> tuple:
     """The sum of a function's value and gradient over parts of a batch, one after the other.
 
     So the memory is that of a part, and the result that of the whole.

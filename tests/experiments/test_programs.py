@@ -74,6 +74,14 @@ def test_a_sweep_leaves_its_runs_and_skips_them(sweep):
     assert "--seed was 0 and is now 7" in line
 
 
+def test_a_sweep_takes_no_accelerator_from_its_runs(sweep):
+    varied = "--grid.model.score=additive,last"
+    # A platform that is not there: what looked for one of its devices would fail.
+    works("sweep", f"--workdir={sweep}", *SMALL, varied, JAX_PLATFORMS="nothing")
+    more = ("sweep", f"--workdir={sweep}", *SMALL, f"{varied},dot")
+    assert "JAX does not start" in refused(*more, JAX_PLATFORMS="nothing")
+
+
 def test_a_sweep_looks_at_all_values_before_it_starts(tmp_path):
     root = tmp_path / "root"
     line = refused("sweep", f"--workdir={root}", *SMALL, "--grid.model.score=dot,dott")

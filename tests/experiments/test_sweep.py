@@ -31,15 +31,6 @@ def test_systems_are_combined_with_the_grid(tmp_path):
     assert all(options["data.name"] == "copy" for options in planned.values())
 
 
-@pytest.mark.parametrize(("status", "at_a_time"), [(0, 1), (9, 2)])
-def test_a_gpu_is_there_where_its_tool_works(tmp_path, monkeypatch, status, at_a_time):
-    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\nexit {status}\n")
-    (tmp_path / "nvidia-smi").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(sweep.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    assert len(sweep.slots(0)) == at_a_time
-
-
 def test_commas_in_brackets_do_not_part_values():
     text = "additive,location_aware(filters=3,width=5),dot"
     assert split_values(text) == ["additive", "location_aware(filters=3,width=5)", "dot"]

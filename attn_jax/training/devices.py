@@ -1,0 +1,58 @@
+"""A batch shared out among the devices of a machine, each with a copy of all parameters."""
+
+from collections.abc import Callable
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, PyTree
+
+from attn_jax.config import Train
+
+AXIS = "devices"
+
+
+def sharing(config: Train) -> Mesh | None:
+    """The devices that each take as many rows of every batch, or None where one takes all."""
+    devices = jax.local_devices()
+    rows = config.batch_size // config.microbatches
+    count = max(n for n in range(1, len(devices) + 1) if rows % n == 0)
+    return Mesh(np.array(devices[:count]), (AXIS,)) if count > 1 else None
+
+
+def summary(config: Train) -> str | None:
+    """What to say of a machine with several devices."""
+    mesh, there = sharing(config), jax.local_device_count()
+    if there == 1:
+        return None
+    count = mesh.size if mesh else 1
+    told = f"each of {count} devices takes {config.batch_size // count} pairs of a batch"
+    return told if count == there else f"{told}; {there} are there, which do not divide it evenly"
+
+
+def shared(function: Callable, mesh: Mesh) -> Callable:
+    """The same function of a model, an `rng` and a batch, with the rows of the batch shared out.
+
+    The function gives sums over rows, and the sums over all devices are what this gives. Each
+    device has an `rng` of its own.
+    """
+
+    def own(model: PyTree, rng: Array, batch: PyTree) -> PyTree:
+        rng = jax.random.fold_in(rng, jax.lax.axis_index(AXIS))
+        return jax.lax.psum(function(model, rng, batch), AXIS)
+
+    whole, rows = PartitionSpec(), PartitionSpec(AXIS)
+    # JAX's check of what differs between devices wants it said of the first state of every scan.
+    return jax.shard_map(
+        own, mesh=mesh, in_specs=(whole, whole, rows), out_specs=whole, check_vma=False
+    )
+
+
+def on_each(tree: PyTree, mesh: Mesh) -> PyTree:
+    """A copy on each device."""
+    return jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
+
+
+def on_first(tree: PyTree) -> PyTree:
+    """The copy of the first device."""
+    return jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)

@@ -1,0 +1,83 @@
+"""Where the runs of a sweep are at work."""
+
+import subprocess
+import sys
+
+import pytest
+
+from attn_jax.errors import InputError
+from experiments import slots, sweep
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Makes this one a machine with so many cores, or devices of another platform."""
+
+    def make(platform, count):
+        there = (platform, 1 if platform == "cpu" else count)
+        monkeypatch.setattr(slots, "devices", lambda: there)
+        cores = set(range(count)) if platform == "cpu" else {0, 1, 2, 3}
+        monkeypatch.setattr(slots.os, "sched_getaffinity", lambda _: cores, raising=False)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("cores", "jobs", "bound"),
+    [
+        (2, 0, [[0], [1]]),
+        (3, 2, [[0, 2], [1]]),
+        (2, 3, [[0], [1], [0]]),
+        (4, 1, [[0, 1, 2, 3]]),
+        (64, 0, [list(range(nth, 64, 8)) for nth in range(8)]),
+    ],
+)
+def test_runs_share_out_the_cores(machine, cores, jobs, bound):
+    machine("cpu", cores)
+    assert [list(slot.cores) for slot in slots.slots(jobs)] == bound
+    assert all(slot.environment == {} for slot in slots.slots(jobs))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "jobs", "visible", "memory"),
+    [
+        (1, 0, ["0"], None),
+        (4, 0, ["0", "1", "2", "3"], None),
+        (4, 2, ["0,2", "1,3"], None),
+        (4, 1, ["0,1,2,3"], None),
+        (1, 3, ["0", "0", "0"], "0.30"),
+        (2, 3, ["0", "1", "0"], "0.45"),
+    ],
+)
+def test_runs_share_out_the_gpus(machine, gpus, jobs, visible, memory):
+    machine("gpu", gpus)
+    environments = [slot.environment for slot in slots.slots(jobs)]
+    assert [own["JAX_CUDA_VISIBLE_DEVICES"] for own in environments] == visible
+    assert {own.get("XLA_PYTHON_CLIENT_MEM_FRACTION") for own in environments} == {memory}
+    assert not any(slot.cores for slot in slots.slots(jobs))
+
+
+def test_a_tpu_has_one_run_with_all_of_it(machine):
+    machine("tpu", 4)
+    assert slots.slots(0) == slots.slots(1) == [slots.Slot([], {})]
+    with pytest.raises(InputError, match="--jobs=2: a TPU has one run at a time"):
+        slots.slots(2)
+
+
+def test_jax_says_which_devices_there_are(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=3")
+    assert slots.devices() == ("cpu", 3)
+    monkeypatch.setenv("JAX_PLATFORMS", "nothing")
+    with pytest.raises(InputError, match=r"JAX does not start: .*nothing"):
+        slots.devices()
+
+
+def test_a_run_has_the_environment_of_its_slot(tmp_path, monkeypatch):
+    program = tmp_path / "python"
+    program.write_text('#!/bin/sh\necho "on GPU $JAX_CUDA_VISIBLE_DEVICES of $HOME"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setenv("HOME", "home")
+    running: list[subprocess.Popen] = []
+    sweep.run_cell(tmp_path / "one", {}, slots.Slot([], {"JAX_CUDA_VISIBLE_DEVICES": "3"}), running)
+    assert (tmp_path / "one.log").read_text() == "on GPU 3 of home\n"

@@ -1,0 +1,132 @@
+"""What `test_devices.py` runs in a process that has four devices."""
+
+import dataclasses
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attn_jax.config import Model, Train
+from attn_jax.models.seq2seq import initialize
+from attn_jax.tokens import EOS, PAD
+from attn_jax.training import loop
+from attn_jax.training.devices import on_each, on_first, shared, sharing, summary
+from attn_jax.training.step import start, train_step
+from tests.training import test_loop
+
+SIZES = {
+    "embedding_size": 8,
+    "annotation_size": 12,
+    "hidden_size": 12,
+    "alignment_size": 5,
+    "readout_size": 7,
+    "feedforward_size": 11,
+    "dropout": 0.0,
+}
+RNG = jax.random.key(1)
+
+
+def batch():
+    """Eight pairs of several lengths, so that devices have different numbers of tokens."""
+    generator = np.random.default_rng(0)
+    source = generator.integers(4, 11, (8, 6), np.int32)
+    target = generator.integers(4, 13, (8, 5), np.int32)
+    for row, length in enumerate([1, 4, 5, 2, 5, 5, 3, 1]):
+        target[row, length - 1 :] = [EOS] + [PAD] * (5 - length)
+        source[row, length + 1 :] = PAD
+    links = np.zeros((8, 5, 6), np.float32)
+    links[:, 0, 0] = 1
+    return source, target, links
+
+
+@pytest.mark.parametrize(
+    ("model", "train"),
+    [
+        ({}, {}),
+        ({"decoder": "luong_input_feeding", "score": "general"}, {"mean_over": "sentence"}),
+        ({"encoder": "transformer", "decoder": "transformer", "score": "dot"}, {"average": 0.9}),
+        ({"score": "coverage"}, {"microbatches": 2}),
+    ],
+)
+def test_four_devices_go_where_one_does(model, train):
+    """The oracle is the step of one device, which other tests hold against formulas.
+
+    Steps are plain ones down the gradient: Adam divides the smallest of differences by themselves.
+    """
+    options = {"optimizer": "sgd", "learning_rate": 0.5, "warmup_steps": 0, "batch_size": 8}
+    weighted = {"guided_alignment": 0.5, "coverage_loss": 0.1}
+    config = Train(**(options | weighted | train))
+    source, target, links = batch()
+    begun = initialize(Model(**(SIZES | model)), 11, 13, jax.random.key(0))
+    mesh = sharing(config)
+    assert mesh.size == 4
+    one, four = (start(jax.tree.map(jnp.copy, begun), config) for _ in range(2))
+    four = on_each(four, mesh)
+    for _ in range(3):
+        one, loss = train_step(one, source, target, RNG, links, config=config)
+        four, again = train_step(four, source, target, RNG, links, config=config, mesh=mesh)
+        np.testing.assert_allclose(loss, again, rtol=1e-5)
+    for plain, other, first in zip(
+        one.leaves, on_first(four).leaves, jax.tree.leaves(start(begun, config)), strict=True
+    ):
+        np.testing.assert_allclose(other, plain, rtol=1e-4, atol=1e-6)
+        assert other.devices() == first.devices()
+
+
+@pytest.mark.parametrize("decoder", ["bahdanau", "transformer"])
+def test_devices_send_one_another_nothing_but_sums(decoder):
+    config = Train(batch_size=8)
+    mesh = sharing(config)
+    model = initialize(Model(**(SIZES | {"decoder": decoder})), 11, 13, jax.random.key(0))
+    lowered = train_step.lower(
+        on_each(start(model, config), mesh), *batch()[:2], RNG, config=config, mesh=mesh
+    )
+    sent = re.findall(
+        r" (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)\(",
+        lowered.compile().as_text(),
+    )
+    assert set(sent) == {"all-reduce"}
+
+
+def test_each_device_draws_numbers_of_its_own():
+    def drawn(model, rng, rows):
+        return jnp.zeros(4).at[rows].set(jax.random.uniform(rng))
+
+    numbers = shared(drawn, sharing(Train(batch_size=4)))({}, RNG, jnp.arange(4))
+    assert len(set(numbers.tolist())) == 4
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "microbatches", "count", "told"),
+    [
+        (64, 1, 4, "each of 4 devices takes 16 pairs of a batch"),
+        (6, 1, 3, "each of 3 devices takes 2 pairs of a batch; 4 are there"),
+        (8, 4, 2, "each of 2 devices takes 4 pairs of a batch; 4 are there"),
+        (5, 1, None, "each of 1 devices takes 5 pairs of a batch; 4 are there"),
+    ],
+)
+def test_devices_have_as_many_rows(batch_size, microbatches, count, told):
+    config = Train(batch_size=batch_size, microbatches=microbatches)
+    mesh = sharing(config)
+    assert (mesh.size if mesh else None) == count
+    assert summary(config).startswith(told)
+
+
+def test_runs_on_four_devices_go_on_there_and_on_one(tmp_path, monkeypatch):
+    options = {"batch_size": 8, "valid_every": 3, "buckets": 1}
+    _, _, through, _ = test_loop.train(tmp_path / "a", **options)
+    test_loop.train(tmp_path / "b", steps=3, **options)
+    _, _, pieces, _ = test_loop.train(tmp_path / "b", **options)
+    for name, leaf in through.items():
+        np.testing.assert_array_equal(leaf, pieces[name])
+
+    without = dataclasses.replace(test_loop.CONFIG, dropout=0.0)
+    monkeypatch.setattr(test_loop, "CONFIG", without)
+    _, _, four, _ = test_loop.train(tmp_path / "c", **options)
+    test_loop.train(tmp_path / "d", steps=3, **options)
+    monkeypatch.setattr(loop, "sharing", lambda config: None)
+    _, _, one, _ = test_loop.train(tmp_path / "d", **options)
+    for name, leaf in four.items():
+        np.testing.assert_allclose(leaf, one[name], rtol=1e-3, atol=1e-5)
