@@ -1,28 +1,58 @@
 """Whether systems differ: over the sentences of a test set, and over seeds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from sacrebleu.significance import PairedTest
 from scipy import stats
 
 from attn_jax.evaluation.metrics import make_bleu
 
 
 def bleu_differs(
-    first: Sequence[str], second: Sequence[str], references: Sequence[str], tokenizer: str
+    first: Sequence[Sequence[str]],
+    second: Sequence[Sequence[str]],
+    references: Sequence[str],
+    tokenizer: str,
+    samples: int = 1000,
 ) -> float:
-    """The p-value of two systems having one BLEU: sacrebleu's paired bootstrap, 1,000 samples.
+    """The p-value of two systems having one BLEU, the mean over their seeds: paired bootstrap.
 
-    Koehn 2004. It is 1 where there is no difference, or no second sentence to tell by, of which
-    sacrebleu's own count would say the opposite.
+    Sentences are drawn for all seeds at once, since what is hard for one seed is hard for another.
+    Of one seed this is sacrebleu's own test, p-value included. Koehn 2004.
+
+    Args:
+      first, second: of each seed, what either system wrote for every sentence.
+      references: of every sentence.
+      tokenizer: of sacrebleu.
+      samples: how often is drawn.
     """
-    systems = [("first", list(first)), ("second", list(second))]
-    metrics = {"bleu": make_bleu(tokenizer)}
-    test = PairedTest(systems, metrics, [list(references)], test_type="bs", n_samples=1000)
-    _, results = test()
-    one, other = results["BLEU"]
-    return 1.0 if one.score == other.score or len(references) < 2 else other.p_value
+    metric = make_bleu(tokenizer)
+
+    def counted(texts: Sequence[str]) -> np.ndarray:
+        scores = (
+            metric.corpus_score([text], [[reference]])
+            for text, reference in zip(texts, references, strict=True)
+        )
+        return np.array([[*s.counts, *s.totals, s.sys_len, s.ref_len] for s in scores])
+
+    def bleu(counts: np.ndarray) -> float:
+        correct, total, lengths = np.split(counts, [4, 8])
+        smoothing = metric.smooth_method, metric.smooth_value
+        return metric.compute_bleu([*correct], [*total], *lengths, *smoothing).score
+
+    counts = np.array([[counted(texts) for texts in seeds] for seeds in (first, second)])
+
+    def difference(weights: np.ndarray) -> np.ndarray:
+        drawn = np.einsum("ds,ijsk->dijk", weights, counts)
+        scores = np.apply_along_axis(bleu, -1, drawn).mean(axis=-1)
+        return scores[:, 0] - scores[:, 1]
+
+    observed, drawn = _bootstrapped(difference, len(references), samples)
+    if observed == 0 or len(references) < 2:
+        return 1.0  # a draw of one sentence is that sentence, which would seem certain
+    distances = np.abs(drawn)
+    far = distances - distances.mean() > abs(observed)
+    return float((far.sum() + 1) / (samples + 1))
 
 
 def counts_differ(first: Sequence[float], second: Sequence[float], samples: int = 10000) -> float:
@@ -61,19 +91,31 @@ def ratios_differ(
       samples: how often is drawn.
     """
     counts = np.array([first, second], float)  # [2, sentences, 2]
-    generator = np.random.default_rng(0)
-    drawn = generator.multinomial(
-        counts.shape[1], np.full(counts.shape[1], 1 / counts.shape[1]), samples
-    )
 
     def difference(weights: np.ndarray) -> np.ndarray:
         parts, wholes = np.moveaxis(np.einsum("ds,nsk->nkd", weights, counts), 1, 0)
         ratios = parts / np.maximum(wholes, 1e-30)
         return ratios[0] - ratios[1]
 
-    (observed,) = difference(np.ones((1, counts.shape[1])))
-    far = np.abs(difference(drawn) - observed) >= abs(observed) - 1e-12
+    observed, drawn = _bootstrapped(difference, counts.shape[1], samples)
+    far = np.abs(drawn - observed) >= abs(observed) - 1e-12
     return float((far.sum() + 1) / (samples + 1))
+
+
+def _bootstrapped(
+    difference: Callable[[np.ndarray], np.ndarray], sentences: int, samples: int
+) -> tuple[float, np.ndarray]:
+    """A difference, and what it is in sentences drawn with replacement.
+
+    Args:
+      difference: [D], from how often each draw has each sentence [D, N].
+      sentences: N.
+      samples: D.
+    """
+    generator = np.random.default_rng(0)
+    drawn = generator.multinomial(sentences, np.full(sentences, 1 / sentences), samples)
+    (observed,) = difference(np.ones((1, sentences), int))
+    return observed, difference(drawn)
 
 
 def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:

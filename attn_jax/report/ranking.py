@@ -1,5 +1,7 @@
 """Which systems of a comparison really differ."""
 
+import numpy as np
+
 from attn_jax.evaluation.significance import bleu_differs, counts_differ
 from attn_jax.report.cells import Cell
 from attn_jax.report.systems import Systems
@@ -7,22 +9,29 @@ from attn_jax.report.systems import Systems
 LEVEL = 0.05  # p-values below it are taken for a difference
 
 EXPLANATION = {
-    "bleu": "A rank begins with a system that differs in BLEU from every one of the rank above, in "
-    "each seed that both have: paired bootstrap over the sentences, 1,000 samples, p < 0.05.",
-    "exact_match": "A rank begins with a system that differs in exact match from every one of the "
-    "rank above, in each seed that both have: approximate randomisation over the sentences, 10,000 "
-    "draws, p < 0.05.",
+    "bleu": "A rank begins with a system that has less BLEU than every one of the rank above in "
+    "each seed that both have, and differs from it over the sentences of all these seeds together: "
+    "paired bootstrap, 1,000 samples, p < 0.05.",
+    "exact_match": "A rank begins with a system that has less exact match than every one of the "
+    "rank above in each seed that both have, and differs from it over the sentences of all these "
+    "seeds together: approximate randomisation, 10,000 draws, p < 0.05.",
 }
 
 
-def p_value(first: Cell, second: Cell) -> float:
-    """The p-value of two runs being as good as each other, in BLEU or in exact match."""
-    sentences = first.sentences, second.sentences
-    if first.measure == "bleu":
-        references = [sentence["reference"] for sentence in first.sentences]
-        texts = ([sentence["text"] for sentence in own] for own in sentences)
-        return bleu_differs(*texts, references, first.options["data.bleu_tokenizer"])
-    hits = ([s["hypothesis"] == s["target"] for s in own] for own in sentences)
+def p_value(first: list[Cell], second: list[Cell]) -> float:
+    """The p-value of two systems being as good as each other, in BLEU or in exact match.
+
+    Args:
+      first, second: of each seed, the run of either system.
+    """
+    if first[0].measure == "bleu":
+        texts = ([[s["text"] for s in cell.sentences] for cell in own] for own in (first, second))
+        references = [sentence["reference"] for sentence in first[0].sentences]
+        return bleu_differs(*texts, references, first[0].options["data.bleu_tokenizer"])
+    hits = (
+        np.sum([[s["hypothesis"] == s["target"] for s in cell.sentences] for cell in own], axis=0)
+        for own in (first, second)
+    )
     return counts_differ(*hits)
 
 
@@ -32,10 +41,10 @@ def better(first: list[Cell], second: list[Cell]) -> bool:
     Where they have no seed in common, their first runs are compared.
     """
     pairs = [(a, b) for a in first for b in second if a.seed == b.seed]
-    return all(
-        a.evaluation[a.measure] > b.evaluation[b.measure] and p_value(a, b) < LEVEL
-        for a, b in pairs or [(first[0], second[0])]
-    )
+    pairs = pairs or [(first[0], second[0])]
+    if any(a.evaluation[a.measure] <= b.evaluation[b.measure] for a, b in pairs):
+        return False
+    return p_value(*map(list, zip(*pairs, strict=True))) < LEVEL
 
 
 def ranks(systems: Systems) -> list[int]:

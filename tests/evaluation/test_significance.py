@@ -4,7 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
+from sacrebleu.significance import PairedTest
 
+from attn_jax.evaluation.metrics import make_bleu
 from attn_jax.evaluation.significance import bleu_differs, counts_differ, interval, ratios_differ
 
 
@@ -28,10 +30,32 @@ def test_bleu_of_a_system_and_a_worse_one(generator):
     references = [" ".join(generator.choice(words, 12)) for _ in range(60)]
     worse = [r.replace("cat", "dog").replace("hat", "cap") for r in references]
     last = [*references[:-1], worse[-1]]
-    assert bleu_differs(references, worse, references, "none") < 0.01
-    assert bleu_differs(references, last, references, "none") > 0.05
-    assert bleu_differs(worse, worse, references, "none") == 1
-    assert bleu_differs(references[:1], worse[:1], references[:1], "none") == 1
+    assert bleu_differs([references], [worse], references, "none") < 0.01
+    assert bleu_differs([references], [last], references, "none") > 0.05
+    assert bleu_differs([worse], [worse], references, "none") == 1
+    assert bleu_differs([references[:1]], [worse[:1]], references[:1], "none") == 1
+
+
+def test_bleu_of_one_seed_differs_as_sacrebleu_says(generator):
+    words = np.array(["the", "cat", "sat", "on", "a", "mat", "and", "ate", "its", "old", "hat"])
+    references = [" ".join(generator.choice(words, 12)) for _ in range(60)]
+
+    def changed(words, ours):
+        return [r.replace(*words) if nth % 3 == ours else r for nth, r in enumerate(references)]
+
+    first, second = changed(("cat", "dog"), 0), changed(("mat", "rug"), 1)
+    test = PairedTest(
+        [("first", first), ("second", second)], {"bleu": make_bleu("none")}, [references], "bs"
+    )
+    _, results = test()
+    expected = results["BLEU"][1].p_value
+    assert 0.05 < expected < 0.95
+    # Four standard deviations of the difference of two shares of 1,000.
+    margin = 4 * np.sqrt(2 * expected * (1 - expected) / 1000)
+    found = bleu_differs([first], [second], references, "none")
+    assert found == pytest.approx(expected, abs=margin)
+    # What both seeds say is no surer than what one says, where they say the same.
+    assert bleu_differs([first] * 2, [second] * 2, references, "none") == found
 
 
 def test_ratios_differ_as_often_as_they_should(generator):

@@ -438,6 +438,28 @@ def test_systems_that_do_not_differ_share_a_rank():
     assert ranks({"a": [cell(10), cell(40, 1)], "b": [cell(30), cell(18, 2)]}) == [1, 1]
 
 
+def test_more_seeds_tell_more(generator):
+    """96 and 92 % of 400 sentences differ in two seeds of three each, and in six together."""
+
+    def system(share, seeds):
+        def cell(seed):
+            right = generator.random(400) < share
+            sentences = [{"hypothesis": [int(one)], "target": [1]} for one in right]
+            options = {"data.target_level": "symbol", "seed": seed}
+            return Cell(options, {"exact_match": 100 * right.mean()}, [], sentences, [])
+
+        return [cell(seed) for seed in seeds]
+
+    def told(seeds):
+        good, worse = system(0.96, range(seeds)), system(0.92, range(seeds))
+        one, other = system(0.95, range(seeds)), system(0.95, range(seeds))
+        return ranks({"a": good, "b": worse}) == [1, 2], ranks({"a": one, "b": other}) == [1, 2]
+
+    apart, alike = zip(*(told(seeds=6) for _ in range(20)), strict=True)
+    assert sum(apart) > 16
+    assert sum(alike) < 3
+
+
 def test_text_is_ranked_by_bleu():
     words = ["the", "cat", "sat", "on", "a", "mat", "and", "ate", "its", "old", "hat", "there"]
     references = [" ".join(np.random.default_rng(n).permutation(words)) for n in range(40)]
