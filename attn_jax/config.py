@@ -54,7 +54,8 @@ class Model:
     """The encoder-decoder. Capital letters name sizes as in the signatures of the code."""
 
     encoder: str = option(
-        "bidirectional", "bidirectional, unidirectional, backward (right to left) or transformer"
+        "bidirectional",
+        "bidirectional, unidirectional, backward (right to left), transformer, or your own",
     )
     cell: str = option(
         "gru",

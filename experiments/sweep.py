@@ -28,11 +28,11 @@ from attn_jax.loading import experiment_of
 from attn_jax.options import fields
 from attn_jax.training.loop import finished
 from experiments import flags
+from experiments.checks import check
 from experiments.flags import FLAGS
 from experiments.folder import check_content, evaluation_file, inherited, settle, tell_inherited
 from experiments.program import OF_TRAINING, Terminated, run
 from experiments.slots import MOST_JOBS, Slot, slots
-from experiments.train import check
 
 LONGEST_NAME = 255  # of a file, in bytes, on all common systems
 

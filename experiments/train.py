@@ -8,31 +8,27 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 
 from attn_jax import config as config_lib
-from attn_jax.attention.catalogue import CONTROLS, score_function
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import Corpus, Example, open_corpus
 from attn_jax.data.links import links_of
-from attn_jax.data.orders import ORDERS
 from attn_jax.data.pipeline import Batches, Pair
 from attn_jax.data.vocabulary import VOCABULARIES, Vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.assess import assess
-from attn_jax.evaluation.metrics import METRICS, make_bleu
+from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import reading
 from attn_jax.loading import experiment_of, load_parameters, load_vocabularies
-from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.names import choose_with_settings, failure
 from attn_jax.tokens import SPECIALS
 from attn_jax.training.devices import summary
 from attn_jax.training.loop import begin, fit
 from attn_jax.training.precision import advice
-from attn_jax.training.step import start, train_step
+from attn_jax.training.step import start
 from attn_jax.translator import Translator
 from experiments import flags
+from experiments.checks import check
 from experiments.evaluate import evaluate_split, print_evaluation, token_counts
 from experiments.flags import FLAGS
 from experiments.folder import (
@@ -125,46 +121,6 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     )
     if more:
         forget_evaluations(workdir)  # which others may have made in the meantime
-
-
-def check(experiment: Experiment) -> None:
-    """Raises InputError where an option names what does not exist or does not go together."""
-    choose(METRICS, experiment.train.metric, "metric")
-    choose_with_settings(ORDERS, experiment.train.order, "order")
-    make_bleu(experiment.data.bleu_tokenizer)
-    choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
-    kind = choose(EMBEDDINGS, experiment.model.embeddings, "kind of embeddings")
-    if issubclass(kind, Shared) and experiment.data.vocabulary != "joint":
-        raise InputError(
-            f"--model.embeddings={experiment.model.embeddings} needs --data.vocabulary=joint"
-        )
-    attended = experiment.train.guided_alignment or experiment.train.coverage_loss
-    if attended and score_function(experiment.model.score) in CONTROLS:
-        raise InputError(
-            f"--model.score={experiment.model.score} has no weights that could be learned: leave "
-            "--train.guided_alignment and --train.coverage_loss out"
-        )
-    rows = experiment.train.batch_size
-
-    def one_step(rng: jax.Array) -> tuple:
-        ids, links = jnp.ones((rows, 3), jnp.int32), jnp.ones((rows, 3, 3))
-        state = start(initialize(experiment.model, 5, 5, rng), experiment.train)
-        return train_step(state, ids, ids, rng, links, config=experiment.train)
-
-    try:
-        jax.eval_shape(one_step, jax.random.key(0))
-    except InputError:
-        raise
-    except Exception as error:  # whatever a user's own function raises
-        parts = ("score", "window", "normalizer", "cell", "decoder")
-        chosen = {f"model.{part}": getattr(experiment.model, part) for part in parts}
-        own = {name: value for name, value in chosen.items() if ":" in value}
-        if not own:
-            raise
-        modules = {value.partition(":")[0] for value in own.values()}
-        raise InputError(
-            f"{' '.join(flags.as_arguments(own))} fails with {failure(error, modules)}"
-        ) from error
 
 
 def vocabularies(

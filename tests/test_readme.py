@@ -54,7 +54,7 @@ CHECK = """
 import attn_jax
 translator = attn_jax.load("runs/{name}")
 (hypothesis,) = translator.translate(["3 1 2"], min_length=1)
-(score,) = translator.score(["3 1 2"], [hypothesis.text])
+(score, _) = translator.score(["3 1 2", "3 1 2 1 2 1"], [hypothesis.text, "1"])
 assert abs(score - hypothesis.log_probability) < 1e-3
 """
 
@@ -64,9 +64,10 @@ assert abs(score - hypothesis.log_probability) < 1e-3
     [
         ("my_cell", "cell=my_cell:MinimalGatedUnit"),
         ("my_decoder", "decoder=my_decoder:Conditional"),
+        ("my_encoder", "encoder=my_encoder:Convolutional"),
     ],
 )
-def test_a_cell_and_a_decoder_of_ones_own(folder, module, option):
+def test_a_cell_a_decoder_and_an_encoder_of_ones_own(folder, module, option):
     code = block(f"class {option.partition(':')[2]}")
     assert len(code.splitlines()) < 30
     (folder / f"{module}.py").write_text(code)

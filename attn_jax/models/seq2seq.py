@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from attn_jax.attention.catalogue import score_function
 from attn_jax.attention.scores import last
 from attn_jax.config import Model
-from attn_jax.errors import InputError, choose
+from attn_jax.errors import InputError
 from attn_jax.models.attention import Source
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.dropout import split
@@ -49,7 +49,7 @@ class Seq2Seq(nnx.Module):
     """
 
     def __init__(self, config: Model, source_size: int, target_size: int, *, rngs: nnx.Rngs):
-        encoder = choose(ENCODERS, config.encoder, "encoder")
+        encoder = choose_or_import(ENCODERS, config.encoder, "encoder")
         if config.encoder == "backward" and score_function(config.score) is last:
             raise InputError(
                 "--model.score=last looks at the last word, of which a backward encoder has read "

@@ -9,12 +9,12 @@ from attn_jax.report.systems import Systems
 LEVEL = 0.05  # p-values below it are taken for a difference
 
 EXPLANATION = {
-    "bleu": "A rank begins with a system that has less BLEU than every one of the rank above in "
-    "each seed that both have, and differs from it over the sentences of all these seeds together: "
-    "paired bootstrap, 1,000 samples, p < 0.05.",
-    "exact_match": "A rank begins with a system that has less exact match than every one of the "
-    "rank above in each seed that both have, and differs from it over the sentences of all these "
-    "seeds together: approximate randomisation, 10,000 draws, p < 0.05.",
+    "bleu": "A rank begins with a system that differs in BLEU from every one of the rank above: it "
+    "is worse in each seed that both have, and over the sentences of all these seeds together "
+    "(paired bootstrap, 1,000 samples, p < 0.05).",
+    "exact_match": "A rank begins with a system that differs in exact match from every one of the "
+    "rank above: it is worse in each seed that both have, and over the sentences of all these "
+    "seeds together (approximate randomisation, 10,000 draws, p < 0.05).",
 }
 
 

@@ -10,9 +10,9 @@ import pytest
 from attn_jax.models.seq2seq import initialize
 from attn_jax.training.step import start, train_step
 from experiments import sweep
+from experiments.checks import check
 from experiments.flags import options_of
 from experiments.folder import begun_with
-from experiments.train import check
 from experiments.unused import unused
 
 ROOT = Path(__file__).parents[2]

@@ -1,0 +1,83 @@
+"""What is looked at before a run begins: that its options exist and go together."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from attn_jax.attention.catalogue import CONTROLS, resolve, score_function
+from attn_jax.attention.context import attend_step, begin
+from attn_jax.attention.parts import Sizes
+from attn_jax.config import Experiment
+from attn_jax.data.orders import ORDERS
+from attn_jax.data.vocabulary import VOCABULARIES
+from attn_jax.errors import InputError, choose
+from attn_jax.evaluation.metrics import METRICS, make_bleu
+from attn_jax.models.embeddings import EMBEDDINGS, Shared
+from attn_jax.models.seq2seq import initialize
+from attn_jax.names import choose_with_settings, failure
+from attn_jax.training.step import start, train_step
+from experiments import flags
+
+
+def check(experiment: Experiment) -> None:
+    """Raises InputError where an option names what does not exist or does not go together."""
+    choose(METRICS, experiment.train.metric, "metric")
+    choose_with_settings(ORDERS, experiment.train.order, "order")
+    make_bleu(experiment.data.bleu_tokenizer)
+    choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
+    kind = choose(EMBEDDINGS, experiment.model.embeddings, "kind of embeddings")
+    if issubclass(kind, Shared) and experiment.data.vocabulary != "joint":
+        raise InputError(
+            f"--model.embeddings={experiment.model.embeddings} needs --data.vocabulary=joint"
+        )
+    attended = experiment.train.guided_alignment or experiment.train.coverage_loss
+    if attended and score_function(experiment.model.score) in CONTROLS:
+        raise InputError(
+            f"--model.score={experiment.model.score} has no weights that could be learned: leave "
+            "--train.guided_alignment and --train.coverage_loss out"
+        )
+    rows = experiment.train.batch_size
+
+    def one_step(rng: jax.Array) -> tuple:
+        ids, links = jnp.ones((rows, 3), jnp.int32), jnp.ones((rows, 3, 3))
+        state = start(initialize(experiment.model, 5, 5, rng), experiment.train)
+        return train_step(state, ids, ids, rng, links, config=experiment.train)
+
+    try:
+        jax.eval_shape(one_step, jax.random.key(0))
+        for what in ("window", "normalizer"):
+            check_mask(what, getattr(experiment.model, what))
+    except InputError:
+        raise
+    except Exception as error:  # whatever a user's own function raises
+        parts = ("score", "window", "normalizer", "cell", "encoder", "decoder")
+        chosen = {f"model.{part}": getattr(experiment.model, part) for part in parts}
+        own = {name: value for name, value in chosen.items() if ":" in value}
+        if not own:
+            raise
+        modules = {value.partition(":")[0] for value in own.values()}
+        raise InputError(
+            f"{' '.join(flags.as_arguments(own))} fails with {failure(error, modules)}"
+        ) from error
+
+
+def check_mask(what: str, name: str) -> None:
+    """Raises InputError where the user's own part of a mechanism attends to what is masked.
+
+    A sentence would be translated differently beside a longer one, whose padding it has.
+    """
+    if ":" not in name:
+        return
+    own = resolve(what, name)
+    if own.scores > 1:
+        return  # which needs a score of several, too
+    parameters = {name: jnp.ones(shape) for name, shape in own.shapes(Sizes(2, 2, 2)).items()}
+    mask = jnp.array([True, True, False])
+    parts = {"score": "dot", what: functools.partial(own.function, **dict(own.given), **parameters)}
+    memory = begin(mask, **parts)
+    _, _, weights = attend_step(memory, jnp.ones(2), jnp.eye(3, 2), jnp.ones((3, 2)), mask, **parts)
+    if weights[2]:
+        raise InputError(
+            f"--model.{what}={name} attends where its mask is False, where there is only padding"
+        )
