@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from attn_jax.data.vocabulary import Vocabulary, load_vocabulary
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq, initialize
+from attn_jax.own_code import edited
 from attn_jax.training.checkpoint import Checkpoints, named_leaves, shapes
 from attn_jax.translator import Translator
 
@@ -24,7 +26,10 @@ def load(
     checkpoint: str = "best",
     combination: str = "log_probabilities",
 ) -> Translator:
-    """The translator that a run has trained; needs nothing but the run's folder.
+    """The translator that a run has trained.
+
+    Needs nothing but the run's folder, and the modules of parts of the user's own. Warns where such
+    a module is not the one of the training, which is harmless if it computes the same.
 
     Args:
       paths: the folder of a run, or one checkpoint in it, such as `runs/mine/checkpoints/1500`; or
@@ -86,6 +91,8 @@ def _load_model(
     model = jax.eval_shape(
         functools.partial(initialize, options, len(source), len(target)), jax.random.key(0)
     )
+    for phrase in edited(workdir, options):
+        warnings.warn(f"{phrase}: its parameters may mean something else now", stacklevel=2)
     return load_parameters(workdir, model, checkpoint)
 
 

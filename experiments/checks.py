@@ -16,6 +16,7 @@ from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import initialize
 from attn_jax.names import choose_with_settings, failure
+from attn_jax.own_code import own_parts
 from attn_jax.training.step import start, train_step
 from experiments import flags
 
@@ -51,9 +52,7 @@ def check(experiment: Experiment) -> None:
     except InputError:
         raise
     except Exception as error:  # whatever a user's own function raises
-        parts = ("score", "window", "normalizer", "cell", "encoder", "decoder")
-        chosen = {f"model.{part}": getattr(experiment.model, part) for part in parts}
-        own = {name: value for name, value in chosen.items() if ":" in value}
+        own = {f"model.{name}": part for name, part in own_parts(experiment.model).items()}
         if not own:
             raise
         modules = {value.partition(":")[0] for value in own.values()}

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from attn_jax import config as config_lib
-from attn_jax.config import Experiment
+from attn_jax.config import Experiment, Model
 from attn_jax.data.datasets import Corpus, with_defaults
 from attn_jax.data.vocabulary import Vocabulary, save_vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import CONTENT, reading, write_whole
+from attn_jax.own_code import edited, keep_code
 from experiments import flags
 
 SPLITS = ["train", "validation", "test"]
@@ -115,6 +116,13 @@ def check_content(workdir: Path, corpus: Corpus) -> None:
         )
 
 
+def check_code(workdir: Path, model: Model) -> None:
+    """Raises InputError where the run in a folder was begun with other code of the user's own."""
+    changed = edited(workdir, model)
+    if changed:
+        raise InputError(f"{'; '.join(changed)}: take another --workdir, or put that code back")
+
+
 def record(
     workdir: Path, experiment: Experiment, corpus: Corpus, source: Vocabulary, target: Vocabulary
 ) -> None:
@@ -124,6 +132,7 @@ def record(
     write_whole(workdir / CONTENT, corpus.content + "\n")
     for side, vocabulary in (("source", source), ("target", target)):
         save_vocabulary(vocabulary, workdir / f"vocabulary.{side}.json")
+    keep_code(workdir, experiment.model)
 
 
 def evaluation_file(workdir: Path, split: str) -> Path:

@@ -30,7 +30,14 @@ from attn_jax.training.loop import finished
 from experiments import flags
 from experiments.checks import check
 from experiments.flags import FLAGS
-from experiments.folder import check_content, evaluation_file, inherited, settle, tell_inherited
+from experiments.folder import (
+    check_code,
+    check_content,
+    evaluation_file,
+    inherited,
+    settle,
+    tell_inherited,
+)
 from experiments.program import OF_TRAINING, Terminated, run
 from experiments.slots import MOST_JOBS, Slot, slots
 
@@ -146,6 +153,7 @@ def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
         try:
             experiment = settle(root / label, options)
             check(experiment)
+            check_code(root / label, experiment.model)
             corpus = corpus_of(experiment.data)
             check_content(root / label, corpus)
         except InputError as error:

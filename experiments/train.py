@@ -33,6 +33,7 @@ from experiments.evaluate import evaluate_split, print_evaluation, token_counts
 from experiments.flags import FLAGS
 from experiments.folder import (
     alone,
+    check_code,
     check_content,
     evaluation_file,
     forget_evaluations,
@@ -51,6 +52,7 @@ def main() -> None:
     given = flags.given()
     experiment = settle(workdir, given)
     check(experiment)
+    check_code(workdir, experiment.model)
     tell_inherited(inherited(experiment, given))
     corpus = open_corpus(experiment.data)
     train(workdir, experiment, corpus)

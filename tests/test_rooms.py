@@ -10,7 +10,7 @@ import pytest
 import attn_jax
 
 PACKAGE = Path(attn_jax.__file__).parent
-BASE = {"errors", "tokens", "options", "config", "files", "journal", "names"}
+BASE = {"errors", "tokens", "options", "config", "files", "journal", "names", "own_code"}
 MAY_IMPORT = {
     "errors": set(),
     "tokens": set(),
@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "options": {"errors"},
     "config": {"errors", "options"},
     "names": {"errors", "options"},
+    "own_code": {"config", "files"},
     "attention": {"errors", "names", "attention"},
     "models": BASE | {"attention", "models"},
     "data": BASE | {"data"},

@@ -116,6 +116,32 @@ def test_a_score_that_fails_is_told_with_its_line_and_leaves_nothing(tmp_path, t
     assert not run.exists()
 
 
+def test_a_score_that_was_edited_is_noticed(tmp_path):
+    file, root = tmp_path / "mine.py", tmp_path / "sweep"
+    file.write_text("def own(query, keys):\n    return keys @ query")
+    found = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    sweep = ("sweep", f"--workdir={root}", *SMALL, "--grid.model.score=mine:own")
+    works(*sweep, **found)
+    (run,) = (path for path in root.iterdir() if path.is_dir())
+    copy = run / "code" / "mine.py"
+    train = ("train", f"--workdir={run}", "--train.steps=30")
+    translate = ("translate", f"--workdir={run}")
+    assert "UserWarning" not in works(*translate, stdin="1 2\n", **found).stderr
+
+    file.write_text("def own(query, keys):\n    return keys @ -query")
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+    differs = f"{file} is not the code that the run in {run} was trained with, which is kept as"
+    advice = f"{differs} {copy}: take another --workdir, or put that code back"
+    assert refused(*train, **found) == f"error: {advice}"
+    assert refused(*sweep, **found) == f"error: model.score=mine:own: {advice}"
+    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
+    assert f"UserWarning: {differs}" in works(*translate, stdin="1 2\n", **found).stderr
+
+    file.write_text(copy.read_text())
+    assert "1 of them finished" in works(*sweep, **found).stdout
+    assert "going on from step 20" in works(*train, **found).stderr
+
+
 def test_a_report_of_a_sweep(sweep):
     done = works("report", f"--workdir={sweep}")
     assert f"report: {sweep / 'report.md'}" in done.stdout

@@ -1,0 +1,65 @@
+"""Code of the user's own, named by options as `module:name`.
+
+A run keeps copies of the modules, which tell whether they have been edited since.
+"""
+
+import functools
+import importlib
+import inspect
+from pathlib import Path
+
+from attn_jax.config import Model
+from attn_jax.files import reading, write_whole
+
+
+def own_parts(model: Model) -> dict[str, str]:
+    """The options of a model, by name, that have the form `module:name`."""
+    return {name: value for name, value in vars(model).items() if ":" in str(value)}
+
+
+def own_modules(model: Model) -> list[str]:
+    """The modules outside of this package that the options of a model name."""
+    named = dict.fromkeys(part.partition(":")[0].strip() for part in own_parts(model).values())
+    return [module for module in named if module.partition(".")[0] != __package__]
+
+
+@functools.cache  # what was imported stays, whatever becomes of its file while this process runs
+def source(module: str) -> str:
+    """The source of an imported module, as it was when first asked for; empty if it has none."""
+    try:
+        return inspect.getsource(importlib.import_module(module))
+    except (OSError, TypeError):  # compiled, or built into Python
+        return ""
+
+
+def copy_of(workdir: Path, module: str) -> Path:
+    """Where a run keeps the source of a module."""
+    return workdir / "code" / f"{module}.py"
+
+
+def keep_code(workdir: Path, model: Model) -> None:
+    """Writes the source of each module of the user's own, of a model that has been made."""
+    for module in filter(source, own_modules(model)):
+        copy = copy_of(workdir, module)
+        copy.parent.mkdir(exist_ok=True)
+        write_whole(copy, source(module))
+
+
+def edited(workdir: Path, model: Model) -> list[str]:
+    """What differs from the copies of a run, of a model that has been made: a phrase a module.
+
+    Raises:
+      InputError: a copy is damaged.
+    """
+    return [
+        f"{importlib.import_module(module).__file__} is not the code that the run in {workdir} was "
+        f"trained with, which is kept as {copy_of(workdir, module)}"
+        for module in own_modules(model)
+        if copy_of(workdir, module).is_file() and _kept(workdir, module) != source(module)
+    ]
+
+
+def _kept(workdir: Path, module: str) -> str:
+    copy = copy_of(workdir, module)
+    with reading(copy):
+        return copy.read_text("utf-8")
