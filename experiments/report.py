@@ -10,8 +10,9 @@ from rich.table import Table
 from attn_jax.errors import InputError
 from attn_jax.report import tables
 from attn_jax.report.cells import find_cells
-from attn_jax.report.pages import compare, searches, unfinished, write_report
+from attn_jax.report.pages import Comparison, compare, searches, unfinished, write_report
 from attn_jax.report.ranking import EXPLANATION
+from attn_jax.report.runs import write_runs
 from attn_jax.report.systems import first_run
 from experiments import flags
 from experiments.flags import FLAGS
@@ -33,8 +34,22 @@ def print_table(title: str, table: tables.Table, file: IO[str] | None = None) ->
     Console(file=file, markup=False, width=None if file.isatty() else 200).print(printed)
 
 
+def print_comparison(comparison: Comparison) -> None:
+    """Prints the tables of a comparison, and what their figures are."""
+    name, systems, _, quality, cost, profile = comparison
+    print_table(f"{name}: quality", quality)
+    if tables.TITLES["alignment_accuracy"] in quality.heading:
+        print(tables.ABOUT_ALIGNMENT)
+    print("\n".join([searches(systems), *unfinished(systems)]))
+    if len(systems) > 1:
+        print(EXPLANATION[first_run(systems).measure])
+    print_table(f"{name}: cost", cost)
+    print(tables.ABOUT_COST)
+    print_table(f"{name}: length", tables.by_length(profile))
+
+
 def main() -> None:
-    """Prints the tables and writes `report.md` with its figures into the folder."""
+    """Prints the tables; writes `report.md` with its figures, and `runs.csv`, into the folder."""
     root = Path(FLAGS.workdir)
     cells, left_out = find_cells(root)
     if not cells:
@@ -44,20 +59,13 @@ def main() -> None:
             f"training does it at its end, and `./launch.sh evaluate` at any time{reasons}"
         )
     comparisons = list(compare(cells))
-    page = write_report(comparisons, root)  # first, since whoever reads the output may go away
-    for name, systems, quality, cost, profile in comparisons:
-        print_table(f"{name}: quality", quality)
-        first = first_run(systems)
-        if tables.TITLES["alignment_accuracy"] in quality.heading:
-            print(tables.ABOUT_ALIGNMENT)
-        print("\n".join([searches(systems), *unfinished(systems)]))
-        if len(systems) > 1:
-            print(EXPLANATION[first.measure])
-        print_table(f"{name}: cost", cost)
-        print(tables.ABOUT_COST)
-        print_table(f"{name}: length", tables.by_length(profile))
+    # First, since whoever reads the output may go away.
+    page, data = write_report(comparisons, root), write_runs(comparisons, root)
+    for comparison in comparisons:
+        print_comparison(comparison)
     for folder, why in left_out.items():
         print(f"left out, {why}: {folder}")
+    print(f"each run: {data}")
     print(f"report: {page}")
 
 

@@ -23,6 +23,7 @@ class Cell:
     sentences: list[dict[str, Any]]
     weights: list[np.ndarray]  # of the first sentences, [L, N, T, S]
     content: str | None = None  # what its data are, wherever they lie
+    folder: Path = Path()
 
     @property
     def data(self) -> str:
@@ -39,6 +40,13 @@ class Cell:
     def measure(self) -> str:
         """The figure by which systems are ranked: BLEU of text, exact match of single signs."""
         return "bleu" if self.in_words else "exact_match"
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What its evaluation measured."""
+        facts = ("step", "parameters", "sentences")
+        figures = self.evaluation.items()
+        return {k: v for k, v in figures if isinstance(v, int | float) and k not in facts}
 
     @property
     def has_gold(self) -> bool:
@@ -92,7 +100,7 @@ def read_cell(folder: Path) -> Cell:
         weights = list(arrays.values())
     if not journal or not weights or len(sentences) != count:
         raise InputError(f"{folder} is damaged: its files do not go together")
-    return Cell(options, evaluation, journal, sentences, weights, content)
+    return Cell(options, evaluation, journal, sentences, weights, content, folder)
 
 
 def find_cells(root: Path) -> tuple[list[Cell], dict[Path, str]]:

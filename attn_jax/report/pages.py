@@ -10,7 +10,7 @@ from attn_jax.names import head_name
 from attn_jax.report import figures, tables
 from attn_jax.report.cells import Cell
 from attn_jax.report.profiles import Profile, by_length
-from attn_jax.report.ranking import EXPLANATION
+from attn_jax.report.ranking import EXPLANATION, ranks
 from attn_jax.report.systems import Systems, by_data, by_system, first_run, stem
 from attn_jax.tokens import EOS, SPECIALS
 
@@ -23,6 +23,7 @@ class Comparison(NamedTuple):
 
     name: str
     systems: Systems
+    ranks: list[int]  # of each system
     quality: tables.Table
     cost: tables.Table
     profile: Profile  # by source length
@@ -32,8 +33,9 @@ def compare(cells: list[Cell]) -> Iterator[Comparison]:
     """A comparison of the runs of each data set."""
     for name, group in by_data(cells).items():
         systems = by_system(group)
-        shown = tables.quality(systems), tables.cost(systems), by_length(systems)
-        yield Comparison(name, systems, *shown)
+        places = ranks(systems)
+        shown = tables.quality(systems, places), tables.cost(systems), by_length(systems)
+        yield Comparison(name, systems, places, *shown)
 
 
 def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:

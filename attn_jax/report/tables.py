@@ -9,7 +9,6 @@ from attn_jax.evaluation.significance import interval
 from attn_jax.names import head_name
 from attn_jax.report.cells import Cell
 from attn_jax.report.profiles import Profile
-from attn_jax.report.ranking import ranks
 from attn_jax.report.systems import Systems, first_run
 
 TITLES = {
@@ -78,15 +77,15 @@ def interval_over_seeds(values: Sequence[float]) -> str:
     return f"{max(low, 0):.1f} to {min(high, 100):.1f}"
 
 
-def quality(systems: Systems) -> Table:
-    """What each system does on the test split, and which of them do not differ."""
+def quality(systems: Systems, ranks: Sequence[int]) -> Table:
+    """What each system does on the test split; those that do not differ are of one rank."""
     first = first_run(systems)
     hidden = OF_SIGNS if first.in_words else OF_TEXT
     measured = {name for cells in systems.values() for cell in cells for name in cell.evaluation}
     known = [name for name in TITLES if name in measured - set(hidden)]
     seeded = any(len(cells) > 1 for cells in systems.values())
     rows = []
-    for (label, cells), rank in zip(systems.items(), ranks(systems), strict=True):
+    for (label, cells), rank in zip(systems.items(), ranks, strict=True):
         row = [label, str(len(cells)), str(rank)]
         if seeded:
             row.append(interval_over_seeds([cell.evaluation[first.measure] for cell in cells]))

@@ -145,6 +145,8 @@ def test_a_score_that_was_edited_is_noticed(tmp_path):
 def test_a_report_of_a_sweep(sweep):
     done = works("report", f"--workdir={sweep}")
     assert f"report: {sweep / 'report.md'}" in done.stdout
+    assert f"each run: {sweep / 'runs.csv'}" in done.stdout
+    assert (sweep / "runs.csv").read_text().startswith("folder,comparison,system,seed,rank,")
     assert (sweep / "reverse-beside.png").stat().st_size > 10_000
 
 

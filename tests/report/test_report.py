@@ -1,5 +1,6 @@
 """Tables, profiles and figures from the files of made-up runs."""
 
+import csv
 import dataclasses
 import io
 import json
@@ -15,6 +16,7 @@ from attn_jax.report.cells import Cell, find_cells, read_cell
 from attn_jax.report.pages import compare, searches, telling_sentence, unfinished, write_report
 from attn_jax.report.profiles import Bin, by_length, by_position, length_bins
 from attn_jax.report.ranking import ranks
+from attn_jax.report.runs import write_runs
 from attn_jax.report.systems import by_data, by_system, names_of
 from attn_jax.report.terminal import strips
 from experiments.report import print_table
@@ -44,6 +46,7 @@ def write_run(folder, score, seed, exact, level="symbol", **more):
     evaluation = dict.fromkeys(names, exact) | {
         "perplexity": 200 - exact,
         "alignment_shift": 1,
+        "step": 10,
         "parameters": 1234,
         "heads": HEADS,
         "sentences": 3,
@@ -94,6 +97,38 @@ def test_a_page_with_its_figures(root):
     kinds = ("learning", "length", "position", "alignment", "steps", "beside")
     assert pictures == {f"reverse-{kind}.png" for kind in kinds}
     assert all(f"({name})" in page for name in pictures)
+
+
+def test_each_compared_run_is_a_row_of_data(root):
+    write_run(root / "e" / "f", "gmm", 7, 50.0, level="word", label="mine, 2")
+    comparisons = list(compare(find_cells(root)[0]))
+    path = write_runs(comparisons, root)
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert path == root / "runs.csv"
+    assert [(row["folder"], row["comparison"], row["system"], row["seed"]) for row in rows] == [
+        ("b", "reverse", "additive", "0"),
+        ("c", "reverse", "additive", "1"),
+        ("a", "reverse", "last", "0"),
+        ("e/f", "reverse-2", "mine, 2", "7"),
+    ]
+    second, last = rows[1], rows[2]
+    figures = {"rank": "1", "exact_match": "94.0", "perplexity": "106.0", "alignment_shift": "1"}
+    cost = {"parameters": "1234", "best_step": "10", "steps": "20", "steps_per_second": "2.0"}
+    options = {"model.score": "additive", "data.target_level": "symbol", "label": ""}
+    assert second.items() >= (figures | cost | options).items()
+    assert last["rank"] == str(comparisons[0].ranks[1])
+    assert not {"model.decoder", "heads", "signatures"} & set(second)
+
+
+def test_runs_need_not_have_the_same_figures(root):
+    file = root / "a" / "evaluation.test.json"
+    evaluation = json.loads(file.read_text())
+    del evaluation["alignment_accuracy"]
+    file.write_text(json.dumps(evaluation))
+    with write_runs(list(compare(find_cells(root)[0])), root).open() as lines:
+        known = {row["folder"]: row["alignment_accuracy"] for row in csv.DictReader(lines)}
+    assert known == {"a": "", "b": "90.0", "c": "94.0"}
 
 
 FILES = (

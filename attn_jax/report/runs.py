@@ -1,0 +1,64 @@
+"""The runs of comparisons, one a row, for other programs: `runs.csv`."""
+
+import csv
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from attn_jax.report.cells import Cell
+from attn_jax.report.pages import Comparison
+
+
+def write_runs(comparisons: Sequence[Comparison], folder: Path) -> Path:
+    """Writes a row for each run of some comparisons into the folder above them; gives its path."""
+    rows = rows_of(comparisons, folder)
+    names = dict.fromkeys(itertools.chain(*rows))  # in their order; a run may lack some
+    path = folder / "runs.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def rows_of(comparisons: Sequence[Comparison], folder: Path) -> list[dict[str, Any]]:
+    """Of each run where it lies, what it is compared as, its figures and what it differs in.
+
+    Args:
+      comparisons: of runs under the folder.
+      folder: from which the folders of runs are told.
+    """
+    placed = [
+        ({"comparison": one.name, "system": label, "seed": cell.seed, "rank": rank}, cell)
+        for one in comparisons
+        for (label, cells), rank in zip(one.systems.items(), one.ranks, strict=True)
+        for cell in cells
+    ]
+    varying = varying_options([cell for _, cell in placed])
+    return [
+        {"folder": cell.folder.relative_to(folder).as_posix()}
+        | place
+        | cell.figures
+        | cost_of(cell)
+        | {name: cell.options[name] for name in varying}
+        for place, cell in placed
+    ]
+
+
+def cost_of(cell: Cell) -> dict[str, Any]:
+    """The size of a run and what its training took; the best step is that of its evaluation."""
+    last = cell.journal[-1]
+    return {
+        "parameters": cell.evaluation["parameters"],
+        "best_step": cell.evaluation.get("step"),
+        "steps": last["step"],
+        "steps_per_second": last["steps_per_second"],
+        "seconds": last["seconds"],
+    }
+
+
+def varying_options(cells: Sequence[Cell]) -> list[str]:
+    """The options, but for the seed, in which runs differ."""
+    names = cells[0].options if cells else ()
+    return [n for n in names if n != "seed" and len({cell.options[n] for cell in cells}) > 1]
