@@ -66,6 +66,18 @@ class Cell:
         return not self.options["train.patience"] and last < self.options["train.steps"]
 
     @property
+    def seconds(self) -> float:
+        """What training took: the steps before each validation at their rate.
+
+        Rates leave compilations out, which the first run of a sweep does for those after it.
+        """
+        steps = np.diff([line["step"] for line in self.journal], prepend=0)
+        rates = [line["steps_per_second"] for line in self.journal]
+        if not all(rates):  # rounded to 0 of steps beside which no compilation counts
+            return self.journal[-1]["seconds"]
+        return float((steps / rates).sum())
+
+    @property
     def seed(self) -> int:
         """The seed of the run."""
         return self.options["seed"]

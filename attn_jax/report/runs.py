@@ -54,7 +54,7 @@ def cost_of(cell: Cell) -> dict[str, Any]:
         "best_step": cell.evaluation.get("step"),
         "steps": last["step"],
         "steps_per_second": last["steps_per_second"],
-        "seconds": last["seconds"],
+        "seconds": cell.seconds,
     }
 
 

@@ -33,9 +33,9 @@ ABOUT_ALIGNMENT = (
     "from, at the best constant shift, in target steps."
 )
 ABOUT_COST = (
-    "Rates are those of training before the last validation, without compilations where possible; "
-    "seconds are of training in all, compilations included and validations left out. To 99 %, of "
-    "single signs: steps before a validation had 99 % exact match."
+    "Rates are those of training before the last validation; seconds are of all steps, each at the "
+    "rate before its validation. Both are without validations, and without compilations where "
+    "possible. To 99 %, of single signs: steps before a validation had 99 % exact match."
 )
 
 
@@ -152,7 +152,7 @@ def cost(systems: Systems) -> Table:
                 *([] if in_words else [steps_to_learn(cells)]),
                 mean_and_deviation([line["steps_per_second"] for line in last], 1),
                 mean_and_deviation([line["target_tokens_per_second"] for line in last], 0),
-                mean_and_deviation([line["seconds"] for line in last], 0),
+                mean_and_deviation([cell.seconds for cell in cells], 0),
             ]
         )
     return Table(heading, rows)

@@ -92,7 +92,7 @@ def test_a_page_with_its_figures(root):
     assert "A rank begins with a system that differs in exact match" in page
     assert "Decoding: greedy." in page
     assert "Options of all: `--data.target_level=symbol`" in page
-    assert "| additive | 1,234 | 20 ± 0 | – | 2.0 ± 0.0 | 30 ± 0 | 7 ± 0 |" in page  # noqa: RUF001
+    assert "| additive | 1,234 | 20 ± 0 | – | 2.0 ± 0.0 | 30 ± 0 | 10 ± 0 |" in page  # noqa: RUF001
     pictures = {path.name for path in root.glob("*.png")}
     kinds = ("learning", "length", "position", "alignment", "steps", "beside")
     assert pictures == {f"reverse-{kind}.png" for kind in kinds}
@@ -422,6 +422,18 @@ def test_steps_to_learn_are_those_of_the_first_good_validation(tmp_path):
     cells, _ = find_cells(tmp_path)
     assert tables.steps_to_learn(cells[:2]) == "10 ± 0"
     assert tables.steps_to_learn(cells) == "–"  # noqa: RUF001
+
+
+def test_seconds_are_those_of_steps_at_their_rates(tmp_path):
+    """Not those of compilations, which the second run of a sweep finds done."""
+    write_run(tmp_path / "a", "dot", 0, 50.0)
+    cell = read_cell(tmp_path / "a")
+    lines = [(100, 4.0, 60.0), (300, 2.0, 161.0), (310, 0.5, 182.0)]
+    names = "step", "steps_per_second", "seconds"
+    journal = [dict(zip(names, line, strict=True)) for line in lines]
+    assert dataclasses.replace(cell, journal=journal).seconds == 25 + 100 + 20
+    slow = [journal[0], journal[1] | {"steps_per_second": 0.0}]
+    assert dataclasses.replace(cell, journal=slow).seconds == 161
 
 
 def test_several_options_are_told_where_they_are_not_the_default(tmp_path):
