@@ -38,9 +38,7 @@ def print_comparison(comparison: Comparison) -> None:
     """Prints the tables of a comparison, and what their figures are."""
     name, systems, _, quality, cost, profile = comparison
     print_table(f"{name}: quality", quality)
-    if tables.TITLES["alignment_accuracy"] in quality.heading:
-        print(tables.ABOUT_ALIGNMENT)
-    print("\n".join([searches(systems), *unfinished(systems)]))
+    print("\n".join([*tables.about_alignment(quality), searches(systems), *unfinished(systems)]))
     if len(systems) > 1:
         print(EXPLANATION[first_run(systems).measure])
     print_table(f"{name}: cost", cost)

@@ -43,10 +43,12 @@ class Cell:
 
     @property
     def figures(self) -> dict[str, float]:
-        """What its evaluation measured."""
+        """What its evaluation measured; of how sharply heads look the mean over them."""
         facts = ("step", "parameters", "sentences")
         figures = self.evaluation.items()
-        return {k: v for k, v in figures if isinstance(v, int | float) and k not in facts}
+        known = {k: v for k, v in figures if isinstance(v, int | float) and k not in facts}
+        sharpness = float(np.mean([head["sharpness"] for head in self.evaluation["heads"]]))
+        return known | {"sharpness": sharpness}
 
     @property
     def has_gold(self) -> bool:

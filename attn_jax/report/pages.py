@@ -63,7 +63,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         f"## {comparison.name}",
         *about(systems),
         comparison.quality.markdown(),
-        *([tables.ABOUT_ALIGNMENT] if known else []),
+        *tables.about_alignment(comparison.quality),
         *([EXPLANATION[first.measure]] if len(systems) > 1 else []),
         comparison.cost.markdown(),
         tables.ABOUT_COST,

@@ -22,6 +22,7 @@ TITLES = {
     "symbol_error_rate": "symbol err. %",
     "alignment_accuracy": "aligned %",
     "alignment_shift": "shift",
+    "sharpness": "sharpness %",
 }
 # Figures that say something of a target cut into words; of single signs, the others do.
 OF_TEXT = ("token_accuracy", "bleu", "chrf", "ter", "word_error_rate")
@@ -31,6 +32,10 @@ OF_SIGNS = ("exact_match", "symbol_error_rate")
 ABOUT_ALIGNMENT = (
     "Aligned: how often the largest weight is on the source position that a target token comes "
     "from, at the best constant shift, in target steps."
+)
+ABOUT_SHARPNESS = (
+    "Sharpness: the largest weight of a target token on a source position, mean over tokens, heads "
+    "and layers. It does not say whether that position is the right one."
 )
 ABOUT_COST = (
     "Rates are those of training before the last validation; seconds are of all steps, each at the "
@@ -80,9 +85,12 @@ def interval_over_seeds(values: Sequence[float]) -> str:
 def quality(systems: Systems, ranks: Sequence[int]) -> Table:
     """What each system does on the test split; those that do not differ are of one rank."""
     first = first_run(systems)
-    hidden = OF_SIGNS if first.in_words else OF_TEXT
-    measured = {name for cells in systems.values() for cell in cells for name in cell.evaluation}
-    known = [name for name in TITLES if name in measured - set(hidden)]
+    figures = {label: [cell.figures for cell in cells] for label, cells in systems.items()}
+    measured = {name for runs in figures.values() for run in runs for name in run}
+    hidden = {*(OF_SIGNS if first.in_words else OF_TEXT)}
+    if "alignment_accuracy" in measured:
+        hidden.add("sharpness")
+    known = [name for name in TITLES if name in measured - hidden]
     seeded = any(len(cells) > 1 for cells in systems.values())
     rows = []
     for (label, cells), rank in zip(systems.items(), ranks, strict=True):
@@ -90,7 +98,7 @@ def quality(systems: Systems, ranks: Sequence[int]) -> Table:
         if seeded:
             row.append(interval_over_seeds([cell.evaluation[first.measure] for cell in cells]))
         for name in known:
-            values = [cell.evaluation[name] for cell in cells if name in cell.evaluation]
+            values = [run[name] for run in figures[label] if name in run]
             if name == "alignment_shift":
                 row.append(", ".join(f"{value:+d}" for value in sorted(set(values))))
             else:
@@ -98,6 +106,12 @@ def quality(systems: Systems, ranks: Sequence[int]) -> Table:
         rows.append(row)
     over_seeds = [f"95 % of {TITLES[first.measure]}"] if seeded else []
     return Table(["system", "seeds", "rank", *over_seeds, *(TITLES[name] for name in known)], rows)
+
+
+def about_alignment(quality: Table) -> list[str]:
+    """What a table of quality tells of alignment."""
+    about = {"alignment_accuracy": ABOUT_ALIGNMENT, "sharpness": ABOUT_SHARPNESS}
+    return [text for name, text in about.items() if TITLES[name] in quality.heading]
 
 
 def by_length(profile: Profile) -> Table:

@@ -19,7 +19,7 @@ from attn_jax.report.ranking import ranks
 from attn_jax.report.runs import write_runs
 from attn_jax.report.systems import by_data, by_system, names_of
 from attn_jax.report.terminal import strips
-from experiments.report import print_table
+from experiments.report import print_comparison, print_table
 
 SENTENCES = [
     {"source": ["a", "b"], "target": ["b", "a"], "hypothesis": ["b", "a"], "gold": [1, 0]},
@@ -114,6 +114,7 @@ def test_each_compared_run_is_a_row_of_data(root):
     ]
     second, last = rows[1], rows[2]
     figures = {"rank": "1", "exact_match": "94.0", "perplexity": "106.0", "alignment_shift": "1"}
+    figures["sharpness"] = "50.0"
     cost = {"parameters": "1234", "best_step": "10", "steps": "20", "steps_per_second": "2.0"}
     options = {"model.score": "additive", "data.target_level": "symbol", "label": ""}
     assert second.items() >= (figures | cost | options).items()
@@ -353,6 +354,33 @@ def test_what_is_known_of_some_systems_is_told_of_them(tmp_path):
     page = write_report([comparison], tmp_path).read_text()
     assert "best validation bleu or perplexity" in page
     assert "Accuracy by source position" in page
+
+
+def test_without_gold_alignments_sharpness_is_told(tmp_path, capsys):
+    for seed, first in enumerate((70.0, 80.0)):
+        run = tmp_path / str(seed)
+        write_run(run, "dot", seed, 50.0)
+        said = [one | {"gold": None} for one in SENTENCES]
+        (run / "predictions.test.jsonl").write_text("\n".join(map(json.dumps, said)))
+        evaluation = json.loads((run / "evaluation.test.json").read_text())
+        known = {k: v for k, v in evaluation.items() if "alignment" not in k}
+        heads = [{"layer": 1, "head": 1 + n, "sharpness": s} for n, s in enumerate((first, 30.0))]
+        (run / "evaluation.test.json").write_text(json.dumps(known | {"heads": heads}))
+    (comparison,) = compare(find_cells(tmp_path)[0])
+    assert comparison.quality.heading[-1] == "sharpness %"
+    assert comparison.quality.rows[0][-1] == "52.50 ± 3.54"
+    print_comparison(comparison)
+    for told in (capsys.readouterr().out, write_report([comparison], tmp_path).read_text()):
+        assert tables.ABOUT_SHARPNESS in told
+        assert tables.ABOUT_ALIGNMENT not in told
+
+
+def test_where_alignments_are_known_sharpness_is_not_told(root):
+    (comparison,) = compare(find_cells(root)[0])
+    page = write_report([comparison], root).read_text()
+    assert "sharpness %" not in comparison.quality.heading
+    assert tables.ABOUT_ALIGNMENT in page
+    assert tables.ABOUT_SHARPNESS not in page
 
 
 def test_runs_that_were_interrupted_are_named(tmp_path):
