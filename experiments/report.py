@@ -43,7 +43,8 @@ def print_comparison(comparison: Comparison) -> None:
         print(EXPLANATION[first_run(systems).measure])
     print_table(f"{name}: cost", cost)
     print(tables.ABOUT_COST)
-    print_table(f"{name}: length", tables.by_length(profile))
+    if profile.tells_more:
+        print_table(f"{name}: length", tables.by_length(profile))
 
 
 def main() -> None:

@@ -61,16 +61,18 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
 
     parts = [
         f"## {comparison.name}",
-        *about(systems),
+        *about(comparison),
         comparison.quality.markdown(),
         *tables.about_alignment(comparison.quality),
         *([EXPLANATION[first.measure]] if len(systems) > 1 else []),
         comparison.cost.markdown(),
         tables.ABOUT_COST,
         *signatures(first),
-        picture("length", figures.quality_by_length(profile), "Quality by source length"),
-        tables.by_length(profile).markdown(),
     ]
+    if profile.tells_more:
+        drawn = figures.quality_by_length(profile)
+        parts.append(picture("length", drawn, "Quality by source length"))
+        parts.append(tables.by_length(profile).markdown())
     if any(len(cell.journal) > 1 for cells in systems.values() for cell in cells):
         parts.append(picture("learning", figures.learning_curves(systems), "Learning curves"))
     if known:
@@ -80,8 +82,9 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     return [*parts, *one_sentence(systems, index, picture), *all_heads(systems, index, picture)]
 
 
-def about(systems: Systems) -> Iterator[str]:
+def about(comparison: Comparison) -> Iterator[str]:
     """What was compared, and how."""
+    systems = comparison.systems
     first = first_run(systems)
     asked = {cell.options["train.metric"]: None for cells in systems.values() for cell in cells}
     metrics = " or ".join(asked).replace("_", " ")
@@ -90,10 +93,11 @@ def about(systems: Systems) -> Iterator[str]:
         f"The model of each run is that of its best validation {metrics}. {searches(systems)}"
     )
     if len({cell.cutting for cells in systems.values() for cell in cells}) > 1:
+        lengths = f" Lengths are in those of {next(iter(systems))}."
         yield (
             "The systems cut text into different tokens: perplexity, token accuracy and token "
-            "error rate are of each one's own, and cannot be compared. Lengths are in those of "
-            f"{next(iter(systems))}."
+            "error rate are of each one's own, and cannot be compared."
+            + (lengths if comparison.profile.tells_more else "")
         )
     yield from unfinished(systems)
     if shared := " ".join(shared_options(systems)):

@@ -53,6 +53,11 @@ class Profile(NamedTuple):
     ranges: list[str]
     figures: dict[str, dict[str, np.ndarray]]  # of each name and system [runs, ranges]
 
+    @property
+    def tells_more(self) -> bool:
+        """Whether it says what the figures of the whole do not: it has several ranges."""
+        return len(self.ranges) > 1
+
 
 def by_length(systems: Systems) -> Profile:
     """Each of the figures of each system in each range of source length."""

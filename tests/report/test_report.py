@@ -383,6 +383,21 @@ def test_where_alignments_are_known_sharpness_is_not_told(root):
     assert tables.ABOUT_SHARPNESS not in page
 
 
+def test_one_range_of_lengths_is_not_told(tmp_path, capsys):
+    write_run(tmp_path / "a", "dot", 0, 50.0)
+    write_run(tmp_path / "b", "dot", 1, 50.0, **{"data.source_level": "character"})
+    for run in ("a", "b"):
+        said = [one | {"source": ["a", "b"]} for one in SENTENCES]
+        (tmp_path / run / "predictions.test.jsonl").write_text("\n".join(map(json.dumps, said)))
+        np.savez(tmp_path / run / "alignments.test.npz", *[np.ones((1, 1, 3, 2))] * 3)
+    (comparison,) = compare(find_cells(tmp_path)[0])
+    page = write_report([comparison], tmp_path).read_text()
+    print_comparison(comparison)
+    assert not (tmp_path / "reverse-length.png").exists()
+    assert "length" not in page.lower()
+    assert "source tokens" not in page + capsys.readouterr().out
+
+
 def test_runs_that_were_interrupted_are_named(tmp_path):
     for score, steps, patience in [("dot", 20, 0), ("general", 30, 0), ("concat", 30, 2)]:
         options = {"train.steps": steps, "train.patience": patience}
