@@ -1,7 +1,6 @@
 """Figures: what a model attends to, and how systems compare."""
 
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from matplotlib.font_manager import get_font_names
 from matplotlib.image import AxesImage
 from matplotlib.ticker import ScalarFormatter
 
+from attn_jax.report.labels import wrapped
 from attn_jax.report.profiles import Profile, by_position
 from attn_jax.report.systems import Systems, first_run
 
@@ -42,6 +42,7 @@ mpl.rcParams.update(
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 WIDEST = 12.0  # inches of several panels side by side
+NARROWEST = 3.2  # of one of them, above which its system is named
 LARGEST = 40.0  # inches of all heads, whose tokens get smaller beyond
 MARKERS = "osv^DX"  # not as many as colours, so that pairs of them repeat late
 
@@ -54,11 +55,6 @@ def save(figure: Figure, path: Path) -> None:
 def _new(columns: int, width: float, height: float, **options) -> tuple[Figure, np.ndarray]:
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(1, columns, squeeze=False, **options)[0]
-
-
-def _wrapped(label: str, signs: int = 32) -> str:
-    """A label that may name many options, in lines of so many signs that fit a panel."""
-    return textwrap.fill(label, signs)
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
@@ -120,28 +116,37 @@ def common(said: Sequence[str], reference: Sequence[str]) -> set[int]:
 def beside(panels: dict[str, Panel]) -> Figure:
     """The same sentence under several systems; what the reference has not there is red."""
     widest = max(len(panel.source) for panel in panels.values())
-    width = max(3.2, 1.4 + 0.24 * widest)
+    tallest = max(len(panel.target) for panel in panels.values())
+    token = np.clip(2.4 / max(widest, tallest), 0.26, 0.5)  # inches of a weight
+    across, down = (_room(panels.values(), side) for side in ("target", "source"))
+    width = max(NARROWEST, 0.4 + across + token * widest)
     columns = min(len(panels), max(2, int(WIDEST / width)))
     rows = -(-len(panels) // columns)
     columns = -(-len(panels) // rows)  # as many in each row as can be
-    tallest = max(len(panel.target) for panel in panels.values())
-    size = columns * width, rows * (1.3 + 0.26 * tallest)
-    figure = Figure(figsize=size, layout="compressed")
+    titles = [wrapped(label, int(9 * width)) for label in panels]
+    lines = 1 + max(title.count("\n") for title in titles)
+    height = 0.9 + 0.17 * lines + down + token * tallest
+    figure = Figure(figsize=(columns * width + 0.8, rows * height), layout="constrained")
     figure.get_layout_engine().set(h_pad=0.15)
     all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in all_axes[len(panels) :]:
         axes.set_axis_off()
-    for axes, (label, panel) in zip(all_axes, panels.items(), strict=False):
+    for axes, title, panel in zip(all_axes, titles, panels.values(), strict=False):
         image = _draw_heat_map(axes, panel.alignment, panel.source, panel.target)
         # All as large, also that of a system which stops at once or does not stop.
         axes.set(xlim=(-0.5, widest - 0.5), ylim=(tallest - 0.5, -0.5))
-        axes.set_title(_wrapped(label, int(8 * width)), fontweight="bold")
+        axes.set_title(title, fontweight="bold")
         axes.set_facecolor("0.92")  # beyond the sentence, where white would be a weight of 0
         found = common(panel.target, panel.reference)
         for place, tick in enumerate(axes.get_yticklabels()):
             tick.set_color("black" if place in found else "red")
     figure.colorbar(image, ax=all_axes, shrink=0.4, label="weight")
     return figure
+
+
+def _room(panels: Iterable[Panel], side: str) -> float:
+    """Inches that the longest token of a side takes beside or above the weights."""
+    return 0.2 + 0.08 * max(len(token) for panel in panels for token in getattr(panel, side))
 
 
 def heads(
@@ -209,7 +214,7 @@ def _mean_line(axes: Axes, x: Sequence, runs: Sequence[Sequence[float]], label: 
         marker=MARKERS[nth % len(MARKERS)],
         markersize=4,
         color=colour,
-        label=_wrapped(label),
+        label=wrapped(label),
     )
     if len(values) > 1:
         axes.fill_between(

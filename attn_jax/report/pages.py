@@ -5,17 +5,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from attn_jax import config
-from attn_jax.evaluation.metrics import edit_distance
 from attn_jax.names import head_name
 from attn_jax.report import figures, tables
 from attn_jax.report.cells import Cell
 from attn_jax.report.profiles import Profile, by_length
 from attn_jax.report.ranking import EXPLANATION, ranks
+from attn_jax.report.sentences import sentence_of, telling_sentence
 from attn_jax.report.systems import Systems, by_data, by_system, first_run, stem
 from attn_jax.tokens import EOS, SPECIALS
 
-MOST_STEPS = 40  # drawn of a sentence: a model that has learned little may not find an end
-MOST_BARS = 20  # of them as bars, each of which takes the height of two rows
+MOST_BARS = 20  # steps drawn as bars, each of which takes the height of two rows
 
 
 class Comparison(NamedTuple):
@@ -129,7 +128,7 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
     yield picture(
         "alignment",
         figures.heat_map(alignment, source, written),
-        f"What {label} attends to as it writes each token",
+        f"What {label} attends to as it writes each token (seed {systems[label][0].seed})",
     )
     yield picture(
         "steps",
@@ -137,8 +136,21 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
         f"The same, step by step ({label})",
     )
     if len(panels) > 1:
-        caption = "The same sentence under each system; tokens that do not belong there are red"
+        caption = (
+            "The same sentence under each system; tokens that do not belong there are red "
+            f"({seeds_drawn(systems)})"
+        )
         yield picture("beside", figures.beside(panels), caption)
+
+
+def seeds_drawn(systems: Systems) -> str:
+    """Of which seed the run is that is drawn of each system."""
+    told: dict[int, list[str]] = {}
+    for label, (cell, *_) in systems.items():
+        told.setdefault(cell.seed, []).append(label)
+    if len(told) == 1:
+        return f"seed {next(iter(told))}"
+    return "; ".join(f"{', '.join(labels)}: seed {seed}" for seed, labels in told.items())
 
 
 def all_heads(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
@@ -147,7 +159,8 @@ def all_heads(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
         weights, source, written = sentence_of(cell, index)
         if weights[..., 0, 0].size > 1:
             drawn = figures.heads(weights, head_names(cell), source, written)
-            yield picture(f"heads-{number}", drawn, f"Each layer and head of {label}")
+            caption = f"Each layer and head of {label} (seed {cell.seed})"
+            yield picture(f"heads-{number}", drawn, caption)
             yield tables.heads(cell).markdown()
 
 
@@ -182,30 +195,3 @@ def head_names(cell: Cell) -> dict[tuple[int, int], str]:
         + (f": {entry['alignment_accuracy']:.0f}%" if "alignment_accuracy" in entry else "")
         for entry in cell.evaluation["heads"]
     }
-
-
-def sentence_of(cell: Cell, index: int) -> tuple:
-    """The weights [L, N, T, S], the source tokens and the tokens written of a sentence."""
-    sentence, weights = cell.sentences[index], cell.weights[index]
-    written = [*sentence["hypothesis"], SPECIALS[EOS]][: weights.shape[2]]
-    return weights[:, :, :MOST_STEPS], sentence["source"], written[:MOST_STEPS]
-
-
-def telling_sentence(systems: Systems) -> int:
-    """The pictured sentence on which the systems differ most, among those that can be read."""
-    first = first_run(systems)
-
-    def length(index: int) -> int:
-        return len(first.sentences[index]["source"])
-
-    def errors(cell: Cell, index: int) -> int:
-        sentence = cell.sentences[index]
-        return edit_distance(sentence["hypothesis"], sentence["target"])
-
-    def spread(index: int) -> int:
-        counts = [errors(cells[0], index) for cells in systems.values()]
-        return max(counts) - min(counts)
-
-    pictured = range(min(len(cells[0].weights) for cells in systems.values()))
-    readable = [index for index in pictured if length(index) <= MOST_STEPS]
-    return max(readable, key=spread) if readable else min(pictured, key=length)

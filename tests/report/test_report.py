@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import io
+import itertools
 import json
 
 import numpy as np
@@ -13,10 +14,12 @@ from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.report import figures, profiles, tables
 from attn_jax.report.cells import Cell, find_cells, read_cell
-from attn_jax.report.pages import compare, searches, telling_sentence, unfinished, write_report
+from attn_jax.report.labels import wrapped
+from attn_jax.report.pages import compare, searches, seeds_drawn, unfinished, write_report
 from attn_jax.report.profiles import Bin, by_length, by_position, length_bins
 from attn_jax.report.ranking import ranks
 from attn_jax.report.runs import write_runs
+from attn_jax.report.sentences import telling_sentence
 from attn_jax.report.systems import by_data, by_system, names_of
 from attn_jax.report.terminal import strips
 from experiments.report import print_comparison, print_table
@@ -441,6 +444,23 @@ def test_what_is_drawn_can_be_read():
     assert figure.get_figwidth() < 50
 
 
+def test_a_sentence_with_tokens_to_align_is_preferred():
+    sentences = [
+        {"source": ["a"], "target": ["a"] * length, "hypothesis": ["a"] * said}
+        for length, said in ((2, 9), (5, 4), (6, 4), (4, 0))
+    ]
+
+    def drawn(sentences):
+        cells = [
+            Cell({}, {}, [], own, [np.ones((1, 1, 1, 1))] * len(own))
+            for own in (sentences, [one | {"hypothesis": one["target"]} for one in sentences])
+        ]
+        return telling_sentence({"a": cells[:1], "b": cells[1:]})
+
+    assert drawn(sentences) == 2
+    assert drawn([sentences[0], sentences[3]]) == 0
+
+
 def test_a_dollar_sign_is_a_sign_as_any_other(tmp_path):
     figure = figures.heat_map(np.ones((2, 2)), ["$_$", "US$5–$10"], ["a", "b"])  # noqa: RUF001
     figures.save(figure, tmp_path / "dollars.png")
@@ -629,6 +649,47 @@ def test_panels_are_as_large_whatever_a_system_wrote():
     figure.draw_without_rendering()
     one, other, _ = (axes.get_position().bounds[2:] for axes in figure.axes)
     np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_names_of_systems_do_not_lie_upon_each_other():
+    normalizers = ("softplus_norm", "topk(k=2)", "a_name_that_is_longer_than_the_panel_under_it")
+    names = [f"own:lowrank(fatigue=0.1), normalizer=own:{one}" for one in normalizers]
+    panel = figures.Panel(np.ones((6, 2)), ["fifty-three", "thousand"], ["5"] * 6, ["5"])
+    figure = figures.beside({f"{name}, heads={n}": panel for n in (2, 4) for name in names})
+    figure.draw_without_rendering()
+    titles = [axes.title.get_window_extent() for axes in figure.axes if axes.get_title()]
+    assert len(titles) == 6
+    panels = [axes.get_window_extent() for axes in figure.axes[:6]]
+    for one, other in itertools.combinations(titles, 2):
+        assert not one.overlaps(other)
+    assert not any(title.overlaps(panel) for title in titles for panel in panels)
+    assert min(panel.height for panel in panels) > 2 * figure.dpi
+
+
+@pytest.mark.parametrize(
+    ("label", "lines"),
+    [
+        ("dot", ["dot"]),
+        ("dot, heads=2, train.steps=400", ["dot, heads=2,", "train.steps=400"]),
+        ("normalizer=own:softplus_norm", ["normalizer=own:", "softplus_norm"]),
+        ("own:lowrank(fatigue=0.1), x", ["own:lowrank", "(fatigue=0.1), x"]),
+        ("a" * 20, ["a" * 16, "a" * 4]),
+    ],
+)
+def test_labels_are_cut_where_options_end(label, lines):
+    assert wrapped(label, 16).splitlines() == lines
+
+
+def test_the_seed_of_each_run_that_is_drawn_is_told(tmp_path):
+    for score, seed in (("dot", 3), ("dot", 4), ("general", 5)):
+        write_run(tmp_path / str(seed), score, seed, 90.0 - seed, **{"model.heads": 2})
+    page = write_report(compare(find_cells(tmp_path)[0]), tmp_path).read_text()
+    assert "*What dot attends to as it writes each token (seed 3)*" in page
+    assert "there are red (dot: seed 3; general: seed 5)*" in page
+    assert "*Each layer and head of general (seed 5)*" in page
+    write_run(tmp_path / "6", "gmm", 3, 1.0)
+    (runs, *_) = by_data([read_cell(tmp_path / name) for name in "36"]).values()
+    assert seeds_drawn(by_system(runs)) == "seed 3"
 
 
 def test_strips_shade_each_weight():
