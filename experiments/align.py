@@ -1,7 +1,8 @@
 """Aligns translated text, scores the alignment, and draws it.
 
 `./launch.sh align --workdir=runs/en-fr --sources=a.en --targets=a.fr > a.links`
-writes a line of links between words (`source-target`, from 0) for each pair of lines. With
+writes a line of links between words (`source-target`, from 0) for each pair of lines, or with
+`--unit=token` between the tokens that the model has, such as characters. With
 `--reverse=runs/fr-en`, links of both directions are combined; with `--gold=FILE` they are scored.
 What is said of them goes to standard error.
 """
@@ -16,6 +17,7 @@ from absl import flags as absl_flags
 
 from attn_jax.data.gold import Gold, read_gold
 from attn_jax.data.text_files import read_pairs
+from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.decoding.alignments import (
     EXTRACTIONS,
     SYMMETRIZATIONS,
@@ -44,6 +46,21 @@ from experiments.program import run, warn_of_unknown
 from experiments.report import print_table
 
 Pairs = tuple[Sequence[str], Sequence[str]]  # sources and targets
+Units = tuple[list[str], list[int]]  # of a sentence, and the one that each of its tokens belongs to
+
+
+def words(vocabulary: Vocabulary, sentence: str) -> Units:
+    """The words of a sentence."""
+    return sentence.split(), vocabulary.words_of(sentence)
+
+
+def tokens(vocabulary: Vocabulary, sentence: str) -> Units:
+    """The tokens of a sentence, each a unit of its own."""
+    found = vocabulary.split(sentence)
+    return found, list(range(len(found)))
+
+
+UNITS: dict[str, Callable[[Vocabulary, str], Units]] = {"word": words, "token": tokens}
 
 
 def read_text(sources: str, targets: str) -> Pairs:
@@ -68,17 +85,16 @@ def read_development() -> tuple[Pairs, list[Gold]] | None:
     return pairs, read_gold_of(FLAGS.dev_gold, pairs)
 
 
-def between_words(translator: Translator, pairs: Pairs, weights: list) -> list[np.ndarray]:
-    """Weights between the tokens of each pair as weights between its words."""
-    return [
-        by_words(
-            one,
-            translator.source.words_of(source),
-            translator.target.words_of(target),
-            (len(source.split()), len(target.split())),
-        )
-        for one, source, target in zip(weights, *pairs, strict=True)
-    ]
+def between(
+    units: Callable, translator: Translator, pairs: Pairs, weights: list
+) -> list[np.ndarray]:
+    """Weights between the tokens of each pair as weights between its units."""
+    found = []
+    for one, source, target in zip(weights, *pairs, strict=True):
+        sources, source_of = units(translator.source, source)
+        targets, target_of = units(translator.target, target)
+        found.append(by_words(one, source_of, target_of, (len(sources), len(targets))))
+    return found
 
 
 def best_reading(
@@ -89,23 +105,24 @@ def best_reading(
 
     def error(reading: Reading) -> float:
         weights = [read(one.weights, reading) for one in forced]
-        links = list(map(extract, between_words(translator, pairs, weights)))
+        links = list(map(extract, between(words, translator, pairs, weights)))
         return alignment_error(links, golds)["alignment_error_rate"] if any(links) else 100.0
 
     return min(readings(*forced[0].weights.shape[:2]), key=error)
 
 
-def word_weights(
+def unit_weights(
     name: str, translator: Translator, pairs: Pairs, development: tuple | None, extract: Callable
 ) -> list[np.ndarray]:
-    """The weights [T, S] between the words of each pair, under one model."""
+    """The weights [T, S] between the units of each pair, under one model."""
+    units = UNITS[FLAGS.unit]
     for side, vocabulary, sentences in zip(
         ("source", "target"), (translator.source, translator.target), pairs, strict=True
     ):
         warn_of_unknown(vocabulary, sentences, f"{name}, {side}: ")
     if FLAGS.of == "posterior":
         weights = translator.align(*pairs, of="posterior")
-        return between_words(translator, pairs, [one[:-1] for one in weights])
+        return between(units, translator, pairs, [one[:-1] for one in weights])
     forced = translator.force(*pairs)
     head = find_head(FLAGS.head, *forced[0].weights.shape[:2], "--head")
     reading = Reading(head, FLAGS.shift)
@@ -117,7 +134,7 @@ def word_weights(
         f"end of the sentence on the last source token {shares['end_mass']:.1f} %",
         file=sys.stderr,
     )
-    return between_words(translator, pairs, [read(one.weights, reading) for one in forced])
+    return between(units, translator, pairs, [read(one.weights, reading) for one in forced])
 
 
 def flip(development: tuple[Pairs, list[Gold]] | None) -> tuple[Pairs, list[Gold]] | None:
@@ -161,6 +178,8 @@ def check_flags() -> None:
         raise InputError(f"give --{chosen[0]} or --dev_gold, which chooses it")
     if FLAGS["gold_first"].present and not (FLAGS.gold or FLAGS.dev_gold):
         raise InputError("--gold_first is of gold links: give --gold")
+    if FLAGS.unit == "token" and (FLAGS.gold or FLAGS.dev_gold):
+        raise InputError("--unit=token makes links of tokens, and gold links are of words")
     if FLAGS["symmetrization"].present and not FLAGS.reverse:
         raise InputError("--symmetrization combines two directions: give --reverse")
     agreed = FLAGS.reverse and FLAGS.symmetrization.startswith("agreement")
@@ -174,6 +193,19 @@ def check_flags() -> None:
         Path(FLAGS.figures).mkdir(parents=True, exist_ok=True)
 
 
+def check_same_units(translator: Translator, reverse: Translator, pairs: Pairs) -> None:
+    """Raises InputError where a pair has other units to the run of the opposite direction."""
+    units = UNITS[FLAGS.unit]
+    for number, (source, target) in enumerate(zip(*pairs, strict=True), start=1):
+        ours = units(translator.source, source), units(translator.target, target)
+        theirs = units(reverse.target, source), units(reverse.source, target)
+        if [found for found, _ in ours] != [found for found, _ in theirs]:
+            raise InputError(
+                f"the two runs cut pair {number} into different tokens: combine links between "
+                "words, without --unit=token"
+            )
+
+
 def main() -> None:
     """Writes links to standard output; figures, weights and pictures where they are asked for."""
     check_flags()
@@ -185,12 +217,14 @@ def main() -> None:
 
     translator = load(FLAGS.workdir)
     reverse = load(FLAGS.reverse) if FLAGS.reverse else None
+    if reverse:
+        check_same_units(translator, reverse, pairs)
 
-    forward = word_weights("forward", translator, pairs, development, extract)
+    forward = unit_weights("forward", translator, pairs, development, extract)
     found = {"forward": list(map(extract, forward))}
     links = found["forward"]
     if reverse:
-        backward = word_weights("reverse", reverse, pairs[::-1], flip(development), extract)
+        backward = unit_weights("reverse", reverse, pairs[::-1], flip(development), extract)
         found["reverse"] = [turned(extract(one)) for one in backward]
         others = SYMMETRIZATIONS if golds else {}  # only to be held against the gold links
         for name, way in (others | {FLAGS.symmetrization: symmetrize}).items():
@@ -213,19 +247,23 @@ def main() -> None:
 
 
 def draw_all(folder: Path, translator: Translator, pairs: Pairs, weights: list[np.ndarray]) -> None:
-    """Draws the weights between words of each pair, and each layer and head of its tokens."""
+    """Draws the weights between units of each pair, and each layer and head of its tokens."""
+    units = UNITS[FLAGS.unit]
     drawn = zip(weights, translator.force(*pairs), *pairs, strict=True)
     for number, (one, forced, source, target) in enumerate(drawn, start=1):
-        figure = figures.heat_map(one, source.split(), target.split())
+        sources, _ = units(translator.source, source)
+        targets, _ = units(translator.target, target)
+        figure = figures.heat_map(one, sources, targets)
         figures.save(figure, folder / f"alignment-{number}.png")
         layers, heads, *_ = forced.weights.shape
         if layers * heads > 1:
-            tokens = translator.source.split(source), translator.target.split(target)
+            read_tokens = translator.source.split(source)
+            written = [*translator.target.split(target), SPECIALS[EOS]]
             names = {
                 (layer + 1, head + 1): head_name(layer + 1, head + 1)
                 for layer, head in np.ndindex(layers, heads)
             }
-            figure = figures.heads(forced.weights, names, tokens[0], [*tokens[1], SPECIALS[EOS]])
+            figure = figures.heads(forced.weights, names, read_tokens, written)
             figures.save(figure, folder / f"heads-{number}.png")
 
 
@@ -233,6 +271,12 @@ if __name__ == "__main__":
     flags.define_workdir("folder of a run")
     flags.define_needed("sources", "file of source sentences")
     flags.define_needed("targets", "file of their translations")
+    absl_flags.DEFINE_enum(
+        "unit",
+        "word",
+        list(UNITS),
+        "what is linked, weighed and drawn: words, or tokens as the model has them",
+    )
     absl_flags.DEFINE_enum(
         "of",
         "weights",
@@ -258,7 +302,7 @@ if __name__ == "__main__":
     absl_flags.DEFINE_string(
         "weights",
         "",
-        "file .npz for the weights [T, S] between words: forward_0, …; with --reverse reverse_0, …",
+        "file .npz for the weights [T, S] between units: forward_0, …; with --reverse reverse_0, …",
     )
     absl_flags.DEFINE_string("figures", "", "folder for a heat map of each pair")
     run(main)

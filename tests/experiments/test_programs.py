@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from attn_jax.data.gold import Gold
 from attn_jax.data.vocabulary import Symbols
@@ -520,6 +521,38 @@ def test_align_combines_and_scores_both_directions(workdir, pairs, tmp_path):
     assert "--weights must be a file .npz in a folder that exists" in said
 
 
+@pytest.fixture(scope="module")
+def spelt(workdir, tmp_path_factory):
+    """The run as one whose tokens are characters."""
+    run = shutil.copytree(workdir, tmp_path_factory.mktemp("spelt") / "run")
+    for file in run.glob("vocabulary.*.json"):
+        content = json.loads(file.read_text())
+        file.write_text(json.dumps(content | {"level": "character"}))
+    return run
+
+
+def test_align_links_the_tokens_of_a_word(workdir, spelt, tmp_path):
+    (tmp_path / "a").write_text("123\n4 56\n")
+    (tmp_path / "b").write_text("321\n654\n")
+    text = [f"--sources={tmp_path / 'a'}", f"--targets={tmp_path / 'b'}"]
+    command = ["align", f"--workdir={spelt}", *text, "--links=threshold(least=1e-9)"]
+    widths = {}
+    for unit, sizes in {"word": [(1, 1), (1, 2)], "token": [(3, 3), (3, 4)]}.items():
+        folder = tmp_path / unit
+        folder.mkdir()
+        kept = [f"--weights={folder / 'w.npz'}", f"--figures={folder}"]
+        done = works(*command, *kept, f"--unit={unit}", f"--reverse={spelt}")
+        links = [line.split() for line in done.stdout.splitlines()]
+        assert links == [[f"{s}-{t}" for s in range(S) for t in range(T)] for T, S in sizes]
+        with np.load(folder / "w.npz") as weights:
+            shapes = [weights[name].shape for name in weights]
+        assert shapes == [*sizes, *(size[::-1] for size in sizes)]
+        widths[unit] = imread(folder / "alignment-1.png").shape[1]
+    assert widths["token"] > widths["word"]
+    line = refused(*command, "--unit=token", f"--reverse={workdir}")
+    assert "the two runs cut pair 1 into different tokens" in line
+
+
 def test_the_best_head_and_shift_are_those_of_the_lowest_error():
     """The second head sees the right words, one step late; the first looks elsewhere."""
     right = 0.6 * np.roll(np.eye(4)[[3, 2, 1, 0, 0]], 1, axis=0) + 0.1
@@ -552,6 +585,7 @@ def test_the_best_head_and_shift_are_those_of_the_lowest_error():
         (["--gold={0}/none"], "cannot read"),
         (["--gold_first=1", "--gold={0}/gold"], "is counted from 0, not from 1"),
         (["--reverse={0}"], "is not the folder of a run"),
+        (["--unit=token", "--gold={0}/gold"], "and gold links are of words"),
     ],
 )
 def test_align_refuses_what_does_not_fit(workdir, pairs, flags, message):
