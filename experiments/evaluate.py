@@ -1,6 +1,8 @@
 """Evaluates a run: `./launch.sh evaluate --workdir=runs/mine --split=test --beam_size=5`.
 
-What the run had of that split, which is what reports read, is replaced.
+What the run had of that split, which is what reports read, is replaced. With two files of any other
+text, `--sources=new.de --targets=new.en`, a sentence on each line, the same figures are printed and
+nothing is written into the run.
 """
 
 import json
@@ -12,12 +14,14 @@ import jax
 import numpy as np
 from absl import flags as absl_flags
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from attn_jax.data.datasets import Corpus, Example, open_corpus
+from attn_jax.data.text_files import read_pairs
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError
-from attn_jax.evaluation.assess import assess
+from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.metrics import ter
 from attn_jax.files import writing
 from attn_jax.loading import best_checkpoint, experiment_of, load
@@ -25,7 +29,7 @@ from attn_jax.translator import Translator
 from experiments import flags
 from experiments.flags import FLAGS
 from experiments.folder import SPLITS, check_content, evaluation_file
-from experiments.program import run
+from experiments.program import run, warn_of_unknown
 
 PICTURED = 16  # sentences whose alignments are kept for figures
 
@@ -40,18 +44,68 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
       search: options of `attn_jax.decoding.options.Search`.
 
     Returns:
-      The content of `evaluation.<split>.json`: figures, signatures, the step of the checkpoint and
-      how many sentences and parameters there are.
+      The content of `evaluation.<split>.json`: the split, and what `measure` gives.
 
     Raises:
       InputError: by now, another checkpoint is the best.
     """
     checkpoint = best_checkpoint(workdir)
     translator = load(checkpoint)
-    data = experiment_of(workdir).data
     examples = corpus.examples(split)
     if split == "train":
         examples = usable(translator, examples)
+    result, assessment = measure(checkpoint, translator, examples, search)
+    result = {"split": split, **result}
+    if best_checkpoint(workdir) != checkpoint:
+        raise InputError(f"{workdir} has been trained on in the meantime: evaluate it again")
+    write(workdir, result, assessment)
+    return result
+
+
+def evaluate_text(workdir: Path, pairs: Sequence[tuple[str, str]], search: dict[str, Any]) -> dict:
+    """Translates any text with the best checkpoint; writes nothing.
+
+    Args:
+      workdir: of the run.
+      pairs: each sentence and its translation.
+      search: options of `attn_jax.decoding.options.Search`.
+
+    Returns:
+      What `measure` gives.
+
+    Raises:
+      InputError: a sentence has no token, or more than the run allows.
+    """
+    checkpoint = best_checkpoint(workdir)
+    translator = load(checkpoint)
+    examples = [Example(*pair) for pair in pairs]
+    source, target = translator.source, translator.target
+    check_lengths("text", examples, source, target, translator.max_length)
+    warn_of_unknown(source, [one.source for one in examples], "source: ")
+    warn_of_unknown(target, [one.target for one in examples], "target: ")
+    result, _ = measure(checkpoint, translator, examples, search)
+    return result
+
+
+def measure(
+    checkpoint: Path,
+    translator: Translator,
+    examples: Sequence[Example],
+    search: dict[str, Any],
+) -> tuple[dict, Assessment]:
+    """Translates and scores examples.
+
+    Args:
+      checkpoint: the folder in a run that the translator is from.
+      translator: the model.
+      examples: at least one.
+      search: options of `attn_jax.decoding.options.Search`.
+
+    Returns:
+      Figures, signatures, the step of the checkpoint and how many sentences and parameters there
+      are; and the sentences with their weights.
+    """
+    data = experiment_of(checkpoint.parents[1]).data
     assessment = assess(translator, examples, data.bleu_tokenizer, search)
     figures, signatures = dict(assessment.figures), dict(assessment.signatures)
     if data.target_level in ("word", "subword"):
@@ -61,7 +115,6 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
         )
         figures["ter"], signatures["ter"] = ter(texts, references)
     result = {
-        "split": split,
         "step": int(checkpoint.name),
         "sentences": len(assessment.sentences),
         "parameters": sum(leaf.size for leaf in jax.tree.leaves(translator.models)),
@@ -70,8 +123,12 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
         "heads": assessment.heads,
         "signatures": signatures,
     }
-    if best_checkpoint(workdir) != checkpoint:
-        raise InputError(f"{workdir} has been trained on in the meantime: evaluate it again")
+    return result, assessment
+
+
+def write(workdir: Path, result: dict, assessment: Assessment) -> None:
+    """Writes what came of a split over what the run had of it."""
+    split = result["split"]
     predictions = workdir / f"predictions.{split}.jsonl"
     alignments = workdir / f"alignments.{split}.npz"
     evaluation = evaluation_file(workdir, split)
@@ -82,12 +139,30 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
             np.savez(file, *assessment.weights[:PICTURED])
         beside[2].write_text(json.dumps(result, indent=2) + "\n", "utf-8")
         evaluation.unlink(missing_ok=True)  # not to stand beside sentences of another one
-    return result
 
 
 def token_counts(example: Example, source: Vocabulary, target: Vocabulary) -> tuple[int, int]:
     """How many tokens the source and the target of a pair have."""
     return len(source.encode(example.source)), len(target.encode(example.target))
+
+
+def check_lengths(
+    split: str,
+    examples: Sequence[Example],
+    source: Vocabulary,
+    target: Vocabulary,
+    max_length: int,
+) -> None:
+    """Raises InputError where a pair that is to be decoded is too long, or has an empty side."""
+    for number, example in enumerate(examples, start=1):
+        lengths = token_counts(example, source, target)
+        if max(lengths) > max_length:
+            raise InputError(
+                f"{split} pair {number} has {max(lengths)} tokens, more than "
+                f"--data.max_length={max_length}"
+            )
+        if not min(lengths):
+            raise InputError(f"{split} pair {number} has a side without any token")
 
 
 def usable(translator: Translator, examples: Sequence[Example]) -> list[Example]:
@@ -105,9 +180,9 @@ def usable(translator: Translator, examples: Sequence[Example]) -> list[Example]
     return found
 
 
-def print_evaluation(result: dict) -> None:
-    """Prints the figures as a table."""
-    table = Table(title=f"{result['split']}, {result['sentences']} sentences")
+def print_evaluation(text: str, result: dict) -> None:
+    """Prints the figures of a split or of a text, which is named above them, as a table."""
+    table = Table(title=f"{escape(text)}, {result['sentences']} sentences")
     table.add_column("figure")
     table.add_column("value", justify="right")
     whole = {"parameters": "{:,}", "alignment_shift": "{:+d}"}
@@ -123,16 +198,35 @@ def print_evaluation(result: dict) -> None:
         console.print(f"{name}: {signature}", highlight=False, soft_wrap=True)
 
 
+def check_flags() -> None:
+    """Raises InputError unless the flags name one text."""
+    if bool(FLAGS.sources) != bool(FLAGS.targets):
+        raise InputError("give both --sources and --targets, or neither")
+    if FLAGS.sources and FLAGS["split"].present:
+        raise InputError("give --split or another text, by --sources and --targets")
+
+
 def main() -> None:
-    """Evaluates one split."""
+    """Evaluates one split, or the text of two files."""
+    check_flags()
     workdir, search = Path(FLAGS.workdir), flags.search()
-    corpus = open_corpus(experiment_of(workdir).data)
+    data = experiment_of(workdir).data
+    if FLAGS.sources:
+        sources, targets = Path(FLAGS.sources), Path(FLAGS.targets)
+        result = evaluate_text(workdir, read_pairs((sources, targets)), search)
+        print_evaluation(sources.name, result)
+        return
+    corpus = open_corpus(data)
     check_content(workdir, corpus)
-    print_evaluation(evaluate_split(workdir, corpus, FLAGS.split, search))
+    print_evaluation(FLAGS.split, evaluate_split(workdir, corpus, FLAGS.split, search))
 
 
 if __name__ == "__main__":
     flags.define_workdir("folder of a run")
     flags.define_search(left_out=["n_best"])  # one hypothesis of each sentence is scored
-    absl_flags.DEFINE_enum("split", "test", SPLITS, "which examples")
+    absl_flags.DEFINE_enum("split", "test", SPLITS, "which examples of the run's own data")
+    absl_flags.DEFINE_string(
+        "sources", "", "file of source sentences of another text; nothing is written into the run"
+    )
+    absl_flags.DEFINE_string("targets", "", "file of their translations")
     run(main)

@@ -29,7 +29,7 @@ from attn_jax.training.step import start
 from attn_jax.translator import Translator
 from experiments import flags
 from experiments.checks import check
-from experiments.evaluate import evaluate_split, print_evaluation, token_counts
+from experiments.evaluate import check_lengths, evaluate_split, print_evaluation
 from experiments.flags import FLAGS
 from experiments.folder import (
     alone,
@@ -62,7 +62,7 @@ def main() -> None:
             evaluate_split(workdir, corpus, "test", {})
         with reading(file):
             found = json.loads(file.read_text("utf-8"))
-        print_evaluation(found)
+        print_evaluation("test", found)
     else:
         print("no test split: nothing is evaluated, and reports leave this run out")
 
@@ -194,25 +194,6 @@ def known(examples: Sequence[Example], splits: dict[str, Sequence[Example]]) -> 
         count = sum((one.source, one.target) in seen for one in split)
         if count:
             yield f"{count} of {len(split)} {name} pairs are training pairs too"
-
-
-def check_lengths(
-    split: str,
-    examples: Sequence[Example],
-    source: Vocabulary,
-    target: Vocabulary,
-    max_length: int,
-) -> None:
-    """Raises InputError where a pair that is to be decoded is too long, or has an empty side."""
-    for number, example in enumerate(examples, start=1):
-        lengths = token_counts(example, source, target)
-        if max(lengths) > max_length:
-            raise InputError(
-                f"{split} pair {number} has {max(lengths)} tokens, more than "
-                f"--data.max_length={max_length}"
-            )
-        if not min(lengths):
-            raise InputError(f"{split} pair {number} has a side without any token")
 
 
 if __name__ == "__main__":

@@ -215,6 +215,61 @@ def test_evaluate_prints_and_writes(workdir):
     assert (workdir / "evaluation.validation.json").is_file()
 
 
+def contents(folder):
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_evaluate_measures_a_text_that_is_not_of_the_data_and_writes_nothing(workdir, tmp_path):
+    """Of the test split as a text, the same figures but those of gold alignments."""
+    lines = (workdir / "predictions.test.jsonl").read_text().splitlines()
+    examples = list(map(json.loads, lines))
+    (tmp_path / "a").write_text("".join(" ".join(one["source"]) + "\n" for one in examples))
+    (tmp_path / "b").write_text("".join(one["reference"] + "\n" for one in examples))
+    text = [f"--sources={tmp_path / 'a'}", f"--targets={tmp_path / 'b'}"]
+    own = works("evaluate", f"--workdir={workdir}").stdout
+    before = contents(workdir)
+    found = works("evaluate", f"--workdir={workdir}", *text).stdout
+    assert contents(workdir) == before
+    assert "a, 20 sentences" in found
+    assert "alignment accuracy" in own
+    assert figures(found) == [line for line in figures(own) if line[1] != "alignment"]
+
+
+def figures(told):
+    """What an evaluation says below the head of its table, without the space of its columns."""
+    lines = [line.split() for line in told.splitlines()]
+    rule = next(place for place, line in enumerate(lines) if line[0].startswith("┡"))
+    return [line for line in lines[rule + 1 :] if not line[0].startswith("└")]
+
+
+def test_evaluate_says_what_it_does_not_know_of_a_text(workdir, tmp_path):
+    (tmp_path / "a").write_text("1 zebra\n")
+    (tmp_path / "b").write_text("gnu 1\n")
+    text = [f"--sources={tmp_path / 'a'}", f"--targets={tmp_path / 'b'}"]
+    told = works("evaluate", f"--workdir={workdir}", *text).stderr
+    assert "source: unknown to the model: 'zebra'\ntarget: unknown to the model: 'gnu'\n" in told
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "flags", "message"),
+    [
+        ("1 2\n", None, [], "give both --sources and --targets, or neither"),
+        ("1 2\n", "2 1\n", ["--split=test"], "give --split or another text"),
+        ("1 2\n", "2 1\n3\n", [], "a has 1 lines, but"),
+        ("", "", [], "a is empty"),
+        ("1\n\n", "1\n2\n", [], "a, line 2: the line is empty"),
+        ("1\n2\n", "1\n" + "2 " * 513, [], "text pair 2 has 513 tokens, more than"),
+    ],
+)
+def test_evaluate_refuses_a_text(workdir, tmp_path, sources, targets, flags, message):
+    given = {"sources": ("a", sources), "targets": ("b", targets)}
+    for flag, (name, text) in given.items():
+        if text is not None:
+            (tmp_path / name).write_text(text)
+            flags = [*flags, f"--{flag}={tmp_path / name}"]
+    assert message in refused("evaluate", f"--workdir={workdir}", *flags)
+
+
 def test_translate_reads_lines(workdir, tmp_path):
     piped = works("translate", f"--workdir={workdir}", stdin="1 2 3\n4 5\n")
     assert len(piped.stdout.splitlines()) == 2
