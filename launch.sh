@@ -42,11 +42,11 @@ working_python() {
 install() {
     local extras=$1 stamp=$venv/.installed base wanted
     wanted=$(cksum <"$root/pyproject.toml")
+    if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then
+        extras=cuda${extras:+,$extras} # first, as the stamp of more extras begins
+    fi
     if [ -x "$python" ] && grep -qsF "$wanted $extras" "$stamp"; then
         return
-    fi
-    if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then
-        extras=${extras:+$extras,}cuda
     fi
     if [ ! -x "$python" ]; then
         base=$(working_python 14 13 12 11)
@@ -108,6 +108,7 @@ main)
 test)
     install test
     cd "$root"
+    export JAX_PLATFORMS=${JAX_PLATFORMS:-cpu} # a process for each core would each want all of a GPU
     "$python" -m ruff check --quiet .
     "$python" -m ruff format --check --quiet .
     exec "$python" -m pytest -n auto "$@"

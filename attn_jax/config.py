@@ -161,7 +161,8 @@ class Train:
     microbatches: int = option(1, "parts of a batch that are done one after the other", low=1)
     compute: str = option(
         "float32",
-        "precision of products: float32 (what the device makes of it: TF32 on a GPU) or bfloat16",
+        "precision of products: float32 (what the device makes of it: TF32 on a GPU, bfloat16 on a "
+        "TPU) or bfloat16",
     )
     average: float = option(
         0.0,

@@ -41,7 +41,8 @@ def settle(workdir: Path, given: dict) -> Experiment:
         if changed:
             raise InputError(
                 f"{workdir} holds a run with other flags: {'; '.join(changed)}. Take another "
-                "--workdir, or the flags of that run"
+                f"--workdir, which --train.initial={workdir} begins with the parameters of this "
+                "one, or the flags of that run"
             )
         return wanted
     if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):

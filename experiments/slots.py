@@ -35,7 +35,8 @@ def slots(jobs: int) -> list[Slot]:
     if platform != "cpu":
         if jobs > 1:
             raise InputError(f"--jobs={jobs}: a {platform.upper()} has one run at a time")
-        return [Slot([], {})]
+        # Named, so that JAX does not go to the processor where another process has the device.
+        return [Slot([], {"JAX_PLATFORMS": f"{platform},cpu"})]
     if not hasattr(os, "sched_getaffinity"):
         return [Slot([], {})] * max(jobs, 1)
     cores = sorted(os.sched_getaffinity(0))
@@ -57,14 +58,23 @@ def devices() -> tuple[str, int]:
     if asked.returncode:
         reason = asked.stderr.strip().splitlines()[-1:]
         raise InputError(f"JAX does not start: {''.join(reason)}")
+    sys.stderr.write(asked.stderr)  # such as why JAX does not use a device that is there
     platform, count = asked.stdout.split()[-2:]
     return platform, int(count)
 
 
 def _on_gpus(own: Sequence[int], together: int) -> dict[str, str]:
-    numbers = ",".join(map(str, own))
-    environment = {f"JAX_{kind}_VISIBLE_DEVICES": numbers for kind in ("CUDA", "ROCM")}
+    environment = {
+        kind: _visible(kind, own) for kind in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+    }
     if together > 1:
         # Alone, a process takes three quarters of a GPU's memory as it begins.
-        environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 / together:.2f}"
+        environment["XLA_CLIENT_MEM_FRACTION"] = f"{0.9 / together:.2f}"
     return environment
+
+
+def _visible(kind: str, own: Sequence[int]) -> str:
+    """The names of some GPUs, counted among those that this process may see."""
+    seen = os.environ.get(kind)
+    names = seen.split(",") if seen else None
+    return ",".join(names[nth].strip() if names else str(nth) for nth in own)

@@ -3,6 +3,7 @@
 The same command again goes on from the last checkpoint; a larger --train.steps makes it longer.
 """
 
+import itertools
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,10 +22,11 @@ from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import reading
 from attn_jax.loading import experiment_of, load_parameters, load_vocabularies
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.tokens import SPECIALS
+from attn_jax.tokens import SPECIALS, UNK
 from attn_jax.training.devices import summary
 from attn_jax.training.loop import begin, fit
 from attn_jax.training.precision import advice
+from attn_jax.training.precision import check as check_precision
 from attn_jax.training.step import start
 from attn_jax.translator import Translator
 from experiments import flags
@@ -84,7 +86,7 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     state, progressed = begin(config, model, workdir)
     step = int(state.parts.step)
     if config.initial and not step:  # later, that run may be gone
-        state = start(load_parameters(Path(config.initial), model), config)
+        state = start(initial_parameters(Path(config.initial), model), config)
     check_lengths("validation", validation, source, target, experiment.data.max_length)
     check_lengths("test", test, source, target, experiment.data.max_length)
     pairs, dropped = encode(experiment, examples, source, target)
@@ -96,11 +98,13 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         f"{len(source) - len(SPECIALS)} source and {len(target) - len(SPECIALS)} target tokens "
         f"known, {parameters} parameters",
         batches.summary(),
+        unknown(source, target, {"training": examples, "validation": validation, "test": test}),
         *known(examples, {"validation": validation, "test": test}),
         useless(experiment),
         summary(config),
         advice(config.compute, jax.devices()[0]),
     ]
+    check_precision(config.compute, jax.devices()[0])
     record(workdir, experiment, corpus, source, target)
     more = not progressed.finished(step, config)
     if more:
@@ -139,6 +143,18 @@ def vocabularies(
     build = choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
     sources, targets = zip(*((one.source, one.target) for one in examples), strict=True)
     return build(sources, targets, experiment.data)
+
+
+def initial_parameters(initial: Path, model: Seq2Seq) -> Seq2Seq:
+    """The model with the parameters of the run to start from."""
+    try:
+        return load_parameters(initial, model)
+    except InputError as error:
+        file = initial / "flags.txt"
+        if not file.is_file():
+            raise
+        hint = f"--flagfile={file}, before other flags, gives the model of that run"
+        raise InputError(f"{error}; {hint}") from error
 
 
 def check_tokens(initial: Path, experiment: Experiment) -> None:
@@ -185,6 +201,29 @@ def encode(
             f"every training pair is empty or longer than --train.max_length={max_length} tokens"
         )
     return kept, len(encoded) - len(kept)
+
+
+def unknown(
+    source: Vocabulary, target: Vocabulary, splits: dict[str, Sequence[Example]]
+) -> str | None:
+    """Says what share of the tokens is not in the vocabularies, where that is any."""
+
+    def share(vocabulary: Vocabulary, sentences: Sequence[str]) -> float:
+        ids = list(itertools.chain.from_iterable(map(vocabulary.encode, sentences)))
+        return 100 * ids.count(UNK) / max(len(ids), 1)
+
+    shares = {
+        name: (
+            share(source, [example.source for example in split]),
+            share(target, [example.target for example in split]),
+        )
+        for name, split in splits.items()
+        if split
+    }
+    if not any(itertools.chain(*shares.values())):
+        return None
+    told = (f"{one:.1f} and {other:.1f} % of {name}" for name, (one, other) in shares.items())
+    return f"unknown source and target tokens: {', '.join(told)}"
 
 
 def known(examples: Sequence[Example], splits: dict[str, Sequence[Example]]) -> Iterator[str]:

@@ -20,14 +20,17 @@ def sharing(config: Train) -> Mesh | None:
     return Mesh(np.array(devices[:count]), (AXIS,)) if count > 1 else None
 
 
-def summary(config: Train) -> str | None:
-    """What to say of a machine with several devices."""
-    mesh, there = sharing(config), jax.local_device_count()
-    if there == 1:
-        return None
+def summary(config: Train) -> str:
+    """What a run is trained on."""
+    mesh, devices = sharing(config), jax.local_devices()
+    kind = devices[0].device_kind
+    if len(devices) == 1:
+        return f"on one device: {kind}"
     count = mesh.size if mesh else 1
-    told = f"each of {count} devices takes {config.batch_size // count} pairs of a batch"
-    return told if count == there else f"{told}; {there} are there, which do not divide it evenly"
+    told = f"on {count} devices: {kind}, {config.batch_size // count} pairs of a batch on each"
+    if count == len(devices):
+        return told
+    return f"{told}; {len(devices)} are there, which do not divide a batch evenly"
 
 
 def shared(function: Callable, mesh: Mesh) -> Callable:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import jax
 
+from attn_jax.errors import InputError
+
 # Of the factors of products; all else is in the precision of the parameters.
 PRECISIONS = {
     "float32": contextlib.nullcontext,
@@ -28,8 +30,20 @@ def multiplies_bfloat16(device: jax.Device) -> bool:
     return device.platform == "tpu"
 
 
+def check(compute: str, device: jax.Device) -> None:
+    """Raises InputError where a GPU of NVIDIA's cannot multiply bfloat16 with sums in float32."""
+    known = str(getattr(device, "compute_capability", "")).partition(".")[0].isdigit()
+    if compute == "bfloat16" and known and not multiplies_bfloat16(device):
+        raise InputError(
+            f"--train.compute=bfloat16 needs a GPU of compute capability 8 or more: this one, "
+            f"{device.device_kind}, has {device.compute_capability}"
+        )
+
+
 def advice(compute: str, device: jax.Device) -> str | None:
     """What to say of a precision that is not the fast one of a device."""
+    if device.platform == "tpu":
+        return None  # whose products of float32 are rounded to bfloat16 as well
     if multiplies_bfloat16(device) == (compute == "bfloat16"):
         return None
     if compute == "bfloat16":

@@ -160,6 +160,9 @@ def test_parameters_of_another_run_are_needed_until_a_first_checkpoint(workdir, 
     shutil.copy(whole / "flags.txt", early)
     works("train", f"--workdir={early}", *flags)
     assert loss_of(whole) == loss_of(early) != loss_of(other)
+    line = refused("train", f"--workdir={tmp_path / 'larger'}", *flags, "--model.hidden_size=24")
+    assert "does not fit this model" in line
+    assert f"--flagfile={other}/flags.txt, before other flags, gives the model of that run" in line
     shutil.rmtree(other)
     works("train", f"--workdir={early}", "--train.steps=30")
 
@@ -441,6 +444,8 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
     told = works("train", *flags()).stdout
     assert "no test split: nothing is evaluated" in told
     assert "1 of 2 validation pairs are training pairs too" in told
+    # Each number occurs once, too rarely to be known: 20 of 553 and of 41 tokens, 2 of 4.
+    assert "3.6 and 48.8 % of training, 50.0 and 50.0 % of validation" in told
     assert "this run has no use for --data.examples=300 --data.held_out=20" in told
     assert "--model.norm=pre" in told
     folder = folder.rename(tmp_path / "elsewhere")

@@ -18,6 +18,7 @@ def machine(monkeypatch):
         monkeypatch.setattr(slots, "devices", lambda: there)
         cores = set(range(count)) if platform == "cpu" else {0, 1, 2, 3}
         monkeypatch.setattr(slots.os, "sched_getaffinity", lambda _: cores, raising=False)
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
     return make
 
@@ -52,14 +53,21 @@ def test_runs_share_out_the_cores(machine, cores, jobs, bound):
 def test_runs_share_out_the_gpus(machine, gpus, jobs, visible, memory):
     machine("gpu", gpus)
     environments = [slot.environment for slot in slots.slots(jobs)]
-    assert [own["JAX_CUDA_VISIBLE_DEVICES"] for own in environments] == visible
-    assert {own.get("XLA_PYTHON_CLIENT_MEM_FRACTION") for own in environments} == {memory}
+    assert [own["CUDA_VISIBLE_DEVICES"] for own in environments] == visible
+    assert {own.get("XLA_CLIENT_MEM_FRACTION") for own in environments} == {memory}
     assert not any(slot.cores for slot in slots.slots(jobs))
+
+
+def test_runs_share_out_the_gpus_that_may_be_seen(machine, monkeypatch):
+    machine("gpu", 2)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, GPU-abc")
+    visible = [slot.environment["CUDA_VISIBLE_DEVICES"] for slot in slots.slots(0)]
+    assert visible == ["3", "GPU-abc"]
 
 
 def test_a_tpu_has_one_run_with_all_of_it(machine):
     machine("tpu", 4)
-    assert slots.slots(0) == slots.slots(1) == [slots.Slot([], {})]
+    assert slots.slots(0) == slots.slots(1) == [slots.Slot([], {"JAX_PLATFORMS": "tpu,cpu"})]
     with pytest.raises(InputError, match="--jobs=2: a TPU has one run at a time"):
         slots.slots(2)
 
@@ -74,10 +82,10 @@ def test_jax_says_which_devices_there_are(monkeypatch):
 
 def test_a_run_has_the_environment_of_its_slot(tmp_path, monkeypatch):
     program = tmp_path / "python"
-    program.write_text('#!/bin/sh\necho "on GPU $JAX_CUDA_VISIBLE_DEVICES of $HOME"\n')
+    program.write_text('#!/bin/sh\necho "on GPU $CUDA_VISIBLE_DEVICES of $HOME"\n')
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setenv("HOME", "home")
     running: list[subprocess.Popen] = []
-    sweep.run_cell(tmp_path / "one", {}, slots.Slot([], {"JAX_CUDA_VISIBLE_DEVICES": "3"}), running)
+    sweep.run_cell(tmp_path / "one", {}, slots.Slot([], {"CUDA_VISIBLE_DEVICES": "3"}), running)
     assert (tmp_path / "one.log").read_text() == "on GPU 3 of home\n"

@@ -101,10 +101,10 @@ def test_each_device_draws_numbers_of_its_own():
 @pytest.mark.parametrize(
     ("batch_size", "microbatches", "count", "told"),
     [
-        (64, 1, 4, "each of 4 devices takes 16 pairs of a batch"),
-        (6, 1, 3, "each of 3 devices takes 2 pairs of a batch; 4 are there"),
-        (8, 4, 2, "each of 2 devices takes 4 pairs of a batch; 4 are there"),
-        (5, 1, None, "each of 1 devices takes 5 pairs of a batch; 4 are there"),
+        (64, 1, 4, "on 4 devices: cpu, 16 pairs of a batch on each"),
+        (6, 1, 3, "on 3 devices: cpu, 2 pairs of a batch on each; 4 are there"),
+        (8, 4, 2, "on 2 devices: cpu, 4 pairs of a batch on each; 4 are there"),
+        (5, 1, None, "on 1 devices: cpu, 5 pairs of a batch on each; 4 are there"),
     ],
 )
 def test_devices_have_as_many_rows(batch_size, microbatches, count, told):
