@@ -66,6 +66,9 @@ def one_device(peers: str) -> None:
             f"this project would run on a {backend.upper()} and its peers on the CPU: begin with "
             "JAX_PLATFORMS=cpu, or install a PyTorch that finds a GPU into .venv-peers"
         )
+    # This project would share a batch out among several; its peers use one.
+    first, *_ = (os.environ.get("CUDA_VISIBLE_DEVICES") or "0").split(",")
+    os.environ["CUDA_VISIBLE_DEVICES"] = first
 
 
 def sides_of(case: Case) -> list[Side]:

@@ -65,7 +65,8 @@ def devices() -> tuple[str, int]:
 
 def _on_gpus(own: Sequence[int], together: int) -> dict[str, str]:
     environment = {
-        kind: _visible(kind, own) for kind in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+        variable: _names(own, os.environ.get(variable))
+        for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
     }
     if together > 1:
         # Alone, a process takes three quarters of a GPU's memory as it begins.
@@ -73,8 +74,9 @@ def _on_gpus(own: Sequence[int], together: int) -> dict[str, str]:
     return environment
 
 
-def _visible(kind: str, own: Sequence[int]) -> str:
-    """The names of some GPUs, counted among those that this process may see."""
-    seen = os.environ.get(kind)
-    names = seen.split(",") if seen else None
-    return ",".join(names[nth].strip() if names else str(nth) for nth in own)
+def _names(own: Sequence[int], visible: str | None) -> str:
+    """Of some GPUs, counted among those that this process may see."""
+    if not visible:
+        return ",".join(str(nth) for nth in own)
+    names = visible.split(",")
+    return ",".join(names[nth].strip() for nth in own)

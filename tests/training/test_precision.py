@@ -4,8 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from attn_jax.errors import InputError
 from attn_jax.training import precision
-from attn_jax.training.precision import PRECISIONS, advice
+from attn_jax.training.precision import PRECISIONS, advice, check
 
 
 def device(platform, **more):
@@ -37,8 +38,33 @@ def test_a_processor(tmp_path, monkeypatch, flags, fast, slow):
         (device("gpu", compute_capability="7.5"), "float32"),
         (device("gpu", compute_capability="gfx90a"), "float32"),
         (device("gpu"), "float32"),
-        (device("tpu"), "bfloat16"),
     ],
 )
-def test_an_accelerator(device, fast):
+def test_a_gpu(device, fast):
     assert [name for name in PRECISIONS if advice(name, device) is None] == [fast]
+
+
+def test_a_tpu_multiplies_bfloat16_in_either():
+    assert [advice(name, device("tpu")) for name in PRECISIONS] == [None, None]
+
+
+def test_a_gpu_that_cannot_multiply_bfloat16_is_refused():
+    old = device("gpu", device_kind="Tesla T4", compute_capability="7.5")
+    with pytest.raises(InputError, match=r"capability 8 or more: this one, Tesla T4, has 7\.5"):
+        check("bfloat16", old)
+    check("float32", old)
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        device("gpu", compute_capability="8.0"),
+        device("gpu", compute_capability="gfx90a"),
+        device("gpu"),
+        device("tpu"),
+        device("cpu"),
+    ],
+)
+def test_no_other_device_is_refused(device):
+    for name in PRECISIONS:
+        check(name, device)
