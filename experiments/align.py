@@ -35,8 +35,9 @@ from attn_jax.evaluation.alignment_error import alignment_counts, alignment_erro
 from attn_jax.evaluation.significance import ratios_differ
 from attn_jax.files import writing
 from attn_jax.loading import load
-from attn_jax.names import choose_with_settings, find_head, head_name
-from attn_jax.report import figures
+from attn_jax.names import choose_with_settings, find_head
+from attn_jax.report.alignments import heads, heat_map
+from attn_jax.report.style import save
 from attn_jax.report.tables import Table
 from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translator import Translator
@@ -253,18 +254,12 @@ def draw_all(folder: Path, translator: Translator, pairs: Pairs, weights: list[n
     for number, (one, forced, source, target) in enumerate(drawn, start=1):
         sources, _ = units(translator.source, source)
         targets, _ = units(translator.target, target)
-        figure = figures.heat_map(one, sources, targets)
-        figures.save(figure, folder / f"alignment-{number}.png")
-        layers, heads, *_ = forced.weights.shape
-        if layers * heads > 1:
+        save(heat_map(one, sources, targets), folder / f"alignment-{number}.png")
+        if forced.weights[..., 0, 0].size > 1:
             read_tokens = translator.source.split(source)
             written = [*translator.target.split(target), SPECIALS[EOS]]
-            names = {
-                (layer + 1, head + 1): head_name(layer + 1, head + 1)
-                for layer, head in np.ndindex(layers, heads)
-            }
-            figure = figures.heads(forced.weights, names, read_tokens, written)
-            figures.save(figure, folder / f"heads-{number}.png")
+            figure = heads(forced.weights, read_tokens, written)
+            save(figure, folder / f"heads-{number}.png")
 
 
 if __name__ == "__main__":

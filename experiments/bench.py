@@ -16,7 +16,7 @@ import jax
 from absl import flags
 
 from attn_jax.errors import InputError, choose
-from attn_jax.report.figures import save
+from attn_jax.report.style import save
 from attn_jax.report.tables import Table
 from experiments.benchmarks.cases import GROUPS, Case
 from experiments.benchmarks.compare import Measured, Side, compare

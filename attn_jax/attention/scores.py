@@ -17,7 +17,7 @@ from attn_jax.errors import InputError
 
 
 def products(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:
-    """q · k_j, in float32 at least: half precision has too few digits for a softmax's exponents."""
+    """q · k_j, summed in float32 at least: half precision has too few digits for an exponent."""
     # The keys first, as they lie: XLA's CPU backend turns a second factor, which is slower.
     return widen(keys) @ widen(query)
 

@@ -4,13 +4,15 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from matplotlib.figure import Figure
+
 from attn_jax import config
-from attn_jax.names import head_name
-from attn_jax.report import figures, tables
+from attn_jax.report import alignments, curves, tables
 from attn_jax.report.cells import Cell
 from attn_jax.report.profiles import Profile, by_length
 from attn_jax.report.ranking import EXPLANATION, ranks
 from attn_jax.report.sentences import sentence_of, telling_sentence
+from attn_jax.report.style import save
 from attn_jax.report.systems import Systems, by_data, by_system, first_run, stem
 from attn_jax.tokens import EOS, SPECIALS
 
@@ -53,9 +55,9 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     first = first_run(systems)
     known = {label: cells for label, cells in systems.items() if cells[0].has_gold}
 
-    def picture(kind: str, figure: figures.Figure, caption: str) -> str:
+    def picture(kind: str, figure: Figure, caption: str) -> str:
         path = f"{stem(comparison.name)}-{kind}.png"
-        figures.save(figure, folder / path)
+        save(figure, folder / path)
         return f"![{caption}]({path})\n\n*{caption}*"
 
     parts = [
@@ -69,14 +71,14 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         *signatures(first),
     ]
     if profile.tells_more:
-        drawn = figures.quality_by_length(profile)
+        drawn = curves.quality_by_length(profile)
         parts.append(picture("length", drawn, "Quality by source length"))
         parts.append(tables.by_length(profile).markdown())
     if any(len(cell.journal) > 1 for cells in systems.values() for cell in cells):
-        parts.append(picture("learning", figures.learning_curves(systems), "Learning curves"))
+        parts.append(picture("learning", curves.learning_curves(systems), "Learning curves"))
     if known:
         caption = "Accuracy by source position"
-        parts.append(picture("position", figures.accuracy_by_position(known), caption))
+        parts.append(picture("position", curves.accuracy_by_position(known), caption))
     index = telling_sentence(systems)
     return [*parts, *one_sentence(systems, index, picture), *all_heads(systems, index, picture)]
 
@@ -123,16 +125,16 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
     for label, cells in systems.items():
         weights, source, written = sentence_of(cells[0], index)
         reference = [*cells[0].sentences[index]["target"], SPECIALS[EOS]]
-        panels[label] = figures.Panel(weights.mean(axis=(0, 1)), source, written, reference)
+        panels[label] = alignments.Panel(weights.mean(axis=(0, 1)), source, written, reference)
     label, (alignment, source, written, _) = next(iter(panels.items()))
     yield picture(
         "alignment",
-        figures.heat_map(alignment, source, written),
+        alignments.heat_map(alignment, source, written),
         f"What {label} attends to as it writes each token (seed {systems[label][0].seed})",
     )
     yield picture(
         "steps",
-        figures.step_bars(alignment[:MOST_BARS], source, written[:MOST_BARS]),
+        alignments.step_bars(alignment[:MOST_BARS], source, written[:MOST_BARS]),
         f"The same, step by step ({label})",
     )
     if len(panels) > 1:
@@ -140,7 +142,7 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
             "The same sentence under each system; tokens that do not belong there are red "
             f"({seeds_drawn(systems)})"
         )
-        yield picture("beside", figures.beside(panels), caption)
+        yield picture("beside", alignments.beside(panels), caption)
 
 
 def seeds_drawn(systems: Systems) -> str:
@@ -158,7 +160,7 @@ def all_heads(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
     for number, (label, (cell, *_)) in enumerate(systems.items(), start=1):
         weights, source, written = sentence_of(cell, index)
         if weights[..., 0, 0].size > 1:
-            drawn = figures.heads(weights, head_names(cell), source, written)
+            drawn = alignments.heads(weights, source, written, accuracies(cell))
             caption = f"Each layer and head of {label} (seed {cell.seed})"
             yield picture(f"heads-{number}", drawn, caption)
             yield tables.heads(cell).markdown()
@@ -188,10 +190,10 @@ def searches(systems: Systems) -> str:
     return "Decoding: " + "; ".join(f"{', '.join(who)}: {how}" for how, who in told.items()) + "."
 
 
-def head_names(cell: Cell) -> dict[tuple[int, int], str]:
-    """What to write above each layer and head: its alignment accuracy where it is known."""
+def accuracies(cell: Cell) -> dict[tuple[int, int], str]:
+    """What to write beside each layer and head whose alignment accuracy is known."""
     return {
-        (entry["layer"], entry["head"]): head_name(entry["layer"], entry["head"])
-        + (f": {entry['alignment_accuracy']:.0f}%" if "alignment_accuracy" in entry else "")
+        (entry["layer"], entry["head"]): f": {entry['alignment_accuracy']:.0f}%"
         for entry in cell.evaluation["heads"]
+        if "alignment_accuracy" in entry
     }

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter
 
-from attn_jax.report.figures import COLOURS
+from attn_jax.report.style import COLOURS
 
 
 def relative_times(cases: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:

@@ -3,7 +3,6 @@
 import csv
 import dataclasses
 import io
-import itertools
 import json
 
 import numpy as np
@@ -12,7 +11,7 @@ import sacrebleu
 
 from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.report import figures, profiles, tables
+from attn_jax.report import curves, profiles, tables
 from attn_jax.report.cells import Cell, find_cells, read_cell
 from attn_jax.report.labels import wrapped
 from attn_jax.report.pages import compare, searches, seeds_drawn, unfinished, write_report
@@ -233,7 +232,7 @@ def test_learning_curves_are_over_the_steps_that_all_runs_have(tmp_path):
         )
         journal = "".join(json.dumps(line) + "\n" for line in lines)
         (tmp_path / str(seed) / "metrics.jsonl").write_text(journal)
-    axes, _ = figures.learning_curves(by_system(find_cells(tmp_path)[0])).axes
+    axes, _ = curves.learning_curves(by_system(find_cells(tmp_path)[0])).axes
     np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[10, 10], [20, 20], [30, 30]])
 
 
@@ -299,7 +298,7 @@ def test_text_is_measured_by_bleu(tmp_path):
     assert table.heading == ["BLEU by source tokens", "1", "2", "3"]
     exact = sacrebleu.corpus_bleu(["b a"], [["b a"]]).score
     assert table.rows == [["dot", "0.0", f"{exact:.1f}", "0.0"]]
-    _, axes = figures.learning_curves(systems).axes
+    _, axes = curves.learning_curves(systems).axes
     assert axes.get_ylabel() == "validation BLEU"
 
 
@@ -318,12 +317,6 @@ def test_each_head_is_drawn_and_tabled(tmp_path):
     assert "| layer 1, head 2 | 30.0 | 12.6 | -1 |" in page
     assert "(reverse-heads-1.png)" in page
     assert (tmp_path / "reverse-heads-1.png").is_file()
-    weights = np.arange(12).reshape(2, 3, 2, 1) / 12
-    names = {(i + 1, j + 1): f"{i}{j}" for i, j in np.ndindex(2, 3)}
-    *all_axes, _ = figures.heads(weights, names, ["x"], ["a", "b"]).axes
-    for (index, axes), own in zip(enumerate(all_axes), weights.reshape(6, 2, 1), strict=True):
-        np.testing.assert_array_equal(axes.images[0].get_array(), own)
-        assert axes.get_title() == f"{index // 3}{index % 3}"
 
 
 def test_systems_may_cut_the_source_into_other_tokens(tmp_path):
@@ -430,7 +423,7 @@ def test_a_narrow_terminal_leaves_figures_whole(monkeypatch):
     assert "12.34" in terminal.getvalue()
 
 
-def test_what_is_drawn_can_be_read():
+def test_a_sentence_that_is_drawn_can_be_read():
     short, long = (
         {"source": ["a"] * length, "target": ["a"], "hypothesis": ["b"] * length}
         for length in (3, 200)
@@ -438,10 +431,6 @@ def test_what_is_drawn_can_be_read():
     cell = Cell({}, {}, [], [long, short], [np.ones((1, 1, 1, 1))] * 2)
     assert telling_sentence({"a": [cell]}) == 1
     assert telling_sentence({"a": [Cell({}, {}, [], [long], cell.weights[:1])]}) == 0
-    weights = np.ones((2, 8, 3, 500))
-    names = {(i + 1, j + 1): "" for i, j in np.ndindex(2, 8)}
-    figure = figures.heads(weights, names, ["a"] * 500, ["b"] * 3)
-    assert figure.get_figwidth() < 50
 
 
 def test_a_sentence_with_tokens_to_align_is_preferred():
@@ -459,12 +448,6 @@ def test_a_sentence_with_tokens_to_align_is_preferred():
 
     assert drawn(sentences) == 2
     assert drawn([sentences[0], sentences[3]]) == 0
-
-
-def test_a_dollar_sign_is_a_sign_as_any_other(tmp_path):
-    figure = figures.heat_map(np.ones((2, 2)), ["$_$", "US$5–$10"], ["a", "b"])  # noqa: RUF001
-    figures.save(figure, tmp_path / "dollars.png")
-    assert (tmp_path / "dollars.png").is_file()
 
 
 def test_a_stroke_does_not_end_a_cell():
@@ -596,74 +579,6 @@ def test_each_way_of_decoding_is_told(tmp_path):
 def test_mean_and_deviation():
     assert tables.mean_and_deviation([1.0, 3.0]) == "2.00 ± 1.41"
     assert tables.mean_and_deviation([1.0]) == "1.00"
-
-
-def test_a_heat_map_shows_weights_and_tokens():
-    alignment = np.array([[0.2, 0.8], [0.9, 0.1], [0.5, 0.5]])
-    axes, _ = figures.heat_map(alignment, ["ein", " "], ["a", "b", "</s>"]).axes
-    np.testing.assert_array_equal(axes.images[0].get_array(), alignment)
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["ein", "␣"]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "</s>"]
-
-
-def test_bars_are_the_weights_of_each_step():
-    alignment = np.array([[0.2, 0.8], [0.9, 0.1]])
-    for axes, weights in zip(
-        figures.step_bars(alignment, ["x", "y"], ["a", "b"]).axes, alignment, strict=True
-    ):
-        np.testing.assert_allclose([bar.get_height() for bar in axes.patches], weights)
-
-
-def test_wrong_tokens_are_red():
-    weights, reference = np.ones((2, 1)), ["b", "</s>"]
-    panels = {
-        "one": figures.Panel(weights, ["x"], ["b", "</s>"], reference),
-        "two": figures.Panel(weights, ["x"], ["c", "</s>"], reference),
-    }
-    one, two, _ = figures.beside(panels).axes
-    assert [label.get_color() for label in one.get_yticklabels()] == ["black", "black"]
-    assert [label.get_color() for label in two.get_yticklabels()] == ["red", "black"]
-
-
-@pytest.mark.parametrize(
-    ("said", "places"),
-    [
-        ("abcd", {0, 1, 2, 3}),
-        ("acd", {0, 1, 2}),
-        ("xabcd", {1, 2, 3, 4}),
-        ("dd", {0}),
-        ("", set()),
-    ],
-)
-def test_tokens_belong_where_the_reference_has_them_in_its_order(said, places):
-    assert figures.common(said, "abcd") == places
-
-
-def test_panels_are_as_large_whatever_a_system_wrote():
-    figure = figures.beside(
-        {
-            str(length): figures.Panel(np.ones((length, 2)), ["x", "y"], ["b"] * length, ["b"])
-            for length in (1, 20)
-        }
-    )
-    figure.draw_without_rendering()
-    one, other, _ = (axes.get_position().bounds[2:] for axes in figure.axes)
-    np.testing.assert_allclose(one, other, rtol=1e-6)
-
-
-def test_names_of_systems_do_not_lie_upon_each_other():
-    normalizers = ("softplus_norm", "topk(k=2)", "a_name_that_is_longer_than_the_panel_under_it")
-    names = [f"own:lowrank(fatigue=0.1), normalizer=own:{one}" for one in normalizers]
-    panel = figures.Panel(np.ones((6, 2)), ["fifty-three", "thousand"], ["5"] * 6, ["5"])
-    figure = figures.beside({f"{name}, heads={n}": panel for n in (2, 4) for name in names})
-    figure.draw_without_rendering()
-    titles = [axes.title.get_window_extent() for axes in figure.axes if axes.get_title()]
-    assert len(titles) == 6
-    panels = [axes.get_window_extent() for axes in figure.axes[:6]]
-    for one, other in itertools.combinations(titles, 2):
-        assert not one.overlaps(other)
-    assert not any(title.overlaps(panel) for title in titles for panel in panels)
-    assert min(panel.height for panel in panels) > 2 * figure.dpi
 
 
 @pytest.mark.parametrize(

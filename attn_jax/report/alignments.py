@@ -1,65 +1,23 @@
-"""Figures: what a model attends to, and how systems compare."""
+"""Figures of what a model attends to."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
-from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import get_font_names
 from matplotlib.image import AxesImage
-from matplotlib.ticker import ScalarFormatter
 
+from attn_jax.names import head_name
 from attn_jax.report.labels import wrapped
-from attn_jax.report.profiles import Profile, by_position
-from attn_jax.report.systems import Systems, first_run
+from attn_jax.report.style import COLOURS, styled
 
-# The second and following stand in for signs that the first lacks, where they are installed.
-FONTS = (
-    "DejaVu Sans",
-    "Noto Sans CJK JP",
-    "Noto Sans Devanagari",
-    "Hiragino Sans",
-    "Arial Unicode MS",
-    "Microsoft YaHei",
-    "Malgun Gothic",
-    "Nirmala UI",
-)
-mpl.use("agg")
-mpl.rcParams.update(
-    {
-        "font.size": 9,
-        "font.family": [name for name in FONTS if name in get_font_names()],
-        "text.parse_math": False,  # a token may have a dollar sign
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.titlesize": 10,
-    }
-)
-
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 WIDEST = 12.0  # inches of several panels side by side
 NARROWEST = 3.2  # of one of them, above which its system is named
 LARGEST = 40.0  # inches of all heads, whose tokens get smaller beyond
-MARKERS = "osv^DX"  # not as many as colours, so that pairs of them repeat late
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Writes a figure as PNG."""
-    figure.savefig(path, dpi=130, bbox_inches="tight")
-
-
-def _new(columns: int, width: float, height: float, **options) -> tuple[Figure, np.ndarray]:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(1, columns, squeeze=False, **options)[0]
-
-
-def _legend(figure: Figure, axes: Axes) -> None:
-    """Names the lines beside the axes, of which there may be many."""
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper", frameon=False)
 
 
 def _visible(tokens: Sequence[str]) -> list[str]:
@@ -82,6 +40,7 @@ def _draw_heat_map(
     return image
 
 
+@styled
 def heat_map(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Figure:
     """The weights of one sentence, target tokens down and source tokens across.
 
@@ -92,7 +51,9 @@ def heat_map(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]
       source: S tokens.
       target: T tokens, end of sentence included.
     """
-    figure, (axes,) = _new(1, 1.8 + 0.26 * len(source), 1.2 + 0.26 * len(target))
+    size = 1.8 + 0.26 * len(source), 1.2 + 0.26 * len(target)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots()
     image = _draw_heat_map(axes, alignment, source, target)
     figure.colorbar(image, ax=axes, shrink=0.6, label="weight")
     return figure
@@ -113,6 +74,7 @@ def common(said: Sequence[str], reference: Sequence[str]) -> set[int]:
     return {place for start, _, size in blocks for place in range(start, start + size)}
 
 
+@styled
 def beside(panels: dict[str, Panel]) -> Figure:
     """The same sentence under several systems; what the reference has not there is red."""
     widest = max(len(panel.source) for panel in panels.values())
@@ -149,11 +111,12 @@ def _room(panels: Iterable[Panel], side: str) -> float:
     return 0.2 + 0.08 * max(len(token) for panel in panels for token in getattr(panel, side))
 
 
+@styled
 def heads(
     weights: np.ndarray,
-    names: dict[tuple[int, int], str],
     source: Sequence[str],
     target: Sequence[str],
+    notes: Mapping[tuple[int, int], str] = MappingProxyType({}),
 ) -> Figure:
     """The weights of each layer and head, layers down and heads across.
 
@@ -161,9 +124,9 @@ def heads(
 
     Args:
       weights: [L, N, T, S].
-      names: what to write above a layer and head.
       source: S tokens.
       target: T tokens, end of sentence included.
+      notes: what to write beside the name of a layer and head, both counted from 1.
     """
     layers, count, *_ = weights.shape
     token = min(0.19, LARGEST / (count * len(source)), LARGEST / (layers * len(target)))
@@ -173,7 +136,8 @@ def heads(
         all_axes = figure.subplots(layers, count, squeeze=False, sharex=True, sharey=True)
         for (layer, head), axes in np.ndenumerate(all_axes):
             image = axes.imshow(weights[layer, head], cmap="Greys", vmin=0, vmax=1, aspect="equal")
-            axes.set_title(names[layer + 1, head + 1])
+            number = layer + 1, head + 1
+            axes.set_title(head_name(*number) + notes.get(number, ""))
             axes.set_xticks(range(len(source)), _visible(source), rotation=90)
             axes.set_yticks(range(len(target)), _visible(target))
             axes.tick_params(labelsize=7 * token / 0.19)
@@ -182,6 +146,7 @@ def heads(
     return figure
 
 
+@styled
 def step_bars(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Figure:
     """The weights of each step as a bar chart of its own."""
     figure = Figure(
@@ -197,75 +162,4 @@ def step_bars(alignment: np.ndarray, source: Sequence[str], target: Sequence[str
     if max(map(len, source)) > 2:
         all_axes[-1].tick_params(axis="x", rotation=90)
     all_axes[-1].set_xlabel("source (bars reach from 0 to 1)")
-    return figure
-
-
-def _mean_line(axes: Axes, x: Sequence, runs: Sequence[Sequence[float]], label: str, nth: int):
-    """The mean over runs, and the range of the runs around it.
-
-    Each line is thinner than the one before, which it may lie upon.
-    """
-    values = np.array(runs)
-    colour = COLOURS[nth % len(COLOURS)]
-    axes.plot(
-        x,
-        values.mean(axis=0),
-        linewidth=1 + 2.5 * 0.6**nth,
-        marker=MARKERS[nth % len(MARKERS)],
-        markersize=4,
-        color=colour,
-        label=wrapped(label),
-    )
-    if len(values) > 1:
-        axes.fill_between(
-            x, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.2, linewidth=0
-        )
-
-
-def learning_curves(systems: Systems) -> Figure:
-    """Validation perplexity, and BLEU or exact match, after each interval of training."""
-    in_words = first_run(systems).in_words
-    figure, all_axes = _new(2, 8, 3)
-    names = "valid_perplexity", "valid_bleu" if in_words else "valid_exact_match"
-    for axes, name in zip(all_axes, names, strict=True):
-        for nth, (label, cells) in enumerate(systems.items()):
-            runs = [{line["step"]: line[name] for line in cell.journal} for cell in cells]
-            steps = sorted(set.intersection(*map(set, runs)))
-            _mean_line(axes, steps, [[run[step] for step in steps] for run in runs], label, nth)
-        axes.set_xlabel("training step")
-    all_axes[0].set(ylabel="validation perplexity", yscale="log")
-    all_axes[0].yaxis.set_major_formatter(ScalarFormatter())
-    all_axes[0].yaxis.set_minor_formatter(ScalarFormatter())
-    if in_words:
-        all_axes[1].set(ylabel="validation BLEU")
-    else:
-        all_axes[1].set(ylabel="validation exact match, %", ylim=(-3, 103))
-    _legend(figure, all_axes[1])
-    return figure
-
-
-def quality_by_length(profile: Profile) -> Figure:
-    """Two measures by source length. Bahdanau, Cho and Bengio 2014, figure 2."""
-    figure, all_axes = _new(2, 8, 3)
-    places = range(len(profile.ranges))
-    for axes, (name, systems) in zip(all_axes, profile.figures.items(), strict=True):
-        for nth, (label, runs) in enumerate(systems.items()):
-            _mean_line(axes, places, runs, label, nth)
-        axes.set_xticks(places, profile.ranges)
-        axes.set(xlabel="source tokens", ylabel=name)
-    if "BLEU" not in profile.figures:  # exact match then
-        all_axes[0].set_ylim(-3, 103)
-    _legend(figure, all_axes[0])
-    return figure
-
-
-def accuracy_by_position(systems: Systems) -> Figure:
-    """Right target tokens by the source position that they come from."""
-    figure, (axes,) = _new(1, 5, 3)
-    for nth, (label, cells) in enumerate(systems.items()):
-        runs = [by_position(cell.sentences) for cell in cells]
-        _mean_line(axes, range(1, len(runs[0]) + 1), runs, label, nth)
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set(xlabel="source position", ylabel="right target tokens, %", ylim=(-3, 103))
-    _legend(figure, axes)
     return figure

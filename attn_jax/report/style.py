@@ -1,0 +1,37 @@
+"""How figures look, and are written."""
+
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.font_manager import get_font_names
+
+# The second and following stand in for signs that the first lacks, where they are installed.
+FONTS = (
+    "DejaVu Sans",
+    "Noto Sans CJK JP",
+    "Noto Sans Devanagari",
+    "Hiragino Sans",
+    "Arial Unicode MS",
+    "Microsoft YaHei",
+    "Malgun Gothic",
+    "Nirmala UI",
+)
+STYLE = {
+    "font.size": 9,
+    "font.family": [name for name in FONTS if name in get_font_names()],
+    "text.parse_math": False,  # a token may have a dollar sign
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+}
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+
+# For what draws: others' figures, as those of a notebook, stay as they are.
+styled = mpl.rc_context(STYLE)
+
+
+@styled
+def save(figure: Figure, path: Path) -> None:
+    """Writes a figure as PNG."""
+    figure.savefig(path, dpi=130, bbox_inches="tight")
