@@ -8,7 +8,7 @@ What is said of them goes to standard error.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -17,13 +17,11 @@ from absl import flags as absl_flags
 
 from attn_jax.data.gold import Gold, read_gold
 from attn_jax.data.text_files import read_pairs
-from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.decoding.alignments import (
     EXTRACTIONS,
     SYMMETRIZATIONS,
     Links,
     Reading,
-    by_words,
     masses,
     pharaoh,
     read,
@@ -42,26 +40,11 @@ from attn_jax.report.tables import Table
 from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translator import Translator
 from experiments import flags
+from experiments.examples import warn_of_unknown
 from experiments.flags import FLAGS
-from experiments.program import run, warn_of_unknown
+from experiments.program import run
 from experiments.report import print_table
-
-Pairs = tuple[Sequence[str], Sequence[str]]  # sources and targets
-Units = tuple[list[str], list[int]]  # of a sentence, and the one that each of its tokens belongs to
-
-
-def words(vocabulary: Vocabulary, sentence: str) -> Units:
-    """The words of a sentence."""
-    return sentence.split(), vocabulary.words_of(sentence)
-
-
-def tokens(vocabulary: Vocabulary, sentence: str) -> Units:
-    """The tokens of a sentence, each a unit of its own."""
-    found = vocabulary.split(sentence)
-    return found, list(range(len(found)))
-
-
-UNITS: dict[str, Callable[[Vocabulary, str], Units]] = {"word": words, "token": tokens}
+from experiments.units import UNITS, Pairs, between, check_same_units, words
 
 
 def read_text(sources: str, targets: str) -> Pairs:
@@ -84,18 +67,6 @@ def read_development() -> tuple[Pairs, list[Gold]] | None:
         raise InputError("give all of --dev_sources, --dev_targets and --dev_gold, or none")
     pairs = read_text(FLAGS.dev_sources, FLAGS.dev_targets)
     return pairs, read_gold_of(FLAGS.dev_gold, pairs)
-
-
-def between(
-    units: Callable, translator: Translator, pairs: Pairs, weights: list
-) -> list[np.ndarray]:
-    """Weights between the tokens of each pair as weights between its units."""
-    found = []
-    for one, source, target in zip(weights, *pairs, strict=True):
-        sources, source_of = units(translator.source, source)
-        targets, target_of = units(translator.target, target)
-        found.append(by_words(one, source_of, target_of, (len(sources), len(targets))))
-    return found
 
 
 def best_reading(
@@ -194,19 +165,6 @@ def check_flags() -> None:
         Path(FLAGS.figures).mkdir(parents=True, exist_ok=True)
 
 
-def check_same_units(translator: Translator, reverse: Translator, pairs: Pairs) -> None:
-    """Raises InputError where a pair has other units to the run of the opposite direction."""
-    units = UNITS[FLAGS.unit]
-    for number, (source, target) in enumerate(zip(*pairs, strict=True), start=1):
-        ours = units(translator.source, source), units(translator.target, target)
-        theirs = units(reverse.target, source), units(reverse.source, target)
-        if [found for found, _ in ours] != [found for found, _ in theirs]:
-            raise InputError(
-                f"the two runs cut pair {number} into different tokens: combine links between "
-                "words, without --unit=token"
-            )
-
-
 def main() -> None:
     """Writes links to standard output; figures, weights and pictures where they are asked for."""
     check_flags()
@@ -219,7 +177,7 @@ def main() -> None:
     translator = load(FLAGS.workdir)
     reverse = load(FLAGS.reverse) if FLAGS.reverse else None
     if reverse:
-        check_same_units(translator, reverse, pairs)
+        check_same_units(UNITS[FLAGS.unit], translator, reverse, pairs)
 
     forward = unit_weights("forward", translator, pairs, development, extract)
     found = {"forward": list(map(extract, forward))}

@@ -19,7 +19,6 @@ from rich.table import Table
 
 from attn_jax.data.datasets import Corpus, Example, open_corpus
 from attn_jax.data.text_files import read_pairs
-from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.metrics import ter
@@ -27,9 +26,10 @@ from attn_jax.files import writing
 from attn_jax.loading import best_checkpoint, experiment_of, load
 from attn_jax.translator import Translator
 from experiments import flags
+from experiments.examples import check_lengths, encode, fits, warn_of_unknown
 from experiments.flags import FLAGS
 from experiments.folder import SPLITS, check_content, evaluation_file
-from experiments.program import run, warn_of_unknown
+from experiments.program import run
 
 PICTURED = 16  # sentences whose alignments are kept for figures
 
@@ -80,7 +80,7 @@ def evaluate_text(workdir: Path, pairs: Sequence[tuple[str, str]], search: dict[
     translator = load(checkpoint)
     examples = [Example(*pair) for pair in pairs]
     source, target = translator.source, translator.target
-    check_lengths("text", examples, source, target, translator.max_length)
+    check_lengths("text", encode(examples, source, target), translator.max_length)
     warn_of_unknown(source, [one.source for one in examples], "source: ")
     warn_of_unknown(target, [one.target for one in examples], "target: ")
     result, _ = measure(checkpoint, translator, examples, search)
@@ -141,37 +141,14 @@ def write(workdir: Path, result: dict, assessment: Assessment) -> None:
         evaluation.unlink(missing_ok=True)  # not to stand beside sentences of another one
 
 
-def token_counts(example: Example, source: Vocabulary, target: Vocabulary) -> tuple[int, int]:
-    """How many tokens the source and the target of a pair have."""
-    return len(source.encode(example.source)), len(target.encode(example.target))
-
-
-def check_lengths(
-    split: str,
-    examples: Sequence[Example],
-    source: Vocabulary,
-    target: Vocabulary,
-    max_length: int,
-) -> None:
-    """Raises InputError where a pair that is to be decoded is too long, or has an empty side."""
-    for number, example in enumerate(examples, start=1):
-        lengths = token_counts(example, source, target)
-        if max(lengths) > max_length:
-            raise InputError(
-                f"{split} pair {number} has {max(lengths)} tokens, more than "
-                f"--data.max_length={max_length}"
-            )
-        if not min(lengths):
-            raise InputError(f"{split} pair {number} has a side without any token")
-
-
 def usable(translator: Translator, examples: Sequence[Example]) -> list[Example]:
     """The training pairs that can be translated; of other splits, all must be."""
-    found = []
-    for example in examples:
-        counts = token_counts(example, translator.source, translator.target)
-        if min(counts) > 0 and max(counts) <= translator.max_length:
-            found.append(example)
+    pairs = encode(examples, translator.source, translator.target)
+    found = [
+        example
+        for example, pair in zip(examples, pairs, strict=True)
+        if fits(pair, translator.max_length)
+    ]
     if len(found) < len(examples):
         print(
             f"{len(examples) - len(found)} pairs left out, empty or of over "

@@ -4,14 +4,13 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 from absl import app, logging
 
 from attn_jax.data.preparation import cache_directory
-from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError
 from experiments.flags import parse
 
@@ -40,15 +39,6 @@ def _not_lost(unraisable: "sys.UnraisableHookArgs") -> None:
         return
     number = signal.SIGTERM if unraisable.exc_type is Terminated else signal.SIGINT
     threading.Timer(0.05, signal.raise_signal, [number]).start()
-
-
-def warn_of_unknown(vocabulary: Vocabulary, sentences: Sequence[str], which: str = "") -> None:
-    """Says on standard error which tokens of some sentences a model does not know."""
-    unknown = vocabulary.unknown(sentences)
-    if unknown:
-        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-        told = f"{which}unknown to the model: {' '.join(map(repr, unknown[:5]))}{more}"
-        print(told, file=sys.stderr)
 
 
 class Advice(NamedTuple):

@@ -3,9 +3,8 @@
 The same command again goes on from the last checkpoint; a larger --train.steps makes it longer.
 """
 
-import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -22,7 +21,7 @@ from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import reading
 from attn_jax.loading import experiment_of, load_parameters, load_vocabularies
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.tokens import SPECIALS, UNK
+from attn_jax.tokens import SPECIALS
 from attn_jax.training.devices import summary
 from attn_jax.training.loop import begin, fit
 from attn_jax.training.precision import advice
@@ -31,7 +30,8 @@ from attn_jax.training.step import start
 from attn_jax.translator import Translator
 from experiments import flags
 from experiments.checks import check
-from experiments.evaluate import check_lengths, evaluate_split, print_evaluation
+from experiments.evaluate import evaluate_split, print_evaluation
+from experiments.examples import check_lengths, encode, fits, seen_in_training, unknown_shares
 from experiments.flags import FLAGS
 from experiments.folder import (
     alone,
@@ -87,9 +87,13 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     step = int(state.parts.step)
     if config.initial and not step:  # later, that run may be gone
         state = start(initial_parameters(Path(config.initial), model), config)
-    check_lengths("validation", validation, source, target, experiment.data.max_length)
-    check_lengths("test", test, source, target, experiment.data.max_length)
-    pairs, dropped = encode(experiment, examples, source, target)
+    held_out = {
+        "validation": encode(validation, source, target),
+        "test": encode(test, source, target),
+    }
+    for split, its_pairs in held_out.items():
+        check_lengths(split, its_pairs, experiment.data.max_length)
+    pairs, dropped = training_pairs(experiment, examples, source, target)
     batches = Batches(pairs, config, experiment.seed)
     parameters = sum(leaf.size for leaf in jax.tree.leaves(model))
     about = [
@@ -98,8 +102,8 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         f"{len(source) - len(SPECIALS)} source and {len(target) - len(SPECIALS)} target tokens "
         f"known, {parameters} parameters",
         batches.summary(),
-        unknown(source, target, {"training": examples, "validation": validation, "test": test}),
-        *known(examples, {"validation": validation, "test": test}),
+        unknown_shares({"training": pairs} | held_out),
+        *seen_in_training(examples, {"validation": validation, "test": test}),
         useless(experiment),
         summary(config),
         advice(config.compute, jax.devices()[0]),
@@ -175,7 +179,7 @@ def useless(experiment: Experiment) -> str:
     return f"this run has no use for {told}" if told else ""
 
 
-def encode(
+def training_pairs(
     experiment: Experiment, examples: Sequence[Example], source: Vocabulary, target: Vocabulary
 ) -> tuple[list[Pair], int]:
     """The pairs as ids, and how many were too long to keep, or had a side without any token.
@@ -187,52 +191,17 @@ def encode(
     if experiment.data.links and not guided:
         raise InputError("--data.links guide attention only with --train.guided_alignment=1 or so")
     links = links_of(experiment.data, examples) if guided else [None] * len(examples)
-    encoded = [
-        Pair(source.encode(example.source), target.encode(example.target), own)
-        for example, own in zip(examples, links, strict=True)
-    ]
+    encoded = encode(examples, source, target)
     kept = [
-        pair
-        for pair in encoded
-        if all(0 < len(side) <= max_length for side in (pair.source, pair.target))
+        pair._replace(links=own)
+        for pair, own in zip(encoded, links, strict=True)
+        if fits(pair, max_length)
     ]
     if not kept:
         raise InputError(
             f"every training pair is empty or longer than --train.max_length={max_length} tokens"
         )
     return kept, len(encoded) - len(kept)
-
-
-def unknown(
-    source: Vocabulary, target: Vocabulary, splits: dict[str, Sequence[Example]]
-) -> str | None:
-    """Says what share of the tokens is not in the vocabularies, where that is any."""
-
-    def share(vocabulary: Vocabulary, sentences: Sequence[str]) -> float:
-        ids = list(itertools.chain.from_iterable(map(vocabulary.encode, sentences)))
-        return 100 * ids.count(UNK) / max(len(ids), 1)
-
-    shares = {
-        name: (
-            share(source, [example.source for example in split]),
-            share(target, [example.target for example in split]),
-        )
-        for name, split in splits.items()
-        if split
-    }
-    if not any(itertools.chain(*shares.values())):
-        return None
-    told = (f"{one:.1f} and {other:.1f} % of {name}" for name, (one, other) in shares.items())
-    return f"unknown source and target tokens: {', '.join(told)}"
-
-
-def known(examples: Sequence[Example], splits: dict[str, Sequence[Example]]) -> Iterator[str]:
-    """Says how many pairs of other splits are training pairs, which hardly anybody wants."""
-    seen = {(one.source, one.target) for one in examples}
-    for name, split in splits.items():
-        count = sum((one.source, one.target) in seen for one in split)
-        if count:
-            yield f"{count} of {len(split)} {name} pairs are training pairs too"
 
 
 if __name__ == "__main__":

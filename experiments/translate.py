@@ -18,8 +18,9 @@ from attn_jax.report.terminal import strips
 from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translator import Hypothesis, Translator
 from experiments import flags
+from experiments.examples import warn_of_unknown
 from experiments.flags import FLAGS
-from experiments.program import run, warn_of_unknown
+from experiments.program import run
 
 AT_ONCE = 2048  # lines, since what was attended to is held until they are written
 

@@ -22,7 +22,7 @@ from attn_jax.tokens import BOS, EOS, UNK
 from attn_jax.translator import Translator
 from experiments.evaluate import evaluate_split
 from experiments.folder import evaluation_file, inherited, settle
-from experiments.train import encode, train
+from experiments.train import train, training_pairs
 
 OPTIONS = {
     "data.name": "reverse",
@@ -360,7 +360,7 @@ def test_an_evaluation_of_what_is_no_longer_the_best_is_not_kept(workdir, monkey
 
 def test_pairs_with_an_empty_side_are_left_out():
     pairs = [Example("a", "b"), Example("\u3000", "b"), Example("a " * 200, "b")]
-    (kept,), dropped = encode(Experiment(), pairs, Symbols(["a"]), Symbols(["b"]))
+    (kept,), dropped = training_pairs(Experiment(), pairs, Symbols(["a"]), Symbols(["b"]))
     assert (kept.source, kept.target, dropped) == ([4], [4], 2)
 
 

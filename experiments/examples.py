@@ -1,0 +1,72 @@
+"""Which text a program can use, and what is said of it first."""
+
+import itertools
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+from attn_jax.data.datasets import Example
+from attn_jax.data.pipeline import Pair
+from attn_jax.data.vocabulary import Vocabulary
+from attn_jax.errors import InputError
+from attn_jax.tokens import UNK
+
+
+def encode(examples: Sequence[Example], source: Vocabulary, target: Vocabulary) -> list[Pair]:
+    """The examples as ids."""
+    return [Pair(source.encode(one.source), target.encode(one.target)) for one in examples]
+
+
+def fits(pair: Pair, max_length: int) -> bool:
+    """Whether both sides have tokens, and not too many."""
+    return all(0 < len(side) <= max_length for side in (pair.source, pair.target))
+
+
+def check_lengths(split: str, pairs: Sequence[Pair], max_length: int) -> None:
+    """Raises InputError where a pair that is to be decoded is too long, or has an empty side."""
+    for number, pair in enumerate(pairs, start=1):
+        longest = max(len(pair.source), len(pair.target))
+        if longest > max_length:
+            raise InputError(
+                f"{split} pair {number} has {longest} tokens, more than "
+                f"--data.max_length={max_length}"
+            )
+        if not fits(pair, max_length):
+            raise InputError(f"{split} pair {number} has a side without any token")
+
+
+def warn_of_unknown(vocabulary: Vocabulary, sentences: Sequence[str], which: str = "") -> None:
+    """Says on standard error which tokens of some sentences a model does not know."""
+    unknown = vocabulary.unknown(sentences)
+    if unknown:
+        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+        told = f"{which}unknown to the model: {' '.join(map(repr, unknown[:5]))}{more}"
+        print(told, file=sys.stderr)
+
+
+def unknown_shares(splits: dict[str, Sequence[Pair]]) -> str | None:
+    """Says what share of the tokens is not in the vocabularies, where that is any."""
+
+    def share(sentences: Iterable[Sequence[int]]) -> float:
+        ids = list(itertools.chain.from_iterable(sentences))
+        return 100 * ids.count(UNK) / len(ids)
+
+    shares = {
+        name: (share(pair.source for pair in split), share(pair.target for pair in split))
+        for name, split in splits.items()
+        if split
+    }
+    if not any(itertools.chain(*shares.values())):
+        return None
+    told = (f"{one:.1f} and {other:.1f} % of {name}" for name, (one, other) in shares.items())
+    return f"unknown source and target tokens: {', '.join(told)}"
+
+
+def seen_in_training(
+    examples: Sequence[Example], splits: dict[str, Sequence[Example]]
+) -> Iterator[str]:
+    """Says how many pairs of other splits are training pairs, which hardly anybody wants."""
+    seen = {(one.source, one.target) for one in examples}
+    for name, split in splits.items():
+        count = sum((one.source, one.target) in seen for one in split)
+        if count:
+            yield f"{count} of {len(split)} {name} pairs are training pairs too"

@@ -1,0 +1,53 @@
+"""Units of a sentence, between which there are links and weights: words, or the model's tokens."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from attn_jax.data.vocabulary import Vocabulary
+from attn_jax.decoding.alignments import by_words
+from attn_jax.errors import InputError
+from attn_jax.translator import Translator
+
+Pairs = tuple[Sequence[str], Sequence[str]]  # sources and targets
+Units = tuple[list[str], list[int]]  # of a sentence, and the one that each of its tokens belongs to
+
+
+def words(vocabulary: Vocabulary, sentence: str) -> Units:
+    """The words of a sentence."""
+    return sentence.split(), vocabulary.words_of(sentence)
+
+
+def tokens(vocabulary: Vocabulary, sentence: str) -> Units:
+    """The tokens of a sentence, each a unit of its own."""
+    found = vocabulary.split(sentence)
+    return found, list(range(len(found)))
+
+
+UNITS: dict[str, Callable[[Vocabulary, str], Units]] = {"word": words, "token": tokens}
+
+
+def between(
+    units: Callable, translator: Translator, pairs: Pairs, weights: list
+) -> list[np.ndarray]:
+    """Weights between the tokens of each pair as weights between its units."""
+    found = []
+    for one, source, target in zip(weights, *pairs, strict=True):
+        sources, source_of = units(translator.source, source)
+        targets, target_of = units(translator.target, target)
+        found.append(by_words(one, source_of, target_of, (len(sources), len(targets))))
+    return found
+
+
+def check_same_units(
+    units: Callable, translator: Translator, reverse: Translator, pairs: Pairs
+) -> None:
+    """Raises InputError where a pair has other units to the run of the opposite direction."""
+    for number, (source, target) in enumerate(zip(*pairs, strict=True), start=1):
+        ours = units(translator.source, source), units(translator.target, target)
+        theirs = units(reverse.target, source), units(reverse.source, target)
+        if [found for found, _ in ours] != [found for found, _ in theirs]:
+            raise InputError(
+                f"the two runs cut pair {number} into different tokens: combine links between "
+                "words, without --unit=token"
+            )
