@@ -55,11 +55,12 @@ def edited(workdir: Path, model: Model) -> list[str]:
         f"{importlib.import_module(module).__file__} is not the code that the run in {workdir} was "
         f"trained with, which is kept as {copy_of(workdir, module)}"
         for module in own_modules(model)
-        if copy_of(workdir, module).is_file() and _kept(workdir, module) != source(module)
+        # The source is asked for in any case: a new run keeps it later.
+        if _kept(workdir, module) not in (None, source(module))
     ]
 
 
-def _kept(workdir: Path, module: str) -> str:
+def _kept(workdir: Path, module: str) -> str | None:
     copy = copy_of(workdir, module)
     with reading(copy):
-        return copy.read_text("utf-8")
+        return copy.read_text("utf-8") if copy.is_file() else None

@@ -36,8 +36,8 @@ def test_what_is_imported_stays_as_its_file_is_edited(tmp_path, monkeypatch):
     model, text = Model(score="while_running:own"), 'own = "é\f"  # no function\r\n'
     write(tmp_path, "while_running", text)
     assert edited(tmp_path, model) == []
-    keep_code(tmp_path, model)
     write(tmp_path, "while_running", "own = None")
+    keep_code(tmp_path, model)
     assert edited(tmp_path, model) == []
     keep_code(tmp_path, model)
     assert copy_of(tmp_path, "while_running").read_text() == text.replace("\r\n", "\n")
