@@ -99,7 +99,7 @@ def read_cell(folder: Path) -> Cell:
     options = config.values(config.read(folder / "flags.txt"))
     path = folder / CONTENT
     with reading(path):
-        content = path.read_text("utf-8") if path.is_file() else None
+        content = path.read_text("utf-8").strip() if path.is_file() else None
     journal = read(folder / JOURNAL)
     path = folder / "evaluation.test.json"
     with reading(path):

@@ -261,7 +261,7 @@ def test_runs_of_other_data_are_another_system(tmp_path):
     """Also where text was changed under its name, which no option tells."""
     for seed, content in [(0, "one"), (1, "one"), (0, "two")]:
         write_run(tmp_path / f"{content}{seed}", "dot", seed, 50.0)
-        (tmp_path / f"{content}{seed}" / "data.txt").write_text(content)
+        (tmp_path / f"{content}{seed}" / "data.txt").write_text(content + "\n")
     cells, left_out = find_cells(tmp_path)
     systems = by_system(cells)
     assert not left_out
