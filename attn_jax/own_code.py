@@ -4,6 +4,7 @@ A run keeps copies of the modules, which tell whether they have been edited sinc
 """
 
 import functools
+import hashlib
 import importlib
 import inspect
 from pathlib import Path
@@ -58,6 +59,18 @@ def edited(workdir: Path, model: Model) -> list[str]:
         # The source is asked for in any case: a new run keeps it later.
         if _kept(workdir, module) not in (None, source(module))
     ]
+
+
+def digest(workdir: Path) -> str:
+    """What tells the code that a run has kept from other code; empty where it has kept none.
+
+    Raises:
+      InputError: a copy cannot be read.
+    """
+    folder = workdir / "code"
+    with reading(folder):
+        kept = [(copy.name, copy.read_bytes()) for copy in sorted(folder.glob("*.py"))]
+    return hashlib.sha256(repr(kept).encode()).hexdigest()[:8] if kept else ""
 
 
 def _kept(workdir: Path, module: str) -> str | None:

@@ -11,6 +11,7 @@ from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.files import CONTENT, reading
 from attn_jax.journal import JOURNAL, read
+from attn_jax.own_code import digest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Cell:
     weights: list[np.ndarray]  # of the first sentences, [L, N, T, S]
     content: str | None = None  # what its data are, wherever they lie
     folder: Path = Path()
+    code: str = ""  # a digest of the user's own
 
     @property
     def data(self) -> str:
@@ -85,9 +87,14 @@ class Cell:
         return self.options["seed"]
 
     @property
+    def facts(self) -> dict[str, Any]:
+        """All that decides what it computes: options, the content of its data, the user's code."""
+        return self.options | {"data": self.content, "code": self.code}
+
+    @property
     def system(self) -> tuple:
-        """What runs of one system have in common: their data, and all options but the seed."""
-        return self.content, *(v for name, v in self.options.items() if name != "seed")
+        """What runs of one system have in common: all but the seed."""
+        return tuple(v for name, v in self.facts.items() if name != "seed")
 
 
 def read_cell(folder: Path) -> Cell:
@@ -114,13 +121,14 @@ def read_cell(folder: Path) -> Cell:
         weights = list(arrays.values())
     if not journal or not weights or len(sentences) != count:
         raise InputError(f"{folder} is damaged: its files do not go together")
-    return Cell(options, evaluation, journal, sentences, weights, content, folder)
+    code = digest(folder)
+    return Cell(options, evaluation, journal, sentences, weights, content, folder, code)
 
 
 def find_cells(root: Path) -> tuple[list[Cell], dict[Path, str]]:
     """The evaluated runs under a folder; and why other runs there are left out, by their folders.
 
-    A run with the data and the options of another, seed included, is that run again and says
+    A run with the data, code and options of another, seed included, is that run again and says
     nothing new. Data of one content are taken to lie where the first of their runs had them.
     """
     cells: list[Cell] = []

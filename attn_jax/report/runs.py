@@ -8,6 +8,7 @@ from typing import Any
 
 from attn_jax.report.cells import Cell
 from attn_jax.report.pages import Comparison
+from attn_jax.report.systems import varying_facts
 
 
 def write_runs(comparisons: Sequence[Comparison], folder: Path) -> Path:
@@ -35,13 +36,13 @@ def rows_of(comparisons: Sequence[Comparison], folder: Path) -> list[dict[str, A
         for (label, cells), rank in zip(one.systems.items(), one.ranks, strict=True)
         for cell in cells
     ]
-    varying = varying_options([cell for _, cell in placed])
+    varying = varying_facts([cell for _, cell in placed])
     return [
         {"folder": cell.folder.relative_to(folder).as_posix()}
         | place
         | cell.figures
         | cost_of(cell)
-        | {name: cell.options[name] for name in varying}
+        | {name: cell.facts[name] for name in varying}
         for place, cell in placed
     ]
 
@@ -56,9 +57,3 @@ def cost_of(cell: Cell) -> dict[str, Any]:
         "steps_per_second": last["steps_per_second"],
         "seconds": cell.seconds,
     }
-
-
-def varying_options(cells: Sequence[Cell]) -> list[str]:
-    """The options, but for the seed, in which runs differ."""
-    names = cells[0].options if cells else ()
-    return [n for n in names if n != "seed" and len({cell.options[n] for cell in cells}) > 1]

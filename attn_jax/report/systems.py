@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -63,17 +63,22 @@ def first_run(systems: Systems) -> Cell:
     return next(iter(systems.values()))[0]
 
 
+def varying_facts(cells: Sequence[Cell]) -> list[str]:
+    """In what runs differ, but for the seed."""
+    facts = [cell.facts for cell in cells]
+    return [n for n in cells[0].facts if n != "seed" and len({own[n] for own in facts}) > 1]
+
+
 def names_of(cells: list[Cell]) -> list[str]:
     """What to call the systems of which each of these is a run: no name is that of two.
 
     That is their label. Without one it is the options that vary; of several such options, those at
     their defaults are not told. Where that is one name for two, the options stand behind the label,
-    and where it still is, all that vary are told, and which data.
+    and where it still is, all that vary are told, and which data and code.
     """
     usual = config.values(config.Experiment())
-    facts = [cell.options | {"data": cell.content} for cell in cells]
-    different = [n for n in facts[0] if n != "seed" and len({own[n] for own in facts}) > 1]
-    varying = [name for name in different if name not in ("label", "data")]
+    different = varying_facts(cells)
+    varying = [name for name in different if name not in ("label", "data", "code")]
 
     def options(cell: Cell) -> str:
         words = []
@@ -92,8 +97,7 @@ def names_of(cells: list[Cell]) -> list[str]:
         return ", ".join(filter(None, [cell.options["label"], options(cell)])) or briefly(cell)
 
     def fully(cell: Cell) -> str:
-        own = cell.options | {"data": cell.content}
-        return ", ".join(f"{name.removeprefix('model.')}={own[name]}" for name in different)
+        return ", ".join(f"{name.removeprefix('model.')}={cell.facts[name]}" for name in different)
 
     def unless_common(names: list[str], name: Callable[[Cell], str]) -> list[str]:
         counts = Counter(names)

@@ -271,6 +271,26 @@ def test_runs_of_other_data_are_another_system(tmp_path):
     }
 
 
+def test_runs_of_other_code_are_another_system(tmp_path):
+    """Under the same options, as where a user has edited it and taken another folder."""
+    for seed, code in [(0, "first"), (1, "first"), (0, "second")]:
+        folder = tmp_path / f"{code}{seed}"
+        write_run(folder, "mine:own", seed, 50.0)
+        (folder / "code").mkdir()
+        (folder / "code" / "mine.py").write_text(code)
+    cells, left_out = find_cells(tmp_path)
+    systems = by_system(cells)
+    assert not left_out
+    assert sorted(len(own) for own in systems.values()) == [1, 2]
+    assert all(name.startswith("code=") for name in systems)
+    write_run(tmp_path / "dot", "dot", 0, 50.0)
+    comparisons = list(compare(find_cells(tmp_path)[0]))
+    assert all(
+        name == "dot" or name.startswith("score=mine:own, code=") for name in comparisons[0].systems
+    )
+    assert ",model.score,code\n" in write_runs(comparisons, tmp_path).read_text()
+
+
 @pytest.mark.parametrize(
     ("systems", "names"),
     [
