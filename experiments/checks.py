@@ -1,13 +1,11 @@
 """What is looked at before a run begins: that its options exist and go together."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 
 from attn_jax.attention.catalogue import CONTROLS, resolve, score_function
 from attn_jax.attention.context import attend_step, begin
-from attn_jax.attention.parts import Sizes
+from attn_jax.attention.parts import Part, Sizes
 from attn_jax.config import Experiment
 from attn_jax.data.orders import ORDERS
 from attn_jax.data.vocabulary import VOCABULARIES
@@ -62,7 +60,7 @@ def check(experiment: Experiment) -> None:
 
 
 def check_mask(what: str, name: str) -> None:
-    """Raises InputError where the user's own part of a mechanism attends to what is masked.
+    """Raises InputError where the user's own part of a mechanism heeds what is masked.
 
     A sentence would be translated differently beside a longer one, whose padding it has.
     """
@@ -73,10 +71,17 @@ def check_mask(what: str, name: str) -> None:
         return  # which needs a score of several, too
     parameters = {name: jnp.ones(shape) for name, shape in own.shapes(Sizes(2, 2, 2)).items()}
     mask = jnp.array([True, True, False])
-    parts = {"score": "dot", what: functools.partial(own.function, **dict(own.given), **parameters)}
-    memory = begin(mask, **parts)
-    _, _, weights = attend_step(memory, jnp.ones(2), jnp.eye(3, 2), jnp.ones((3, 2)), mask, **parts)
-    if weights[2]:
-        raise InputError(
-            f"--model.{what}={name} attends where its mask is False, where there is only padding"
-        )
+
+    def weigh(part: Part, rng: jax.Array | None, padding: float) -> jax.Array:
+        parts = {"score": "dot", what: part.bound(parameters)}
+        keys = jnp.array([[1.0, 0.0], [0.0, 1.0], [padding, padding]])
+        sentence = begin(mask, **parts), jnp.ones(2), keys, jnp.ones((3, 2)), mask
+        return attend_step(*sentence, **parts, rng=rng)[2]
+
+    for part, rng in ((own, jax.random.key(0)), (own.decoding, None)):  # in training, and in use
+        low, high = (weigh(part, rng, padding) for padding in (-3.0, 3.0))
+        if high[2] or not jnp.allclose(low, high):
+            raise InputError(
+                f"--model.{what}={name} attends where its mask is False, where there is only "
+                "padding, or is changed by the scores there"
+            )

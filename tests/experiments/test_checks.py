@@ -16,6 +16,24 @@ def heeds(scores, mask):
 def forgets(scores, mask):
     return jax.nn.softmax(scores)
 
+def forgets_but_seldom(scores, mask):
+    kept = jax.nn.relu(scores)
+    return kept / (kept.sum() + 1e-6)
+
+def divides_by_all(scores, mask):
+    return jnp.where(mask, jax.nn.softmax(scores), 0)
+
+def shifts_by_all(scores, mask):
+    return jax.nn.softmax(scores - scores.max(), where=mask)
+
+@part(decoding=heeds)
+def noisy(scores, mask, *, rng):
+    return heeds(scores + jax.random.normal(rng, scores.shape), mask)
+
+@part(decoding=forgets)
+def noisy_and_forgets(scores, mask, *, rng):
+    return noisy(scores, mask, rng=rng)
+
 @part(shapes=lambda sizes: {"scale": ()})
 def scaled(scores, mask, *, scale, power=1.0):
     return jax.nn.softmax(scale * scores**power)
@@ -32,10 +50,14 @@ def test_parts_of_ones_own_attend_to_no_padding(tmp_path, monkeypatch):
     (tmp_path / "masked_parts.py").write_text(PARTS)
     monkeypatch.syspath_prepend(str(tmp_path))
     check_mask("normalizer", "softmax")
-    check_mask("normalizer", "masked_parts:heeds")
+    for name in ("heeds", "shifts_by_all", "noisy"):
+        check_mask("normalizer", f"masked_parts:{name}")
     check_mask("window", "masked_parts:nearby")
     for what, name in (
         ("normalizer", "forgets"),
+        ("normalizer", "forgets_but_seldom"),
+        ("normalizer", "divides_by_all"),
+        ("normalizer", "noisy_and_forgets"),
         ("normalizer", "scaled(power=2)"),
         ("window", "everywhere"),
     ):
