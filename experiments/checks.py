@@ -14,7 +14,7 @@ from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import initialize
 from attn_jax.names import choose_with_settings, failure
-from attn_jax.own_code import own_parts
+from attn_jax.own_code import own_modules, own_parts
 from attn_jax.training.step import start, train_step
 from experiments import flags
 
@@ -53,10 +53,8 @@ def check(experiment: Experiment) -> None:
         own = {f"model.{name}": part for name, part in own_parts(experiment.model).items()}
         if not own:
             raise
-        modules = {value.partition(":")[0] for value in own.values()}
-        raise InputError(
-            f"{' '.join(flags.as_arguments(own))} fails with {failure(error, modules)}"
-        ) from error
+        reason = failure(error, own_modules(experiment.model))
+        raise InputError(f"{' '.join(flags.as_arguments(own))} fails with {reason}") from error
 
 
 def check_mask(what: str, name: str) -> None:
