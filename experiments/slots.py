@@ -9,6 +9,7 @@ from typing import NamedTuple
 from attn_jax.errors import InputError
 
 MOST_JOBS = 8  # runs at a time unless --jobs says other: each takes half a GiB of memory
+SHARES = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")  # of a GPU's memory
 
 
 class Slot(NamedTuple):
@@ -68,15 +69,15 @@ def _on_gpus(own: Sequence[int], together: int) -> dict[str, str]:
         variable: _names(own, os.environ.get(variable))
         for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
     }
-    if together > 1:
+    if together > 1 and not any(name in os.environ for name in SHARES):
         # Alone, a process takes three quarters of a GPU's memory as it begins.
-        environment["XLA_CLIENT_MEM_FRACTION"] = f"{0.9 / together:.2f}"
+        environment[SHARES[0]] = f"{0.9 / together:.2f}"
     return environment
 
 
 def _names(own: Sequence[int], visible: str | None) -> str:
     """Of some GPUs, counted among those that this process may see."""
-    if not visible:
-        return ",".join(str(nth) for nth in own)
-    names = visible.split(",")
+    names = visible.split(",") if visible else []
+    if len(names) <= max(own):  # of another maker's GPUs
+        return ",".join(map(str, own))
     return ",".join(names[nth].strip() for nth in own)

@@ -18,7 +18,8 @@ def machine(monkeypatch):
         monkeypatch.setattr(slots, "devices", lambda: there)
         cores = set(range(count)) if platform == "cpu" else {0, 1, 2, 3}
         monkeypatch.setattr(slots.os, "sched_getaffinity", lambda _: cores, raising=False)
-        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", *slots.SHARES):
+            monkeypatch.delenv(variable, raising=False)
 
     return make
 
@@ -63,6 +64,21 @@ def test_runs_share_out_the_gpus_that_may_be_seen(machine, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, GPU-abc")
     visible = [slot.environment["CUDA_VISIBLE_DEVICES"] for slot in slots.slots(0)]
     assert visible == ["3", "GPU-abc"]
+
+
+def test_what_is_said_of_another_makers_gpus_is_not_of_these(machine, monkeypatch):
+    machine("gpu", 2)
+    monkeypatch.setenv("HIP_VISIBLE_DEVICES", "0")
+    visible = [slot.environment["CUDA_VISIBLE_DEVICES"] for slot in slots.slots(0)]
+    assert visible == ["0", "1"]
+
+
+@pytest.mark.parametrize("variable", slots.SHARES)
+def test_a_share_of_memory_that_the_user_gives_is_left(machine, monkeypatch, variable):
+    """JAX refuses to begin where both variables are set."""
+    machine("gpu", 1)
+    monkeypatch.setenv(variable, "0.3")
+    assert not any(slots.SHARES[0] in slot.environment for slot in slots.slots(2))
 
 
 def test_a_tpu_has_one_run_with_all_of_it(machine):
