@@ -77,8 +77,6 @@ class Cell:
         """
         steps = np.diff([line["step"] for line in self.journal], prepend=0)
         rates = [line["steps_per_second"] for line in self.journal]
-        if not all(rates):  # rounded to 0 of steps beside which no compilation counts
-            return self.journal[-1]["seconds"]
         return float((steps / rates).sum())
 
     @property

@@ -80,8 +80,7 @@ class Throughput:
         names = ("steps_per_second", "target_tokens_per_second")
         rates = self._rates[False] or self._rates[True]
         self._forget()
-        medians = [round(statistics.median(own), 2) for own in zip(*rates, strict=True)]
-        return dict(zip(names, medians, strict=True))
+        return dict(zip(names, map(statistics.median, zip(*rates, strict=True)), strict=True))
 
 
 def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[State, Progressed]:

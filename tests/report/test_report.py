@@ -498,8 +498,6 @@ def test_seconds_are_those_of_steps_at_their_rates(tmp_path):
     names = "step", "steps_per_second", "seconds"
     journal = [dict(zip(names, line, strict=True)) for line in lines]
     assert dataclasses.replace(cell, journal=journal).seconds == 25 + 100 + 20
-    slow = [journal[0], journal[1] | {"steps_per_second": 0.0}]
-    assert dataclasses.replace(cell, journal=slow).seconds == 161
 
 
 def test_several_options_are_told_where_they_are_not_the_default(tmp_path):

@@ -177,7 +177,7 @@ def test_rates_leave_out_what_compiles(monkeypatch):
     assert throughput.rates() == {"steps_per_second": 0.25, "target_tokens_per_second": 1.5}
     now = iter([20, 20])
     assert stretch(other) == 3
-    assert throughput.rates()["steps_per_second"] == 0.33  # there is nothing else
+    assert throughput.rates()["steps_per_second"] == 1 / 3  # there is nothing else
 
 
 def test_a_changed_bit_is_noticed(tmp_path):
