@@ -98,6 +98,8 @@ def ratios_differ(
         return ratios[0] - ratios[1]
 
     observed, drawn = _bootstrapped(difference, counts.shape[1], samples)
+    if counts.shape[1] < 2:
+        return 1.0  # as of BLEU
     far = np.abs(drawn - observed) >= abs(observed) - 1e-12
     return float((far.sum() + 1) / (samples + 1))
 

@@ -70,6 +70,7 @@ def test_ratios_differ_as_often_as_they_should(generator):
     better = np.stack([generator.binomial(wholes, 0.9), wholes], 1)
     assert ratios_differ(first, better) < 0.01
     assert ratios_differ(first, first) == 1
+    assert ratios_differ([(3, 4)], [(1, 4)]) == 1
 
 
 @pytest.mark.parametrize(("count", "quantile"), [(2, 12.706), (5, 2.776), (10, 2.262)])
