@@ -39,14 +39,11 @@ def between(
     return found
 
 
-def check_same_units(
-    units: Callable, translator: Translator, reverse: Translator, pairs: Pairs
-) -> None:
-    """Raises InputError where a pair has other units to the run of the opposite direction."""
+def check_same_tokens(translator: Translator, reverse: Translator, pairs: Pairs) -> None:
+    """Raises InputError where a pair has other tokens to the run of the opposite direction."""
     for number, (source, target) in enumerate(zip(*pairs, strict=True), start=1):
-        ours = units(translator.source, source), units(translator.target, target)
-        theirs = units(reverse.target, source), units(reverse.source, target)
-        if [found for found, _ in ours] != [found for found, _ in theirs]:
+        ours = translator.source.split(source), translator.target.split(target)
+        if ours != (reverse.target.split(source), reverse.source.split(target)):
             raise InputError(
                 f"the two runs cut pair {number} into different tokens: combine links between "
                 "words, without --unit=token"
