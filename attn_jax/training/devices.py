@@ -27,10 +27,12 @@ def summary(config: Train) -> str:
     if len(devices) == 1:
         return f"on one device: {kind}"
     count = mesh.size if mesh else 1
-    told = f"on {count} devices: {kind}, {config.batch_size // count} pairs of a batch on each"
+    pairs = config.batch_size // count
+    told = f"on {count} of {len(devices)} devices: {kind}, {pairs} pairs of a batch on each"
     if count == len(devices):
         return told
-    return f"{told}; {len(devices)} are there, which do not divide a batch evenly"
+    whole = "it" if config.microbatches == 1 else "its parts"
+    return f"{told}; more do not divide {whole} evenly"
 
 
 def shared(function: Callable, mesh: Mesh) -> Callable:
