@@ -42,7 +42,8 @@ working_python() {
 install() {
     local extras=$1 stamp=$venv/.installed base wanted
     wanted=$(cksum <"$root/pyproject.toml")
-    if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then
+    # Which may take seconds, or not be there; what it once said stays so.
+    if grep -qs cuda "$stamp" || nvidia-smi >/dev/null 2>&1; then
         extras=cuda${extras:+,$extras} # first, as the stamp of more extras begins
     fi
     if [ -x "$python" ] && grep -qsF "$wanted $extras" "$stamp"; then

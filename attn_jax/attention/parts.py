@@ -67,7 +67,7 @@ def part(
       initial: the number that a parameter begins with, by name; random when not named.
       keys: of a score, `(annotations [S, D], **parameters) -> [S, A]`, what it needs of the
         annotations, done once per sentence; the annotations themselves by default.
-      start: `(mask [S], **parameters) -> carry`, for a function with a carry.
+      start: `(mask [S], **parameters) -> carry`, the first one, of what the function names too.
       decoding: of a normalizer, the function that takes its place outside training.
       normalizer: of a score, the name of the normalizer that its paper gives it.
       scores: of a normalizer, how many scores it reads, one unless it says otherwise.
@@ -151,7 +151,7 @@ class Part:
     def settings(self) -> dict[str, int | float]:
         """All settings, those not given at their defaults."""
         known = settings_of(self.function)
-        for half in ("shapes", "keys", "start"):
+        for half in ("shapes", "keys"):
             function = attribute(self.function, half, None)
             known |= settings_of(function) if function else {}
         return known | dict(self.given)

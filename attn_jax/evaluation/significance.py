@@ -18,7 +18,7 @@ def bleu_differs(
     """The p-value of two systems having one BLEU, the mean over their seeds: paired bootstrap.
 
     Sentences are drawn for all seeds at once, since what is hard for one seed is hard for another.
-    Of one seed this is sacrebleu's own test, p-value included. Koehn 2004.
+    Of one seed this is sacrebleu's own test, p-value included, which is one-sided. Koehn 2004.
 
     Args:
       first, second: of each seed, what either system wrote for every sentence.

@@ -11,7 +11,7 @@ LEVEL = 0.05  # p-values below it are taken for a difference
 EXPLANATION = {
     "bleu": "A rank begins with a system that differs in BLEU from every one of the rank above: it "
     "is worse in each seed that both have, and over the sentences of all these seeds together "
-    "(paired bootstrap, 1,000 samples, p < 0.05).",
+    "(paired bootstrap, one-sided as sacrebleu's, 1,000 samples, p < 0.05).",
     "exact_match": "A rank begins with a system that differs in exact match from every one of the "
     "rank above: it is worse in each seed that both have, and over the sentences of all these "
     "seeds together (approximate randomisation, 10,000 draws, p < 0.05).",

@@ -78,7 +78,8 @@ def names_of(cells: list[Cell]) -> list[str]:
     """
     usual = config.values(config.Experiment())
     different = varying_facts(cells)
-    varying = [name for name in different if name not in ("label", "data", "code")]
+    differing_options = [name for name in different if name not in ("data", "code")]
+    varying = [name for name in differing_options if name != "label"]
 
     def options(cell: Cell) -> str:
         words = []
@@ -97,7 +98,9 @@ def names_of(cells: list[Cell]) -> list[str]:
         return ", ".join(filter(None, [cell.options["label"], options(cell)])) or briefly(cell)
 
     def fully(cell: Cell) -> str:
-        return ", ".join(f"{name.removeprefix('model.')}={cell.facts[name]}" for name in different)
+        score = [] if differing_options else [cell.options["model.score"]]
+        told = (f"{name.removeprefix('model.')}={cell.facts[name]}" for name in different)
+        return ", ".join([*score, *told])
 
     def unless_common(names: list[str], name: Callable[[Cell], str]) -> list[str]:
         counts = Counter(names)

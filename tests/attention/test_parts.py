@@ -92,6 +92,20 @@ def test_a_part_of_ones_own_may_look_back_and_have_settings(monkeypatch):
     assert found.bound({}).keywords == {"strength": 1.0}
 
 
+def test_a_setting_is_of_the_function_and_not_of_its_start_alone(monkeypatch):
+    """Else a model, which binds what the function names, would begin as if it were not given."""
+    module = types.ModuleType("my_parts")
+
+    @part(start=lambda mask, *, first=0.5: mask * first)
+    def kept(scores, mask, *, carry):
+        return carry, carry
+
+    module.kept = kept
+    monkeypatch.setitem(sys.modules, "my_parts", module)
+    with pytest.raises(InputError, match="has no settings, got 'first'"):
+        resolve("normalizer", "my_parts:kept(first=1.0)")
+
+
 def test_arguments_bound_before_are_kept():
     query, annotations = jnp.ones(2), jnp.arange(6.0).reshape(3, 2)
     W, U, v = jnp.ones((2, 1)), jnp.ones((2, 1)) / 9, jnp.ones(1)

@@ -266,8 +266,8 @@ def test_runs_of_other_data_are_another_system(tmp_path):
     systems = by_system(cells)
     assert not left_out
     assert {name: len(own) for name, own in systems.items()} == {
-        "data=one": 2,
-        "data=two": 1,
+        "dot, data=one": 2,
+        "dot, data=two": 1,
     }
 
 
@@ -282,7 +282,7 @@ def test_runs_of_other_code_are_another_system(tmp_path):
     systems = by_system(cells)
     assert not left_out
     assert sorted(len(own) for own in systems.values()) == [1, 2]
-    assert all(name.startswith("code=") for name in systems)
+    assert all(name.startswith("mine:own, code=") for name in systems)
     write_run(tmp_path / "dot", "dot", 0, 50.0)
     comparisons = list(compare(find_cells(tmp_path)[0]))
     assert all(
