@@ -40,10 +40,14 @@ def copy_of(workdir: Path, module: str) -> Path:
 
 def keep_code(workdir: Path, model: Model) -> None:
     """Writes the source of each module of the user's own, of a model that has been made."""
-    for module in filter(source, own_modules(model)):
-        copy = copy_of(workdir, module)
-        copy.parent.mkdir(exist_ok=True)
-        write_whole(copy, source(module))
+    copies = {copy_of(workdir, module): source(module) for module in own_modules(model)}
+    for other in (workdir / "code").glob("*.py"):  # of a run that was not begun with it
+        if other not in copies:
+            other.unlink()
+    for copy, text in copies.items():
+        if text:
+            copy.parent.mkdir(exist_ok=True)
+            write_whole(copy, text)
 
 
 def edited(workdir: Path, model: Model) -> list[str]:

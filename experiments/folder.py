@@ -16,14 +16,26 @@ from attn_jax.data.datasets import Corpus, with_defaults
 from attn_jax.data.vocabulary import Vocabulary, save_vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import CONTENT, reading, write_whole
+from attn_jax.journal import JOURNAL
 from attn_jax.own_code import edited, keep_code
 from experiments import flags
 
 SPLITS = ["train", "validation", "test"]
 
 
+def has_begun(workdir: Path) -> bool:
+    """Whether a folder holds any training: until then, options, data and code may change."""
+    journal = workdir / JOURNAL
+    checkpoints = (workdir / "checkpoints").glob("*")
+    return (journal.is_file() and journal.stat().st_size > 0) or any(
+        folder.name.isdecimal() for folder in checkpoints
+    )
+
+
 def settle(workdir: Path, given: dict) -> Experiment:
     """The experiment to run: a new one, or the one of the workdir with no more than longer steps.
+
+    What was recorded there and not trained yet may change in all.
 
     Raises:
       InputError: the workdir is another run's, holds something else, or cannot have checkpoints.
@@ -33,6 +45,8 @@ def settle(workdir: Path, given: dict) -> Experiment:
         stored = config_lib.read(file)
         wanted = config_lib.experiment(config_lib.values(stored) | given)
         wanted = dataclasses.replace(wanted, data=with_defaults(wanted.data))
+        if not has_begun(workdir):
+            return wanted
         longer = wanted.train.steps >= stored.train.steps
         ignored = {"label", "train.steps"} if longer else {"label"}
         if (workdir / CONTENT).is_file():  # which counts, wherever the files lie
@@ -106,7 +120,7 @@ def alone(workdir: Path) -> Iterator[None]:
 def check_content(workdir: Path, corpus: Corpus) -> None:
     """Raises InputError where the run in a folder was begun with other data."""
     file = workdir / CONTENT
-    if not file.is_file():
+    if not (file.is_file() and has_begun(workdir)):
         return
     with reading(file):
         known = file.read_text("utf-8").strip()
@@ -120,7 +134,7 @@ def check_content(workdir: Path, corpus: Corpus) -> None:
 def check_code(workdir: Path, model: Model) -> None:
     """Raises InputError where the run in a folder was begun with other code of the user's own."""
     changed = edited(workdir, model)
-    if changed:
+    if changed and has_begun(workdir):
         raise InputError(f"{'; '.join(changed)}: take another --workdir, or put that code back")
 
 

@@ -39,6 +39,7 @@ from experiments.folder import (
     check_content,
     evaluation_file,
     forget_evaluations,
+    has_begun,
     inherited,
     record,
     settle,
@@ -138,7 +139,7 @@ def vocabularies(
 ) -> tuple[Vocabulary, Vocabulary]:
     """The vocabularies of the run, of the run it starts from, or of the training text."""
     last = "vocabulary.target.json"  # of the two files, the one written last
-    if (workdir / last).is_file():
+    if has_begun(workdir):
         return load_vocabularies(workdir)
     initial = experiment.train.initial
     if initial and (Path(initial) / last).is_file():

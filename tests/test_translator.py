@@ -18,7 +18,7 @@ from attn_jax.data.vocabulary import Symbols
 from attn_jax.errors import InputError
 from attn_jax.loading import best_checkpoint, experiment_of, mean_parameters
 from attn_jax.models.seq2seq import initialize
-from attn_jax.tokens import BOS, EOS, UNK
+from attn_jax.tokens import BOS, EOS, SPECIALS, UNK
 from attn_jax.translator import Translator
 from experiments.evaluate import evaluate_split
 from experiments.folder import evaluation_file, inherited, settle
@@ -339,6 +339,28 @@ def test_what_a_run_has_from_its_folder_alone_is_told(workdir):
     assert inherited(settle(workdir, given), given) == []
     given.pop("data.symbols")
     assert inherited(settle(workdir, given), given) == ["--data.symbols=9"]
+
+
+def test_until_something_is_trained_options_data_and_code_may_change(tmp_path, monkeypatch):
+    """As where a score of one's own gave no finite loss, and is mended."""
+    run, modules = tmp_path / "run", tmp_path / "modules"
+    modules.mkdir()
+    monkeypatch.syspath_prepend(modules)
+    for name in ("first_try", "second_try"):
+        (modules / f"{name}.py").write_text("def own(query, keys):\n    return keys @ query\n")
+    small = OPTIONS | {"train.steps": 1, "data.examples": 100}
+    with monkeypatch.context() as failing:
+        failing.setattr("experiments.train.fit", lambda *_, **__: None)
+        train_in(run, small | {"model.score": "first_try:own", "data.symbols": 5})
+    assert [file.name for file in (run / "code").iterdir()] == ["first_try.py"]
+    train_in(run, small | {"model.score": "second_try:own"})
+    assert [file.name for file in (run / "code").iterdir()] == ["second_try.py"]
+    assert len(attn_jax.load(run).source) == len(SPECIALS) + 9
+    with pytest.raises(InputError, match="holds a run with other flags"):
+        settle(run, small | {"model.score": "first_try:own"})
+    shutil.rmtree(run / "checkpoints")  # the journal of the training is there
+    with pytest.raises(InputError, match="holds a run with other flags"):
+        settle(run, small | {"model.score": "first_try:own"})
 
 
 def test_an_evaluation_in_the_midst_of_training_does_not_stay(tmp_path, monkeypatch):
