@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from attn_jax.attention.catalogue import CONTROLS, resolve, score_function
 from attn_jax.attention.context import attend_step, begin
 from attn_jax.attention.parts import Part, Sizes
-from attn_jax.config import Experiment
+from attn_jax.config import Experiment, Model
 from attn_jax.data.orders import ORDERS
 from attn_jax.data.vocabulary import VOCABULARIES
 from attn_jax.errors import InputError, choose
@@ -15,6 +15,7 @@ from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import initialize
 from attn_jax.names import choose_with_settings, failure
 from attn_jax.own_code import own_modules, own_parts
+from attn_jax.tokens import PAD, UNK
 from attn_jax.training.step import start, train_step
 from experiments import flags
 
@@ -47,6 +48,7 @@ def check(experiment: Experiment) -> None:
         jax.eval_shape(one_step, jax.random.key(0))
         for what in ("window", "normalizer"):
             check_mask(what, getattr(experiment.model, what))
+        check_encoder(experiment.model)
     except InputError:
         raise
     except Exception as error:  # whatever a user's own function raises
@@ -82,4 +84,25 @@ def check_mask(what: str, name: str) -> None:
             raise InputError(
                 f"--model.{what}={name} attends where its mask is False, where there is only "
                 "padding, or is changed by the scores there"
+            )
+
+
+def check_encoder(config: Model) -> None:
+    """Raises InputError where the user's own encoder reads padding."""
+    if ":" not in config.encoder:
+        return
+    model = initialize(config, 5, 5, jax.random.key(0))
+    words, padding = [UNK] * 3, [PAD] * 2
+
+    @jax.jit
+    def read(source: jax.Array) -> tuple:
+        annotations, summary = model.encoder(model.words.source(source), source != PAD, None)
+        return annotations[:, : len(words)], summary
+
+    alone, padded = (read(jnp.array([source])) for source in (words, words + padding))
+    for one, other in zip(*map(jax.tree.leaves, (alone, padded)), strict=True):
+        if not jnp.allclose(one, other, rtol=1e-3, atol=1e-4):
+            raise InputError(
+                f"--model.encoder={config.encoder} reads what is padding, where its mask is False: "
+                "a sentence beside a longer one would have other annotations or another summary"
             )
