@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 T = TypeVar("T")
+MOST_NAMES = 20  # that are listed beside one that is close
 
 
 class InputError(ValueError):
@@ -20,10 +21,12 @@ def choose(table: Mapping[str, T], name: str, what: str) -> T:
     """`table[name]`.
 
     Raises:
-      InputError: the name is not in the table; the message lists the allowed ones.
+      InputError: the name is not in the table; the message lists the allowed ones, or of many the
+        one that is close.
     """
     if name in table:
         return table[name]
     close = difflib.get_close_matches(str(name), table, n=1)
     hint = f" (did you mean {close[0]}?)" if close else ""
-    raise InputError(f"unknown {what} {name!r}{hint}; allowed: {', '.join(table)}")
+    allowed = "" if close and len(table) > MOST_NAMES else f"; allowed: {', '.join(table)}"
+    raise InputError(f"unknown {what} {name!r}{hint}{allowed}")

@@ -71,15 +71,16 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Cal
     if ":" not in name:
         return choose(table, name, what)
     module, _, attribute = name.partition(":")
+    use = f"cannot use {name!r} as {'an' if what[0] in 'aeiou' else 'a'} {what}"
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         hint = "; write module:name, without .py" if module.endswith(".py") else ""
-        raise InputError(f"cannot use {name!r} as a {what}: {error}{hint}") from error
+        raise InputError(f"{use}: {error}{hint}") from error
     except Exception as error:  # whatever a user's own module raises
-        raise InputError(f"cannot use {name!r} as a {what}: {failure(error, [module])}") from error
+        raise InputError(f"{use}: {failure(error, [module])}") from error
     if not callable(found):
-        raise InputError(f"cannot use {name!r} as a {what}: it is not a function or class")
+        raise InputError(f"{use}: it is not a function or class")
     return found
 
 

@@ -176,6 +176,8 @@ def main() -> None:
 
     translator = load(FLAGS.workdir)
     reverse = load(FLAGS.reverse) if FLAGS.reverse else None
+    if FLAGS.unit == "word" and all(len(one.split()) == 1 for side in pairs for one in side):
+        print("each line is one word: --unit=token links what is in it", file=sys.stderr)
     if reverse and FLAGS.unit == "token":
         check_same_tokens(translator, reverse, pairs)
 

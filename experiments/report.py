@@ -9,8 +9,9 @@ from rich.table import Table
 
 from attn_jax.errors import InputError
 from attn_jax.report import tables
+from attn_jax.report.about import searches, unfinished
 from attn_jax.report.cells import find_cells
-from attn_jax.report.pages import Comparison, compare, searches, unfinished, write_report
+from attn_jax.report.pages import Comparison, compare, write_report
 from attn_jax.report.ranking import EXPLANATION
 from attn_jax.report.runs import write_runs
 from attn_jax.report.systems import first_run

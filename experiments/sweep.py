@@ -141,6 +141,11 @@ def reason_of(status: int, lines: list[str]) -> str:
     return (errors or lines or [f"status {status}"])[-1].removeprefix("error: ")
 
 
+def tell(line: str) -> None:
+    """Prints a line with its end, from which threads that print side by side would part it."""
+    print(f"{line}\n", end="", flush=True)
+
+
 def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
     """The runs that are not trained and evaluated yet, after looking at all that are planned.
 
@@ -198,10 +203,12 @@ def main() -> None:
     def work(label: str) -> None:
         slot = free.get()
         try:
-            # With its end, since threads that print side by side part a line from it.
-            print(f"started {label}\n", end="", flush=True)
+            tell(f"started {label}")
             run_cell(root / label, waiting[label], slot, running)
-            print(f"finished {label}\n", end="", flush=True)
+            tell(f"finished {label}")
+        except InputError as error:
+            tell(str(error))
+            raise
         finally:
             free.put(slot)
 

@@ -200,7 +200,13 @@ def weigh_step(
         )
         return result
 
-    support, gain = run("window", parts.window, query, mask)
+    near = run("window", parts.window, query, mask)
+    if not (isinstance(near, tuple) and len(near) == 2):
+        raise InputError(
+            f"the window {name_of(parts.window.function)} must give two things, the support [S] "
+            "and a gain [S]"
+        )
+    support, gain = near
     scores = run("score", parts.score, query, keys)
     wanted = mask.shape if parts.normalizer.scores == 1 else (parts.normalizer.scores, *mask.shape)
     if scores.shape != wanted:

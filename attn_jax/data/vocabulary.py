@@ -120,7 +120,8 @@ class Words(Vocabulary):
         if not kept:
             raise InputError(
                 f"the vocabulary is empty: no word occurs {config.min_count} times in the "
-                "training text; lower --data.min_count"
+                "training text; lower --data.min_count, or take a level whose tokens are smaller: "
+                "subword or character"
             )
         ordered = sorted(kept, key=lambda word: (-counts[word], word))
         return cls(ordered[: config.words or None])

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import ScalarFormatter
+from matplotlib.ticker import LogFormatter, StrMethodFormatter
 
 from attn_jax.report.labels import wrapped
 from attn_jax.report.profiles import Profile, by_position
 from attn_jax.report.style import COLOURS, styled
 from attn_jax.report.systems import Systems, first_run
 
+LINES = "solid", "dashed", "dotted"  # the next where colours begin anew
 MARKERS = "osv^DX"  # not as many as colours, so that pairs of them repeat late
 
 
@@ -36,6 +37,7 @@ def _mean_line(axes: Axes, x: Sequence, runs: Sequence[Sequence[float]], label: 
         x,
         values.mean(axis=0),
         linewidth=1 + 2.5 * 0.6**nth,
+        linestyle=LINES[nth // len(COLOURS) % len(LINES)],
         marker=MARKERS[nth % len(MARKERS)],
         markersize=4,
         color=colour,
@@ -60,8 +62,9 @@ def learning_curves(systems: Systems) -> Figure:
             _mean_line(axes, steps, [[run[step] for step in steps] for run in runs], label, nth)
         axes.set_xlabel("training step")
     all_axes[0].set(ylabel="validation perplexity", yscale="log")
-    all_axes[0].yaxis.set_major_formatter(ScalarFormatter())
-    all_axes[0].yaxis.set_minor_formatter(ScalarFormatter())
+    all_axes[0].yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    # As many as have room, over a few decades or less than one.
+    all_axes[0].yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(3, 0.7)))
     if in_words:
         all_axes[1].set(ylabel="validation BLEU")
     else:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from attn_jax import config
 from attn_jax.report import alignments, curves, tables
+from attn_jax.report.about import about, signatures
 from attn_jax.report.cells import Cell
 from attn_jax.report.profiles import Profile, by_length
 from attn_jax.report.ranking import EXPLANATION, ranks
@@ -62,7 +62,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
 
     parts = [
         f"## {comparison.name}",
-        *about(comparison),
+        *about(systems, profile),
         comparison.quality.markdown(),
         *tables.about_alignment(comparison.quality),
         *([EXPLANATION[first.measure]] if len(systems) > 1 else []),
@@ -81,42 +81,6 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         parts.append(picture("position", curves.accuracy_by_position(known), caption))
     index = telling_sentence(systems)
     return [*parts, *one_sentence(systems, index, picture), *all_heads(systems, index, picture)]
-
-
-def about(comparison: Comparison) -> Iterator[str]:
-    """What was compared, and how."""
-    systems = comparison.systems
-    first = first_run(systems)
-    asked = {cell.options["train.metric"]: None for cells in systems.values() for cell in cells}
-    metrics = " or ".join(asked).replace("_", " ")
-    yield (
-        f"{first.evaluation['sentences']} test sentences; mean ± standard deviation over seeds. "
-        f"The model of each run is that of its best validation {metrics}. {searches(systems)}"
-    )
-    if len({cell.cutting for cells in systems.values() for cell in cells}) > 1:
-        lengths = f" Lengths are in those of {next(iter(systems))}."
-        yield (
-            "The systems cut text into different tokens: perplexity, token accuracy and token "
-            "error rate are of each one's own, and cannot be compared."
-            + (lengths if comparison.profile.tells_more else "")
-        )
-    yield from unfinished(systems)
-    if shared := " ".join(shared_options(systems)):
-        yield f"Options of all: `{shared}`"
-
-
-def unfinished(systems: Systems) -> Iterator[str]:
-    """Names the systems that have a run which was not trained to its end."""
-    found = [label for label, cells in systems.items() if any(cell.interrupted for cell in cells)]
-    if found:
-        yield f"Not trained to the end: {', '.join(found)}."
-
-
-def signatures(cell: Cell) -> list[str]:
-    """How sacrebleu measured a text."""
-    if not cell.in_words:
-        return []
-    return [f"{name}: `{text}`" for name, text in cell.evaluation["signatures"].items()]
 
 
 def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
@@ -164,30 +128,6 @@ def all_heads(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
             caption = f"Each layer and head of {label} (seed {cell.seed})"
             yield picture(f"heads-{number}", drawn, caption)
             yield tables.heads(cell).markdown()
-
-
-def shared_options(systems: Systems) -> list[str]:
-    """The options that all runs have and that are not the defaults, as flags."""
-    first, *others = [cell.options for cells in systems.values() for cell in cells]
-    return [
-        f"--{name}={first[name]}"
-        for name, usual in config.values(config.Experiment()).items()
-        if first[name] != usual and all(options[name] == first[name] for options in others)
-    ]
-
-
-def searches(systems: Systems) -> str:
-    """How each system was decoded."""
-    told: dict[str, list[str]] = {}
-    for label, cells in systems.items():
-        for cell in cells:
-            options = cell.evaluation.get("search", {})
-            words = ", ".join(f"{name}={value}" for name, value in options.items()) or "greedy"
-            if label not in told.setdefault(words, []):
-                told[words].append(label)
-    if len(told) == 1:
-        return f"Decoding: {next(iter(told))}."
-    return "Decoding: " + "; ".join(f"{', '.join(who)}: {how}" for how, who in told.items()) + "."
 
 
 def accuracies(cell: Cell) -> dict[tuple[int, int], str]:

@@ -106,6 +106,16 @@ def test_a_setting_is_of_the_function_and_not_of_its_start_alone(monkeypatch):
         resolve("normalizer", "my_parts:kept(first=1.0)")
 
 
+def test_a_window_gives_a_support_and_a_gain():
+    keys = jnp.ones((3, 2))
+
+    def everywhere(query, mask):
+        return mask
+
+    with pytest.raises(InputError, match="the window everywhere must give two things"):
+        attend(keys[0], keys, keys, score="dot", window=everywhere)
+
+
 def test_arguments_bound_before_are_kept():
     query, annotations = jnp.ones(2), jnp.arange(6.0).reshape(3, 2)
     W, U, v = jnp.ones((2, 1)), jnp.ones((2, 1)) / 9, jnp.ones(1)

@@ -143,6 +143,22 @@ def test_a_score_that_was_edited_is_noticed(tmp_path):
     assert "going on from step 20" in works(*train, **found).stderr
 
 
+def test_a_sweep_says_at_once_which_run_failed(tmp_path):
+    (tmp_path / "lost.py").write_text(
+        "def own(query, keys):\n    return keys @ query * float('nan')"
+    )
+    root = tmp_path / "sweep"
+    options = f"--workdir={root}", *SMALL, "--grid.model.score=lost:own,dot", "--jobs=1"
+    done = program("sweep", *options, PYTHONPATH=tmp_path)
+    failed = "model.score=lost:own failed: the loss is not finite at the first step"
+    _, begun, said, *others = done.stdout.splitlines()
+    assert begun == "started model.score=lost:own"
+    assert failed in said
+    assert others == ["started model.score=dot", "finished model.score=dot"]
+    assert done.returncode == 2
+    assert failed in done.stderr
+
+
 def test_a_report_of_a_sweep(sweep):
     done = works("report", f"--workdir={sweep}")
     assert f"report: {sweep / 'report.md'}" in done.stdout

@@ -12,9 +12,10 @@ import sacrebleu
 from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.report import curves, profiles, tables
+from attn_jax.report.about import about, searches, unfinished
 from attn_jax.report.cells import Cell, find_cells, read_cell
 from attn_jax.report.labels import wrapped
-from attn_jax.report.pages import compare, searches, seeds_drawn, unfinished, write_report
+from attn_jax.report.pages import compare, seeds_drawn, write_report
 from attn_jax.report.profiles import Bin, by_length, by_position, length_bins
 from attn_jax.report.ranking import ranks
 from attn_jax.report.runs import write_runs
@@ -241,6 +242,15 @@ def test_a_label_may_have_any_signs(tmp_path, capsys):
     (comparison,) = compare(find_cells(tmp_path)[0])
     print_table("quality", comparison.quality)
     assert "[ours]" in capsys.readouterr().out
+
+
+def test_what_stands_behind_labels_is_told(tmp_path):
+    write_run(tmp_path / "a", "general", 0, 50.0, label="One", **{"model.heads": 2})
+    write_run(tmp_path / "b", "additive", 0, 60.0, label="Two")
+    page = write_report(compare(find_cells(tmp_path)[0]), tmp_path).read_text()
+    assert "\n\n- Two: the defaults\n- One: `--model.score=general --model.heads=2`\n\n" in page
+    (alone,) = compare([read_cell(tmp_path / "a")])
+    assert not any(line.startswith("- ") for line in about(alone.systems, alone.profile))
 
 
 def test_labels_name_systems_where_they_tell_them_apart(tmp_path):

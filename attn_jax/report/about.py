@@ -1,0 +1,92 @@
+"""What a page says of a comparison in words: what was compared, how, and by what measures."""
+
+from collections.abc import Iterator
+
+from attn_jax import config
+from attn_jax.report.cells import Cell
+from attn_jax.report.profiles import Profile
+from attn_jax.report.systems import Systems, first_run, varying_facts
+
+
+def about(systems: Systems, profile: Profile) -> Iterator[str]:
+    """What was compared, and how."""
+    first = first_run(systems)
+    asked = {cell.options["train.metric"]: None for cells in systems.values() for cell in cells}
+    metrics = " or ".join(asked).replace("_", " ")
+    yield (
+        f"{first.evaluation['sentences']} test sentences; mean ± standard deviation over seeds. "
+        f"The model of each run is that of its best validation {metrics}. {searches(systems)}"
+    )
+    if len({cell.cutting for cells in systems.values() for cell in cells}) > 1:
+        lengths = f" Lengths are in those of {next(iter(systems))}."
+        yield (
+            "The systems cut text into different tokens: perplexity, token accuracy and token "
+            "error rate are of each one's own, and cannot be compared."
+            + (lengths if profile.tells_more else "")
+        )
+    yield from unfinished(systems)
+    if shared := " ".join(shared_options(systems)):
+        yield f"Options of all: `{shared}`"
+    yield from labelled(systems)
+
+
+def labelled(systems: Systems) -> Iterator[str]:
+    """Says which options stand behind labels, where any vary."""
+    usual = config.values(config.Experiment())
+    varying = [
+        name
+        for name in varying_facts([cell for cells in systems.values() for cell in cells])
+        if name in usual and name != "label"
+    ]
+    own = {
+        label: [
+            f"--{name}={cell.options[name]}"
+            for name in varying
+            if cell.options[name] != usual[name]
+        ]
+        for label, (cell, *_) in systems.items()
+        if cell.options["label"]
+    }
+    if varying and own:
+        yield "\n".join(
+            f"- {label}: " + (f"`{' '.join(options)}`" if options else "the defaults")
+            for label, options in own.items()
+        )
+
+
+def unfinished(systems: Systems) -> Iterator[str]:
+    """Names the systems that have a run which was not trained to its end."""
+    found = [label for label, cells in systems.items() if any(cell.interrupted for cell in cells)]
+    if found:
+        yield f"Not trained to the end: {', '.join(found)}."
+
+
+def signatures(cell: Cell) -> list[str]:
+    """How sacrebleu measured a text."""
+    if not cell.in_words:
+        return []
+    return [f"{name}: `{text}`" for name, text in cell.evaluation["signatures"].items()]
+
+
+def shared_options(systems: Systems) -> list[str]:
+    """The options that all runs have and that are not the defaults, as flags."""
+    first, *others = [cell.options for cells in systems.values() for cell in cells]
+    return [
+        f"--{name}={first[name]}"
+        for name, usual in config.values(config.Experiment()).items()
+        if first[name] != usual and all(options[name] == first[name] for options in others)
+    ]
+
+
+def searches(systems: Systems) -> str:
+    """How each system was decoded."""
+    told: dict[str, list[str]] = {}
+    for label, cells in systems.items():
+        for cell in cells:
+            options = cell.evaluation.get("search", {})
+            words = ", ".join(f"{name}={value}" for name, value in options.items()) or "greedy"
+            if label not in told.setdefault(words, []):
+                told[words].append(label)
+    if len(told) == 1:
+        return f"Decoding: {next(iter(told))}."
+    return "Decoding: " + "; ".join(f"{', '.join(who)}: {how}" for how, who in told.items()) + "."
