@@ -624,9 +624,13 @@ def test_align_links_the_tokens_of_a_word(workdir, spelt, tmp_path):
             shapes = [weights[name].shape for name in weights]
         assert shapes == [*sizes, *(size[::-1] for size in sizes)]
         widths[unit] = imread(folder / "alignment-1.png").shape[1]
+        assert "each line is one word" not in done.stderr
     assert widths["token"] > widths["word"]
     line = refused(*command, "--unit=token", f"--reverse={workdir}")
     assert "the two runs cut pair 1 into different tokens" in line
+    (tmp_path / "a").write_text("123\n")
+    said = works("align", f"--workdir={spelt}", text[0], f"--targets={tmp_path / 'a'}").stderr
+    assert "each line is one word: --unit=token links what is in it" in said
 
 
 def test_the_best_head_and_shift_are_those_of_the_lowest_error():
