@@ -32,7 +32,8 @@ class Hypothesis:
     tokens: list[str]
     log_probability: float  # of the tokens and the end of the sentence, in nats
     score: float  # what a search ranks hypotheses of one sentence by
-    weights: np.ndarray  # [L, N, T, S], of each layer and head; the last row ends the sentence
+    # [L, N, T, S], of each layer and head; the last row ends the sentence.
+    weights: np.ndarray = dataclasses.field(repr=False)
 
     @property
     def alignment(self) -> np.ndarray:
