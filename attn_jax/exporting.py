@@ -39,7 +39,8 @@ def export(
       batch_size: sentences at a time.
       source_length: tokens of the longest sentence.
       combination: of several, as `load` takes it.
-      **options: of `attn_jax.decoding.options.Search`, but for what is drawn at random.
+      **options: of `attn_jax.decoding.options.Search`, but for what is drawn at random
+        and `unknown="copy"`, which is of text.
 
     Raises:
       InputError: there is no such run, an option is wrong, or the sizes are.
@@ -47,6 +48,8 @@ def export(
     search = search_of(options)
     if search.temperature:
         raise InputError("what is exported searches: temperature draws at random")
+    if search.unknown == "copy":
+        raise InputError("what is exported gives ids: unknown=copy puts source words into text")
     translator = load(paths, combination=combination)
     search.check_lengths(translator.max_length)
     if not 1 <= source_length <= translator.max_length or batch_size < 1:

@@ -10,11 +10,12 @@ import jax
 import numpy as np
 
 from attn_jax.data.pipeline import pad
-from attn_jax.data.vocabulary import Vocabulary
+from attn_jax.data.vocabulary import Vocabulary, copies
 from attn_jax.decoding import compiled
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.decoding.search import Found
+from attn_jax.decoding.unknown import replaced
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import EOS, PAD
@@ -29,7 +30,7 @@ class Hypothesis:
     """A translation, and what the model looked at when it wrote each token."""
 
     text: str
-    tokens: list[str]
+    tokens: list[str]  # as the model wrote them, though the text may have copies for `<unk>`
     log_probability: float  # of the tokens and the end of the sentence, in nats
     score: float  # what a search ranks hypotheses of one sentence by
     # [L, N, T, S], of each layer and head; the last row ends the sentence.
@@ -131,6 +132,11 @@ class Translator:
 
     def _search(self, sentences: Sequence[str], search: Search) -> list[list[Hypothesis]]:
         search.check_lengths(self.max_length)
+        if search.unknown == "copy" and any(model.is_control for model in self.models):
+            raise InputError(
+                "unknown=copy needs attention: the weights of a control, mean or last, do not tell "
+                "which source word to copy"
+            )
         sources = self._encode(self.source, sentences, "source")
         own = jax.random.split(jax.random.key(search.seed), max(len(sources), 1))
         compiled_for = dataclasses.replace(search, seed=0)
@@ -153,6 +159,9 @@ class Translator:
                 ]
                 if not hypotheses:
                     raise InputError("the model gives no finite probabilities: its training failed")
+                if search.unknown == "copy":
+                    words = copies(self.source, self.target, sentences[index])
+                    hypotheses = [self._with_copies(one, words) for one in hypotheses]
                 yield hypotheses
 
         return _in_order(list(map(len, sources)), decode, max(search.beam_size, search.n_best))
@@ -168,6 +177,10 @@ class Translator:
             # A copy, since a view would hold on to the weights of the whole batch.
             np.moveaxis(found.weights[:steps, ..., : len(source)], 0, -2).copy(),
         )
+
+    def _with_copies(self, found: Hypothesis, words: Sequence[str]) -> Hypothesis:
+        tokens = replaced(found.tokens, found.alignment[:-1], words)
+        return dataclasses.replace(found, text=self.target.join(tokens))
 
     def force(self, sources: Sequence[str], targets: Sequence[str | Hypothesis]) -> list[Forced]:
         """What the model makes of given translations.

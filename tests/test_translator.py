@@ -16,6 +16,7 @@ from attn_jax.config import Experiment, Model
 from attn_jax.data.datasets import Example, open_corpus
 from attn_jax.data.vocabulary import Symbols
 from attn_jax.errors import InputError
+from attn_jax.evaluation.assess import assess
 from attn_jax.loading import best_checkpoint, experiment_of, mean_parameters
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import BOS, EOS, SPECIALS, UNK
@@ -142,6 +143,47 @@ def test_an_ensemble_of_one_model_twice_is_that_model(workdir, translator):
     assert both.translate(["1 2"])[0].weights.shape == (2, 1, 3, 2)
 
 
+def test_unknown_words_are_kept_forbidden_or_copied(workdir):
+    """Of a model that has learned to write `<unk>` for 3, and never to write 3."""
+    translator = attn_jax.load(workdir)
+    words, three = translator.models[0].words, translator.target.encode("3")[0]
+    order = np.arange(len(translator.target))
+    order[[UNK, three]] = three, UNK
+    words.target_words.embedding[...] = words.target_words.embedding[...][order]
+    words.output.kernel[...] = words.output.kernel[...][:, order]
+    words.output.bias[...] = words.output.bias[...][order]
+    right = [" ".join(sentence.split()[::-1]) for sentence in SENTENCES]
+    examples = [Example(*pair, alignment=None) for pair in zip(SENTENCES, right, strict=True)]
+    for options in ({}, {"beam_size": 3}):
+        kept = translator.translate(SENTENCES, **options)
+        assert [one.text for one in kept] == [text.replace("3", "<unk>") for text in right]
+        copied = translator.translate(SENTENCES, unknown="copy", **options)
+        assert [one.text for one in copied] == right
+        assert [one.tokens for one in copied] == [one.tokens for one in kept]
+        known = translator.translate(SENTENCES, unknown="forbid", **options)
+        assert not any("<unk>" in one.tokens for one in known)
+        for found in (copied, known):
+            expected = [one.log_probability for one in found]
+            scores = translator.score(SENTENCES, found)
+            np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
+    assert assess(translator, examples, "none", {}).figures["exact_match"] == 25
+    assert assess(translator, examples, "none", {"unknown": "copy"}).figures["exact_match"] == 100
+
+
+@pytest.mark.parametrize("decoder", ["bahdanau", "transformer"])
+@pytest.mark.parametrize("score", ["last", "mean"])
+def test_a_model_without_attention_has_nothing_to_copy(decoder, score):
+    sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
+    models = [
+        initialize(Model(decoder=decoder, score=one, **sizes), 5, 5, jax.random.key(0))
+        for one in ("dot", score)
+    ]
+    vocabularies = Symbols(["a"]), Symbols(["a"])
+    Translator(models[:1], *vocabularies).translate(["a"], unknown="copy")
+    with pytest.raises(InputError, match="unknown=copy needs attention"):
+        Translator(models, *vocabularies).translate(["a"], unknown="copy")
+
+
 def test_the_mean_of_parameters(workdir):
     places = [workdir / "checkpoints" / step for step in ("150", "300")]
     first, second = (jax.tree.leaves(attn_jax.load(place).models) for place in places)
@@ -178,6 +220,8 @@ def test_the_posterior_is_bayes_rule(translator):
 def test_an_export_has_the_limits_of_its_run(workdir, tmp_path):
     with pytest.raises(InputError, match="min_length=50 is more than the 12"):
         attn_jax.export(workdir, tmp_path / "file", source_length=6, min_length=50)
+    with pytest.raises(InputError, match="what is exported gives ids: unknown=copy"):
+        attn_jax.export(workdir, tmp_path / "file", source_length=6, unknown="copy")
     assert not (tmp_path / "file").exists()
 
 
@@ -219,6 +263,7 @@ print(json.dumps([log_probabilities[0].tolist(), list(weights.shape)]))
         ({"beam_size": 2.5}, "--beam_size must be of type int, got 2.5"),
         ({"beam_size": None}, "--beam_size must be of type int, got None"),
         ({"temperature": 1e-9}, "temperature must be 0, or at least 0.01"),
+        ({"unknown": "cope"}, r"unknown treatment of <unk> 'cope' .*did you mean copy"),
         ({"min_length": 13}, "min_length=13 is more than the 12 of --data.max_length"),
         ({"min_length": 4, "max_length": 3}, "min_length=4 is over max_length=3"),
         ({"beam_size": 2, "length_penalty": "gmnt"}, "did you mean gnmt"),

@@ -256,6 +256,17 @@ def joint(
 VOCABULARIES: dict[str, Callable] = {"separate": separate, "joint": joint}
 
 
+def copies(source: Vocabulary, target: Vocabulary, text: str) -> list[str]:
+    """What to write for each token of a source text where the target has an unknown token.
+
+    It is the whole source word around the token where target tokens are words, else the token.
+    """
+    if isinstance(target, Words):
+        words = text.split() or [text]  # characters may be nothing but spaces
+        return [words[number] for number in source.words_of(text)]
+    return [source.join([token]) for token in source.split(text)]
+
+
 def save_vocabulary(vocabulary: Vocabulary, path: Path) -> None:
     """Writes a vocabulary as JSON."""
     level = next(name for name, cls in LEVELS.items() if type(vocabulary) is cls)

@@ -12,6 +12,7 @@ from attn_jax.decoding.ensemble import Models, all_layers, combined, stepping
 from attn_jax.decoding.options import Search
 from attn_jax.decoding.penalties import LENGTH_PENALTIES
 from attn_jax.decoding.search import Found, best, drawn, walk
+from attn_jax.decoding.unknown import forbidding
 from attn_jax.names import choose_with_settings
 from attn_jax.tokens import BOS, PAD
 
@@ -56,6 +57,8 @@ def decode(
     encoded = tuple(model.encode(source) for model in models)
     state = tuple(model.start(one, max_length) for model, one in zip(models, encoded, strict=True))
     step = stepping(models, combination)
+    if search.unknown == "forbid":
+        step = forbidding(step)
     if search.beam_size > 1:
         penalty = choose_with_settings(LENGTH_PENALTIES, search.length_penalty, "length penalty")
         return beam(

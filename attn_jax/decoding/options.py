@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from attn_jax.errors import InputError
+from attn_jax.decoding.unknown import TREATMENTS
+from attn_jax.errors import InputError, choose
 from attn_jax.options import checked, option
 
 
@@ -25,6 +26,11 @@ class Search:
     )
     min_length: int = option(0, "fewest tokens of a translation", low=0)
     max_length: int = option(0, "most tokens of a translation; 0: twice its source and 20", low=0)
+    unknown: str = option(
+        "keep",
+        "words that the vocabulary lacks: keep <unk>, forbid it, or copy the source word of the "
+        "largest weight into the text",
+    )
     temperature: float = option(
         0.0, "draw at random at this temperature; 0: search", low=0, high=1000
     )
@@ -35,6 +41,7 @@ class Search:
     seed: int = option(0, "draw: seed", low=0)
 
     def __post_init__(self) -> None:
+        choose(dict.fromkeys(TREATMENTS), self.unknown, "treatment of <unk>")
         if self.beam_size > 1 and self.temperature:
             raise InputError("what is drawn has no beam: give beam_size or temperature, not both")
         if (self.top_k or self.top_p < 1) and not self.temperature:

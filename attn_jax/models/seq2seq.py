@@ -11,11 +11,12 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Int, PyTree
 
-from attn_jax.attention.catalogue import score_function
+from attn_jax.attention.catalogue import CONTROLS, score_function
+from attn_jax.attention.parts import unbound
 from attn_jax.attention.scores import last
 from attn_jax.config import Model
 from attn_jax.errors import InputError
-from attn_jax.models.attention import Source
+from attn_jax.models.attention import Attention, Source
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.dropout import split
 from attn_jax.models.embeddings import make_embeddings
@@ -64,6 +65,14 @@ class Seq2Seq(nnx.Module):
         self.decoder = decoder(config, self.encoder.summary_size, rngs=parts[1])
         features = self.decoder.readout.size
         self.words = make_embeddings(config, source_size, target_size, features, rngs=parts[2])
+
+    @property
+    def is_control(self) -> bool:
+        """Whether its weights say nothing of the words that it writes."""
+        return any(
+            isinstance(one, Attention) and unbound(one.mechanism.score.function) in CONTROLS
+            for _, one in nnx.iter_modules(self.decoder)
+        )
 
     def encode(self, source: Int[Array, "B S"], rng: Array | None = None) -> Source:
         """Reads source sentences; `PAD` marks what is no word. `rng` turns dropout on."""

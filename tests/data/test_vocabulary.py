@@ -10,6 +10,7 @@ from attn_jax.config import Data
 from attn_jax.data.vocabulary import (
     LEVELS,
     build_vocabulary,
+    copies,
     joint,
     load_vocabulary,
     save_vocabulary,
@@ -129,6 +130,36 @@ def test_subwords_know_their_word():
     # Where normalisation makes spaces, or leaves nothing of a word.
     assert set(vocabulary.words_of("l\u00b4ami haus")) == {0, 1}
     assert vocabulary.words_of("haus \u200b see")[-1] == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "text", "expected"),
+    [
+        ("word", "word", "am  See", ["am", "See"]),
+        ("character", "word", "am  See", ["am"] * 4 + ["See"] * 3),
+        ("character", "word", " ", [" "]),
+        ("character", "symbol", "am", ["a", "m"]),
+        ("character", "character", "a m", ["a", " ", "m"]),
+        ("word", "character", "am see", ["am", "see"]),
+    ],
+)
+def test_what_is_copied_is_a_token_or_the_word_around_it(source, target, text, expected):
+    sides = (build_vocabulary(level, TEXTS, DATA) for level in (source, target))
+    assert copies(*sides, text) == expected
+
+
+def test_what_is_copied_of_subwords():
+    source = build_vocabulary("subword", TEXTS, DATA)
+    text = "der Жhund"
+    pieces = source.split(text)
+    assert len(pieces) > 3
+    words = copies(source, build_vocabulary("word", TEXTS, DATA), text)
+    assert words == ["der" if word == 0 else "Жhund" for word in source.words_of(text)]
+    assert copies(source, source, text) == [piece.replace("▁", "") for piece in pieces]
+    copied = [piece if piece != "Ж" else "<unk>" for piece in pieces]
+    place = copied.index("<unk>")
+    copied[place] = copies(source, source, text)[place]
+    assert source.join(copied) == text
 
 
 def test_an_unknown_token_of_a_prepared_text_is_the_special_one():

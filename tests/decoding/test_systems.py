@@ -3,6 +3,8 @@
 The forced pass runs over other batches with other padding: what is equal depends on neither.
 """
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from attn_jax.decoding.compiled import decode, force
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.decoding.options import Search
-from attn_jax.tokens import PAD
+from attn_jax.tokens import PAD, UNK
 from tests.decoding.tables import all_sentences
 from tests.models.test_seq2seq import SOURCE, every_model, make
 
@@ -115,3 +117,27 @@ def test_drawn_sentences_have_their_log_probability():
         for nth in range(5):
             expected = totals[SENTENCES.index(written(found.tokens[row, nth]))]
             np.testing.assert_allclose(found.log_probability[row, nth], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"n_best": 1}, {"beam_size": 36}, {"temperature": 1.5}])
+def test_a_forbidden_word_is_never_written_and_the_others_keep_their_probability(options):
+    models = make(target_size=SIZE), make(target_size=SIZE, seed=7, decoder="transformer")
+    log_probabilities, _ = forced(models)
+    known = [UNK not in sentence for sentence in SENTENCES]
+    search = Search(**{"length_penalty": "none", "n_best": sum(known), **options})
+    usual = run(models, search)
+    assert np.any(usual.tokens == UNK)
+    found = run(models, dataclasses.replace(search, unknown="forbid"))
+    for row, totals in enumerate(log_probabilities.sum(axis=-1)):
+        sentences = list(map(written, np.array(found.tokens[row])))
+        assert not any(UNK in sentence for sentence in sentences)
+        own = [totals[SENTENCES.index(sentence)] for sentence in sentences]
+        np.testing.assert_allclose(found.log_probability[row], own, rtol=1e-5, atol=1e-5)
+        if search.beam_size > 1:
+            np.testing.assert_allclose(own, -np.sort(-totals[known]), rtol=1e-5, atol=1e-5)
+        elif not search.temperature:
+            without = [
+                np.where(np.array(sentence) == UNK, -np.inf, steps[: len(sentence)])
+                for sentence, steps in zip(SENTENCES, log_probabilities[row], strict=True)
+            ]
+            assert sentences == [greedily(without)]

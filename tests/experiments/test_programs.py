@@ -552,9 +552,12 @@ def test_translate_answers_in_a_terminal(workdir):
 
 def test_evaluate_says_how_it_searched(workdir, tmp_path):
     copy = shutil.copytree(workdir, tmp_path / "copy")
-    works("evaluate", f"--workdir={copy}", "--beam_size=2", "--length_penalty=average")
+    flags = "--beam_size=2", "--length_penalty=average", "--unknown=copy"
+    told = works("evaluate", f"--workdir={copy}", *flags).stdout
+    assert "decoding: beam_size=2, length_penalty=average, unknown=copy\n" in told
     result = json.loads((copy / "evaluation.test.json").read_text())
-    assert result["search"] == {"beam_size": 2, "length_penalty": "average"}
+    expected = {"beam_size": 2, "length_penalty": "average", "unknown": "copy"}
+    assert result["search"] == expected
 
 
 @pytest.fixture(scope="module")
