@@ -1,6 +1,7 @@
 """What a user gave cannot be used: one exception, whose message is one sentence for that user."""
 
 import difflib
+import textwrap
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -13,8 +14,9 @@ class InputError(ValueError):
 
 
 def reason(error: Exception) -> str:
-    """The type of an exception, and the first line of what it says."""
-    return f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+    """The type of an exception, and the first line of what it says, as far as whole words go."""
+    line = f"{type(error).__name__}: {error}".partition("\n")[0]
+    return textwrap.shorten(line, 200, placeholder=" …")
 
 
 def choose(table: Mapping[str, T], name: str, what: str) -> T:

@@ -40,10 +40,14 @@ def write_whole(path: Path, text: str) -> None:
 
 
 @contextlib.contextmanager
-def reading(path: Path) -> Iterator[None]:
+def reading(path: Path, advice: str = "") -> Iterator[None]:
     """Reading what a program here has written: what goes wrong lies in the file or folder.
 
     Only too little memory, and files that may not be read, do not.
+
+    Args:
+      path: of the file or folder.
+      advice: how the sentence about it goes on.
 
     Raises:
       InputError: it is missing or damaged.
@@ -55,4 +59,4 @@ def reading(path: Path) -> Iterator[None]:
     except Exception as error:
         if "RESOURCE_EXHAUSTED" in str(error):  # as JAX says of a device's memory
             raise
-        raise InputError(f"{path} is missing or damaged ({reason(error)})") from error
+        raise InputError(f"{path} is missing or damaged ({reason(error)}){advice}") from error

@@ -22,6 +22,7 @@ from attn_jax.files import reading
 from attn_jax.loading import experiment_of, load_parameters, load_vocabularies
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.tokens import SPECIALS
+from attn_jax.training.checkpoint import Misfit
 from attn_jax.training.devices import summary
 from attn_jax.training.loop import begin, fit
 from attn_jax.training.precision import advice
@@ -154,12 +155,12 @@ def initial_parameters(initial: Path, model: Seq2Seq) -> Seq2Seq:
     """The model with the parameters of the run to start from."""
     try:
         return load_parameters(initial, model)
-    except InputError as error:
+    except Misfit as error:
         file = initial / "flags.txt"
         if not file.is_file():
             raise
         hint = f"--flagfile={file}, before other flags, gives the model of that run"
-        raise InputError(f"{error}; {hint}") from error
+        raise Misfit(f"{error}; {hint}") from error
 
 
 def check_tokens(initial: Path, experiment: Experiment) -> None:

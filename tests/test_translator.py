@@ -366,6 +366,14 @@ def test_starts_from_another_run(workdir, tmp_path, translator):
     assert not (tmp_path / "other").exists()
 
 
+def test_flags_are_no_remedy_for_a_damaged_run_to_start_from(workdir, tmp_path):
+    initial = shutil.copytree(workdir, tmp_path / "initial")
+    shutil.rmtree(initial / "checkpoints" / "300" / "model")
+    with pytest.raises(InputError, match="300/model is missing or damaged") as error:
+        train_in(tmp_path / "next", OPTIONS | {"train.initial": str(initial)})
+    assert "--flagfile" not in str(error.value)
+
+
 def test_the_same_run_goes_on_and_another_is_refused(workdir):
     longer = settle(workdir, {"train.steps": 400})
     assert longer.train.steps == 400

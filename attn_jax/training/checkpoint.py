@@ -1,12 +1,13 @@
 """Checkpoints: the best and the last state of a run, through Orbax, checked by their content."""
 
+import asyncio
 import contextlib
 import errno
 import hashlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,28 @@ def uninterrupted() -> Iterator[None]:
         signal.raise_signal(number)
 
 
+class Misfit(InputError):
+    """What is stored is of another model."""
+
+
+class _Patient(ocp.type_handlers.ArrayHandler):
+    """Reads arrays, and all of them to an end where one cannot be read.
+
+    Orbax closes its event loop at the first error. Each read that ends later would print that.
+    """
+
+    async def deserialize(
+        self,
+        infos: Sequence[ocp.type_handlers.ParamInfo],
+        args: Sequence[ocp.type_handlers.RestoreArgs] | None = None,
+    ) -> Sequence[jax.Array]:
+        others = asyncio.all_tasks()
+        try:
+            return await super().deserialize(infos, args)
+        finally:
+            await asyncio.gather(*asyncio.all_tasks() - others, return_exceptions=True)
+
+
 def _score(metrics: dict[str, float]) -> float:
     return metrics["score"]
 
@@ -104,21 +127,28 @@ class Checkpoints:
             return self._manager.best_step()
 
     def facts(self, step: int) -> dict:
-        """What a run remembered at a step."""
-        return self._read(step, "facts", ocp.args.JsonRestore())
+        """What a run remembered at a step.
+
+        Raises:
+          InputError: it is missing or damaged.
+        """
+        with reading(self._directory / str(step) / "facts", self._advice(step)):
+            how = ocp.args.Composite(facts=ocp.args.JsonRestore())
+            return self._manager.restore(step, args=how)["facts"]
 
     def restore(self, step: int, item: str, like: Any) -> Any:
         """The `model` or the `rest` at a step, in the structure of `like`.
 
         Raises:
-          InputError: what is stored has other names or shapes, or was damaged.
+          Misfit: what is stored has other names or shapes.
+          InputError: it is missing or damaged.
         """
-        with reading(self._directory / str(step)):
+        with reading(self._directory / str(step), self._advice(step)):
             facts, wanted = self.facts(step), named_leaves(like)
             stored, expected = facts["shapes"][item], shapes(wanted)
             for name in sorted(stored.keys() | expected.keys()):
                 if stored.get(name) != expected.get(name):
-                    raise InputError(
+                    raise Misfit(
                         f"{self._directory / str(step)} does not fit this model: {name} is "
                         f"{stored.get(name, 'not there')}, wanted {expected.get(name, 'nothing')}"
                     )
@@ -126,16 +156,19 @@ class Checkpoints:
                 name: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype, sharding=_one_device())
                 for name, leaf in wanted.items()
             }
-            restored = self._read(step, item, ocp.args.StandardRestore(target))
+            folder = self._directory / str(step) / item
+            with reading(folder, self._advice(step)):
+                restored = _arrays(folder.absolute(), target)
             if digest(restored) != facts["sha256"][item]:
-                raise InputError(f"{self._directory / str(step) / item} is damaged: it has changed")
+                raise InputError(f"{folder} is damaged: it has changed{self._advice(step)}")
         # Bound to no device, as new parameters are: else programs would be compiled for these anew.
         leaves = [jnp.array(np.asarray(restored[name])) for name in wanted]
         return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
-    def _read(self, step: int, item: str, how: ocp.args.CheckpointArgs) -> Any:
-        with reading(self._directory / str(step) / item):
-            return self._manager.restore(step, args=ocp.args.Composite(**{item: how}))[item]
+    def _advice(self, step: int) -> str:
+        left = [other for other in self.steps if other != step]
+        after = f"the run goes on from step {max(left)}" if left else "the run begins anew"
+        return f"; put a copy of {self._directory / str(step)} back, or remove it, and {after}"
 
     def close(self) -> None:
         """Waits for what is being written, and ends the threads."""
@@ -208,6 +241,12 @@ class WritableCheckpoints(Checkpoints):
             if full not in str(error):
                 raise
             raise OSError(errno.ENOSPC, full, str(self._directory)) from error
+
+
+def _arrays(folder: Path, target: dict[str, jax.ShapeDtypeStruct]) -> dict[str, jax.Array]:
+    handlers = ocp.type_handlers.create_type_handler_registry((jax.Array, _Patient()))
+    how = ocp.args.PyTreeRestore(target, ocp.checkpoint_utils.construct_restore_args(target))
+    return ocp.PyTreeCheckpointHandler(type_handler_registry=handlers).restore(folder, args=how)
 
 
 def _one_device() -> jax.sharding.Sharding:

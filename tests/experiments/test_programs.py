@@ -183,6 +183,24 @@ def test_parameters_of_another_run_are_needed_until_a_first_checkpoint(workdir, 
     works("train", f"--workdir={early}", "--train.steps=30")
 
 
+def test_a_damaged_checkpoint_is_told_in_a_sentence_whose_advice_holds(workdir, tmp_path):
+    run = shutil.copytree(workdir, tmp_path / "run")
+    damaged = run / "checkpoints" / "20"
+    for file in (damaged / "model").rglob("d/*"):
+        os.truncate(file, 100)
+    uses = [(name, f"--workdir={run}") for name in ("translate", "evaluate")]
+    train = ("train", f"--workdir={run}", "--train.steps=30")
+    for command in (*uses, train):
+        line = refused(*command, stdin="1 2\n")
+        assert line.startswith(f"error: {damaged / 'model'} is missing or damaged (")
+        advice = f"put a copy of {damaged} back, or remove it, and the run goes on from step 10"
+        assert line.endswith(f"); {advice}")
+    shutil.rmtree(damaged)
+    for command in uses:
+        works(*command, stdin="1 2\n")
+    assert "going on from step 10" in works(*train).stderr
+
+
 def loss_of(folder):
     return json.loads((folder / "metrics.jsonl").read_text().splitlines()[0])["train_loss"]
 

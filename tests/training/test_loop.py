@@ -1,6 +1,9 @@
 """Training through, and in pieces, with its checkpoints."""
 
+import asyncio
 import json
+import os
+import shutil
 import signal
 
 import jax
@@ -220,6 +223,49 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, name, content):
 
     with pytest.raises(InputError, match=f"^{tmp_path}.* is missing or damaged"):
         read()
+
+
+def test_a_run_goes_on_without_a_damaged_checkpoint(tmp_path):
+    leaves = {"x": np.zeros(3, np.float32)}
+    checkpoints = WritableCheckpoints(tmp_path, 2)
+    for step in (1, 2):
+        checkpoints.save(step, leaves, leaves, {}, 0.0)
+    checkpoints.close()
+
+    def told(step):
+        (tmp_path / str(step) / "model" / "_METADATA").write_text("")
+        with pytest.raises(InputError) as error:
+            Checkpoints(tmp_path).restore(step, "model", leaves)
+        return str(error.value)
+
+    advice = f"; put a copy of {tmp_path / '2'} back, or remove it, and the run "
+    assert told(2).endswith(f"{advice}goes on from step 1")
+    shutil.rmtree(tmp_path / "2")
+    left = Checkpoints(tmp_path)
+    assert (left.latest, left.best) == (1, 1)
+    left.restore(1, "model", leaves)
+    assert told(1).endswith(f"{tmp_path / '1'} back, or remove it, and the run begins anew")
+
+
+def test_what_is_read_beside_a_damaged_array_is_read_to_its_end(tmp_path, monkeypatch):
+    """Else the event loop is closed under it, which it says."""
+    leaves = {str(number): np.zeros(3, np.float32) for number in range(200)}
+    checkpoints = WritableCheckpoints(tmp_path, 2)
+    checkpoints.save(1, leaves, leaves, {}, 0.0)
+    checkpoints.close()
+    for file in (tmp_path / "1" / "model").rglob("d/*"):
+        os.truncate(file, 100)
+    close, left = asyncio.BaseEventLoop.close, []
+
+    def observed(loop):
+        left.append(len(asyncio.all_tasks(loop)))
+        close(loop)
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "close", observed)
+    with pytest.raises(InputError, match=r"1/model is missing or damaged .* …\); put a copy"):
+        Checkpoints(tmp_path).restore(1, "model", leaves)
+    assert left
+    assert not any(left)
 
 
 def test_too_little_memory_is_not_damage(tmp_path):
