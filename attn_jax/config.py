@@ -180,7 +180,7 @@ class Train:
     keep: int = option(2, "last checkpoints that are kept, the best beside them", low=1)
     patience: int = option(0, "validations without a better metric before stopping; 0: off", low=0)
     metric: str = option("perplexity", "validation metric that picks the best checkpoint")
-    initial: str = path("workdir of another run whose best parameters to start from")
+    initial: str = path("another run whose best parameters to start from, or one checkpoint in it")
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def load(
     choose(COMBINATIONS | {"parameters": None}, combination, "combination of models")
     if not places:
         raise InputError("no run was given to load")
-    runs = [_located(Path(place), checkpoint) for place in places]
+    runs = [located(Path(place), checkpoint) for place in places]
     experiments = [experiment_of(workdir) for workdir, _ in runs]
     sides = [load_vocabularies(workdir) for workdir, _ in runs]
     for (workdir, _), own in zip(runs, sides, strict=True):
@@ -66,8 +66,13 @@ def load(
     return Translator(models, *sides[0], limit, combination)
 
 
-def _located(place: Path, checkpoint: str) -> tuple[Path, str]:
-    """The folder of the run that a place is in, and which of its checkpoints is meant."""
+def located(place: Path, checkpoint: str = "best") -> tuple[Path, str]:
+    """The folder of the run that a place is in, and which of its checkpoints is meant.
+
+    Args:
+      place: the folder of a run, or of one checkpoint in it.
+      checkpoint: which is meant by the folder of a run.
+    """
     if place.parent.name == "checkpoints" and place.name.isdigit():
         return place.parent.parent, place.name
     return place, checkpoint

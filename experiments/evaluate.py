@@ -2,7 +2,8 @@
 
 What the run had of that split, which is what reports read, is replaced. With two files of any other
 text, `--sources=new.de --targets=new.en`, a sentence on each line, the same figures are printed and
-nothing is written into the run.
+nothing is written into the run. Of such a text, one checkpoint of the run can be measured, too:
+`--workdir=runs/mine/checkpoints/1500`.
 """
 
 import json
@@ -23,7 +24,7 @@ from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.metrics import ter
 from attn_jax.files import writing
-from attn_jax.loading import best_checkpoint, experiment_of, load
+from attn_jax.loading import best_checkpoint, experiment_of, load, located
 from attn_jax.translator import Translator
 from experiments import flags
 from experiments.examples import check_lengths, encode, fits, warn_of_unknown
@@ -62,11 +63,13 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
     return result
 
 
-def evaluate_text(workdir: Path, pairs: Sequence[tuple[str, str]], search: dict[str, Any]) -> dict:
-    """Translates any text with the best checkpoint; writes nothing.
+def evaluate_text(
+    checkpoint: Path, pairs: Sequence[tuple[str, str]], search: dict[str, Any]
+) -> dict:
+    """Translates any text with a checkpoint; writes nothing.
 
     Args:
-      workdir: of the run.
+      checkpoint: its folder in a run.
       pairs: each sentence and its translation.
       search: options of `attn_jax.decoding.options.Search`.
 
@@ -76,7 +79,6 @@ def evaluate_text(workdir: Path, pairs: Sequence[tuple[str, str]], search: dict[
     Raises:
       InputError: a sentence has no token, or more than the run allows.
     """
-    checkpoint = best_checkpoint(workdir)
     translator = load(checkpoint)
     examples = [Example(*pair) for pair in pairs]
     source, target = translator.source, translator.target
@@ -157,8 +159,14 @@ def usable(translator: Translator, examples: Sequence[Example]) -> list[Example]
     return found
 
 
-def print_evaluation(text: str, result: dict) -> None:
-    """Prints the figures of a split or of a text, which is named above them, as a table."""
+def print_evaluation(text: str, result: dict, chosen: str = "the best on validation") -> None:
+    """Prints the figures of a split or of a text as a table.
+
+    Args:
+      text: its name, which stands above them.
+      result: what `measure` gives.
+      chosen: how its checkpoint was.
+    """
     table = Table(title=f"{escape(text)}, {result['sentences']} sentences")
     table.add_column("figure")
     table.add_column("value", justify="right")
@@ -168,7 +176,7 @@ def print_evaluation(text: str, result: dict) -> None:
             table.add_row(name.replace("_", " "), whole.get(name, "{:.2f}").format(value))
     console = Console()
     console.print(table)
-    console.print(f"checkpoint: step {result['step']}, the best on validation", highlight=False)
+    console.print(f"checkpoint: step {result['step']}, {chosen}", highlight=False)
     options = [f"{name}={value}" for name, value in result["search"].items()]
     console.print(f"decoding: {', '.join(options) or 'greedy'}", highlight=False)
     for name, signature in result["signatures"].items():
@@ -186,20 +194,29 @@ def check_flags() -> None:
 def main() -> None:
     """Evaluates one split, or the text of two files."""
     check_flags()
-    workdir, search = Path(FLAGS.workdir), flags.search()
+    place, search = Path(FLAGS.workdir), flags.search()
+    workdir, _ = located(place)
     data = experiment_of(workdir).data
     if FLAGS.sources:
         sources, targets = Path(FLAGS.sources), Path(FLAGS.targets)
-        result = evaluate_text(workdir, read_pairs((sources, targets)), search)
-        print_evaluation(sources.name, result)
+        pairs = read_pairs((sources, targets))
+        if place == workdir:
+            print_evaluation(sources.name, evaluate_text(best_checkpoint(workdir), pairs, search))
+        else:
+            print_evaluation(sources.name, evaluate_text(place, pairs, search), "as given")
         return
+    if place != workdir:
+        raise InputError(
+            f"a split is evaluated with the best checkpoint: give --workdir={workdir}, or to "
+            f"evaluate {place}, --sources and --targets"
+        )
     corpus = open_corpus(data)
     check_content(workdir, corpus)
     print_evaluation(FLAGS.split, evaluate_split(workdir, corpus, FLAGS.split, search))
 
 
 if __name__ == "__main__":
-    flags.define_workdir("folder of a run")
+    flags.define_workdir("folder of a run, or for another text of one checkpoint in it")
     flags.define_search(left_out=["n_best"])  # one hypothesis of each sentence is scored
     absl_flags.DEFINE_enum("split", "test", SPLITS, "which examples of the run's own data")
     absl_flags.DEFINE_string(

@@ -19,7 +19,7 @@ from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import reading
-from attn_jax.loading import experiment_of, load_parameters, load_vocabularies
+from attn_jax.loading import experiment_of, load_parameters, load_vocabularies, located
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.tokens import SPECIALS
 from attn_jax.training.checkpoint import Misfit
@@ -142,19 +142,20 @@ def vocabularies(
     last = "vocabulary.target.json"  # of the two files, the one written last
     if has_begun(workdir):
         return load_vocabularies(workdir)
-    initial = experiment.train.initial
-    if initial and (Path(initial) / last).is_file():
-        check_tokens(Path(initial), experiment)
-        return load_vocabularies(Path(initial))
+    initial, _ = located(Path(experiment.train.initial))
+    if experiment.train.initial and (initial / last).is_file():
+        check_tokens(initial, experiment)
+        return load_vocabularies(initial)
     build = choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
     sources, targets = zip(*((one.source, one.target) for one in examples), strict=True)
     return build(sources, targets, experiment.data)
 
 
-def initial_parameters(initial: Path, model: Seq2Seq) -> Seq2Seq:
-    """The model with the parameters of the run to start from."""
+def initial_parameters(place: Path, model: Seq2Seq) -> Seq2Seq:
+    """The model with the parameters of the run, or of the one checkpoint, to start from."""
+    initial, checkpoint = located(place)
     try:
-        return load_parameters(initial, model)
+        return load_parameters(initial, model, checkpoint)
     except Misfit as error:
         file = initial / "flags.txt"
         if not file.is_file():

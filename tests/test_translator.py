@@ -374,6 +374,28 @@ def test_flags_are_no_remedy_for_a_damaged_run_to_start_from(workdir, tmp_path):
     assert "--flagfile" not in str(error.value)
 
 
+def test_starts_from_one_checkpoint_of_another_run(workdir, tmp_path):
+    one = workdir / "checkpoints" / "150"
+    options = OPTIONS | {"train.initial": str(one), "train.steps": 1, "data.symbols": 4}
+    train_in(tmp_path / "next", options)
+    for side in ("source", "target"):
+        name = f"vocabulary.{side}.json"
+        assert (tmp_path / "next" / name).read_text() == (workdir / name).read_text()
+    after, before, best = (
+        attn_jax.load(folder).score(SENTENCES, SENTENCES)
+        for folder in (tmp_path / "next", one, workdir)
+    )
+    np.testing.assert_allclose(after, before, rtol=0.05)
+    assert not np.allclose(after, best, rtol=0.05)
+    other = OPTIONS | {"train.initial": str(one), "data.source_level": "character"}
+    with pytest.raises(InputError, match=rf"the run in {workdir} has --data\.source_level=symbol"):
+        train_in(tmp_path / "other", other)
+    other = OPTIONS | {"train.initial": str(one), "model.score": "general"}
+    with pytest.raises(InputError, match=rf"150 does not fit .* --flagfile={workdir}/flags\.txt"):
+        train_in(tmp_path / "other", other)
+    assert not (tmp_path / "other").exists()
+
+
 def test_the_same_run_goes_on_and_another_is_refused(workdir):
     longer = settle(workdir, {"train.steps": 400})
     assert longer.train.steps == 400

@@ -270,6 +270,21 @@ def test_evaluate_measures_a_text_that_is_not_of_the_data_and_writes_nothing(wor
     assert "a, 20 sentences" in found
     assert "alignment accuracy" in own
     assert figures(found) == [line for line in figures(own) if line[1] != "alignment"]
+    one = workdir / "checkpoints" / "10"
+    earlier = works("evaluate", f"--workdir={one}", *text).stdout
+    assert "checkpoint: step 10, as given" in earlier
+    assert perplexity(earlier) != perplexity(found)
+    best = json.loads((workdir / "evaluation.test.json").read_text())["step"]
+    given = works("evaluate", f"--workdir={one.with_name(str(best))}", *text).stdout
+    assert perplexity(given) == perplexity(found)
+    assert contents(workdir) == before
+    line = refused("evaluate", f"--workdir={one}")
+    assert f"give --workdir={workdir}, or to evaluate {one}, --sources and --targets" in line
+
+
+def perplexity(told):
+    (line,) = (line for line in figures(told) if "perplexity" in line)
+    return line
 
 
 def figures(told):
