@@ -15,7 +15,8 @@ from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.own_code import edited
-from attn_jax.training.checkpoint import Checkpoints, named_leaves, shapes
+from attn_jax.training.arrays import named_leaves, shapes
+from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.translator import Translator
 
 Place = str | Path

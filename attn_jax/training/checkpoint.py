@@ -1,13 +1,11 @@
 """Checkpoints: the best and the last state of a run, through Orbax, checked by their content."""
 
-import asyncio
 import contextlib
 import errno
-import hashlib
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +17,7 @@ from orbax.checkpoint import checkpoint_managers
 
 from attn_jax.errors import InputError
 from attn_jax.files import reading
-
-
-def named_leaves(tree: Any) -> dict[str, Any]:
-    """The arrays of a pytree by their path, which is how they are stored."""
-    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
-
-
-def digest(leaves: dict[str, Any]) -> str:
-    """SHA-256 over names, types, shapes and bytes: Orbax does not notice a flipped bit."""
-    sha = hashlib.sha256()
-    for name, leaf in sorted(leaves.items()):
-        array = np.asarray(leaf)
-        sha.update(f"{name} {array.dtype} {array.shape}".encode())
-        sha.update(array.tobytes())
-    return sha.hexdigest()
-
-
-def shapes(leaves: dict[str, Any]) -> dict[str, str]:
-    """The type and shape of each array, as they are stored beside it."""
-    return {name: f"{leaf.dtype}{list(leaf.shape)}" for name, leaf in leaves.items()}
+from attn_jax.training.arrays import digest, named_leaves, read_arrays, shapes
 
 
 @contextlib.contextmanager
@@ -67,24 +45,6 @@ def uninterrupted() -> Iterator[None]:
 
 class Misfit(InputError):
     """What is stored is of another model."""
-
-
-class _Patient(ocp.type_handlers.ArrayHandler):
-    """Reads arrays, and all of them to an end where one cannot be read.
-
-    Orbax closes its event loop at the first error. Each read that ends later would print that.
-    """
-
-    async def deserialize(
-        self,
-        infos: Sequence[ocp.type_handlers.ParamInfo],
-        args: Sequence[ocp.type_handlers.RestoreArgs] | None = None,
-    ) -> Sequence[jax.Array]:
-        others = asyncio.all_tasks()
-        try:
-            return await super().deserialize(infos, args)
-        finally:
-            await asyncio.gather(*asyncio.all_tasks() - others, return_exceptions=True)
 
 
 def _score(metrics: dict[str, float]) -> float:
@@ -152,13 +112,9 @@ class Checkpoints:
                         f"{self._directory / str(step)} does not fit this model: {name} is "
                         f"{stored.get(name, 'not there')}, wanted {expected.get(name, 'nothing')}"
                     )
-            target = {
-                name: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype, sharding=_one_device())
-                for name, leaf in wanted.items()
-            }
             folder = self._directory / str(step) / item
             with reading(folder, self._advice(step)):
-                restored = _arrays(folder.absolute(), target)
+                restored = read_arrays(folder.absolute(), wanted)
             if digest(restored) != facts["sha256"][item]:
                 raise InputError(f"{folder} is damaged: it has changed{self._advice(step)}")
         # Bound to no device, as new parameters are: else programs would be compiled for these anew.
@@ -241,14 +197,3 @@ class WritableCheckpoints(Checkpoints):
             if full not in str(error):
                 raise
             raise OSError(errno.ENOSPC, full, str(self._directory)) from error
-
-
-def _arrays(folder: Path, target: dict[str, jax.ShapeDtypeStruct]) -> dict[str, jax.Array]:
-    handlers = ocp.type_handlers.create_type_handler_registry((jax.Array, _Patient()))
-    how = ocp.args.PyTreeRestore(target, ocp.checkpoint_utils.construct_restore_args(target))
-    return ocp.PyTreeCheckpointHandler(type_handler_registry=handlers).restore(folder, args=how)
-
-
-def _one_device() -> jax.sharding.Sharding:
-    # Named, so that a checkpoint of another machine's devices is read onto this one's.
-    return jax.sharding.SingleDeviceSharding(jax.devices()[0])

@@ -1,7 +1,6 @@
 """The loop: steps, validations, checkpoints, and going on where a run was left."""
 
-import statistics
-import time
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,10 +15,10 @@ from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.journal import JOURNAL, Journal, read
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.tokens import PAD
 from attn_jax.training.checkpoint import Checkpoints, WritableCheckpoints
 from attn_jax.training.devices import on_each, on_first, sharing
 from attn_jax.training.step import State, go_on, start, train_step
+from attn_jax.training.throughput import Throughput
 
 LOOK_EVERY = 20  # steps between two looks at the loss, which make the device wait
 
@@ -36,51 +35,6 @@ class Progressed(NamedTuple):
         # By where validations are due: the best may be one that a shorter run ended with.
         since = step // config.valid_every - self.best_step // config.valid_every
         return step >= config.steps or 0 < config.patience <= since
-
-
-class Throughput:
-    """Times stretches of steps.
-
-    Rates are medians, which leave hiccups out, over the stretches in which no batch had a new
-    shape, for which a step is compiled; over all where there are no such.
-    """
-
-    def __init__(self) -> None:
-        self._known: set[tuple] = set()
-        self._forget()
-        self.reset()
-
-    def _forget(self) -> None:
-        self._rates: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
-
-    def reset(self) -> None:
-        """Begins a stretch."""
-        self._begin, self._tokens, self._steps = time.perf_counter(), 0, 0
-        self._compiled = False
-
-    def count(self, source: np.ndarray, target: np.ndarray) -> None:
-        """Counts a step."""
-        shapes = source.shape, target.shape
-        self._compiled |= shapes not in self._known
-        self._known.add(shapes)
-        self._tokens += int((target != PAD).sum())
-        self._steps += 1
-
-    def close(self) -> float:
-        """Ends the stretch, begins the next, and gives the seconds of the ended one."""
-        seconds = time.perf_counter() - self._begin
-        if self._steps:
-            rates = self._steps / seconds, self._tokens / seconds
-            self._rates[self._compiled].append(rates)
-        self.reset()
-        return seconds
-
-    def rates(self) -> dict[str, float]:
-        """Median steps and real target tokens a second, since the last call."""
-        names = ("steps_per_second", "target_tokens_per_second")
-        rates = self._rates[False] or self._rates[True]
-        self._forget()
-        return dict(zip(names, map(statistics.median, zip(*rates, strict=True)), strict=True))
 
 
 def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[State, Progressed]:
@@ -234,24 +188,20 @@ def _summary(record: dict, metric: str) -> str:
     )
 
 
-class _progress_bar:
-    """A bar in a terminal, and nothing anywhere else."""
-
-    def __init__(self, console: Console, first: int, steps: int):
-        self._bar = Progress(
-            TextColumn("training"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("loss {task.fields[loss]:.3f}"),
-            console=console,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("training", total=steps, completed=first, loss=np.nan)
-
-    def __enter__(self) -> Callable[[int, float], None]:
-        self._bar.start()
-        return lambda step, loss: self._bar.update(self._task, completed=step, loss=loss)
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+@contextlib.contextmanager
+def _progress_bar(
+    console: Console, first: int, steps: int
+) -> Iterator[Callable[[int, float], None]]:
+    """A bar in a terminal, and nothing anywhere else. Gives what moves it to a step and a loss."""
+    bar = Progress(
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("loss {task.fields[loss]:.3f}"),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    task = bar.add_task("training", total=steps, completed=first, loss=np.nan)
+    with bar:
+        yield lambda step, loss: bar.update(task, completed=step, loss=loss)

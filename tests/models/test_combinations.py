@@ -19,7 +19,7 @@ from attn_jax.decoding.options import Search
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS, PAD
-from attn_jax.training.checkpoint import named_leaves
+from attn_jax.training.arrays import named_leaves
 from attn_jax.training.step import start, train_step
 
 # Of heads, what a score makes nothing of.

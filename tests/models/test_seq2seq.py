@@ -14,7 +14,7 @@ from attn_jax.models.attention import Source, draw
 from attn_jax.models.heads import Unprojected
 from attn_jax.models.seq2seq import DECODERS, Seq2Seq, initialize
 from attn_jax.tokens import BOS, EOS, PAD
-from attn_jax.training.checkpoint import named_leaves
+from attn_jax.training.arrays import named_leaves
 from tests.models import oracle
 
 SOURCE_SIZE, TARGET_SIZE = 17, 19

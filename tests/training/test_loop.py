@@ -16,13 +16,8 @@ from attn_jax.data.pipeline import Batches, Pair
 from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import initialize
-from attn_jax.training import loop
-from attn_jax.training.checkpoint import (
-    Checkpoints,
-    WritableCheckpoints,
-    digest,
-    named_leaves,
-)
+from attn_jax.training.arrays import digest, named_leaves
+from attn_jax.training.checkpoint import Checkpoints, WritableCheckpoints
 from attn_jax.training.loop import _finite, begin, finished, fit
 from attn_jax.training.step import train_step
 
@@ -162,25 +157,6 @@ def test_a_loss_that_was_never_finite_is_no_matter_of_training():
         _finite([np.nan, np.nan], 2)
     with pytest.raises(InputError, match="not finite any more by step 4"):
         _finite([np.nan, np.nan], 4)
-
-
-def test_rates_leave_out_what_compiles(monkeypatch):
-    now = iter([0, 10, 12, 16, 17])
-    monkeypatch.setattr(loop.time, "perf_counter", lambda: next(now))
-    throughput = loop.Throughput()
-    tokens, other = np.ones((2, 3), int), np.ones((2, 4), int)
-
-    def stretch(source):
-        throughput.count(source, tokens)
-        return throughput.close()
-
-    # Each close looks at the clock twice: at the end of a stretch and the beginning of the next.
-    assert stretch(tokens) == 10
-    assert stretch(tokens) == 4
-    assert throughput.rates() == {"steps_per_second": 0.25, "target_tokens_per_second": 1.5}
-    now = iter([20, 20])
-    assert stretch(other) == 3
-    assert throughput.rates()["steps_per_second"] == 1 / 3  # there is nothing else
 
 
 def test_a_changed_bit_is_noticed(tmp_path):

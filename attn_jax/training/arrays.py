@@ -1,0 +1,66 @@
+"""The arrays of a checkpoint: their names, what tells that they changed, and how they are read."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+
+def named_leaves(tree: Any) -> dict[str, Any]:
+    """The arrays of a pytree by their path, which is how they are stored."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
+def digest(leaves: dict[str, Any]) -> str:
+    """SHA-256 over names, types, shapes and bytes: Orbax does not notice a flipped bit."""
+    sha = hashlib.sha256()
+    for name, leaf in sorted(leaves.items()):
+        array = np.asarray(leaf)
+        sha.update(f"{name} {array.dtype} {array.shape}".encode())
+        sha.update(array.tobytes())
+    return sha.hexdigest()
+
+
+def shapes(leaves: dict[str, Any]) -> dict[str, str]:
+    """The type and shape of each array, as they are stored beside it."""
+    return {name: f"{leaf.dtype}{list(leaf.shape)}" for name, leaf in leaves.items()}
+
+
+class _Patient(ocp.type_handlers.ArrayHandler):
+    """Reads arrays, and all of them to an end where one cannot be read.
+
+    Orbax closes its event loop at the first error. Each read that ends later would print that.
+    """
+
+    async def deserialize(
+        self,
+        infos: Sequence[ocp.type_handlers.ParamInfo],
+        args: Sequence[ocp.type_handlers.RestoreArgs] | None = None,
+    ) -> Sequence[jax.Array]:
+        others = asyncio.all_tasks()
+        try:
+            return await super().deserialize(infos, args)
+        finally:
+            await asyncio.gather(*asyncio.all_tasks() - others, return_exceptions=True)
+
+
+def read_arrays(folder: Path, like: dict[str, Any]) -> dict[str, jax.Array]:
+    """What is stored in a folder under the names of some arrays, and in their types and shapes."""
+    target = {
+        name: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype, sharding=_one_device())
+        for name, leaf in like.items()
+    }
+    handlers = ocp.type_handlers.create_type_handler_registry((jax.Array, _Patient()))
+    how = ocp.args.PyTreeRestore(target, ocp.checkpoint_utils.construct_restore_args(target))
+    return ocp.PyTreeCheckpointHandler(type_handler_registry=handlers).restore(folder, args=how)
+
+
+def _one_device() -> jax.sharding.Sharding:
+    # Named, so that a checkpoint of another machine's devices is read onto this one's.
+    return jax.sharding.SingleDeviceSharding(jax.devices()[0])

@@ -1,0 +1,53 @@
+"""How fast training goes."""
+
+import statistics
+import time
+
+import numpy as np
+
+from attn_jax.tokens import PAD
+
+
+class Throughput:
+    """Times stretches of steps.
+
+    Rates are medians, which leave hiccups out, over the stretches in which no batch had a new
+    shape, for which a step is compiled; over all where there are no such.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[tuple] = set()
+        self._forget()
+        self.reset()
+
+    def _forget(self) -> None:
+        self._rates: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
+
+    def reset(self) -> None:
+        """Begins a stretch."""
+        self._begin, self._tokens, self._steps = time.perf_counter(), 0, 0
+        self._compiled = False
+
+    def count(self, source: np.ndarray, target: np.ndarray) -> None:
+        """Counts a step."""
+        shapes = source.shape, target.shape
+        self._compiled |= shapes not in self._known
+        self._known.add(shapes)
+        self._tokens += int((target != PAD).sum())
+        self._steps += 1
+
+    def close(self) -> float:
+        """Ends the stretch, begins the next, and gives the seconds of the ended one."""
+        seconds = time.perf_counter() - self._begin
+        if self._steps:
+            rates = self._steps / seconds, self._tokens / seconds
+            self._rates[self._compiled].append(rates)
+        self.reset()
+        return seconds
+
+    def rates(self) -> dict[str, float]:
+        """Median steps and real target tokens a second, since the last call."""
+        names = ("steps_per_second", "target_tokens_per_second")
+        rates = self._rates[False] or self._rates[True]
+        self._forget()
+        return dict(zip(names, map(statistics.median, zip(*rates, strict=True)), strict=True))

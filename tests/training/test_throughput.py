@@ -1,0 +1,25 @@
+"""How fast training is said to go."""
+
+import numpy as np
+
+from attn_jax.training import throughput
+from attn_jax.training.throughput import Throughput
+
+
+def test_rates_leave_out_what_compiles(monkeypatch):
+    now = iter([0, 10, 12, 16, 17])
+    monkeypatch.setattr(throughput.time, "perf_counter", lambda: next(now))
+    measured = Throughput()
+    tokens, other = np.ones((2, 3), int), np.ones((2, 4), int)
+
+    def stretch(source):
+        measured.count(source, tokens)
+        return measured.close()
+
+    # Each close looks at the clock twice: at the end of a stretch and the beginning of the next.
+    assert stretch(tokens) == 10
+    assert stretch(tokens) == 4
+    assert measured.rates() == {"steps_per_second": 0.25, "target_tokens_per_second": 1.5}
+    now = iter([20, 20])
+    assert stretch(other) == 3
+    assert measured.rates()["steps_per_second"] == 1 / 3  # there is nothing else
