@@ -8,23 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax.config import Model, Train
-from attn_jax.models.seq2seq import initialize
+from attn_jax.config import Train
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training import loop
 from attn_jax.training.devices import on_each, on_first, shared, sharing, summary
 from attn_jax.training.step import start, train_step
 from tests.training import test_loop
+from tests.training.test_step import make
 
-SIZES = {
-    "embedding_size": 8,
-    "annotation_size": 12,
-    "hidden_size": 12,
-    "alignment_size": 5,
-    "readout_size": 7,
-    "feedforward_size": 11,
-    "dropout": 0.0,
-}
 RNG = jax.random.key(1)
 
 
@@ -59,7 +50,7 @@ def test_four_devices_go_where_one_does(model, train):
     weighted = {"guided_alignment": 0.5, "coverage_loss": 0.1}
     config = Train(**(options | weighted | train))
     source, target, links = batch()
-    begun = initialize(Model(**(SIZES | model)), 11, 13, jax.random.key(0))
+    begun = make(**model)
     mesh = sharing(config)
     assert mesh.size == 4
     one, four = (start(jax.tree.map(jnp.copy, begun), config) for _ in range(2))
@@ -79,7 +70,7 @@ def test_four_devices_go_where_one_does(model, train):
 def test_devices_send_one_another_nothing_but_sums(decoder):
     config = Train(batch_size=8)
     mesh = sharing(config)
-    model = initialize(Model(**(SIZES | {"decoder": decoder})), 11, 13, jax.random.key(0))
+    model = make(decoder=decoder)
     lowered = train_step.lower(
         on_each(start(model, config), mesh), *batch()[:2], RNG, config=config, mesh=mesh
     )
