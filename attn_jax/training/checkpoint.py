@@ -92,7 +92,7 @@ class Checkpoints:
         Raises:
           InputError: it is missing or damaged.
         """
-        with reading(self._directory / str(step) / "facts", self._advice(step)):
+        with self._reading(step, "facts"):
             how = ocp.args.Composite(facts=ocp.args.JsonRestore())
             return self._manager.restore(step, args=how)["facts"]
 
@@ -103,23 +103,26 @@ class Checkpoints:
           Misfit: what is stored has other names or shapes.
           InputError: it is missing or damaged.
         """
-        with reading(self._directory / str(step), self._advice(step)):
+        place = self._directory / str(step)
+        with self._reading(step):
             facts, wanted = self.facts(step), named_leaves(like)
             stored, expected = facts["shapes"][item], shapes(wanted)
             for name in sorted(stored.keys() | expected.keys()):
                 if stored.get(name) != expected.get(name):
                     raise Misfit(
-                        f"{self._directory / str(step)} does not fit this model: {name} is "
+                        f"{place} does not fit this model: {name} is "
                         f"{stored.get(name, 'not there')}, wanted {expected.get(name, 'nothing')}"
                     )
-            folder = self._directory / str(step) / item
-            with reading(folder, self._advice(step)):
-                restored = read_arrays(folder.absolute(), wanted)
+            with self._reading(step, item):
+                restored = read_arrays((place / item).absolute(), wanted)
             if digest(restored) != facts["sha256"][item]:
-                raise InputError(f"{folder} is damaged: it has changed{self._advice(step)}")
+                raise InputError(f"{place / item} is damaged: it has changed{self._advice(step)}")
         # Bound to no device, as new parameters are: else programs would be compiled for these anew.
         leaves = [jnp.array(np.asarray(restored[name])) for name in wanted]
         return jax.tree.unflatten(jax.tree.structure(like), leaves)
+
+    def _reading(self, step: int, item: str = "") -> contextlib.AbstractContextManager:
+        return reading(self._directory / str(step) / item, self._advice(step))
 
     def _advice(self, step: int) -> str:
         left = [other for other in self.steps if other != step]
