@@ -79,7 +79,8 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
 
 def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     check_content(workdir, corpus)
-    config = experiment.train
+    config, device = experiment.train, jax.devices()[0]
+    check_precision(config.compute, device)
     examples, validation = corpus.examples("train"), corpus.examples("validation")
     test = corpus.examples("test") if "test" in corpus.splits else []
     source, target = vocabularies(workdir, experiment, examples)
@@ -108,9 +109,8 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         *seen_in_training(examples, {"validation": validation, "test": test}),
         useless(experiment),
         summary(config),
-        advice(config.compute, jax.devices()[0]),
+        advice(config.compute, device),
     ]
-    check_precision(config.compute, jax.devices()[0])
     record(workdir, experiment, corpus, source, target)
     more = not progressed.finished(step, config)
     if more:
