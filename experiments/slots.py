@@ -9,7 +9,7 @@ from typing import NamedTuple
 from attn_jax.errors import InputError
 
 MOST_JOBS = 8  # runs at a time unless --jobs says other: each takes half a GiB of memory
-SHARES = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")  # of a GPU's memory
+MEMORY_SHARES = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")  # of a GPU's memory
 
 
 class Slot(NamedTuple):
@@ -69,9 +69,9 @@ def _on_gpus(own: Sequence[int], together: int) -> dict[str, str]:
         variable: _names(own, os.environ.get(variable))
         for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
     }
-    if together > 1 and not any(name in os.environ for name in SHARES):
+    if together > 1 and not any(name in os.environ for name in MEMORY_SHARES):
         # Alone, a process takes three quarters of a GPU's memory as it begins.
-        environment[SHARES[0]] = f"{0.9 / together:.2f}"
+        environment[MEMORY_SHARES[0]] = f"{0.9 / together:.2f}"
     return environment
 
 

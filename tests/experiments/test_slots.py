@@ -18,7 +18,7 @@ def machine(monkeypatch):
         monkeypatch.setattr(slots, "devices", lambda: there)
         cores = set(range(count)) if platform == "cpu" else {0, 1, 2, 3}
         monkeypatch.setattr(slots.os, "sched_getaffinity", lambda _: cores, raising=False)
-        for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", *slots.SHARES):
+        for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", *slots.MEMORY_SHARES):
             monkeypatch.delenv(variable, raising=False)
 
     return make
@@ -73,12 +73,12 @@ def test_what_is_said_of_another_makers_gpus_is_not_of_these(machine, monkeypatc
     assert visible == ["0", "1"]
 
 
-@pytest.mark.parametrize("variable", slots.SHARES)
+@pytest.mark.parametrize("variable", slots.MEMORY_SHARES)
 def test_a_share_of_memory_that_the_user_gives_is_left(machine, monkeypatch, variable):
     """JAX refuses to begin where both variables are set."""
     machine("gpu", 1)
     monkeypatch.setenv(variable, "0.3")
-    assert not any(slots.SHARES[0] in slot.environment for slot in slots.slots(2))
+    assert not any(slots.MEMORY_SHARES[0] in slot.environment for slot in slots.slots(2))
 
 
 def test_a_tpu_has_one_run_with_all_of_it(machine):
