@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple, overload
 
@@ -12,6 +11,7 @@ import numpy as np
 from attn_jax.data.pipeline import pad
 from attn_jax.data.vocabulary import Vocabulary, copies
 from attn_jax.decoding import compiled
+from attn_jax.decoding.batches import in_order
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.decoding.search import Found
@@ -19,10 +19,6 @@ from attn_jax.decoding.unknown import replaced
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import EOS, PAD
-
-BATCH = 64  # sentences decoded together, at most
-AT_ONCE = 2  # batches under way: one uses the processors while the other cannot use them all
-PAIRS = 2**21  # of source and target tokens, at most, whose weights are held for a batch
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -164,7 +160,7 @@ class Translator:
                     hypotheses = [self._with_copies(one, words) for one in hypotheses]
                 yield hypotheses
 
-        return _in_order(list(map(len, sources)), decode, max(search.beam_size, search.n_best))
+        return in_order(list(map(len, sources)), decode, max(search.beam_size, search.n_best))
 
     def _hypothesis(self, found: Found, source: Sequence[int]) -> Hypothesis:
         steps = np.count_nonzero(found.tokens != PAD)
@@ -253,7 +249,7 @@ class Translator:
                 yield jax.tree.map(partial(_cut, row=row, real=real), given)
 
         lengths = [max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
-        return _in_order(lengths, over)
+        return in_order(lengths, over)
 
     def _encode(
         self, vocabulary: Vocabulary, sentences: Sequence[str | Hypothesis], side: str
@@ -290,37 +286,3 @@ def _cut(leaf: np.ndarray, row: int, real: tuple[int, int]) -> np.ndarray:
 def _batch(sentences: list[list[int]], rows: int, length: int) -> np.ndarray:
     """Padded ids; a short batch is filled with empty rows, to keep the compiled shape."""
     return pad(sentences + [[]] * (rows - len(sentences)), length)
-
-
-def _in_order(lengths: Sequence[int], run: Callable, hypotheses: int = 1) -> list:
-    """`run` over batches of sentences of like length, its results in the order of the sentences.
-
-    Lengths, and the rows of a single batch, are rounded up, so that few shapes are compiled. Of
-    long sentences, or with several hypotheses of each, a batch holds fewer, to fit the memory.
-    """
-    order = np.argsort(lengths, kind="stable")
-    most = min(BATCH, _power_of_two(len(lengths)))
-    batches = []
-    first = 0
-    while first < len(order):
-        longest = lengths[order[min(first + most, len(order)) - 1]]
-        rows = max(1, min(most, PAIRS // (hypotheses * _padded(longest) ** 2)))
-        indices = order[first : first + rows]
-        batches.append((indices, rows, _padded(lengths[indices[-1]])))
-        first += rows
-    results = [None] * len(lengths)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        done = pool.map(lambda batch: list(run(*batch)), batches)
-        for (indices, *_), own in zip(batches, done, strict=True):
-            for index, result in zip(indices, own, strict=True):
-                results[index] = result
-    return results
-
-
-def _padded(length: int) -> int:
-    return max(8, _power_of_two(length))
-
-
-def _power_of_two(number: int) -> int:
-    """The smallest that is not below a number."""
-    return 1 << max(number - 1, 0).bit_length()
