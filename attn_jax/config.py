@@ -28,24 +28,28 @@ class Data:
     valid: str = path("parallel: the same for validation")
     test: str = path("parallel: the same for the final test; may be left out")
     links: str = path(
-        "parallel, in words or symbols: a Pharaoh file of alignments of the training pairs"
+        "parallel, in words or symbols: links of the training pairs, each a line such as 0-0 2-1"
     )
     source: str = option("", "source side: file suffix (parallel) or language (TFDS)")
     target: str = option("", "target side: file suffix (parallel) or language (TFDS)")
     source_level: str = option("auto", "source tokens: word, character, symbol, subword or auto")
     target_level: str = option("auto", "target tokens: word, character, symbol, subword or auto")
     words: int = option(0, "word level: how many of the most frequent are known; 0: all", low=0)
-    min_count: int = option(2, "word level: occurrences in training that a word needs", low=1)
+    min_count: int = option(2, "word level: occurrences in training that a known word needs", low=1)
     subwords: int = option(8000, "subword level: largest size of the vocabulary", low=8)
     vocabulary: str = option("separate", "separate for each side, or joint")
     bleu_tokenizer: str = option("13a", "sacrebleu's tokenisation: 13a, none, char, intl, zh, ...")
-    examples: int = option(20000, "copy, reverse, sort, dates: training pairs made", low=1)
-    held_out: int = option(1000, "copy, reverse, sort, dates: pairs each to validate, test", low=1)
+    examples: int = option(20000, "copy, reverse, sort, dates: training pairs", low=1)
+    held_out: int = option(
+        1000, "copy, reverse, sort, dates: pairs each for validation and test", low=1
+    )
     shortest: int = option(5, "copy, reverse, sort: symbols in the shortest sequence", low=1)
     longest: int = option(20, "copy, reverse, sort: symbols in the longest sequence", low=1)
     symbols: int = option(26, "copy, reverse, sort: distinct symbols", low=1)
-    seed: int = option(0, "copy, reverse, sort, dates: seed of what is made", low=0)
-    max_length: int = option(512, "at use: most tokens in a sentence", low=1)
+    seed: int = option(0, "copy, reverse, sort, dates: seed of the generated pairs", low=0)
+    max_length: int = option(
+        512, "longest sentence in tokens that is translated or evaluated", low=1
+    )
     directory: str = path("where prepared data sets are kept; the user cache folder when empty")
 
 
@@ -64,12 +68,12 @@ class Model:
     decoder: str = option(
         "bahdanau",
         "bahdanau: attends from s_{i-1}; luong: from the new state; luong_input_feeding: the same, "
-        "what it read going into the next state; transformer: in each block; or your own",
+        "and h̃ is fed into the next state; transformer: in each block; or your own",
     )
     first_state: str = option(
         "bridge",
-        "of a recurrent decoder: bridge (tanh of a map of the encoder's summary), last (the "
-        "encoder's own last states) or zero",
+        "first state of a recurrent decoder: bridge (tanh of a linear map of the encoder's "
+        "summary), last (the encoder's own last states) or zero",
     )
     readout: str = option(
         "auto", "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's"
@@ -117,7 +121,7 @@ class Model:
     feedforward_size: int = option(512, "transformer: hidden units of the feed-forward maps", low=1)
     initialization: str = option(
         "standard",
-        "first parameters: standard, rnnsearch or luong (as in their papers)",
+        "initial parameters: standard, rnnsearch or luong (as in their papers)",
     )
     dropout: float = option(0.0, "share of features dropped in training", low=0, high=0.95)
     dropout_kind: str = option(
@@ -127,7 +131,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Train:
-    """How the parameters are found."""
+    """How the parameters are trained."""
 
     steps: int = option(2000, "training steps in all", low=1)
     batch_size: int = option(64, "B, sentence pairs in a step", low=1)
@@ -144,21 +148,25 @@ class Train:
     )
     clip_norm: float = option(1.0, "largest global norm of the gradient", low=1e-9)
     label_smoothing: float = option(0.0, "probability spread over the vocabulary", low=0, high=0.9)
-    coverage_loss: float = option(0.0, "weight of See's loss for attending twice", low=0)
+    coverage_loss: float = option(
+        0.0, "weight of the loss of See et al. for attending twice", low=0
+    )
     guided_alignment: float = option(
-        0.0, "weight of Chen's loss against the links of --data.links, or of made data", low=0
+        0.0,
+        "weight of the loss of Chen et al. against the links of --data.links, or of generated data",
+        low=0,
     )
     guided_head: str = option(
-        "mean", "whose weights it guides: mean (of all layers and heads), or layer.head as in 2.1"
+        "mean", "weights that it guides: mean (of all layers and heads), or layer.head as in 2.1"
     )
     scheduled_sampling: float = option(
-        0.0, "share of the words before that the model draws itself, in the end", low=0, high=1
+        0.0, "final share of previous words that are the model's own", low=0, high=1
     )
     sampling_steps: int = option(10000, "steps over which that share rises from zero", low=1)
     mean_over: str = option(
-        "token", "what the gradient is a mean over: token, or sentence as in the older papers"
+        "token", "what the loss is a mean over: token, or sentence as in the older papers"
     )
-    microbatches: int = option(1, "parts of a batch that are done one after the other", low=1)
+    microbatches: int = option(1, "parts of a batch, computed one after the other", low=1)
     compute: str = option(
         "float32",
         "precision of products: float32 (what the device makes of it: TF32 on a GPU, bfloat16 on a "
@@ -166,18 +174,18 @@ class Train:
     )
     average: float = option(
         0.0,
-        "decay of the mean of the parameters over steps that is used; 0: off",
+        "decay of the moving average of the parameters, which is what is used; 0: off",
         low=0,
         high=0.99999,
     )
     order: str = option(
         "bucketed",
-        "batches of like length: bucketed, or sorted(batches=20), within so many random batches",
+        "batches of similar length: bucketed, or sorted(batches=20), within so many random batches",
     )
-    max_length: int = option(100, "pairs with a side of more tokens are dropped, counted", low=1)
-    buckets: int = option(6, "padded shapes, hence compilations, at most", low=1)
+    max_length: int = option(100, "pairs with more tokens on a side are left out", low=1)
+    buckets: int = option(6, "most padded shapes, and so compilations", low=1)
     valid_every: int = option(500, "steps between validations, each with a checkpoint", low=1)
-    keep: int = option(2, "last checkpoints that are kept, the best beside them", low=1)
+    keep: int = option(2, "last checkpoints that are kept, besides the best", low=1)
     patience: int = option(0, "validations without a better metric before stopping; 0: off", low=0)
     metric: str = option("perplexity", "validation metric that picks the best checkpoint")
     initial: str = path("another run whose best parameters to start from, or one checkpoint in it")

@@ -1,4 +1,4 @@
-"""The rooms of the package import downwards only, and no part of it TensorFlow."""
+"""The layers of the package import in one direction only, and no part of it imports TensorFlow."""
 
 import ast
 import subprocess
@@ -48,23 +48,23 @@ def imported(file: Path) -> set[str]:
     return modules
 
 
-@pytest.mark.parametrize("room", MAY_IMPORT)
-def test_imports_only_what_lies_below(room):
-    folder = PACKAGE / room
+@pytest.mark.parametrize("layer", MAY_IMPORT)
+def test_imports_only_what_it_may(layer):
+    folder = PACKAGE / layer
     files = folder.glob("*.py") if folder.is_dir() else [folder.with_suffix(".py")]
     for file in files:
         for module in imported(file):
             parts = module.split(".")
             assert parts[0] != "experiments", f"{file.name} imports a program"
             if parts[0] == "attn_jax":
-                assert parts[1] in MAY_IMPORT[room], f"{file.name} imports {module}"
-            elif room in THIRD_PARTY and parts[0] not in sys.stdlib_module_names:
-                assert parts[0] in THIRD_PARTY[room], f"{file.name} imports {module}"
+                assert parts[1] in MAY_IMPORT[layer], f"{file.name} imports {module}"
+            elif layer in THIRD_PARTY and parts[0] not in sys.stdlib_module_names:
+                assert parts[0] in THIRD_PARTY[layer], f"{file.name} imports {module}"
 
 
-def test_every_room_is_known():
-    rooms = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith("__")}
-    assert rooms == set(MAY_IMPORT)
+def test_every_layer_is_known():
+    layers = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith("__")}
+    assert layers == set(MAY_IMPORT)
 
 
 def test_flags_stay_in_the_programs():
