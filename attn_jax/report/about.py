@@ -18,15 +18,15 @@ def about(systems: Systems, profile: Profile) -> Iterator[str]:
         f"The model of each run is that of its best validation {metrics}. {searches(systems)}"
     )
     if len({cell.cutting for cells in systems.values() for cell in cells}) > 1:
-        lengths = f" Lengths are in those of {next(iter(systems))}."
+        lengths = f" Lengths are in tokens of {next(iter(systems))}."
         yield (
             "The systems cut text into different tokens: perplexity, token accuracy and token "
-            "error rate are of each one's own, and cannot be compared."
+            "error rate are those of each system's own tokens, and cannot be compared."
             + (lengths if profile.tells_more else "")
         )
     yield from unfinished(systems)
     if shared := " ".join(shared_options(systems)):
-        yield f"Options of all: `{shared}`"
+        yield f"Options of all systems: `{shared}`"
     yield from labelled(systems)
 
 

@@ -35,12 +35,12 @@ class Cell:
 
     @property
     def in_words(self) -> bool:
-        """Whether the target is a text cut into words, which single signs are not."""
+        """Whether the target is text in words, rather than symbols or characters."""
         return self.options["data.target_level"] in ("word", "subword")
 
     @property
     def measure(self) -> str:
-        """The figure by which systems are ranked: BLEU of text, exact match of single signs."""
+        """The metric by which systems are ranked: BLEU for words, else exact match."""
         return "bleu" if self.in_words else "exact_match"
 
     @property

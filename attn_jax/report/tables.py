@@ -24,9 +24,9 @@ TITLES = {
     "alignment_shift": "shift",
     "sharpness": "sharpness %",
 }
-# Figures that say something of a target cut into words; of single signs, the others do.
+# Metrics for a target in words, and for one in symbols or characters.
 OF_TEXT = ("token_accuracy", "bleu", "chrf", "ter", "word_error_rate")
-OF_SIGNS = ("exact_match", "symbol_error_rate")
+OF_SYMBOLS = ("exact_match", "symbol_error_rate")
 
 
 ABOUT_ALIGNMENT = (
@@ -40,7 +40,7 @@ ABOUT_SHARPNESS = (
 ABOUT_COST = (
     "Rates are those of training before the last validation; seconds are of all steps, each at the "
     "rate before its validation. Both are without validations, and without compilations where "
-    "possible. To 99 %, of single signs: steps before a validation had 99 % exact match."
+    "possible. To 99 %: steps until a validation had 99 % exact match."
 )
 
 
@@ -87,7 +87,7 @@ def quality(systems: Systems, ranks: Sequence[int]) -> Table:
     first = first_run(systems)
     figures = {label: [cell.figures for cell in cells] for label, cells in systems.items()}
     measured = {name for runs in figures.values() for run in runs for name in run}
-    hidden = {*(OF_SIGNS if first.in_words else OF_TEXT)}
+    hidden = {*(OF_SYMBOLS if first.in_words else OF_TEXT)}
     if "alignment_accuracy" in measured:
         hidden.add("sharpness")
     known = [name for name in TITLES if name in measured - hidden]

@@ -94,7 +94,7 @@ def test_a_page_with_its_figures(root):
     assert "| last | 1 | 1 | – | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page  # noqa: RUF001
     assert "A rank begins with a system that differs in exact match" in page
     assert "Decoding: greedy." in page
-    assert "Options of all: `--data.target_level=symbol`" in page
+    assert "Options of all systems: `--data.target_level=symbol`" in page
     assert "| additive | 1,234 | 20 ± 0 | – | 2.0 ± 0.0 | 30 ± 0 | 10 ± 0 |" in page  # noqa: RUF001
     pictures = {path.name for path in root.glob("*.png")}
     kinds = ("learning", "length", "position", "alignment", "steps", "beside")
@@ -361,7 +361,7 @@ def test_systems_may_cut_the_source_into_other_tokens(tmp_path):
     rows = tables.by_length(comparison.profile).rows
     assert [row[1:] for row in rows] == [["0.0", "100.0", "0.0"]] * 2
     page = write_report([comparison], tmp_path).read_text()
-    assert f"Lengths are in those of {next(iter(comparison.systems))}." in page
+    assert f"Lengths are in tokens of {next(iter(comparison.systems))}." in page
 
 
 def test_what_is_known_of_some_systems_is_told_of_them(tmp_path):
