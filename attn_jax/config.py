@@ -1,7 +1,7 @@
-"""What one experiment is: frozen dataclasses, from which the command-line flags are made.
+"""The options of an experiment: frozen dataclasses, from which the command-line flags are made.
 
 An experiment is written to and read from lines of flags (`--model.score=additive`), so that the
-file of a run starts that run again.
+flag file of a run can start the run again.
 """
 
 import dataclasses

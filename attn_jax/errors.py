@@ -1,4 +1,4 @@
-"""What a user gave cannot be used: one exception, whose message is one sentence for that user."""
+"""The one exception for input that cannot be used; its message is one sentence for the user."""
 
 import difflib
 import textwrap

@@ -1,4 +1,4 @@
-"""A decoding function in one file, to be run by JAX alone, without this package."""
+"""A decoding function in one file, which JAX runs without this package."""
 
 from collections.abc import Sequence
 from pathlib import Path

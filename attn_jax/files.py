@@ -1,4 +1,4 @@
-"""Files of a run: written whole or not at all, and read as what may have been damaged since."""
+"""Files of a run: written completely or not at all, and checked for damage when read."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The journal of a run: one JSON object a line, in step order, also after a restart."""
+"""The journal of a run: one JSON object per line, in the order of steps, also after a restart."""
 
 import json
 from pathlib import Path

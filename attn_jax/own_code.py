@@ -1,6 +1,6 @@
 """Code of the user's own, named by options as `module:name`.
 
-A run keeps copies of the modules, which tell whether they have been edited since.
+A run keeps copies of the modules, to notice when they are edited.
 """
 
 import functools

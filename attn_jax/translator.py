@@ -1,4 +1,4 @@
-"""What a trained model is used through: translate, align and score."""
+"""The interface to a trained model: translate, align and score."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence

@@ -4,7 +4,7 @@
 writes a line of links between words (`source-target`, from 0) for each pair of lines, or with
 `--unit=token` between the tokens that the model has, such as characters. With
 `--reverse=runs/fr-en`, links of both directions are combined; with `--gold=FILE` they are scored.
-What is said of them goes to standard error.
+Anything else goes to standard error.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What is looked at before a run begins: that its options exist and go together."""
+"""Checks before a run starts: that its options exist and fit together."""
 
 import jax
 import jax.numpy as jnp

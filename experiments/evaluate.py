@@ -1,9 +1,8 @@
 """Evaluates a run: `./launch.sh evaluate --workdir=runs/mine --split=test --beam_size=5`.
 
-What the run had of that split, which is what reports read, is replaced. With two files of any other
-text, `--sources=new.de --targets=new.en`, a sentence on each line, the same figures are printed and
-nothing is written into the run. Of such a text, one checkpoint of the run can be measured, too:
-`--workdir=runs/mine/checkpoints/1500`.
+This replaces what the run had for that split, which is what reports read. With two files of any
+other text, `--sources=new.de --targets=new.en`, a sentence on each line, it prints the same metrics
+and writes nothing into the run; there, `--workdir=runs/mine/checkpoints/1500` chooses a checkpoint.
 """
 
 import json

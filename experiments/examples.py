@@ -1,4 +1,4 @@
-"""Which text a program can use, and what is said of it first."""
+"""Which text a program can use, and warnings about it."""
 
 import itertools
 import sys

@@ -1,6 +1,6 @@
-"""The folder of a run: which experiment it holds, who may write into it, and what stands in it.
+"""The folder of a run: which experiment it holds, who may write into it, and its files.
 
-Beside these files lie `metrics.jsonl` and `checkpoints/`, which training writes.
+Training writes `metrics.jsonl` and `checkpoints/` beside these files.
 """
 
 import contextlib

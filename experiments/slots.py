@@ -1,4 +1,4 @@
-"""Where the runs of a sweep are at work: each on cores of the processor, or GPUs, of its own."""
+"""Slots for the runs of a sweep: each has cores of the processor, or GPUs, of its own."""
 
 import os
 import subprocess

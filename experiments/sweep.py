@@ -2,7 +2,7 @@
 
 Each option has a flag `--grid.<option>=value,value`; every combination is one run, in a folder of
 its own. `--systems=FILE` names a file with the flags of one system on each line, to be combined
-with the grid. The same command again skips what is finished and goes on with what is not.
+with the grid. The same command again skips finished runs and resumes the others.
 """
 
 import functools

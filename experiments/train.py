@@ -1,6 +1,6 @@
 """Trains one model and evaluates it: `./launch.sh train --workdir=runs/mine --data.name=reverse`.
 
-The same command again goes on from the last checkpoint; a larger --train.steps makes it longer.
+The same command again resumes from the last checkpoint; a larger --train.steps extends the run.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Translates lines: `./launch.sh translate --workdir=runs/mine < source.txt > target.txt`.
 
-An empty line stays one. In a terminal, without a file, it asks for one sentence after the other and
-shows what the model attended to as it wrote each token. With --n_best, what is written is `number
-||| text ||| log-probability ||| score`, numbers of lines counted from 0.
+An empty line gives an empty line. In a terminal, without a file, it asks for one sentence after the
+other and shows what the model attended to for each token. With --n_best it writes lines of the form
+`number ||| text ||| log-probability ||| score`, where lines are numbered from 0.
 """
 
 import itertools

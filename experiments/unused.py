@@ -1,4 +1,4 @@
-"""Options that were given though a run has no use for them."""
+"""Options that were given but have no effect on the run."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Attention of one query over one sentence: score, look through a window, normalise, sum."""
+"""Attention of one query over one sentence: score, restrict to a window, normalise, sum."""
 
 from collections.abc import Callable
 from typing import Any

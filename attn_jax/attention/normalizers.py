@@ -1,7 +1,7 @@
 """Normalizers: from scores [S] and a mask [S] to weights [S]; a masked position gets exactly 0.
 
-A normalizer is a part (see `parts`). It computes in float32 at least and gives its weights in the
-type of the scores. Where nothing may be attended, all weights and all gradients are 0.
+A normalizer is a part (see `parts`). It computes in float32 at least and returns the weights in
+the type of the scores. Where no position may be attended to, all weights and gradients are 0.
 """
 
 import jax

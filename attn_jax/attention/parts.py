@@ -1,15 +1,15 @@
-"""Parts: what a mechanism of attention is put together from, and how each is called.
+"""Parts, of which an attention mechanism is composed, and how each is called.
 
 A mechanism is a score, a window and a normalizer. Each is a plain function of one query and one
-sentence, and is given, of all there is at a step, what it names as keyword arguments:
+sentence, and receives at each step what it names as keyword arguments:
 
 - its parameters, which `shapes(sizes, **settings) -> {name: shape}` lists, so that a model can own
-  them, and its settings, which are numbers with a default: Python's, since they decide what is
-  computed, so that JAX cannot trace them;
-- `query` [Q], `mask` [S], and `memory`, what was attended in the steps before (a `Memory`);
-- `rng`, of a normalizer and in training alone, for what is random then;
+  them, and its settings, which are numbers with a default (Python numbers, which JAX does not
+  trace, since they decide what is computed);
+- `query` [Q], `mask` [S], and `memory`, what was attended to in earlier steps (a `Memory`);
+- `rng`, for a normalizer that is random, in training only;
 - `carry`, what it keeps for itself from step to step. It then returns its result and the next
-  carry; `start(mask, ...)` makes the first one.
+  carry; `start(mask, ...)` makes the first.
 
 `shapes`, `start` and the others are attributes of the function, set by the decorator `part`. A
 function without any is a part too.

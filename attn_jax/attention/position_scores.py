@@ -1,6 +1,6 @@
-"""Scores of where a source position is, and of what was attended before.
+"""Scores that depend on the source position, and on what was attended to before.
 
-They are called as those of `scores`. Source positions count from 0, and from 1 in formulas.
+They are called like those of `scores`. Source positions count from 0, in formulas from 1.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Scores: how well each annotation matches a query.
 
 A score is a part (see `parts`) `score(query [Q], keys [S, A]) -> [S]`. What does not depend on the
-query is done once per sentence, by its `keys`. A position whose score is -∞ cannot be attended.
+query is computed once per sentence, by its `keys`. A score of -∞ excludes a position.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""Windows: which source positions a step may look at, over any score.
+"""Windows: which source positions a step may attend to, for any score.
 
 A window is a part (see `parts`) `window(query [Q], mask [S]) -> (support [S], gain [S])`: only the
-support is scored and normalised, and the weights are then multiplied with the gain.
+support is scored and normalised, and the weights are then multiplied by the gain.
 """
 
 import jax

@@ -1,4 +1,4 @@
-"""Every data set by its name: made here, the user's own text, or any translation set of TFDS."""
+"""Every data set by its name: generated, the user's own text, or any translation set of TFDS."""
 
 import dataclasses
 import hashlib

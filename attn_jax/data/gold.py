@@ -1,4 +1,4 @@
-"""Gold alignments with sure and possible links, in the formats that they are published in."""
+"""Gold alignments with sure and possible links, in the formats in which they are published."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The order of an epoch: which pairs stand in a batch together, and in which shape."""
+"""The order of an epoch: which pairs share a batch, and in which padded shape."""
 
 from collections.abc import Callable
 from typing import NamedTuple

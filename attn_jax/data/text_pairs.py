@@ -1,4 +1,4 @@
-"""What the data sets made by this package have in common as TFDS builders."""
+"""The base of this package's own TFDS builders."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""Vocabularies: how a text becomes tokens and ids, and text again."""
+"""Vocabularies: from text to tokens and ids, and back."""
 
 import abc
 import base64

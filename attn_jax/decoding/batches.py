@@ -1,4 +1,4 @@
-"""Sentences done together: in batches of few shapes, of which two are under way."""
+"""Sentences in batches of few shapes, two of which are in flight at a time."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,7 @@
-"""Beam search: at each step the W most probable beginnings of each sentence go on.
+"""Beam search: at each step the W most probable prefixes of each sentence are extended.
 
-The histories of the hypotheses are not moved about as they change places: each step writes down
-where a hypothesis came from, and those that are asked for are read backwards at the end.
+Histories are not copied when hypotheses change places: each step records where a hypothesis came
+from, and those that are asked for are traced back at the end.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""Several models that write one sentence together; a single model is an ensemble of one.
+"""Several models that decode a sentence together; a single model is an ensemble of one.
 
-So decode Sutskever, Vinyals and Le 2014, section 3.6, and Luong, Pham and Manning 2015, section 4.
+Sutskever, Vinyals and Le 2014, section 3.6; Luong, Pham and Manning 2015, section 4.
 """
 
 from collections.abc import Callable, Sequence

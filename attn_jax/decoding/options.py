@@ -1,4 +1,4 @@
-"""How translations are searched for, as options."""
+"""The options of decoding."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +10,11 @@ from attn_jax.options import checked, option
 
 @dataclass(frozen=True)
 class Search:
-    """How translations are searched for: lengths are in target tokens, end of sentence apart."""
+    """How to decode. Lengths are in target tokens, without the end of the sentence."""
 
-    beam_size: int = option(1, "W, hypotheses that go on at each step; 1: greedy search", low=1)
+    beam_size: int = option(1, "W, hypotheses kept at each step; 1: greedy search", low=1)
     n_best: int = option(
-        1, "hypotheses of each sentence: the best of a beam, or so many drawn", low=1
+        1, "hypotheses for each sentence: the best of a beam, or so many samples", low=1
     )
     length_penalty: str = option(
         "gnmt",
@@ -22,23 +22,21 @@ class Search:
         "gnmt(alpha=0.6)",
     )
     coverage_penalty: float = option(
-        0.0, "beam: weight of GNMT's penalty for source tokens left unread", low=0
+        0.0, "beam: weight of GNMT's penalty for source tokens without attention", low=0
     )
     min_length: int = option(0, "fewest tokens of a translation", low=0)
     max_length: int = option(0, "most tokens of a translation; 0: twice its source and 20", low=0)
     unknown: str = option(
         "keep",
-        "words that the vocabulary lacks: keep <unk>, forbid it, or copy the source word of the "
+        "words that the vocabulary lacks: keep <unk>, forbid it, or copy the source word with the "
         "largest weight into the text",
     )
-    temperature: float = option(
-        0.0, "draw at random at this temperature; 0: search", low=0, high=1000
-    )
-    top_k: int = option(0, "draw: among the k most probable tokens; 0: among all", low=0)
+    temperature: float = option(0.0, "sample at this temperature; 0: search", low=0, high=1000)
+    top_k: int = option(0, "sample from the k most probable tokens; 0: from all", low=0)
     top_p: float = option(
-        1.0, "draw: among the fewest tokens of this probability together", low=1e-6, high=1
+        1.0, "sample from the fewest tokens with this probability in all", low=1e-6, high=1
     )
-    seed: int = option(0, "draw: seed", low=0)
+    seed: int = option(0, "seed of samples", low=0)
 
     def __post_init__(self) -> None:
         choose(dict.fromkeys(TREATMENTS), self.unknown, "treatment of <unk>")

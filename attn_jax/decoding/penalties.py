@@ -1,8 +1,8 @@
 """How hypotheses of different lengths and coverage are compared.
 
-A hypothesis is ranked by its log-probability divided by a measure of its length, plus what is taken
-off for source words that it left unread. The measures do not fall with the length, which the early
-stop of beam search relies on.
+A hypothesis is ranked by its log-probability divided by a measure of its length, less a penalty for
+source words that it did not attend to. The measures never decrease with the length, on which the
+early stop of beam search relies.
 """
 
 from collections.abc import Callable

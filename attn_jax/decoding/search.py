@@ -1,8 +1,8 @@
-"""Search for target sentences, over any function that does one step.
+"""Search for target sentences, with any function that does one step.
 
-A step takes the encoded sources, a state and the words before, one for each row, to the next state,
-the log-probabilities of the next word in nats and the attention weights. Leaves of sources and
-states have a row for each word, or no axis at all where all rows share them.
+A step maps the encoded sources, a state and the previous words, one for each row, to the next
+state, the log-probabilities of the next word in nats, and the attention weights. The leaves of
+sources and states have a row for each word, or no axes at all where all rows share them.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""A loop over a batch of which ever fewer sentences go on."""
+"""A loop over a batch that shrinks as its sentences finish."""
 
 from collections.abc import Callable
 from functools import partial

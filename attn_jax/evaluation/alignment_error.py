@@ -1,4 +1,4 @@
-"""How often attention looks where the gold alignment says, and how sharply each head looks."""
+"""How often attention agrees with the gold alignment, and how sharp each head's weights are."""
 
 from collections.abc import Sequence, Set
 from typing import Any

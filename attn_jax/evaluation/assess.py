@@ -1,4 +1,4 @@
-"""Everything that is measured of a model on a set of examples."""
+"""All measurements of a model on a set of examples."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,7 @@
-"""Activations whose derivatives need nothing but their values, and what keeps only those.
+"""Activations whose derivatives need only their values, and a decorator that keeps only those.
 
-JAX keeps each factor of a derivative, twice as many arrays for a gate, and to write them takes
-longer than to multiply again.
+JAX keeps each factor of a derivative, which for a gate is twice as many arrays; writing these takes
+longer than multiplying again.
 """
 
 import functools

@@ -1,9 +1,9 @@
-"""Recurrent decoders: in which order one attends, moves its state and reads out.
+"""Recurrent decoders: the order in which they attend, update their state and read out.
 
-Every decoder has the same methods: `project` makes once per sentence what attention needs of the
-annotations, `start` gives the state before the first word, `step` does one word, and the call does
-all words of known targets at once, equal to its steps. The call keeps out of its scan all that need
-not wait for the state before. A random `rng` makes the call one of training.
+Every decoder has the same methods: `project` computes once per sentence what attention needs of the
+annotations, `start` gives the state before the first word, `step` processes one word, and the call
+all words of known targets, with the same result as the steps. The call keeps everything out of its
+scan that need not wait for the previous state. With an `rng`, the call is one of training.
 """
 
 import abc

@@ -1,10 +1,10 @@
 """A scan whose derivative makes one product for each matrix over all steps.
 
-The derivative of `jax.lax.scan` adds to the gradient of a matrix at every step. Here a product of a
-step leaves its inputs behind, and finds the gradient of its outputs through a tap, which stands for
-zeros that are added to them: when all steps are done, inputs and gradients make one product. Both
-are kept in the precision of that product's factors, and so are the gradients of what the steps are
-given, which wait for products that come before the scan.
+The derivative of `jax.lax.scan` adds to the gradient of a matrix at every step. Here each product
+of a step records its inputs, and gets the gradient of its outputs through a tap, which stands for
+zeros that are added to them. After all steps, inputs and gradients are multiplied once. Both are
+kept in the precision of that product's factors, and so are the gradients of the steps' inputs,
+which are themselves factors in the derivatives of products before the scan.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Dropout as pure functions: fresh at each step, or the same at all steps of a sentence."""
+"""Dropout as pure functions: drawn at each step, or once for all steps of a sentence."""
 
 import dataclasses
 

@@ -1,7 +1,7 @@
 """Word vectors of both sides and the output layer, which may be one table.
 
 The tables belong to one module so that each is held, trained and stored once. They are indexed
-here, since `nnx.Embed` would give back the precision that it was made with.
+here, since `nnx.Embed` would return the precision that it was made with.
 """
 
 import jax.numpy as jnp

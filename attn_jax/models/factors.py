@@ -1,4 +1,4 @@
-"""Factors of products: their precision, and their order in memory."""
+"""Factors of products: their precision, and their memory layout."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""The first state of a recurrent decoder, from what the encoder hands over."""
+"""The first state of a recurrent decoder, from the encoder's summary."""
 
 import jax.numpy as jnp
 from flax import nnx

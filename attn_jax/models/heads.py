@@ -1,4 +1,4 @@
-"""Projections: what the heads of an attention see of queries and annotations.
+"""Projections of queries and annotations for the heads of attention.
 
 Heads are laid out as [K, G]: K heads of keys and values, each shared by G heads of queries
 (G = 1: multi-head; K = 1: multi-query, Shazeer 2019; between: grouped-query, Ainslie et al. 2023).

@@ -1,7 +1,7 @@
-"""First parameters as papers have them; `standard` is what the layers draw for themselves.
+"""Initial parameters as in the papers; `standard` keeps those that the layers draw themselves.
 
-There, matrices keep the variance of what they multiply (LeCun et al. 1998), those of recurrent
-products are orthogonal, and biases are zero.
+In `standard`, matrices preserve the variance of their inputs (LeCun et al. 1998), recurrent ones
+are orthogonal, and biases are zero.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Linear maps, the same as Flax's but for how they are computed.
+"""Linear maps, the same as Flax's except for how they are computed.
 
 Their factors are rounded where `jax.default_matmul_precision("BF16_BF16_F32")` asks for it, which
 XLA's CPU backend would ignore; sums and results are in float32 at least.

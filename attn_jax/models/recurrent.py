@@ -1,9 +1,9 @@
 """Recurrent cells, and the scan that runs one over a batch of padded sentences.
 
-A cell has two halves: `input`, which reads the inputs of all steps at once, outside the scan, and
-the call, which is what must wait for the state before it. `begin` makes a state of a vector, and
-`output` reads one. `hidden` is what the recurrent product sees of the state: its output, less what
-dropout takes from it.
+A cell has two halves: `input`, which is applied to the inputs of all steps at once, outside the
+scan, and the call, which must wait for the previous state. `begin` makes a state from a vector, and
+`output` reads a state. `hidden` is what the recurrent product sees of the state: its output, less
+what dropout removes.
 """
 
 import jax

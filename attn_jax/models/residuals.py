@@ -1,4 +1,4 @@
-"""The residual sum around a part of a Transformer, and where it is normed."""
+"""The residual sum around a part of a Transformer, and where it is normalised."""
 
 import jax
 from flax import nnx

@@ -1,4 +1,4 @@
-"""Recurrent layers above one another."""
+"""Stacks of recurrent layers."""
 
 from flax import nnx
 from jaxtyping import Array, Float

@@ -1,4 +1,4 @@
-"""The Transformer: an encoder and a decoder, each of which goes with any other.
+"""The Transformer: an encoder and a decoder, each of which works with any other.
 
 Vaswani et al. 2017, section 3.
 """

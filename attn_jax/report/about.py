@@ -1,4 +1,4 @@
-"""What a page says of a comparison in words: what was compared, how, and by what measures."""
+"""The text of a page: what was compared, how, and by which metrics."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Figures of what a model attends to."""
+"""Figures of attention weights."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher

@@ -1,4 +1,4 @@
-"""Labels that name many options, cut to the width of where they stand."""
+"""Long labels, shortened to the width that there is."""
 
 import re
 import textwrap

@@ -1,4 +1,4 @@
-"""Which systems of a comparison really differ."""
+"""Which systems of a comparison differ significantly."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The runs of comparisons, one a row, for other programs: `runs.csv`."""
+"""`runs.csv`: a row for each run, for other programs."""
 
 import csv
 import itertools

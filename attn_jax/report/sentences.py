@@ -1,4 +1,4 @@
-"""Which sentence a report draws, and what is drawn of it."""
+"""The sentence that a report draws, and its panels."""
 
 from attn_jax.evaluation.metrics import edit_distance
 from attn_jax.report.cells import Cell

@@ -1,4 +1,4 @@
-"""How figures look, and are written."""
+"""The style of figures, and how they are written."""
 
 from pathlib import Path
 

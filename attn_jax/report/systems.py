@@ -1,4 +1,4 @@
-"""Which runs are compared, which are of one system, and what systems are called."""
+"""Which runs are compared, which belong to one system, and the names of systems."""
 
 import itertools
 import re

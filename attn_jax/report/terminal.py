@@ -1,4 +1,4 @@
-"""What a model attended to, as text for a terminal."""
+"""Attention weights as text for a terminal."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The arrays of a checkpoint: their names, what tells that they changed, and how they are read."""
+"""The arrays of a checkpoint: their names, a digest that shows damage, and how they are read."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""A batch shared out among the devices of a machine, each with a copy of all parameters."""
+"""Data parallelism: a batch split over the devices of a machine, parameters copied to each."""
 
 from collections.abc import Callable
 

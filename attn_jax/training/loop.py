@@ -1,4 +1,4 @@
-"""The loop: steps, validations, checkpoints, and going on where a run was left."""
+"""The training loop: steps, validations, checkpoints, and resuming."""
 
 import contextlib
 from collections.abc import Callable, Iterator

@@ -1,8 +1,8 @@
 """The output layer and its loss together, without the logits of all tokens at once.
 
-The plain way, `cross_entropy` of the logits, holds [N, V] several times over. Here a part of the
-tokens at a time has logits, and its share of the gradient is taken along with its loss: the same
-three products, with sums in float32 whatever the factors are in.
+The straightforward `cross_entropy` of the logits holds [N, V] several times. Here only some tokens
+have logits at a time, and their share of the gradient is computed along with their loss: the same
+three products, with sums in float32 whatever the precision of the factors.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""The precision of products, and which one a device is fast in."""
+"""The precision of products, and which one is fast on a device."""
 
 import contextlib
 import functools

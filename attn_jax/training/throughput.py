@@ -1,4 +1,4 @@
-"""How fast training goes."""
+"""The speed of training."""
 
 import statistics
 import time

@@ -1,1 +1,1 @@
-"""Benchmarks: this project and its peers on the same inputs, in one run, in turn."""
+"""Benchmarks: this project and its peers on the same inputs, interleaved in one run."""

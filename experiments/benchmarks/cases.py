@@ -1,4 +1,4 @@
-"""What is compared: each case with its sides, in groups that are run by name."""
+"""The cases of the benchmark with their sides, in groups that are chosen by name."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple

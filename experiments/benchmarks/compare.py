@@ -1,4 +1,4 @@
-"""Compares sides of a benchmark: all alive at once, one at work at a time, in turn."""
+"""Compares the sides of a case: all are alive at once, and take turns, one at a time."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Captions from the text to their translation, here and in Joey NMT: RNNsearch with the same sizes.
+"""RNNsearch of the same sizes here and in Joey NMT, from the text of captions to translations.
 
 Each trains until its validation BLEU has reached the last of `GOALS`, this project first; then both
 translate the test sentences in turn.

@@ -1,4 +1,4 @@
-"""What the sides in JAX share that measure operations of attention."""
+"""What the sides in JAX share that measure attention operations."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Attention of known queries as one writes it in PyTorch, as a side of the benchmark."""
+"""Straightforward attention of known queries in PyTorch, as a side of the benchmark."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The models of the benchmark as one writes them in PyTorch, with its cells where it has them."""
+"""The models of the benchmark in straightforward PyTorch, with its own cells where it has them."""
 
 import torch
 from torch import nn

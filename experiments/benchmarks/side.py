@@ -1,10 +1,10 @@
 """The measured side of a benchmark: a process that does one repetition for each line that it reads.
 
-It is told its case as JSON, and answers each line with one of JSON: first when it is ready (all is
+It gets its case as JSON, and answers each line with a line of JSON: first when it is ready (all is
 compiled and has run once), then with the seconds of a repetition, last with its peak memory. Before
-each that is timed come others for half a second: while a side waits, a virtual machine may take
-back the memory that it freed, which costs the first few again, and the threads of the side before
-may still spin. A step of training follows another without a pause.
+each timed repetition, others run for half a second: while a side waits, a virtual machine may take
+back the memory that it freed, for which the first few then pay, and threads of the previous side
+may still spin. Steps of training, too, follow one another without a pause.
 
 It needs nothing but Python's standard library, since peers run it in an environment of their own.
 """

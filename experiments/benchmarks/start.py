@@ -1,4 +1,4 @@
-"""How long it takes until something happens: imports, and a run of one step."""
+"""How long it takes to start: imports, and a run of one step."""
 
 import os
 import statistics

@@ -1,4 +1,4 @@
-"""The hyperbolic tangents that additive attention needs, and nothing else."""
+"""Only the hyperbolic tangents that additive attention needs."""
 
 from collections.abc import Callable
 
