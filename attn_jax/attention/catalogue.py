@@ -1,4 +1,4 @@
-"""All mechanisms by name, and which of them go together."""
+"""All scores, windows and normalizers by name, and which of them can be combined."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -44,14 +44,14 @@ NORMALIZERS: dict[str, Callable] = {
     "forward": monotonic.forward,
 }
 
-# Scores that see neither content nor history: what attention is compared with.
+# Scores that depend on neither content nor history: baselines for attention.
 CONTROLS = (scores.mean, scores.last)
 MOVING = (monotonic.monotonic, monotonic.mocha, monotonic.forward)
 TABLES = {"score": SCORES, "window": WINDOWS, "normalizer": NORMALIZERS}
 
 
 class Mechanism(NamedTuple):
-    """A score, a window and a normalizer that go together."""
+    """A valid combination of a score, a window and a normalizer."""
 
     score: Part
     window: Part
@@ -59,12 +59,12 @@ class Mechanism(NamedTuple):
 
     @property
     def looks_back(self) -> bool:
-        """Whether a step depends on the attention of the steps before."""
+        """Whether a step depends on the attention of previous steps."""
         return any(part.looks_back for part in self)
 
     @property
     def remembers(self) -> bool:
-        """Whether a step needs anything of the steps before, were it their number alone."""
+        """Whether a step needs a `Memory`: it looks back, or depends on the number of the step."""
         return self.looks_back or any(part.counts for part in self)
 
     @property
@@ -74,7 +74,11 @@ class Mechanism(NamedTuple):
 
 
 def resolve(what: str, part: str | Callable) -> Part:
-    """A score, window or normalizer from its name, from `module:function`, or from a function.
+    """The part that a name, a text `module:function` or a function stands for.
+
+    Args:
+      what: `score`, `window` or `normalizer`.
+      part: its name, with settings in brackets if any; `module:function`; or a function.
 
     Raises:
       InputError: there is no such name, module, function or setting.
@@ -85,16 +89,16 @@ def resolve(what: str, part: str | Callable) -> Part:
 def mechanism(
     score: str | Callable, window: str | Callable = "full", normalizer: str | Callable = "auto"
 ) -> Mechanism:
-    """The three parts of a mechanism.
+    """The mechanism that consists of the given parts.
 
     Args:
       score: a name such as `additive` or `location_aware(width=5)`, `module:function`, or a
         function.
-      window: the same.
-      normalizer: the same; `auto` is the one that belongs to the score, mostly softmax.
+      window: likewise.
+      normalizer: likewise; `auto` is the default of the score, usually softmax.
 
     Raises:
-      InputError: one of them does not exist, or they make no sense together.
+      InputError: a part does not exist, or the parts cannot be combined.
     """
     chosen = resolve("score", score)
     if normalizer == "auto":
@@ -108,7 +112,7 @@ def mechanism(
 
 
 def score_function(score: str | Callable) -> Callable:
-    """The function of a score, however it is written."""
+    """The function of a score that is given by name, as `module:function` or as a function."""
     return unbound(resolve("score", score).function)
 
 

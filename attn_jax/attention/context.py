@@ -31,31 +31,32 @@ def attend(
     normalizer: str | Callable = "auto",
     rng: Array | None = None,
 ) -> tuple[Float[Array, " D"], Float[Array, " S"]]:
-    """What one query reads from one sentence.
+    """Attends from one query to one sentence.
 
-    `jax.vmap(attend, ...)` makes it a function of a batch, of all steps, of heads. A mechanism that
-    looks back finds nothing before this query; `attend_step` takes it through a sentence.
+    Use `jax.vmap` for batches and heads. Every call is the first step of a sentence: where a
+    mechanism depends on previous steps or on the number of the step, use `attend_all`, or `begin`
+    and `attend_step`.
 
     Args:
       query: decoder state.
-      keys: what the score compares the query with, made once per sentence, mostly [S, A].
-      values: annotations that are summed; keys and values are finite also where the mask is False.
-      mask: True where the query may attend; everywhere when None.
+      keys: what the score compares the query with, computed once per sentence, usually [S, A].
+      values: the annotations to sum. Keys and values must be finite, also where the mask is False.
+      mask: True where the query may attend; None: everywhere.
       score: a function `(query, keys) -> [S]`, its parameters bound by `functools.partial`, or the
         name of a score without parameters, such as `scaled_dot`.
       window: a function `(query, mask) -> (support [S], gain [S])` or a name, such as
         `local_m(half_width=3)`.
       normalizer: a function `(scores, mask) -> weights [S]` or a name, such as
-        `entmax(alpha=1.25)`; `auto` is the one that belongs to the score, mostly softmax.
-      rng: for normalizers with noise; without it there is none.
+        `entmax(alpha=1.25)`; `auto` is the default of the score, usually softmax.
+      rng: random key for normalizers with noise; None: no noise.
 
     Returns:
-      The context, in the type of the values, and the weights, in float32 at least. They sum to 1
-      after most normalizers, and are 0 where the mask is nowhere True.
+      The context, in the dtype of the values, and the weights, in float32 at least. The weights sum
+      to 1 with most normalizers; all are 0 if the mask is False everywhere.
 
     Raises:
-      InputError: a name is unknown or that of a part with parameters, one is not bound, the three
-        make no sense together, or the shape of the values or of the mask does not fit.
+      InputError: a name is unknown or names a part with parameters, a parameter is not bound, the
+        parts cannot be combined, or the values, the mask or the scores have a wrong shape or dtype.
     """
     values, mask = _sentence(values, mask)
     parts = {"score": score, "window": window, "normalizer": normalizer}
@@ -65,7 +66,7 @@ def attend(
 
 
 def _sentence(values: Array, mask: Array | None) -> tuple[Array, Bool[Array, " S"]]:
-    """The values and their mask, checked."""
+    """The values and their mask as arrays, after checking their shapes and dtypes."""
     values = jnp.asarray(values)
     if values.ndim != 2 or not len(values):
         raise InputError(f"the values must be [S, D], S at least 1, got {list(values.shape)}")
@@ -91,15 +92,16 @@ def attend_all(
     normalizer: str | Callable = "auto",
     rng: Array | None = None,
 ) -> tuple[Float[Array, "T D"], Float[Array, "T S"]]:
-    """What all queries of one sentence read, in their order.
+    """Attends from each of a sequence of queries to one sentence.
 
-    At once where nothing speaks against it: a mechanism that looks back takes one after the other,
-    and so does a score with hidden units, of which there would be T S A.
+    Queries are processed in parallel where possible. A mechanism that looks back processes them one
+    after another. A score with hidden units is computed for one query at a time, since those of all
+    queries would take T S A numbers.
 
     The arguments are those of `attend`. Returns the contexts and the weights.
 
     Raises:
-      InputError: as `attend` does.
+      InputError: as in `attend`, or the queries are not [T, Q].
     """
     values, mask = _sentence(values, mask)
     if queries.ndim != 2:
@@ -127,19 +129,19 @@ def attend_all(
     scores = jax.lax.map(lambda projected: meet(projected, keys), jax.vmap(project)(queries))
 
     def known(query: Array, keys: Array) -> Array:
-        return keys  # scores that have been computed
+        return keys  # the scores, already computed
 
-    known.__name__ = name_of(chosen.score.function)  # for what `weigh_step` may say
+    known.__name__ = name_of(chosen.score.function)  # for the error messages of `weigh_step`
     parts["score"] = known
     return jax.vmap(alone)(steps, queries, scores, rngs)
 
 
 def _ready(score: str | Callable, window: str | Callable, normalizer: str | Callable) -> Mechanism:
-    """The mechanism, all of whose parameters must be bound."""
+    """The mechanism, after checking that all of its parameters are bound."""
     parts = mechanism(score, window, normalizer)
     given = {"score": score, "window": window, "normalizer": normalizer}
     for part, (what, name) in zip(parts, given.items(), strict=True):
-        # A name has no place for parameters, not even for those of its once-per-sentence half.
+        # Nothing can be bound to a name, not even the parameters that only its `keys` take.
         lacking = list(part.shapes(Sizes(1, 1, 1))) if isinstance(name, str) else part.required
         if lacking:
             raise InputError(
@@ -158,15 +160,15 @@ def attend_step(
     mask: Bool[Array, " S"],
     **how: Any,
 ) -> tuple[Memory | None, Float[Array, " D"], Float[Array, " S"]]:
-    """What one query of several reads, and what is to be remembered for the next.
+    """Attends from the next query of a sequence, given the memory of the previous ones.
 
     Args:
-      memory: of the query before, or what `begin` gives.
+      memory: what the previous step returned; at the first step, what `begin` returned.
 
-    The other arguments are those of `attend`. Returns the memory, the context and the weights.
+    The other arguments are those of `attend`. Returns the new memory, the context and the weights.
 
     Raises:
-      InputError: as `attend` does, and where a score has another shape than its normalizer takes.
+      InputError: as in `attend`, or the mechanism needs a memory and there is none.
     """
     values, mask = _sentence(values, mask)
     memory, weights = weigh_step(memory, query, keys, mask, **how)
@@ -184,7 +186,7 @@ def weigh_step(
     normalizer: str | Callable = "auto",
     rng: Array | None = None,
 ) -> tuple[Memory | None, Float[Array, " S"]]:
-    """What `attend_step` gives but for the context."""
+    """`attend_step` without the context: the new memory and the weights."""
     parts = _ready(score, window, normalizer)
     if memory is None and parts.remembers:
         raise InputError("this mechanism goes step by step: its first memory is what `begin` gives")
@@ -214,10 +216,10 @@ def weigh_step(
             f"the score {name_of(parts.score.function)} gives shape {list(scores.shape)}, "
             f"but the normalizer {name_of(parts.normalizer.function)} takes {list(wanted)}"
         )
-    # Several scores of one position, as mocha takes them, must all be able to reach it. A
-    # score that is NaN is not hidden: its weight is NaN too.
+    # A position is reachable if none of its scores (mocha has two) is -inf. NaN scores are kept, so
+    # that the weights become NaN too.
     reachable = (scores != -jnp.inf).reshape(-1, mask.size).all(axis=0)
-    # Weights are in float32 at least, whatever the products are in.
+    # Weights are in float32 at least, whatever the precision of products.
     scores = widen(jnp.where(reachable, scores, 0))
     weights = gain * run("normalizer", parts.normalizer, scores, support & reachable, rng=rng)
     if memory is not None:
@@ -233,11 +235,15 @@ def begin(
     window: str | Callable = "full",
     normalizer: str | Callable = "auto",
 ) -> Memory | None:
-    """What a mechanism remembers before the first query; None if it needs nothing.
+    """The memory of a mechanism before the first query; None if it needs none.
 
     Args:
-      mask: of the sentence.
+      mask: True where the queries may attend.
       score, window, normalizer: as in `attend`.
+
+    Raises:
+      InputError: a name is unknown or names a part with parameters, a parameter is not bound, or
+        the parts cannot be combined.
     """
     parts = _ready(score, window, normalizer)
     if not parts.remembers:

@@ -1,4 +1,4 @@
-"""Normalizers that move through the source from left to right and never back."""
+"""Normalizers that move through the source from left to right, never back."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from attn_jax.errors import InputError
 
 
 def _first(mask: Bool[Array, " S"]) -> Float[Array, " S"]:
-    """All weight on the first real position, where a sentence begins to be read."""
+    """All weight on the first real position, where reading starts."""
     return jnp.where(mask & (jnp.cumsum(mask) == 1), 1.0, 0.0)
 
 
@@ -23,16 +23,18 @@ def expected(
 ) -> Float[Array, " S"]:
     """α_j = p_j q_j,  q_j = (1 - p_{j-1}) q_{j-1} + α⁻_j.
 
-    The distribution of the position that is read when one starts from α⁻ and goes right until one
-    stops, at each position with its chance. As a linear recurrence it is stable where products and
-    quotients are not, and parallel. With chances of 0 and 1 it is that one position.
+    The distribution of the position where reading stops. Reading starts at a position drawn from
+    α⁻, moves to the right, and stops at position j with probability p_j. The recurrence is linear
+    and computed by a parallel scan; it is numerically stable, unlike the equivalent form with
+    cumulative products and quotients. If α⁻ has all weight on one position and each p_j is 0 or 1,
+    so does the result, unless it is 0 everywhere.
 
     Paper: Raffel et al. 2017, section 2.3, equations 9 and 11 to 14.
 
     Args:
-      chances: p, of stopping.
-      before: α⁻, the weights of the step before.
-      mask: what is not real is passed by.
+      chances: p, the probability of stopping at each position.
+      before: α⁻, the weights of the previous step.
+      mask: True at real positions; others are skipped.
     """
     chances = jnp.where(mask, chances, 0)
     onwards = jnp.concatenate([jnp.zeros(1, chances.dtype), 1 - chances[:-1]])
@@ -49,7 +51,11 @@ def _offset(sizes: Sizes) -> Shapes:
 
 
 def _noisy(scores: Array, r: Array, noise: float, rng: Array | None) -> Array:
-    """Noise in training makes the network prefer chances near 0 and 1. Section 2.5."""
+    """Adds r, and noise if there is an `rng`.
+
+    Noise in training makes the network prefer probabilities near 0 and 1. Raffel et al. 2017,
+    section 2.5.
+    """
     if noise < 0:
         raise InputError(f"monotonic: noise must be at least 0, got {noise:g}")
     energies = widen(scores) + r
@@ -84,9 +90,10 @@ def monotonic(
 ) -> Float[Array, " S"]:
     """α_j = p_j q_j, q_j = (1 - p_{j-1}) q_{j-1} + α⁻_j, p = σ(e + r + ε).
 
-    In training the expected alignment, with normal ε of deviation `noise`; in decoding the first
-    position from the last one read on with e_j + r > 0. Reading stops being possible once nothing
-    was chosen, and the weights are then 0. The score takes the place of the paper's scaled energy.
+    In training, the expected alignment, with normal noise ε of standard deviation `noise`. In
+    decoding, all weight is on the first position with e_j + r > 0, starting from the previous one;
+    if there is none, all weights are 0 at this step and at all later ones. The score replaces the
+    paper's scaled energy.
 
     Paper: Raffel et al. 2017, sections 2.2 to 2.5, equations 9 and 11 to 14.
     Cost: time T S, in log S parallel steps; memory T S.
@@ -99,7 +106,10 @@ def monotonic(
 def _spread(
     weights: Float[Array, " S"], scores: Float[Array, " S"], mask: Bool[Array, " S"], chunk: int
 ) -> Float[Array, " S"]:
-    """Each weight shared out over the `chunk` positions that end in its own."""
+    """Spreads each weight over a chunk: its own position and the `chunk` - 1 positions before it.
+
+    Within a chunk, weight is proportional to the exponentials of the scores.
+    """
     if chunk < 1:
         raise InputError(f"mocha: chunk must be at least 1, got {chunk}")
     positions = jnp.arange(mask.size)[:, None] + jnp.arange(chunk)  # into the padded sentence
@@ -144,8 +154,9 @@ def mocha(
 ) -> tuple[Float[Array, " S"], Float[Array, " S"]]:
     """β_j = Σ_{k=j}^{j+w-1} α_k exp(u_j) / Σ_{l=k-w+1}^{k} exp(u_l), α as in monotonic.
 
-    Soft attention over the w = `chunk` positions that end where monotonic attention stops. It reads
-    two scores, with parameters of their own: where to stop, and u, for the chunk. The carry is α.
+    Soft attention over a chunk of w = `chunk` positions, the last of which is where monotonic
+    attention stops. There are two scores with separate parameters: e decides where to stop, and u
+    distributes the weight within the chunk. The carry is α.
 
     Paper: Chiu and Raffel 2018, section 2.3.
     Cost: time T S w, memory T S w.
@@ -161,8 +172,8 @@ def forward(
 ) -> Float[Array, " S"]:
     """α_j ∝ (α⁻_j + α⁻_{j-1}) exp(e_j).
 
-    From one step to the next a position is kept or the next one taken. Before the first step all
-    weight is on the first position. The form without a transition agent.
+    At each step, attention stays where it is or moves on by one position. Before the first step,
+    all weight is on the first position. This is the form without a transition agent.
 
     Paper: Zhang, Ling and Dai 2018, section 3.1, algorithm 1.
     Cost: time T S, memory T S.

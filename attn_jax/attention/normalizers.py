@@ -1,7 +1,7 @@
-"""Normalizers: from scores [S] and a mask [S] to weights [S]; a masked position gets exactly 0.
+"""Normalizers: from scores [S] and a mask [S] to weights [S], exactly 0 where the mask is False.
 
 A normalizer is a part (see `parts`). It computes in float32 at least and returns the weights in
-the type of the scores. Where no position may be attended to, all weights and gradients are 0.
+the dtype of the scores. If the mask is False everywhere, all weights and gradients are 0.
 """
 
 import jax
@@ -13,7 +13,7 @@ from attn_jax.errors import InputError
 
 
 def widen(scores: Float[Array, "..."]) -> Float[Array, "..."]:
-    """Numbers in float32 at least."""
+    """The numbers, in float32 at least."""
     return scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
 
 
@@ -32,7 +32,7 @@ def temperature(
 ) -> Float[Array, " S"]:
     """exp(e_j / τ) / Σ_k exp(e_k / τ).
 
-    Sharper than softmax below `tau` 1, flatter above it.
+    Sharper than softmax for `tau` below 1, flatter for `tau` above 1.
 
     Paper: Hinton, Vinyals and Dean 2015, section 2, equation 1.
     Cost: time T S, memory T S.
@@ -53,10 +53,9 @@ def null(
 ) -> Float[Array, " S"]:
     """exp(e_j) / (exp(n) + Σ_k exp(e_k)).
 
-    A softmax over the sentence and a position before it that has a learned score n and an
-    annotation of zeros; its weight is what is missing to 1.
-
-    The NULL word of alignment models (Brown et al. 1993, section 4.1) as part of a softmax.
+    A softmax over the sentence and one additional position, which has a learned score n and an
+    annotation of zeros. The weight of that position is not returned, so that the others sum to at
+    most 1. It corresponds to the NULL word of alignment models (Brown et al. 1993, section 4.1).
 
     Paper: Xiao et al. 2024, section 3.3.
     Cost: time T S, memory T S.
@@ -70,7 +69,7 @@ def null(
 def sigmoid(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
     """σ(e_j - log n), n real positions.
 
-    Each position for itself; the bias makes the weights of scores around 0 sum to about 1.
+    Positions do not compete. The bias -log n makes the weights sum to about 1 for scores near 0.
 
     Paper: Ramapuram et al. 2025, section 2.
     Cost: time T S, memory T S.

@@ -1,18 +1,21 @@
-"""Parts, of which an attention mechanism is composed, and how each is called.
+"""The parts of an attention mechanism, and how they are called.
 
-A mechanism is a score, a window and a normalizer. Each is a plain function of one query and one
-sentence, and receives at each step what it names as keyword arguments:
+A mechanism consists of a score, a window and a normalizer. Each is a plain function of one query
+and one sentence. At each step, it receives those of the following that it names as keyword-only
+arguments:
 
 - its parameters, which `shapes(sizes, **settings) -> {name: shape}` lists, so that a model can own
-  them, and its settings, which are numbers with a default (Python numbers, which JAX does not
-  trace, since they decide what is computed);
-- `query` [Q], `mask` [S], and `memory`, what was attended to in earlier steps (a `Memory`);
-- `rng`, for a normalizer that is random, in training only;
-- `carry`, what it keeps for itself from step to step. It then returns its result and the next
-  carry; `start(mask, ...)` makes the first.
+  them;
+- its settings, which are numbers with a default (Python numbers that JAX does not trace, since they
+  decide what is computed);
+- `query` [Q], `mask` [S], `step`, the number of previous steps, and `memory`, what these attended
+  to (a `Memory`);
+- `rng`, for a normalizer: a random key in training, otherwise None;
+- `carry`, its own state. A part with a carry returns its result and the next carry;
+  `start(mask, ...)` returns the initial one.
 
 `shapes`, `start` and the others are attributes of the function, set by the decorator `part`. A
-function without any is a part too.
+function without any of them is a part too.
 """
 
 import dataclasses
@@ -28,12 +31,12 @@ from attn_jax.errors import InputError
 
 Shapes = dict[str, tuple[int, ...]]
 
-# What a step has for every part that names it.
+# What each step provides to the parts that name it.
 PROVIDED = ("query", "mask", "step", "memory", "carry", "rng")
 
 
 class Sizes(NamedTuple):
-    """Features of a query, of an annotation, and units of an alignment model."""
+    """Features of a query and of an annotation, and hidden units of an alignment model."""
 
     Q: int
     D: int
@@ -41,12 +44,12 @@ class Sizes(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What a mechanism remembers of the steps before."""
+    """What a mechanism remembers of previous steps."""
 
-    step: Int[Array, ""]  # how many there were
-    weights: Float[Array, " S"]  # of the last one; 0 at first
-    total: Float[Array, " S"]  # sum over all of them
-    carries: dict[str, Any]  # of the parts that keep one, by what they are
+    step: Int[Array, ""]  # the number of previous steps
+    weights: Float[Array, " S"]  # of the last step; initially 0
+    total: Float[Array, " S"]  # the sum of the weights of all previous steps
+    carries: dict[str, Any]  # of the parts that have one, by `score`, `window` and `normalizer`
 
 
 def part(
@@ -60,20 +63,22 @@ def part(
     scores: int | None = None,
     hidden: tuple[Callable, Callable] | None = None,
 ) -> Callable:
-    """Attaches to a function what a model must know of it.
+    """Attaches to a function what a model needs to know about it.
 
     Args:
       shapes: `(sizes, **settings) -> {name: shape}`, its parameters; none by default.
-      initial: the number that a parameter begins with, by name; random when not named.
-      keys: of a score, `(annotations [S, D], **parameters) -> [S, A]`, what it needs of the
-        annotations, done once per sentence; the annotations themselves by default.
-      start: `(mask [S], **parameters) -> carry`, the first one, of what the function names too.
-      decoding: of a normalizer, the function that takes its place outside training.
-      normalizer: of a score, the name of the normalizer that its paper gives it.
-      scores: of a normalizer, how many scores it reads, one unless it says otherwise.
-      hidden: of a score that makes [S, A] hidden units for each query, so that many queries should
-        come one after the other, its two halves: `(query, **parameters)`, done for all queries at
-        once, and what that gives with the keys, `(projected, keys, **parameters) -> [S]`.
+      initial: initial values of parameters, by name; those not named are drawn at random.
+      keys: for a score, `(annotations [S, D], **parameters) -> [S, A]`, what it compares queries
+        with, computed once per sentence; the annotations themselves by default.
+      start: `(mask [S], **parameters) -> carry`, the initial carry. It can take only parameters and
+        settings that the function names too.
+      decoding: the function that replaces this one outside training.
+      normalizer: for a score, the name of its default normalizer, as in its paper.
+      scores: for a normalizer, the number of scores that it takes; 1 by default.
+      hidden: for a score that computes [S, A] hidden units for each query, the score in two
+        functions: `(query, **parameters) -> projected`, which is computed for all queries in
+        parallel, and `(projected, keys, **parameters) -> [S]`, which is computed for one query
+        after another, to save memory.
     """
 
     attributes = {name: value for name, value in locals().items() if value is not None}
@@ -86,35 +91,35 @@ def part(
 
 
 def attribute(function: Callable, name: str, default: Any) -> Any:
-    """What `part` attached to a function, also when arguments have been bound to it since."""
+    """What `part` attached to a function, whether or not arguments are bound to it."""
     return getattr(unbound(function), name, default)
 
 
 def unbound(function: Callable) -> Callable:
-    """The function itself, without the arguments that were bound to it."""
+    """The function without the arguments that `functools.partial` bound to it."""
     while isinstance(function, functools.partial):
         function = function.func
     return function
 
 
 def name_of(function: Callable) -> str:
-    """What errors call a function, or an object that is called as one."""
+    """The name of a function, or of the type of another callable, for error messages."""
     function = unbound(function)
     return getattr(function, "__name__", type(function).__name__)
 
 
 def bind(function: Callable, available: Mapping[str, Any]) -> Callable:
-    """The function with those of the available things that it names as keyword arguments."""
+    """The function, bound to those of the available arguments that it names as keyword-only."""
     wanted = named_by(function)
     return functools.partial(function, **{n: available[n] for n in wanted if n in available})
 
 
 def named_by(function: Callable) -> dict[str, Any]:
-    """What a function names as keyword arguments, with their defaults.
+    """The keyword-only arguments of a function, with their defaults.
 
     Raises:
-      InputError: an argument is bound to it that it does not take, or it is a builtin that does
-        not tell its arguments.
+      InputError: an argument is bound to the function that it does not take, or the function is a
+        builtin without a signature.
     """
     try:
         return names.keywords_of(function)
@@ -131,25 +136,25 @@ def named_by(function: Callable) -> dict[str, Any]:
 
 
 def settings_of(function: Callable) -> dict[str, int | float]:
-    """The settings of a function: its keyword arguments whose default is a number."""
+    """The settings of a function: its keyword-only arguments whose default is a number."""
     return {n: d for n, d in named_by(function).items() if type(d) in (int, float)}
 
 
 def annotations_themselves(annotations: Float[Array, "S D"]) -> Float[Array, "S D"]:
-    """The keys of a score that compares a query with annotations as they are."""
+    """The keys of a score that compares queries with the annotations themselves."""
     return annotations
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A function with its settings; equal to another of the same function and settings."""
+    """A function with its settings; parts with the same function and settings are equal."""
 
     function: Callable
     given: tuple[tuple[str, int | float], ...] = ()
 
     @property
     def settings(self) -> dict[str, int | float]:
-        """All settings, those not given at their defaults."""
+        """All settings; those that are not given have their defaults."""
         known = settings_of(self.function)
         for half in ("shapes", "keys"):
             function = attribute(self.function, half, None)
@@ -158,7 +163,7 @@ class Part:
 
     @property
     def required(self) -> list[str]:
-        """The parameters that the function cannot do without and that are not bound to it."""
+        """The parameters that are not yet bound to the function."""
         return [
             name
             for name, default in named_by(self.function).items()
@@ -167,30 +172,30 @@ class Part:
 
     @property
     def taken(self) -> set[str]:
-        """What the function and its halves name as keyword arguments."""
+        """The keyword-only arguments of the function and of the functions attached to it."""
         halves = (attribute(self.function, half, None) for half in ("keys", "start", "decoding"))
         functions = self.function, *filter(None, halves), *attribute(self.function, "hidden", ())
         return {name for function in functions for name in named_by(function)}
 
     @property
     def looks_back(self) -> bool:
-        """Whether a step depends on the attention of the steps before."""
+        """Whether a step depends on the attention of previous steps."""
         return bool({"memory", "carry"} & named_by(self.function).keys())
 
     @property
     def counts(self) -> bool:
-        """Whether a step depends on how many there were before."""
+        """Whether a step depends on the number of previous steps."""
         return "step" in named_by(self.function)
 
     @property
     def decoding(self) -> "Part":
-        """The part that takes this one's place outside training: mostly itself."""
+        """The part that replaces this one outside training: usually the same."""
         other = attribute(self.function, "decoding", None)
         return Part(bind(other, self._bound), self.given) if other else self
 
     @property
     def has_carry(self) -> bool:
-        """Whether the function keeps something for itself from step to step."""
+        """Whether the function carries a state of its own from step to step."""
         return attribute(self.function, "start", None) is not None
 
     @property
@@ -200,27 +205,30 @@ class Part:
         return bound | dict(self.given)
 
     def start(self, mask: Bool[Array, " S"]) -> Any:
-        """The first carry, from the parameters that are bound to the function."""
+        """The initial carry, computed with the parameters that are bound to the function."""
         return bind(attribute(self.function, "start", None), self._bound)(mask)
 
     @property
     def hidden(self) -> tuple[Callable, Callable] | None:
-        """The halves of a score with hidden units, from the parameters that are bound to it."""
+        """The two functions of `part(hidden=...)`, with the parameters that are bound to the score.
+
+        None for other scores.
+        """
         halves = attribute(self.function, "hidden", None)
         return halves and tuple(bind(half, self._bound) for half in halves)
 
     @property
     def scores(self) -> int:
-        """How many scores a normalizer reads."""
+        """The number of scores that a normalizer takes."""
         return attribute(self.function, "scores", 1)
 
     @property
     def makes_keys(self) -> bool:
-        """Whether a score makes keys of the annotations, with parameters or without."""
+        """Whether a score computes keys from the annotations, with or without parameters."""
         return attribute(self.function, "keys", None) is not None
 
     def bound(self, available: Mapping[str, Any]) -> Callable:
-        """The function with its settings and those of the available things that it names."""
+        """The function, bound to its settings and to those of the available arguments it names."""
         return bind(self.function, dict(self.given) | dict(available))
 
     def keys(self, annotations: Float[Array, "S D"], parameters: Mapping[str, Any]) -> Array:
@@ -236,5 +244,5 @@ class Part:
 
     @property
     def initial(self) -> dict[str, float]:
-        """The numbers that parameters begin with, where they are not random."""
+        """The initial values of parameters, by name; the others are drawn at random."""
         return attribute(self.function, "initial", {})

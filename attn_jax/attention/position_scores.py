@@ -1,6 +1,6 @@
-"""Scores that depend on the source position, and on what was attended to before.
+"""Scores that depend on the source position or on previous attention.
 
-They are called like those of `scores`. Source positions count from 0, in formulas from 1.
+They are called like those of `scores`. Arrays count source positions from 0, formulas from 1.
 """
 
 import math
@@ -33,8 +33,8 @@ def location(
 ) -> Float[Array, " S"]:
     """W s at position j.
 
-    W has a column for each of `positions` source positions; as in the paper, a shorter sentence
-    uses the first of them, and words beyond the last cannot be attended.
+    W has a column for each of `positions` source positions. As in the paper, a shorter sentence
+    uses only the first columns, and words beyond the last column cannot be attended to.
 
     Paper: Luong, Pham and Manning 2015, section 3.1, equation 8.
     Cost: time T S Q, memory T S.
@@ -60,8 +60,8 @@ def relative(
 ) -> Float[Array, " S"]:
     """s_i · h_j / √Q + b at offset j - i.
 
-    A learned number for each offset, clipped at ± `distance`: the clipping of Shaw, Uszkoreit and
-    Vaswani 2018, section 3.2, with the scalars of Raffel et al. 2020 and none of their buckets.
+    b is a learned scalar for each offset, as in Raffel et al. 2020, but without their buckets:
+    offsets are clipped at ± `distance`, as in Shaw, Uszkoreit and Vaswani 2018, section 3.2.
 
     Paper: Raffel et al. 2020, section 2.1.
     Cost: time T S Q, memory T S.
@@ -79,8 +79,8 @@ def _energies(
     V: Float[Array, "K A"],
     v: Float[Array, " A"],
 ) -> Float[Array, " S"]:
-    # The hidden units of all steps are made again for the derivative: to keep them takes T S A
-    # numbers, and longer.
+    # The hidden units are recomputed for the derivative: storing those of all steps would take
+    # T S A numbers, and more time.
     return weighted(jnp.tanh(query + keys + features @ V), v)
 
 
@@ -108,8 +108,9 @@ def location_aware(
 ) -> Float[Array, " S"]:
     """v · tanh(W s + U h_j + V f_j + b), f = F * α_{i-1}.
 
-    f_j holds what `filters` filters of `width` positions, centred on j, make of the weights of the
-    step before, which are 0 before the first step (the paper does not say).
+    f_j is the output of `filters` convolution filters of `width` positions, centred on j, over the
+    weights of the previous step. At the first step, these weights are 0 (the paper does not specify
+    them).
 
     Paper: Chorowski et al. 2015, section 2.2, equations 8 and 9.
     Cost: time T S (A + R K) for K filters of width R, memory T S R + S A.
@@ -150,9 +151,9 @@ def coverage(
 ) -> Float[Array, " S"]:
     """v · tanh(W s + U h_j + V C_j), C_j = Σ_{k<i} α_kj / Φ_j.
 
-    Φ_j = N σ(f · h_j) is how many words position j is expected to give, N = `fertility` at most.
-    Of the paper's two kinds of coverage this is the linguistic one. U h_j comes in as `keys`, whose
-    last column is Φ_j.
+    Φ_j = N σ(f · h_j), the fertility, is the number of target words expected from position j, at
+    most N = `fertility`. Of the paper's two kinds of coverage, this is the linguistic one. `keys`
+    holds U h_j and, in the last column, Φ_j.
 
     Paper: Tu et al. 2016, sections 3.1.1 (linguistic coverage) and 3.2.
     Cost: time T S A (tanh), memory T S + S A.
@@ -182,18 +183,18 @@ def gmm(
 ) -> tuple[Float[Array, " S"], Float[Array, " K"]]:
     """log Σ_k a_k exp(-β_k (κ_k - j)²).
 
-    a, β and the steps of κ are exp(W s + b), for each of `components` bells; κ, the carry, begins
-    at 0 and only grows. The normalizer `exponential` makes of it the weights of the paper, whose
-    sum is not 1; `softmax` makes it 1.
+    A mixture of `components` bells: a, β and the increments of κ are exp(W s + b), and κ, the
+    carry, starts at 0 and only grows. With the normalizer `exponential`, the weights are those of
+    the paper, which need not sum to 1; with `softmax`, they sum to 1.
 
     Paper: Graves 2013, section 5.1, equations 46 to 51.
     Cost: time T S K for K bells, memory T S K.
     """
     # In float32 at least: a small step would not move a large position in bfloat16.
     log_heights, log_sharpness, log_steps = jnp.split(widen(query @ W + b), 3)
-    # Bounded, so that what float32 does not hold has no part in a derivative: no sentence has e^20
-    # positions, no weight of a bell so sharp differs from 0 but at its centre, and a context e^40
-    # times as large as annotations tells nothing.
+    # These bounds keep overflow in float32 out of the derivative. They do no harm: no sentence has
+    # e^20 positions, a bell of sharpness e^40 is 0 except at its centre, and a context e^40 times
+    # as large as the annotations is useless.
     steps = jnp.exp(jnp.minimum(log_steps, 20)).astype(carry.dtype)
     centres = jnp.minimum(carry + steps, math.exp(20))
     positions = jnp.arange(1, keys.shape[0] + 1)[:, None]

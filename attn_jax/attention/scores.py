@@ -1,7 +1,7 @@
 """Scores: how well each annotation matches a query.
 
-A score is a part (see `parts`) `score(query [Q], keys [S, A]) -> [S]`. What does not depend on the
-query is computed once per sentence, by its `keys`. A score of -∞ excludes a position.
+A score is a part (see `parts`) `score(query [Q], keys [S, A]) -> [S]`. Its `keys` function computes
+once per sentence what does not depend on the query. A score of -∞ excludes a position.
 """
 
 import math
@@ -17,13 +17,14 @@ from attn_jax.errors import InputError
 
 
 def products(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:
-    """q · k_j, summed in float32 at least: half precision has too few digits for an exponent."""
-    # The keys first, as they lie: XLA's CPU backend turns a second factor, which is slower.
+    """q · k_j, in float32 at least: half precision is too coarse for the exponents of a softmax."""
+    # Keys come first, in their memory layout: XLA's CPU backend would transpose a second factor,
+    # which is slower.
     return widen(keys) @ widen(query)
 
 
 def same_size(sizes: Sizes) -> Shapes:
-    """The shapes of a score that multiplies a query with annotations as they are.
+    """The shapes (none) of a score that multiplies queries with the annotations themselves.
 
     Raises:
       InputError: queries and annotations have different sizes.
@@ -37,7 +38,7 @@ def same_size(sizes: Sizes) -> Shapes:
 
 
 def additive_shapes(sizes: Sizes) -> Shapes:
-    """The parameters of the additive score."""
+    """The shapes of the parameters of the additive score."""
     return {"W": (sizes.Q, sizes.A), "U": (sizes.D, sizes.A), "v": (sizes.A,)}
 
 
@@ -54,16 +55,16 @@ def _additive_query(query: Float[Array, " Q"], *, W: Float[Array, "Q A"]) -> Arr
 def _tanh_scores(
     query: Float[Array, " A"], keys: Float[Array, "S A"], v: Float[Array, " A"]
 ) -> Float[Array, " S"]:
-    # The hidden units of all steps are made again for the derivative: to keep them takes T S A
-    # numbers, and longer.
+    # The hidden units are recomputed for the derivative: storing those of all steps would take
+    # T S A numbers, and more time.
     return weighted(jnp.tanh(query + keys), v)
 
 
 @jax.custom_jvp
 def weighted(hidden: Float[Array, "S A"], v: Float[Array, " A"]) -> Float[Array, " S"]:
-    """The scores that hidden units give, H v."""
-    # As a sum apart from what made the units: XLA's CPU backend runs a loop of a plain product, or
-    # one that computes and adds at once, on one core or slowly.
+    """H v, the scores of hidden units H."""
+    # A sum, kept apart from the computation of the units: in a loop, XLA's CPU backend runs a plain
+    # product, or the two fused, on one core or slowly.
     return (jax.lax.optimization_barrier(hidden) * v).sum(axis=-1)
 
 
@@ -111,7 +112,7 @@ def dot(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " 
 def scaled_dot(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:
     """s · h_j / √Q.
 
-    The variance of a score does not grow with the size of a state.
+    With this scale, the variance of a score does not grow with the size of the states.
 
     Paper: Vaswani et al. 2017, section 3.2.1, equation 1.
     Cost: time T S Q, memory T S.
@@ -161,8 +162,8 @@ def concat(
 ) -> Float[Array, " S"]:
     """v · tanh(W [s; h_j]).
 
-    The rows of W that meet h_j are applied in `keys`; one matrix over both is the additive score in
-    which W and U share their initial scale.
+    The rows of W that multiply h_j are applied in `keys`. This is the additive score with W and U
+    in one matrix, and so with one initial scale.
 
     Paper: Luong, Pham and Manning 2015, section 3.1, after equation 7.
     Cost: time T S A (tanh), memory T S + S A.
@@ -171,7 +172,7 @@ def concat(
 
 
 def _unit(vectors: Float[Array, "... N"]) -> Float[Array, "... N"]:
-    # A vector of no length stays one, with a finite gradient.
+    # A zero vector stays zero, with a finite gradient.
     wide = widen(vectors)
     squares = (wide**2).sum(axis=-1, keepdims=True)
     return wide * jax.lax.rsqrt(jnp.maximum(squares, jnp.finfo(wide.dtype).eps ** 2))
@@ -192,8 +193,8 @@ def cosine(
 ) -> Float[Array, " S"]:
     """β cos(W s, h_j), sharpened by β = softplus(w · s + b).
 
-    The paper asks for a positive key strength and a key that the controller emits; softplus and a
-    linear map are our choice. h_j / ‖h_j‖ comes in as `keys`.
+    In the paper, the controller emits the key and a positive key strength; the linear map and the
+    softplus are choices made here. h_j / ‖h_j‖ comes in as `keys`.
 
     Paper: Graves, Wayne and Danihelka 2014, section 3.3.1, equations 5 and 6.
     Cost: time T S D, memory T S.
@@ -220,7 +221,7 @@ def _linear_query(query: Float[Array, " Q"], *, W: Float[Array, "Q A"]) -> Array
 
 @jax.checkpoint
 def _log_products(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:
-    # As with the hyperbolic tangents, hidden units are made again for the derivative.
+    # The hidden units are recomputed for the derivative, as in `_tanh_scores`.
     return jax.nn.logsumexp(query + keys, axis=-1)
 
 
@@ -230,10 +231,11 @@ def linear(
 ) -> Float[Array, " S"]:
     """log(φ(W s) · φ(U h_j)) with φ(x) = elu(x) + 1.
 
-    Its softmax is the kernelised attention of the paper, φ(q)·φ(k_j) / Σ_l φ(q)·φ(k_l), projections
-    included: bounded states alone could not tell positions apart. The weights are computed, since
-    they are what this project looks at, so that the sum over source positions is not taken out of
-    the loop over queries as the paper does. log φ(U h_j) comes in as `keys`.
+    With softmax, this is the kernelised attention of the paper, φ(q)·φ(k_j) / Σ_l φ(q)·φ(k_l),
+    including its projections, without which bounded states could not tell positions apart. Unlike
+    in the paper, cost is not linear in length: the weights of each query are computed, since this
+    project examines them, instead of sums over source positions that all queries share.
+    log φ(U h_j) comes in as `keys`.
 
     Paper: Katharopoulos et al. 2020, section 3.2, equations 4 and 7.
     Cost: time T S A (exp), memory T S + S A.
@@ -244,7 +246,7 @@ def linear(
 def mean(query: Float[Array, " Q"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:
     """0: the same weight on every real position.
 
-    A control: what attention is worth beyond averaging.
+    A control, to measure what attention gains over averaging.
 
     Paper: the uniform attention that Jain and Wallace 2019, section 4.1, compare with.
     Cost: time T S, memory T S.
@@ -257,8 +259,8 @@ def last(
 ) -> Float[Array, " S"]:
     """0 at the last real position, -∞ elsewhere: a fixed context.
 
-    A control: the encoder-decoder without attention, which gives its decoder nothing but the
-    encoder's last state.
+    A control: an encoder-decoder without attention, whose decoder sees nothing but the last state
+    of the encoder.
 
     Paper: Cho et al. 2014, section 2.2; Sutskever, Vinyals and Le 2014, section 2.
     Cost: time T S, memory T S.
@@ -269,7 +271,10 @@ def last(
 
 
 def stacked(scores: list[Callable]) -> Callable:
-    """Several scores as one, over keys for each, as a normalizer of several scores takes them."""
+    """Several scores as one of shape [C, S], for a normalizer that takes several.
+
+    Its keys are a tuple, one for each score.
+    """
 
     def score(
         query: Array, keys: tuple, *, step: Array, memory: Memory, mask: Array

@@ -1,4 +1,4 @@
-"""Sparse normalizers: projections onto the simplex, which give most positions exactly 0."""
+"""Sparse normalizers: projections onto the simplex, which can give positions exactly 0."""
 
 import functools
 
@@ -9,9 +9,9 @@ from jaxtyping import Array, Bool, Float
 from attn_jax.attention.normalizers import widen
 from attn_jax.errors import InputError
 
-BISECTIONS = 50  # beyond the precision of float64 for a threshold in [-1, 0]
-LEAST_ALPHA = 1.0001  # below, scores are so close together that float32 has weights wrong by 0.02 %
-MOST_ALPHA = 3  # beyond, weights are so steep in τ that float32 has them wrong by 0.3 % and more
+BISECTIONS = 50  # they find a threshold in [-1, 0] to within 2^-50, near the precision of float64
+LEAST_ALPHA = 1.0001  # below, (α-1) e_j are so close together that float32 weights are 0.02 % off
+MOST_ALPHA = 3  # beyond, weights are so steep in τ that float32 weights are 0.3 % off, or more
 
 
 def entmax(
@@ -19,9 +19,9 @@ def entmax(
 ) -> Float[Array, " S"]:
     """[(α-1) e_j - τ]₊^{1/(α-1)}, τ such that the weights sum to 1.
 
-    The weights that maximise p · e plus the Tsallis entropy of p. Near α = 1 a softmax, at
-    α = 2 sparsemax, 3 the largest that float32 is fine enough for. τ is found exactly at 1.5 and 2,
-    by bisection otherwise.
+    The weights p that maximise p · e plus the Tsallis α-entropy of p. It approaches softmax as α
+    approaches 1, and is sparsemax at α = 2; above 3, float32 is not precise enough. τ is computed
+    exactly at α = 1.5 and 2, and by bisection otherwise.
 
     Paper: Peters, Niculae and Martins 2019, section 3, algorithms 1 and 2.
     Cost: time T S log S at α = 1.5, some T S at 2, 50 T S at others, memory T S.
@@ -34,7 +34,7 @@ def entmax(
         )
     wide = widen(scores)
     top = jax.lax.stop_gradient(jnp.max(wide, where=mask, initial=jnp.finfo(wide.dtype).min))
-    # No real position below -1 has weight, so that -2 never has any.
+    # τ is at least -1, so that masked positions, at -2, get no weight.
     shifted = jnp.where(mask, (alpha - 1) * (wide - top), -2)
     return jnp.where(mask, _project(shifted, alpha), 0).astype(scores.dtype)
 
@@ -42,7 +42,7 @@ def entmax(
 def sparsemax(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
     """[e_j - τ]₊, τ such that the weights sum to 1.
 
-    The point of the simplex that is closest to the scores.
+    The point of the probability simplex that is closest to the scores.
 
     Paper: Martins and Astudillo 2016, section 2, equation 2; Michelot 1986 for τ.
     Cost: time T S for each of a few passes, memory T S.
@@ -69,14 +69,14 @@ def _project_jvp(alpha, primals, tangents):
 
 
 def _power(base: Float[Array, " S"], exponent: float) -> Float[Array, " S"]:
-    # 0 where the base is not positive, with a finite gradient.
+    # 0 where the base is not positive; the inner `where` keeps the gradient finite.
     positive = base > 0
     return jnp.where(positive, jnp.where(positive, base, 1) ** exponent, 0)
 
 
 def _threshold_2(shifted: Float[Array, " S"], alpha: float) -> Float[Array, ""]:
-    # Michelot 1986: the threshold of too large a support is too low, so that it only rises. Mostly
-    # a few passes, faster than to sort.
+    # Michelot 1986: as long as the support is too large, its threshold is too low, so that the
+    # threshold only rises. This usually takes a few passes, and is faster than sorting.
     def threshold(support: Bool[Array, " S"]) -> Float[Array, ""]:
         return (shifted.sum(where=support) - 1) / support.sum()
 

@@ -1,7 +1,8 @@
 """Windows: which source positions a step may attend to, for any score.
 
-A window is a part (see `parts`) `window(query [Q], mask [S]) -> (support [S], gain [S])`: only the
-support is scored and normalised, and the weights are then multiplied by the gain.
+A window is a part (see `parts`) `window(query [Q], mask [S]) -> (support [S], gain [S])`. Scores
+are normalised over the support, other positions get weight 0, and the weights are then multiplied
+by the gain.
 """
 
 import jax
@@ -43,8 +44,8 @@ def local_m(
 ) -> Window:
     """|j - p_i| ≤ D around p_i = i, D = `half_width`.
 
-    Source and target are taken to go in step. Beyond the end of the source (the paper does not say)
-    the window stays at the last word.
+    Assumes that source and target are roughly aligned word by word. At steps beyond the end of the
+    source, which the paper does not specify, the window stays at the last word.
 
     Paper: Luong, Pham and Manning 2015, section 3.2 (local-m).
     Cost: time T S, memory T S.
@@ -68,13 +69,13 @@ def local_p(
 ) -> Window:
     """|j - p_i| ≤ D around p_i = S σ(v · tanh(W s)), gain exp(-(j - p_i)² / 2 (D/2)²).
 
-    As in the paper the weights are not normalised again after the bell, so that they sum to less
-    than 1. The position is learned through the bell alone.
+    As in the paper, weights are not normalised again after the gain, so that they sum to less than
+    1. Gradients reach the position p_i only through the gain.
 
     Paper: Luong, Pham and Manning 2015, section 3.2 (local-p), equations 9 and 10.
     Cost: time T (S + Q A), memory T S.
     """
-    # In float32 at least, since bfloat16 cannot tell position 257 from 256.
+    # In float32 at least, since bfloat16 cannot distinguish position 257 from 256.
     centre = _length(mask) * jax.nn.sigmoid(widen(v @ jnp.tanh(query @ W)))
     distances = jnp.arange(1, mask.size + 1) - centre
     gain = jnp.exp(-(distances**2) / (2 * (half_width / 2) ** 2))
