@@ -1,1 +1,1 @@
-"""Models: parameters (Flax NNX modules used as plain pytrees) around the mathematics."""
+"""Models: Flax NNX modules, used as plain pytrees of parameters, around the pure functions."""

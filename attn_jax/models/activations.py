@@ -1,7 +1,7 @@
-"""Activations whose derivatives need only their values, and a decorator that keeps only those.
+"""Activations whose derivatives need only their values, and a decorator that stores only those.
 
-JAX keeps each factor of a derivative, which for a gate is twice as many arrays; writing these takes
-longer than multiplying again.
+By default, JAX stores every factor of a derivative: for a gate, twice as many arrays. Writing them
+takes longer than recomputing the products.
 """
 
 import functools
@@ -13,17 +13,18 @@ from jaxtyping import Array, Float
 
 _VALUE = "activation"
 
-# Decorates a function, whose derivative then finds its activations kept and makes all else again.
+# Decorates a function: for its derivative, the values of these activations are stored and
+# everything else is recomputed.
 keeping_values = functools.partial(
     jax.checkpoint,
     policy=jax.checkpoint_policies.save_only_these_names(_VALUE),
-    prevent_cse=False,  # which is for what stands outside of a scan
+    prevent_cse=False,  # preventing it is needed only outside of a scan
 )
 
 
 @jax.custom_jvp
 def sigmoid(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
-    """1 / (1 + exp(-x)), by the tanh that XLA's CPU backend computes in less time."""
+    """1 / (1 + exp(-x)), computed with tanh, which is faster in XLA's CPU backend."""
     return 0.5 * jnp.tanh(0.5 * x) + 0.5
 
 

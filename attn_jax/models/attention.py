@@ -1,4 +1,4 @@
-"""The attention of a decoder: a mechanism, the parameters that it names, and its heads."""
+"""The attention of a decoder: a mechanism, its parameters and its heads, over a batch."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -19,42 +19,43 @@ from attn_jax.models.mixture import mixture
 
 
 class Projected(NamedTuple):
-    """What attention needs of a batch of annotations, made once per sentence.
+    """The keys and values of a batch of annotations, computed once per sentence.
 
-    K is the number of heads of keys and values, each of which G heads of queries look at.
+    Each of K heads of keys and values is shared by G heads of queries.
     """
 
-    keys: tuple[Float[Array, "B K ..."], ...]  # [B, K, S, A] or [B, K, G, S, A], for each score
+    # For each score [B, K, S, A], or [B, K, G, S, A] if the score computes keys.
+    keys: tuple[Float[Array, "B K ..."], ...]
     values: Float[Array, "B K S H"]
 
 
 class Summary(NamedTuple):
-    """What an encoder hands to the first state of a recurrent decoder."""
+    """What the initial state of a recurrent decoder is computed from."""
 
     vector: Float[Array, "B Z"]
-    states: tuple  # the last of each layer, where the encoder reads in one direction
+    states: tuple  # the last state of each layer of a one-directional recurrent encoder, else ()
 
 
 class Source(NamedTuple):
-    """A batch of encoded sentences, as a decoder reads it."""
+    """A batch of encoded sentences, as decoders take it."""
 
-    projected: PyTree  # a `Projected`, or one for each layer that attends
+    projected: PyTree  # what the decoder's `project` returns, such as a `Projected`
     mask: Bool[Array, "B S"]
     summary: Summary
 
 
 def scaled_normal(rng: Array, heads: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-    """Normal values for each head, of variance 1 / n, n the first size of the shape."""
+    """Samples [*heads, *shape] of N(0, 1 / n), n the first size of `shape`."""
     inputs = shape[0] if shape else 1
     return jax.random.normal(rng, (*heads, *shape), jnp.float32) * inputs**-0.5
 
 
 def draw(part: Part, projections: Unprojected | Heads, rngs: nnx.Rngs) -> Mapping[str, nnx.Param]:
-    """The first parameters of a part, [K, G, ...]: for each head its own.
+    """The initial parameters of a part, [K, G, ...], separate for each head.
 
     Raises:
-      InputError: the part names a parameter whose shape is not known, or has one that it does not
-        name.
+      InputError: the part names a parameter that its shapes do not list, or its shapes list one
+        that it does not name.
     """
     heads = projections.key_value_heads, projections.groups
     shapes = part.shapes(projections.sizes)
@@ -85,12 +86,18 @@ def draw(part: Part, projections: Unprojected | Heads, rngs: nnx.Rngs) -> Mappin
 class Attention(nnx.Module):
     """Any mechanism, with any number of heads, over a batch.
 
+    With an `rng`, it computes what the mechanism does in training; without, what it does in
+    decoding.
+
     Args:
       config: the mechanism and its heads.
       query_size: Q.
       annotation_size: D.
-      output_size: features of the context; D where there are no projections.
-      projection: what `auto` stands for.
+      output_size: O, features of the context; must be D if there are no projections.
+      projection: what `--model.projection=auto` stands for unless the options ask for heads.
+
+    Raises:
+      InputError: an option is unknown, or options cannot be combined.
     """
 
     def __init__(
@@ -104,7 +111,7 @@ class Attention(nnx.Module):
         rngs: nnx.Rngs,
     ):
         self.mechanism = mechanism(config.score, config.window, config.normalizer)
-        # A key of its own, so that all else begins the same under every mechanism.
+        # A separate key, so that all other parameters start the same under every mechanism.
         rngs = nnx.Rngs(rngs.params())
         self.projections = make_projections(
             config, query_size, annotation_size, output_size, projection, rngs=rngs
@@ -117,7 +124,7 @@ class Attention(nnx.Module):
         self.normalizer = draw(normalizer, self.projections, rngs)
 
     def project(self, annotations: Float[Array, "B S D"]) -> Projected:
-        """What is needed of the annotations, once per sentence."""
+        """The keys and values of the annotations."""
         keys, values = self.projections.source(annotations)
         score = self.mechanism.score
         if not score.makes_keys:
@@ -126,7 +133,7 @@ class Attention(nnx.Module):
         return Projected(tuple(over(keys, _arrays(own)) for own in self.scores), values)
 
     def begin(self, mask: Bool[Array, "B S"]) -> Memory | None:
-        """What is remembered before the first query."""
+        """The memory before the first query, [B, K, G, ...]; None if the mechanism needs none."""
 
         def head(parameters: list, mask: Array) -> Memory | None:
             return begin(mask, **_bound(self.mechanism, parameters))
@@ -142,7 +149,7 @@ class Attention(nnx.Module):
         mask: Bool[Array, "B S"],
         rng: Array | None = None,
     ) -> tuple[Memory | None, Float[Array, "B O"], Float[Array, "B N S"]]:
-        """The memory, the context and the weights of one query per sentence."""
+        """The new memory, the context and the weights of one query per sentence."""
 
         def weigh(memory: Memory | None, query: Array, keys: Any, _: Array, *rest: Any, **how: Any):
             return weigh_step(memory, query, keys, *rest, **how)
@@ -160,7 +167,7 @@ class Attention(nnx.Module):
         mask: Bool[Array, "B S"],
         rng: Array | None = None,
     ) -> tuple[Float[Array, "B T O"], Float[Array, "B N T S"]]:
-        """The contexts and the weights of queries that are all known: at once where possible."""
+        """The contexts and the weights of T queries, computed in parallel where possible."""
 
         def all_queries(_: None, *inputs: Any, **parts: Any) -> tuple[Array, Array]:
             return attend_all(*inputs, **parts)
@@ -172,7 +179,14 @@ class Attention(nnx.Module):
         return combined, weights.reshape(rows, -1, length, source_length)
 
     def _over_heads(self, head: Callable, rows: int, *axes: tuple[int | None, ...]) -> Callable:
-        """A function of one head as one of G query heads, of K heads, and of B sentences."""
+        """Vectorises a function of one head and one sentence.
+
+        Args:
+          head: the function.
+          rows: B.
+          *axes: the `in_axes` of `jax.vmap` over G query heads, over K heads of keys and values and
+            over B sentences.
+        """
         sizes = self.projections.groups, self.projections.key_value_heads, rows
         for in_axes, size in zip(axes, sizes, strict=True):
             head = jax.vmap(head, in_axes=in_axes, axis_size=size)
@@ -190,7 +204,7 @@ class Attention(nnx.Module):
         mask: Bool[Array, "B S"],
         rng: Array | None,
     ) -> Any:
-        """What a function of the queries of one head in one sentence gives for all."""
+        """Applies a function of one head in one sentence to all heads and sentences."""
         parts = self.mechanism.decoding if rng is None else self.mechanism
         rngs = None if rng is None else jax.random.split(rng, queries.shape[:3])
 
@@ -216,7 +230,7 @@ def _arrays(parameters: Mapping[str, nnx.Param]) -> dict[str, Array]:
 
 
 def _bound(parts: Mechanism, parameters: list[dict[str, Array]]) -> dict[str, Callable]:
-    """The three parts of one head with its parameters."""
+    """The parts of a mechanism, bound to the parameters of one head."""
     window, normalizer, *scores = parameters
     bound = [parts.score.bound(own) for own in scores]
     return {

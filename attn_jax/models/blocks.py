@@ -1,6 +1,6 @@
-"""The parts of a Transformer's blocks, each with the residual sum around it.
+"""The sublayers of Transformer blocks, each with its residual connection.
 
-Vaswani et al. 2017, section 3. Cross-attention takes any mechanism.
+Vaswani et al. 2017, section 3. Cross-attention can use any mechanism.
 """
 
 import jax
@@ -19,7 +19,12 @@ from attn_jax.models.residuals import make_residual
 
 
 class SelfAttention(nnx.Module):
-    """Multi-head scaled dot-product attention to words of the same sentence. Section 3.2.3."""
+    """Multi-head scaled dot-product attention to words of the same sentence. Section 3.2.3.
+
+    Raises:
+      InputError: the heads do not divide the features, or rotary positions would turn an odd number
+        of features per head.
+    """
 
     def __init__(self, config: Model, width: int, *, rngs: nnx.Rngs):
         self.heads = config.self_heads or config.heads
@@ -53,12 +58,12 @@ class SelfAttention(nnx.Module):
     def __call__(
         self, inputs: Float[Array, "B T Q"], mask: Bool[Array, "#B T T"], rng: Array | None
     ) -> Float[Array, "B T Q"]:
-        """All words at once; the mask says which word may look at which."""
+        """Processes all words at once; `mask[b, i, j]` says whether word i may attend to word j."""
         heads = self._project(inputs, jnp.arange(inputs.shape[1]))
         return self._read(inputs, heads, mask, rng)
 
     def empty(self, rows: int, length: int) -> tuple[Array, Array]:
-        """A place for the keys and values of at most `length` words."""
+        """An empty cache for the keys and values of at most `length` words."""
         width = self.output.in_features
         cache = jnp.zeros((rows, length, self.heads, width // self.heads), jnp.float32)
         return cache, cache
@@ -66,7 +71,10 @@ class SelfAttention(nnx.Module):
     def step(
         self, cache: tuple[Array, Array], index: Int[Array, ""], inputs: Float[Array, "B Q"]
     ) -> tuple[tuple[Array, Array], Float[Array, "B Q"]]:
-        """One word: the keys and values of those before it are in the cache."""
+        """Processes the word at `index`; the cache holds the keys and values of previous words.
+
+        Returns the new cache and the output.
+        """
         inputs = inputs[:, None]
         queries, *new = self._project(inputs, index[None])
         keys, values = (old.at[:, index].set(x[:, 0]) for old, x in zip(cache, new, strict=True))
@@ -76,7 +84,7 @@ class SelfAttention(nnx.Module):
 
 
 class CrossAttention(nnx.Module):
-    """Attention of the words of a target to the annotations of its source. Section 3.2.3."""
+    """Attention from the words of a target to the annotations of its source. Section 3.2.3."""
 
     def __init__(self, config: Model, *, rngs: nnx.Rngs):
         width = config.hidden_size
@@ -88,7 +96,7 @@ class CrossAttention(nnx.Module):
     def step(
         self, memory: PyTree, inputs: Float[Array, "B Q"], projected: Projected, mask: Array
     ) -> tuple[PyTree, Float[Array, "B Q"], Float[Array, "B N S"]]:
-        """The memory, the output and the weights of one query per sentence."""
+        """The new memory, the output and the weights of one query per sentence."""
         query = self.residual.enter(inputs)
         memory, context, weights = self.attention(memory, query, projected, mask)
         return memory, self.residual.leave(inputs, context, None), weights
@@ -108,7 +116,7 @@ class CrossAttention(nnx.Module):
 
 
 class FeedForward(nnx.Module):
-    """W_2 max(0, W_1 x). Section 3.3, equation 2."""
+    """W_2 max(0, W_1 x + b_1) + b_2. Section 3.3, equation 2."""
 
     def __init__(self, config: Model, width: int, *, rngs: nnx.Rngs):
         self.widen = Linear(width, config.feedforward_size, rngs=rngs)
@@ -118,6 +126,6 @@ class FeedForward(nnx.Module):
     def __call__(
         self, inputs: Float[Array, "... Q"], rng: Array | None = None
     ) -> Float[Array, "... Q"]:
-        """What the map makes of each word."""
+        """The output for each word."""
         hidden = jax.nn.relu(self.widen(self.residual.enter(inputs)))
         return self.residual.leave(inputs, self.narrow(hidden), rng)

@@ -1,9 +1,10 @@
 """Recurrent decoders: the order in which they attend, update their state and read out.
 
-Every decoder has the same methods: `project` computes once per sentence what attention needs of the
-annotations, `start` gives the state before the first word, `step` processes one word, and the call
-all words of known targets, with the same result as the steps. The call keeps everything out of its
-scan that need not wait for the previous state. With an `rng`, the call is one of training.
+Every decoder has the same methods: `project` computes the keys and values of the annotations once
+per sentence, `start` returns the state before the first word, `step` processes one word, and
+`__call__` processes all words of known targets, with the same result as a sequence of steps.
+`__call__` computes outside of its scan whatever does not depend on the previous state. With an
+`rng`, it behaves as in training: it applies dropout, and attention may be random.
 """
 
 import abc
@@ -28,9 +29,9 @@ Steps = tuple[Float[Array, "B T F"], Float[Array, "B L N T S"]]
 
 
 class Recurrent(nnx.Module):
-    """What the recurrent decoders share: attention, cell and first state.
+    """What the recurrent decoders share: attention, cell and initial state.
 
-    Its state is that of the cell and the memory of the attention.
+    The state of a decoder is that of the cell and the memory of attention.
     """
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
@@ -49,11 +50,11 @@ class Recurrent(nnx.Module):
         self.dropout = make_dropout(config)
 
     def project(self, annotations: Float[Array, "B S D"]) -> Projected:
-        """What attention needs of the annotations."""
+        """The keys and values of the annotations."""
         return self.attention.project(annotations)
 
     def start(self, source: Source, length: int) -> PyTree:
-        """The state before the first of at most `length` words."""
+        """The state before the first word; targets have at most `length` words."""
         return self.first_state(source.summary, self.cell), self.attention.begin(source.mask)
 
     @abc.abstractmethod
@@ -65,22 +66,22 @@ class Recurrent(nnx.Module):
         within: Array | None = None,
         attending: Array | None = None,
     ) -> tuple[PyTree, tuple[Array, ...]]:
-        """One step: in which order a decoder attends and moves its state.
+        """One step, which defines the order of attention and state update in a decoder.
 
         Args:
-          state: of the decoder, as `start` makes it.
-          source: the sentences, encoded.
-          projected: the word before, as `cell.input` projected it.
+          state: the previous state of the decoder.
+          source: the encoded sentences.
+          projected: the vectors of the previous words, projected by `cell.input`.
           within: a random key for dropout in the cell.
-          attending: a random key for what is random in attention.
+          attending: a random key for attention.
 
         Returns:
-          The next state, and what is read out of this step, each [B, ...], the weights [B, N, S]
-          last.
+          The next state, and the outputs of the step, each [B, ...]; the last of them are the
+          weights [B, N, S].
         """
 
     def _scan(self, embeddings: Array, source: Source, rng: Array | None) -> tuple[Array, ...]:
-        """What `advance` gives at each step, batch first, the weights as an alignment last."""
+        """The outputs of `advance` at all T steps, [B, T, ...], weights [B, 1, N, T, S] last."""
         projected = self.cell.input(jnp.swapaxes(embeddings, 0, 1))
         within, attending = split(rng, 2)
 
@@ -102,12 +103,12 @@ class Recurrent(nnx.Module):
 
 
 class Bahdanau(Recurrent):
-    """RNNsearch: attends from the state before, moves the state, reads out.
+    """RNNsearch: attends from the previous state, updates the state, reads out.
 
     c_i from s_{i-1},  s_i = f(s_{i-1}, y_{i-1}, c_i),  p(y_i) = g(s_i, y_{i-1}, c_i)
 
-    Bahdanau, Cho and Bengio 2014, section 3.1. Their appendix reads out from s_{i-1}; equation 4,
-    which is followed here, from s_i.
+    Bahdanau, Cho and Bengio 2014, section 3.1. The readout is from s_i, as in their equation 4; in
+    their appendix, it is from s_{i-1}.
     """
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
@@ -133,7 +134,7 @@ class Bahdanau(Recurrent):
         return (cell, memory), (self.cell.output(cell), context, weights)
 
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
-        """The next state, the features to read the next word from, and the weights."""
+        """The next state, the features for the output layer, and the weights."""
         projected = self.cell.input(embedding)
         state, (hidden, context, weights) = self.advance(state, source, projected)
         return state, self.readout(hidden, embedding, context), weights[:, None]
@@ -141,7 +142,10 @@ class Bahdanau(Recurrent):
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
     ) -> Steps:
-        """The features and the alignment, given the words before each step."""
+        """The features for the output layer and the weights at all steps.
+
+        `embeddings` are the vectors of the previous word at each step.
+        """
         entering, inside, leaving = split(rng, 3)
         embeddings = self.dropout(embeddings, entering)
         states, contexts, alignment = self._scan(embeddings, source, inside)
@@ -152,7 +156,7 @@ class Luong(Recurrent):
     """Attends from the new state: s_i = f(s_{i-1}, y_{i-1}), then h̃_i = tanh(W_c [c_i; s_i]).
 
     Luong, Pham and Manning 2015, section 3, equation 5, without input feeding: the states do not
-    depend on the attention, so that all steps attend at once.
+    depend on attention, so that all steps can attend in parallel.
     """
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
@@ -185,14 +189,17 @@ class Luong(Recurrent):
         return (cell, memory), (self._read(hidden, context), weights)
 
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
-        """The next state, the features to read the next word from, and the weights."""
+        """The next state, the features for the output layer, and the weights."""
         state, (read, weights) = self.advance(state, source, self.cell.input(embedding))
         return state, self.readout(read), weights[:, None]
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
     ) -> Steps:
-        """The features and the alignment, given the words before each step."""
+        """The features for the output layer and the weights at all steps.
+
+        `embeddings` are the vectors of the previous word at each step.
+        """
         entering, inside, attending, leaving = split(rng, 4)
         everywhere = jnp.ones(embeddings.shape[:2], bool)
         first, _ = self.start(source, embeddings.shape[1])
@@ -204,7 +211,7 @@ class Luong(Recurrent):
 
 
 class LuongInputFeeding(Luong):
-    """Luong's decoder whose h̃ goes into the next state: s_i = f(s_{i-1}, [y_{i-1}; h̃_{i-1}]).
+    """Luong's decoder with h̃ fed into the next state: s_i = f(s_{i-1}, [y_{i-1}; h̃_{i-1}]).
 
     h̃_0 = 0. Luong, Pham and Manning 2015, section 3.3.
     """
@@ -215,7 +222,7 @@ class LuongInputFeeding(Luong):
         self.feed = Linear(config.hidden_size, gates, use_bias=False, rngs=rngs)
 
     def start(self, source: Source, length: int) -> PyTree:
-        """The state before the first word, h̃_0 = 0 included."""
+        """The state before the first word, including h̃_0 = 0."""
         cell, memory = super().start(source, length)
         return cell, memory, jnp.zeros_like(self.cell.output(cell))
 
@@ -235,7 +242,10 @@ class LuongInputFeeding(Luong):
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
     ) -> Steps:
-        """The features and the alignment, given the words before each step."""
+        """The features for the output layer and the weights at all steps.
+
+        `embeddings` are the vectors of the previous word at each step.
+        """
         entering, inside, leaving = split(rng, 3)
         read, alignment = self._scan(self.dropout(embeddings, entering), source, inside)
         return self.readout(self.dropout(read, leaving)), alignment

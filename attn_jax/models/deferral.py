@@ -1,10 +1,11 @@
-"""A scan whose derivative makes one product for each matrix over all steps.
+"""A scan whose derivative needs one product per matrix instead of one per matrix and step.
 
-The derivative of `jax.lax.scan` adds to the gradient of a matrix at every step. Here each product
-of a step records its inputs, and gets the gradient of its outputs through a tap, which stands for
-zeros that are added to them. After all steps, inputs and gradients are multiplied once. Both are
-kept in the precision of that product's factors, and so are the gradients of the steps' inputs,
-which are themselves factors in the derivatives of products before the scan.
+The derivative of `jax.lax.scan` adds to the gradient of a matrix at every step. Here, each product
+in a step records its inputs, and the gradient of its outputs is collected by a tap: an argument
+that acts like zeros added to the outputs. After the last step, the inputs and gradients of all
+steps are multiplied once. Both are stored in the precision of the factors of that product. So are
+the gradients of the scan's inputs, since they become factors in the derivatives of earlier
+products.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ Step = Callable[[PyTree, PyTree, PyTree], tuple[PyTree, PyTree]]
 
 
 class _Product(NamedTuple):
-    """A product whose derivative by its matrix is deferred."""
+    """A product whose derivative with respect to its matrix is deferred."""
 
     inputs: Array
     matrix: Array
@@ -33,12 +34,12 @@ class _Product(NamedTuple):
 
 
 class _Found:
-    """The products of a step in the order in which they are traced, and a tap for each."""
+    """The products of a step, in the order in which they are traced, and a tap for each."""
 
     def __init__(self, taps: list[Array] | None):
         self.taps = taps
         self.products: list[_Product] = []
-        # A product inside of a `vmap` or of another scan of the step does not belong to it.
+        # Products in a `vmap` or in another scan within the step are not deferred.
         self.trace = get_opaque_trace_state()
 
 
@@ -56,19 +57,23 @@ def _finding(taps: list[Array] | None = None) -> Iterator[list[_Product]]:
 
 
 def deferring() -> bool:
-    """Whether products are those of a step, and can leave a derivative to its scan."""
+    """Whether a product made now belongs to a step of `scan`, which can defer its derivative."""
     found = _found.get()
     return found is not None and found.trace == get_opaque_trace_state()
 
 
 def defer(outputs: Array, inputs: Array, matrix: Array, derivative: Callable) -> Array:
-    """The outputs of a product, whose derivative by its matrix is left to the scan.
+    """Leaves the derivative of a product with respect to its matrix to the scan.
 
     Args:
-      outputs: what has a derivative by the inputs alone.
-      inputs: of the product, in the precision in which the gradient of the outputs is wanted too.
+      outputs: of the product, differentiable with respect to the inputs alone.
+      inputs: of the product; the gradients of the outputs are stored in their dtype.
       matrix: of the product, the same at all steps.
-      derivative: by the matrix, from the inputs and the gradients of the outputs of all steps.
+      derivative: computes the gradient of the matrix from the inputs and the gradients of the
+        outputs of all steps.
+
+    Returns:
+      The outputs.
     """
     found = _found.get()
     if found.taps is not None:
@@ -92,30 +97,30 @@ def _is_float(leaf: Array) -> bool:
 
 
 def _short(leaf: Array) -> Array:
-    """What an input is in the precision in which its gradient waits."""
+    """An input of the scan in the precision in which its gradient is stored."""
     return leaf.astype(jnp.bfloat16) if rounding() and _is_float(leaf) else leaf
 
 
 def _standing(leaf: Array, short: Array) -> Array:
-    """An input whose gradient goes to what stands for it."""
+    """An input of the scan whose gradient also goes to its short copy."""
     return _tapped(leaf, short.astype(leaf.dtype)) if _is_float(leaf) else leaf
 
 
 def scan(
     step: Step, parameters: PyTree, initial: PyTree, inputs: PyTree, *, reverse: bool = False
 ) -> tuple[PyTree, PyTree]:
-    """`jax.lax.scan` of a step, with another way to the same derivative.
+    """`jax.lax.scan` with a derivative that is computed as described above.
 
     Args:
-      step: from parameters, a state and the inputs of a step to the next state and what it shows;
-        it closes over nothing that has a derivative.
-      parameters: what is the same at all steps.
-      initial: the first state.
-      inputs: of all steps, each leaf [T, ...]; their gradient is in the precision of factors.
+      step: from the parameters, a state and the inputs of a step to the next state and the outputs
+        of the step. It must not close over anything that is differentiated.
+      parameters: the same at all steps.
+      initial: the initial state.
+      inputs: of all steps, each leaf [T, ...]; their gradients have the precision of factors.
       reverse: from the last step to the first.
 
     Returns:
-      The last state, and what all steps have shown.
+      The last state, and the outputs of all steps.
     """
     return _scan(step, reverse, parameters, initial, inputs)
 
@@ -162,7 +167,7 @@ def _backward(step: Step, reverse: bool, residuals: tuple, gradients: tuple) -> 
     of_others, initial, short, taps = pull(gradients)
     (of_matrices,) = of_parameters([own(tap) for own, tap in zip(deferred, taps, strict=True)])
 
-    def add(one, other):  # a mask has no derivative, which is no array of JAX either
+    def add(one, other):  # the gradient of a mask is of dtype float0, which JAX cannot add
         return one if one.dtype == jax.dtypes.float0 else one + other
 
     return jax.tree.map(add, of_others, of_matrices), initial, *widen(short)

@@ -1,4 +1,4 @@
-"""Dropout as pure functions: drawn at each step, or once for all steps of a sentence."""
+"""Dropout as pure functions, with a mask drawn at each step or once for all steps of a sentence."""
 
 import dataclasses
 
@@ -11,19 +11,19 @@ from attn_jax.errors import choose
 
 
 def split(rng: Array | None, count: int) -> list[Array | None]:
-    """So many keys of one, or none of none."""
+    """Splits a random key into `count` keys; without a key, returns None `count` times."""
     return [None] * count if rng is None else list(jax.random.split(rng, count))
 
 
 def dropped(
     features: Float[Array, "..."], rate: float, rng: Array | None, shape: tuple[int, ...]
 ) -> Float[Array, "..."]:
-    """Zeroes a share `rate` of the features and scales the others up, so that means stay.
+    """Zeroes each feature with probability `rate` and scales up the others to preserve the mean.
 
-    Without `rng`, as at use, the features come back as they are.
+    Without `rng`, as outside training, returns the features unchanged.
 
     Args:
-      shape: of what is drawn, which is broadcast to that of the features.
+      shape: of the mask that is drawn; it is broadcast to the shape of the features.
     """
     if rng is None or rate == 0:
         return features
@@ -33,7 +33,7 @@ def dropped(
 
 @dataclasses.dataclass(frozen=True)
 class Ordinary:
-    """Drawn anew for each step, on what goes from layer to layer.
+    """Drawn anew at each step, and not applied to recurrent states.
 
     Srivastava et al. 2014; for recurrent layers Zaremba, Sutskever and Vinyals 2014.
     """
@@ -43,20 +43,20 @@ class Ordinary:
     def __call__(
         self, features: Float[Array, "B *T F"], rng: Array | None
     ) -> Float[Array, "B *T F"]:
-        """The features, of one step or of all, less those that are dropped."""
+        """The features, of one step or of all steps, with dropout."""
         return dropped(features, self.rate, rng, features.shape)
 
     def steps(self, rng: Array | None, count: int) -> Array | None:
-        """A random key for each of so many steps."""
+        """A random key for each of `count` steps."""
         return None if rng is None else jax.random.split(rng, count)
 
     def recurrent(self, hidden: Float[Array, "B H"], rng: Array | None) -> Float[Array, "B H"]:
-        """What a recurrent product sees of the state before it: all."""
+        """The previous hidden state as the recurrent product reads it: without dropout."""
         return hidden
 
 
 class Variational(Ordinary):
-    """Drawn once for all steps of a sentence, on the recurrent state too.
+    """Drawn once for all steps of a sentence, and applied to recurrent states too.
 
     Gal and Ghahramani 2016, section 4.
     """
@@ -64,16 +64,16 @@ class Variational(Ordinary):
     def __call__(
         self, features: Float[Array, "B *T F"], rng: Array | None
     ) -> Float[Array, "B *T F"]:
-        """The features, of one step or of all, less those that are dropped."""
+        """The features, of one step or of all steps, with dropout."""
         rows, *steps, size = features.shape
         return dropped(features, self.rate, rng, (rows, *[1] * len(steps), size))
 
     def steps(self, rng: Array | None, count: int) -> Array | None:
-        """The same random key for each of so many steps."""
+        """The same random key for each of `count` steps."""
         return None if rng is None else jnp.broadcast_to(rng, (count, *rng.shape))
 
     def recurrent(self, hidden: Float[Array, "B H"], rng: Array | None) -> Float[Array, "B H"]:
-        """What a recurrent product sees of the state before it."""
+        """The previous hidden state as the recurrent product reads it: with dropout."""
         return dropped(hidden, self.rate, rng, hidden.shape)
 
 
@@ -81,5 +81,5 @@ DROPOUTS: dict[str, type[Ordinary]] = {"ordinary": Ordinary, "variational": Vari
 
 
 def make_dropout(config: Model) -> Ordinary:
-    """The dropout that the options ask for."""
+    """The dropout selected by the options."""
     return choose(DROPOUTS, config.dropout_kind, "kind of dropout")(config.dropout)

@@ -1,7 +1,7 @@
-"""Word vectors of both sides and the output layer, which may be one table.
+"""Word vectors of source and target and the output layer, which can share tables.
 
-The tables belong to one module so that each is held, trained and stored once. They are indexed
-here, since `nnx.Embed` would return the precision that it was made with.
+The tables belong to one module so that a shared one is held, trained and stored only once. They are
+indexed here, since a call of `nnx.Embed` would return the dtype that it was constructed with.
 """
 
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ class Separate(nnx.Module):
       source_size: words in the source vocabulary.
       target_size: V, words in the target vocabulary.
       features: F, what the output layer reads.
-      rngs: where the first parameters are drawn from.
+      rngs: for the initial parameters.
     """
 
     def __init__(
@@ -46,13 +46,17 @@ class Separate(nnx.Module):
         return self.output.kernel[...], self.output.bias[...]
 
     def logits(self, features: Float[Array, "*any F"]) -> Float[Array, "*any V"]:
-        """The output layer, in float32 whatever the products are in."""
+        """The outputs of the output layer, in float32 whatever the precision of products."""
         matrix, bias = self.output_layer()
         return multiply(features, matrix) + bias
 
 
 class Shared(Separate):
-    """One table for source and target words, of one vocabulary."""
+    """One table for source and target words, which have a joint vocabulary.
+
+    Raises:
+      InputError: the vocabularies differ in size.
+    """
 
     def __init__(
         self, config: Model, source_size: int, target_size: int, features: int, *, rngs: nnx.Rngs
@@ -66,12 +70,16 @@ class Shared(Separate):
         del self.source_words
 
     def source(self, words: Int[Array, "B S"]) -> Float[Array, "B S E"]:
-        """The vectors of source words, which are those of target words."""
+        """The vectors of source words, from the table of target words."""
         return self.target(words)
 
 
 class Tied(Separate):
-    """The table of target words is the output layer too, with a bias. Press and Wolf 2017."""
+    """One table for target words and the output layer, which adds a bias. Press and Wolf 2017.
+
+    Raises:
+      InputError: the readout and the word vectors differ in size.
+    """
 
     def __init__(
         self, config: Model, source_size: int, target_size: int, features: int, *, rngs: nnx.Rngs
@@ -86,7 +94,7 @@ class Tied(Separate):
         self.output = nnx.Param(jnp.zeros(target_size, jnp.float32))
 
     def output_layer(self) -> tuple[Float[Array, "F V"], Float[Array, " V"]]:
-        """The matrix of the output layer, which is the vectors of target words, and its bias."""
+        """The matrix of the output layer, from the table of target words, and its bias."""
         return self.target_words.embedding[...].T, self.output[...]
 
 
@@ -105,6 +113,6 @@ EMBEDDINGS: dict[str, type[Separate]] = {
 def make_embeddings(
     config: Model, source_size: int, target_size: int, features: int, *, rngs: nnx.Rngs
 ) -> Separate:
-    """The tables that the options ask for."""
+    """The tables selected by the options."""
     kind = choose(EMBEDDINGS, config.embeddings, "kind of embeddings")
     return kind(config, source_size, target_size, features, rngs=rngs)

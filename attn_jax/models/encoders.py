@@ -1,4 +1,4 @@
-"""Recurrent encoders: from word vectors to annotations, and the summary that starts a decoder."""
+"""Recurrent encoders: from word vectors to annotations, and to a summary that starts a decoder."""
 
 import jax
 import jax.numpy as jnp
@@ -49,7 +49,7 @@ class BothWays(nnx.Module):
     Bahdanau, Cho and Bengio 2014, section 3.2 and appendix A.2.1.
 
     Raises:
-      InputError: the annotation's features cannot be halved.
+      InputError: the number of features of an annotation is odd.
     """
 
     def __init__(self, config: Model, features: int, *, rngs: nnx.Rngs):
@@ -70,7 +70,7 @@ class BothWays(nnx.Module):
         def there_and_back(sentences: Array) -> Array:
             return jnp.stack([sentences, sentences[:, ::-1]])
 
-        # Both directions in one scan: two products of one step are done side by side.
+        # Both directions share one scan, so that their products at each step run side by side.
         both = jax.tree.map(lambda *own: jnp.stack(own), self.forward, self.backward)
         rngs = None if rng is None else jax.random.split(rng, 2)
         (forward, backward), summary = jax.vmap(run)(
@@ -88,7 +88,7 @@ def run(
     *,
     reverse: bool = False,
 ) -> tuple[Float[Array, "B S H"], Summary]:
-    """What a cell shows over whole sentences, from a state of zeros, and its last state."""
+    """The outputs of a cell over whole sentences, from a state of zeros, and its summary."""
     initial = cell.begin(jnp.zeros((mask.shape[0], cell.units), inputs.dtype))
     last, annotations = unroll(cell, inputs, mask, initial, rng, reverse=reverse)
     return annotations, Summary(cell.output(last), last)
@@ -104,7 +104,8 @@ LAYERS: dict[str, type[nnx.Module]] = {
 class RecurrentEncoder(nnx.Module):
     """Recurrent layers, each over the annotations of the one below.
 
-    The summary is that of the highest layer, with the last states of all.
+    With residual connections, the layers above the first add their inputs to their annotations. The
+    summary has the vector of the highest layer and the last states of all layers.
     """
 
     def __init__(self, config: Model, *, rngs: nnx.Rngs):

@@ -1,4 +1,4 @@
-"""Factors of products: their precision, and their memory layout."""
+"""Factors of matrix products: their precision and their memory layout."""
 
 import jax
 import jax.numpy as jnp
@@ -7,23 +7,23 @@ from jaxtyping import Array, Float
 
 
 def rounding() -> bool:
-    """Whether JAX's configuration asks for products of bfloat16, with sums in float32."""
+    """Whether JAX is configured for products of bfloat16 factors, with sums in float32."""
     return jax.config.jax_default_matmul_precision == "BF16_BF16_F32"
 
 
 def row_major(array: Float[Array, "*any"]) -> Float[Array, "*any"]:
-    """The same array, with the last axis next to one another in memory.
+    """The same array in row-major layout, in which the last axis is contiguous.
 
-    XLA's CPU backend has products of bfloat16 for such factors alone.
+    XLA's CPU backend has bfloat16 products only for factors in this layout.
     """
     return with_layout_constraint(array, Layout(major_to_minor=tuple(range(array.ndim))))
 
 
 def rounded(array: Float[Array, "*any"]) -> Float[Array, "*any"]:
-    """The same array in bfloat16, in the order that products want."""
+    """The same array in bfloat16, in the layout that products need."""
     return row_major(array.astype(jnp.bfloat16))
 
 
 def factor(array: Float[Array, "*any"]) -> Float[Array, "*any"]:
-    """A factor of a product, in the precision that JAX's configuration asks for."""
+    """A factor of a product, in the precision for which JAX is configured."""
     return rounded(array) if rounding() else array

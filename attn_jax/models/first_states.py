@@ -1,4 +1,4 @@
-"""The first state of a recurrent decoder, from the encoder's summary."""
+"""The initial state of a recurrent decoder, from the encoder's summary."""
 
 import jax.numpy as jnp
 from flax import nnx
@@ -11,13 +11,16 @@ from attn_jax.models.stacks import Stack
 
 
 class Bridge(nnx.Module):
-    """s_0 = tanh(W_s · summary), in each layer. Bahdanau, Cho and Bengio 2014, appendix A.2.2."""
+    """s_0 = tanh(W_s · summary + b), the same in each layer.
+
+    Bahdanau, Cho and Bengio 2014, appendix A.2.2 (which omits biases).
+    """
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         self.linear = Linear(summary_size, config.hidden_size, rngs=rngs)
 
     def __call__(self, summary: Summary, stack: Stack) -> tuple:
-        """The first state of a stack."""
+        """The initial state of a stack."""
         return stack.begin(jnp.tanh(self.linear(summary.vector)))
 
 
@@ -25,7 +28,8 @@ class Last(nnx.Module):
     """The last state of each layer of the encoder. Sutskever, Vinyals and Le 2014; Luong 2015.
 
     Raises:
-      InputError: the layers of encoder and decoder are not alike.
+      InputError: the encoder is not `unidirectional` or `backward`, or differs from the decoder in
+        the number of its layers or units.
     """
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
@@ -38,18 +42,18 @@ class Last(nnx.Module):
             )
 
     def __call__(self, summary: Summary, stack: Stack) -> tuple:
-        """The first state of a stack."""
+        """The initial state of a stack."""
         return summary.states
 
 
 class Zero(nnx.Module):
-    """All zeros: the decoder learns of the source by attention alone."""
+    """All zeros: the decoder sees the source only through attention."""
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         self.units = config.hidden_size
 
     def __call__(self, summary: Summary, stack: Stack) -> tuple:
-        """The first state of a stack."""
+        """The initial state of a stack."""
         return stack.begin(jnp.zeros((len(summary.vector), self.units), summary.vector.dtype))
 
 
@@ -57,5 +61,5 @@ FIRST_STATES: dict[str, type[nnx.Module]] = {"bridge": Bridge, "last": Last, "ze
 
 
 def make_first_state(config: Model, summary_size: int, *, rngs: nnx.Rngs) -> nnx.Module:
-    """The first state that the options ask for."""
+    """The initial state selected by the options."""
     return choose(FIRST_STATES, config.first_state, "first state")(config, summary_size, rngs=rngs)

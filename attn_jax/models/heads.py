@@ -1,7 +1,7 @@
 """Projections of queries and annotations for the heads of attention.
 
-Heads are laid out as [K, G]: K heads of keys and values, each shared by G heads of queries
-(G = 1: multi-head; K = 1: multi-query, Shazeer 2019; between: grouped-query, Ainslie et al. 2023).
+Heads are arranged as [K, G]: K heads of keys and values, each shared by G heads of queries
+(G = 1: multi-head; K = 1: multi-query, Shazeer 2019; else: grouped-query, Ainslie et al. 2023).
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from attn_jax.models.linear import Linear
 
 
 class Unprojected(nnx.Module):
-    """One head, which sees queries and annotations as they are."""
+    """One head, which uses queries and annotations without projections."""
 
     key_value_heads, groups = 1, 1
 
@@ -34,19 +34,20 @@ class Unprojected(nnx.Module):
         return annotations[:, None], annotations[:, None]
 
     def combine(self, contexts: Float[Array, "*any 1 1 D"]) -> Float[Array, "*any D"]:
-        """The context, from those of the heads."""
+        """The context, from the contexts of the heads."""
         return contexts[..., 0, 0, :]
 
 
 class Heads(nnx.Module):
-    """Linear maps of queries, keys and values to H features a head, and one that combines heads.
+    """Linear maps from queries, keys and values to H features per head, and from heads to outputs.
 
-    A single head as large as the output has nothing to combine, and no such map.
+    A single head of the size of the output has no output map.
 
     Vaswani et al. 2017, section 3.2.2.
 
     Raises:
-      InputError: the heads do not divide what they share.
+      InputError: the number of heads is not a multiple of `key_value_heads`, or does not divide the
+        features of the context while `head_size` is not given.
     """
 
     def __init__(
@@ -96,12 +97,12 @@ class Heads(nnx.Module):
         )
 
     def combine(self, contexts: Float[Array, "*any K G H"]) -> Float[Array, "*any O"]:
-        """The context, from those of the heads."""
+        """The context, from the contexts of the heads."""
         joined = contexts.reshape(*contexts.shape[:-3], -1)
         return joined if self.output is None else self.output(joined)
 
 
-# The maps of heads; without heads there is none.
+# The linear maps of `Heads`; `none` stands for `Unprojected`.
 PROJECTIONS: dict[str, Callable[..., Linear] | None] = {
     "none": None,
     "linear": partial(Linear, use_bias=False),
@@ -118,13 +119,14 @@ def make_projections(
     *,
     rngs: nnx.Rngs,
 ) -> Unprojected | Heads:
-    """The projections that the options ask for.
+    """The projections selected by the options.
 
     Args:
-      usual: the projection of one head where the option is `auto`.
+      usual: what `--model.projection=auto` stands for unless the options ask for heads; if they do,
+        it stands for `linear`.
 
     Raises:
-      InputError: the options make no sense together.
+      InputError: an option is unknown, or options cannot be combined.
     """
     several = config.heads > 1 or config.head_size > 0 or config.key_value_heads > 0
     name = config.projection

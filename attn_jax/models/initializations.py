@@ -1,7 +1,7 @@
 """Initial parameters as in the papers; `standard` keeps those that the layers draw themselves.
 
-In `standard`, matrices preserve the variance of their inputs (LeCun et al. 1998), recurrent ones
-are orthogonal, and biases are zero.
+With `standard`, matrices preserve the variance of their inputs (LeCun et al. 1998), recurrent
+matrices are orthogonal, and biases are zero unless a cell or a mechanism gives another value.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,8 @@ from attn_jax.errors import choose
 def rnnsearch(path: str, drawn: Array, rng: Array) -> Array:
     """Bahdanau, Cho and Bengio 2014, appendix B.1.
 
-    Recurrent matrices orthogonal; the alignment model's W_a and U_a from N(0, 0.001²), its v_a and
-    all biases zero; the other matrices from N(0, 0.01²).
+    Recurrent matrices are orthogonal; W_a and U_a of the alignment model are drawn from
+    N(0, 0.001²), its v_a and all biases are zero; other matrices are drawn from N(0, 0.01²).
     """
     *_, layer, name = path.split(".")
     if layer in ("recurrent", "candidate") and name == "kernel":
@@ -31,7 +31,7 @@ def rnnsearch(path: str, drawn: Array, rng: Array) -> Array:
 
 
 def luong(path: str, drawn: Array, rng: Array) -> Array:
-    """All from U(-0.1, 0.1). Luong, Pham and Manning 2015, section 4.1."""
+    """All parameters from U(-0.1, 0.1). Luong, Pham and Manning 2015, section 4.1."""
     return jax.random.uniform(rng, drawn.shape, drawn.dtype, -0.1, 0.1)
 
 
@@ -43,9 +43,9 @@ INITIALIZATIONS: dict[str, Callable[[str, Array, Array], Array] | None] = {
 
 
 def stays(path: str) -> bool:
-    """Whether a parameter is one that the papers do not have, and that begins as its part says.
+    """Whether a parameter keeps its own initial value, since the papers do not have it.
 
-    These are those of norms, and what a mechanism has beside W, U and v.
+    This holds for layer normalisation, and for parameters of mechanisms other than W, U and v.
     """
     name = path.rpartition(".")[2]
     mechanism = any(f".{part}." in path for part in ("scores", "window", "normalizer"))
@@ -53,7 +53,7 @@ def stays(path: str) -> bool:
 
 
 def initialized(config: Model, model: nnx.Module, rng: Array) -> nnx.Module:
-    """The model with the first parameters that the options ask for."""
+    """The model with the initial parameters selected by the options."""
     rule = choose(INITIALIZATIONS, config.initialization, "initialization")
     if rule is None:
         return model

@@ -1,7 +1,7 @@
 """Linear maps, the same as Flax's except for how they are computed.
 
-Their factors are rounded where `jax.default_matmul_precision("BF16_BF16_F32")` asks for it, which
-XLA's CPU backend would ignore; sums and results are in float32 at least.
+With `jax.default_matmul_precision("BF16_BF16_F32")`, their factors are rounded here, since XLA's
+CPU backend would ignore the setting. Sums and results are in float32 at least.
 """
 
 import itertools
@@ -22,12 +22,12 @@ def multiply(inputs: Float[Array, "*any F"], matrix: Float[Array, "F G"]) -> Flo
 
 
 def product(inputs: Float[Array, "*any F"], matrix: Float[Array, "F G"]) -> Float[Array, "*any G"]:
-    """x W, whose derivative is one plain product for each factor, over all rows.
+    """x W, whose derivative is one plain matrix product for each factor, over all rows.
 
-    JAX's own contracts several axes at once, which XLA's CPU backend does in float32 and slowly.
-    In the step of a `deferral.scan` the derivative by the matrix is left to that.
+    JAX's own derivative contracts several axes at once, which XLA's CPU backend does in float32 and
+    slowly. In a step of `deferral.scan`, the derivative with respect to the matrix is deferred.
     """
-    # Widened here, so that JAX gives each gradient the type of what it belongs to.
+    # Widened here, so that JAX casts each gradient to the dtype of its argument.
     wide = jnp.promote_types(jnp.result_type(inputs, matrix), jnp.float32)
     inputs, matrix = inputs.astype(wide), matrix.astype(wide)
     if not deferring():
@@ -36,7 +36,7 @@ def product(inputs: Float[Array, "*any F"], matrix: Float[Array, "F G"]) -> Floa
 
 
 def of_inputs(gradient: Float[Array, "*any G"], matrix: Float[Array, "F G"]) -> Array:
-    """The derivative by the inputs of a product."""
+    """The gradient of the inputs of a product."""
     wide = jnp.promote_types(gradient.dtype, jnp.float32)
     if matrix.dtype == jnp.bfloat16:
         gradient = rounded(gradient)
@@ -44,12 +44,12 @@ def of_inputs(gradient: Float[Array, "*any G"], matrix: Float[Array, "F G"]) -> 
 
 
 def of_matrix(inputs: Float[Array, "*any F"], gradient: Float[Array, "*any G"]) -> Array:
-    """The derivative by the matrix of a product."""
+    """The gradient of the matrix of a product."""
     wide = jnp.promote_types(gradient.dtype, jnp.float32)
     rows = inputs.reshape(-1, inputs.shape[-1])
     columns, of_outputs = rows.T, gradient.reshape(len(rows), -1)
     if inputs.dtype == jnp.bfloat16:
-        # In float32 a product of what lies across takes less time than a copy.
+        # Not in float32, where a product with a transposed factor takes less time than a copy.
         columns, of_outputs = row_major(columns), rounded(of_outputs)
     return jnp.matmul(columns, of_outputs, preferred_element_type=wide)
 
@@ -80,9 +80,9 @@ class Linear(nnx.Linear):
     """y = x W + b."""
 
     def __call__(self, *inputs: Float[Array, "*any _"]) -> Float[Array, "*any G"]:
-        """The outputs, in float32 at least; several inputs are the parts of x, side by side.
+        """The outputs, in float32 at least; several inputs are the parts of x, in order.
 
-        Each part has a product of its own, which need not wait for the other parts.
+        Each part has its own product, which need not wait for the other parts.
         """
         ends = list(itertools.accumulate(own.shape[-1] for own in inputs))
         matrices = jnp.split(self.kernel[...], ends[:-1])

@@ -1,4 +1,4 @@
-"""Sums of values by weights, for a batch of sentences and heads."""
+"""Weighted sums of values, for a batch of sentences and heads."""
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +10,9 @@ from attn_jax.models.deferral import defer, deferring
 def mixture(
     weights: Float[Array, "B K G S"], values: Float[Array, "B K S H"]
 ) -> Float[Array, "B K G H"]:
-    """What `attention.context` gives, of all heads and sentences.
+    """The contexts of all heads and sentences, each as `attention.context.context` computes it.
 
-    In the step of a `deferral.scan` the derivative by the values is left to that.
+    In a step of `deferral.scan`, the derivative with respect to the values is deferred.
     """
     weights = weights.astype(values.dtype)
     if not deferring():

@@ -1,17 +1,20 @@
-"""Positions of words in a Transformer: added to the word vectors, or turning queries and keys."""
+"""Positions in a Transformer: added to the word vectors, or as rotations of queries and keys."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 
 def angles(positions: Int[Array, " T"], features: int) -> Float[Array, "T F"]:
-    """Positions at wavelengths from 2π to 10000 · 2π, one for each two features."""
+    """The angles of positions, in radians, one for every two features.
+
+    Wavelengths are from 2π to 10000 · 2π.
+    """
     rates = 10000.0 ** (-jnp.arange(0, features, 2) / features)
     return positions[:, None] * rates
 
 
 class Sinusoidal:
-    """sin and cos of the positions, added to word vectors. Vaswani et al. 2017, section 3.5."""
+    """Sines and cosines of positions, added to word vectors. Vaswani et al. 2017, section 3.5."""
 
     @staticmethod
     def add(vectors: Float[Array, "B T Q"], positions: Int[Array, " T"]) -> Float[Array, "B T Q"]:
@@ -26,26 +29,27 @@ class Sinusoidal:
     def turn(
         heads: Float[Array, "B T N H"], positions: Int[Array, " T"]
     ) -> Float[Array, "B T N H"]:
-        """Queries or keys as they are."""
+        """Queries or keys, unchanged."""
         return heads
 
 
 class Rotary:
-    """Each two features of queries and keys turned by an angle that grows with the position.
+    """Rotates pairs of features of queries and keys by angles proportional to the position.
 
-    So a score depends on the distance alone. Su et al. 2021, section 3.2.2; computed as in 3.4.2.
+    Positions then affect a score only through their difference. Su et al. 2021, section 3.2.2;
+    computed as in section 3.4.2.
     """
 
     @staticmethod
     def add(vectors: Float[Array, "B T Q"], positions: Int[Array, " T"]) -> Float[Array, "B T Q"]:
-        """Word vectors as they are."""
+        """Word vectors, unchanged."""
         return vectors
 
     @staticmethod
     def turn(
         heads: Float[Array, "B T N H"], positions: Int[Array, " T"]
     ) -> Float[Array, "B T N H"]:
-        """Queries or keys [B, T, N, H] of an even H, turned."""
+        """Queries or keys [B, T, N, H], rotated; H must be even."""
         turned = angles(positions, heads.shape[-1])[:, None]
         cos, sin = jnp.cos(turned).astype(heads.dtype), jnp.sin(turned).astype(heads.dtype)
         even, odd = heads[..., ::2], heads[..., 1::2]

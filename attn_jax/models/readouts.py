@@ -1,4 +1,4 @@
-"""Readouts: from what a decoder knows at one step to the features of the output layer."""
+"""Readouts: from the vectors of a decoder step to the features that the output layer reads."""
 
 import jax.numpy as jnp
 from flax import nnx
@@ -10,7 +10,7 @@ from attn_jax.models.linear import Linear
 
 
 class Maxout(nnx.Module):
-    """Deep output: the larger of two linear maps, unit by unit.
+    """Deep output: the elementwise maximum of two linear maps.
 
     Bahdanau, Cho and Bengio 2014, appendix A.2.2; Goodfellow et al. 2013.
     """
@@ -20,18 +20,18 @@ class Maxout(nnx.Module):
         self.linear = Linear(inputs, 2 * self.size, rngs=rngs)
 
     def __call__(self, *inputs: Float[Array, "..."]) -> Float[Array, "... F"]:
-        """Features, from the concatenated inputs."""
+        """The features, from the concatenated inputs."""
         return jnp.maximum(*jnp.split(self.linear(jnp.concatenate(inputs, axis=-1)), 2, axis=-1))
 
 
 class SideBySide(nnx.Module):
-    """The inputs side by side: the output layer alone makes a linear readout of them."""
+    """The concatenated inputs, so that the readout is linear: the output layer alone."""
 
     def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
         self.size = inputs
 
     def __call__(self, *inputs: Float[Array, "..."]) -> Float[Array, "... F"]:
-        """Features, which are the concatenated inputs."""
+        """The features: the concatenated inputs."""
         return jnp.concatenate(inputs, axis=-1)
 
 
@@ -39,6 +39,6 @@ READOUTS: dict[str, type[nnx.Module]] = {"maxout": Maxout, "linear": SideBySide}
 
 
 def make_readout(config: Model, inputs: int, usual: str, *, rngs: nnx.Rngs) -> Maxout | SideBySide:
-    """The readout that the options ask for; `usual` is what `auto` stands for."""
+    """The readout selected by the options; `usual` is what `auto` stands for."""
     name = usual if config.readout == "auto" else config.readout
     return choose(READOUTS, name, "readout")(config, inputs, rngs=rngs)

@@ -1,9 +1,10 @@
-"""Recurrent cells, and the scan that runs one over a batch of padded sentences.
+"""Recurrent cells, and the scan that runs a stack of them over a batch of padded sentences.
 
-A cell has two halves: `input`, which is applied to the inputs of all steps at once, outside the
-scan, and the call, which must wait for the previous state. `begin` makes a state from a vector, and
-`output` reads a state. `hidden` is what the recurrent product sees of the state: its output, less
-what dropout removes.
+A cell has two halves: `input`, which is applied to the inputs of all steps at once, outside of the
+scan, and `__call__`, which needs the previous state. `begin` makes a state from a vector, and
+`output` returns the output of a state. The argument `hidden` is what the recurrent product reads:
+the previous output, after dropout if that is variational. `gates` is the size of the projected
+inputs divided by H. Formulas omit biases.
 """
 
 import jax
@@ -18,7 +19,7 @@ from attn_jax.models.linear import Linear
 
 
 def orthogonal_gates(rng: Array, shape: tuple[int, int], dtype: DTypeLike) -> Array:
-    """One orthogonal square matrix for each gate, side by side."""
+    """An orthogonal square matrix for each gate, concatenated."""
     units, width = shape
     orthogonal = jax.nn.initializers.orthogonal()
     rngs = jax.random.split(rng, width // units)
@@ -30,8 +31,8 @@ class GRU(nnx.Module):
 
     r, z = σ(W x + U h),  n = tanh(W x + r ∘ U h),  h' = (1 - z) ∘ n + z ∘ h
 
-    Cho et al. 2014 reset before the product; this later form (as in cuDNN) makes the three
-    products one.
+    Cho et al. 2014 reset before the product; in this later form (as in cuDNN) the three recurrent
+    products are computed as one.
     """
 
     gates = 3
@@ -45,7 +46,7 @@ class GRU(nnx.Module):
         return hidden
 
     def output(self, state: Float[Array, "B H"]) -> Float[Array, "B H"]:
-        """What a state shows."""
+        """The output of a state."""
         return state
 
     def __call__(
@@ -54,8 +55,8 @@ class GRU(nnx.Module):
         projected: Float[Array, "B G"],
         hidden: Float[Array, "B H"],
     ) -> Float[Array, "B H"]:
-        """The next state, from the inputs as `input` projected them (G = 3 H)."""
-        # Cut here, so that of the product a derivative keeps nothing but h_n.
+        """The next state, from the inputs projected by `input` (G = 3 H)."""
+        # Split here, so that h_n is all of the product that is stored for the derivative.
         return self._gated(state, projected, *jnp.split(self.recurrent(hidden), 3, axis=-1))
 
     @staticmethod
@@ -71,8 +72,8 @@ class LSTM(nnx.Module):
 
     i, f, o = σ(W x + U h),  g = tanh(W x + U h),  c' = f ∘ c + i ∘ g,  h' = o ∘ tanh(c')
 
-    Hochreiter and Schmidhuber 1997; Gers, Schmidhuber and Cummins 2000. The forget gate begins with
-    a bias of 1 (Jozefowicz, Zaremba and Sutskever 2015).
+    Hochreiter and Schmidhuber 1997; Gers, Schmidhuber and Cummins 2000. The bias of the forget gate
+    is initially 1 (Jozefowicz, Zaremba and Sutskever 2015).
     """
 
     gates = 4
@@ -87,11 +88,11 @@ class LSTM(nnx.Module):
         )
 
     def begin(self, hidden: Float[Array, "B H"]) -> tuple[Float[Array, "B H"], Float[Array, "B H"]]:
-        """The state whose output is `hidden` and whose memory is empty."""
+        """The state whose output is `hidden` and whose memory cell is zero."""
         return hidden, jnp.zeros_like(hidden)
 
     def output(self, state: tuple[Float[Array, "B H"], Float[Array, "B H"]]) -> Float[Array, "B H"]:
-        """What a state shows: h."""
+        """The output of a state: h."""
         return state[0]
 
     def __call__(
@@ -100,7 +101,7 @@ class LSTM(nnx.Module):
         projected: Float[Array, "B G"],
         hidden: Float[Array, "B H"],
     ) -> tuple[Float[Array, "B H"], Float[Array, "B H"]]:
-        """The next state, from the inputs as `input` projected them (G = 4 H)."""
+        """The next state, from the inputs projected by `input` (G = 4 H)."""
         _, memory = state
         return self._gated(memory, projected + self.recurrent(hidden))
 
@@ -128,7 +129,7 @@ class Tanh(nnx.Module):
         return hidden
 
     def output(self, state: Float[Array, "B H"]) -> Float[Array, "B H"]:
-        """What a state shows."""
+        """The output of a state."""
         return state
 
     def __call__(
@@ -137,7 +138,7 @@ class Tanh(nnx.Module):
         projected: Float[Array, "B H"],
         hidden: Float[Array, "B H"],
     ) -> Float[Array, "B H"]:
-        """The next state, from the inputs as `input` projected them."""
+        """The next state, from the inputs projected by `input`."""
         return tanh(projected + self.recurrent(hidden))
 
 
@@ -146,8 +147,8 @@ class GRUResetFirst(GRU):
 
     r, z = σ(W x + U h),  n = tanh(W x + U (r ∘ h)),  h' = (1 - z) ∘ h + z ∘ n
 
-    Cho et al. 2014, section 2.3, and Bahdanau, Cho and Bengio 2014, appendix A.1.1, who have z the
-    other way round and are followed.
+    Cho et al. 2014, section 2.3; Bahdanau, Cho and Bengio 2014, appendix A.1.1. z is as in the
+    latter; in the former, z and 1 - z are exchanged.
     """
 
     def __init__(self, features: int, units: int, *, rngs: nnx.Rngs):
@@ -166,7 +167,7 @@ class GRUResetFirst(GRU):
         projected: Float[Array, "B G"],
         hidden: Float[Array, "B H"],
     ) -> Float[Array, "B H"]:
-        """The next state, from the inputs as `input` projected them (G = 3 H)."""
+        """The next state, from the inputs projected by `input` (G = 3 H)."""
         x_r, x_z, x_n = jnp.split(projected, 3, axis=-1)
         h_r, h_z = jnp.split(self.recurrent(hidden), 2, axis=-1)
         reset, update = sigmoid(x_r + h_r), sigmoid(x_z + h_z)
@@ -190,11 +191,11 @@ def unroll(
     *,
     reverse: bool = False,
 ) -> tuple[PyTree[Float[Array, "B H"]], Float[Array, "B T H"]]:
-    """The last state of a stack of cells over whole sentences, and what its states show.
+    """Runs a stack of cells over whole sentences; returns its last state and its outputs.
 
-    A masked step keeps the state. So padding on the right leaves the last state where it was when
-    reading forwards, and is passed in the initial state when reading backwards. `rng` turns dropout
-    on.
+    A step where the mask is False keeps the previous state. With padding on the right, the last
+    state is therefore that of the last word when reading forwards, and when reading backwards, the
+    initial state reaches the last word unchanged. `rng` turns on dropout.
     """
 
     def step(stack, state, inputs):
@@ -203,7 +204,7 @@ def unroll(
         state = jax.tree.map(lambda new, old: jnp.where(real[:, None], new, old), moved, state)
         return state, stack.output(state)
 
-    # Transposed before they are projected: there is less of them.
+    # Transposed before the projection, which usually makes them larger.
     projected = stack.input(jnp.swapaxes(inputs, 0, 1))
     rngs = stack.dropout.steps(rng, len(projected))
     steps = projected, jnp.swapaxes(mask, 0, 1), rngs

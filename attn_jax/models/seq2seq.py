@@ -1,7 +1,7 @@
 """The encoder-decoder: embeddings, an encoder, a decoder with attention, an output layer.
 
-The model is a pytree of its parameters: `jax.jit`, `jax.grad` and optax take it as it is. Its
-derivatives are for reverse mode, to any order; `jax.jvp` refuses the model.
+The model is a pytree of its parameters, which `jax.jit`, `jax.grad` and optax accept directly. It
+is differentiable in reverse mode, to any order, but not in forward mode (`jax.jvp`).
 """
 
 import functools
@@ -40,13 +40,16 @@ DECODERS: dict[str, type[nnx.Module]] = {
 
 
 class Seq2Seq(nnx.Module):
-    """An encoder-decoder with any mechanism of attention.
+    """An encoder-decoder with any attention mechanism.
 
     Args:
       config: its parts and sizes.
       source_size: words in the source vocabulary.
       target_size: V, words in the target vocabulary.
-      rngs: where the first parameters are drawn from.
+      rngs: for the initial parameters.
+
+    Raises:
+      InputError: an option is unknown, or options cannot be combined.
     """
 
     def __init__(self, config: Model, source_size: int, target_size: int, *, rngs: nnx.Rngs):
@@ -59,7 +62,7 @@ class Seq2Seq(nnx.Module):
         decoder = choose_or_import(DECODERS, config.decoder, "decoder")
         if not hasattr(decoder, "step"):
             raise InputError(f"--model.decoder={config.decoder} is no decoder: it has no `step`")
-        # Each draws from a key of its own, so that one part's choice leaves the others as they are.
+        # Each part has its own key, so that its choice does not change the parameters of others.
         parts = [nnx.Rngs(rng) for rng in jax.random.split(rngs.params(), 3)]
         self.encoder = encoder(config, rngs=parts[0])
         self.decoder = decoder(config, self.encoder.summary_size, rngs=parts[1])
@@ -68,14 +71,14 @@ class Seq2Seq(nnx.Module):
 
     @property
     def is_control(self) -> bool:
-        """Whether its weights say nothing of the words that it writes."""
+        """Whether its score is a control, whose weights do not depend on the words."""
         return any(
             isinstance(one, Attention) and unbound(one.mechanism.score.function) in CONTROLS
             for _, one in nnx.iter_modules(self.decoder)
         )
 
     def encode(self, source: Int[Array, "B S"], rng: Array | None = None) -> Source:
-        """Reads source sentences; `PAD` marks what is no word. `rng` turns dropout on."""
+        """Encodes source sentences, padded with `PAD`. `rng` turns on dropout."""
         mask = source != PAD
         annotations, summary = self.encoder(self.words.source(source), mask, rng)
         return Source(self.decoder.project(annotations), mask, summary)
@@ -83,19 +86,19 @@ class Seq2Seq(nnx.Module):
     def __call__(
         self, source: Int[Array, "B S"], target: Int[Array, "B T"], rng: Array | None = None
     ) -> tuple[Float[Array, "B T F"], Float[Array, "B L N T S"]]:
-        """The features of the output layer, and the alignment of each layer and head.
+        """The features that the output layer reads, and the weights of each layer and head.
 
         Args:
-          source: source sentences.
-          target: target sentences, each ended by `EOS`.
-          rng: makes the pass one of training, with dropout and with what is random in attention.
+          source: source sentences, padded with `PAD`.
+          target: target sentences, each ending with `EOS`.
+          rng: for training: turns on dropout and what attention does only in training.
         """
         reading, writing = split(rng, 2)
         before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
         return self.decoder(self.words.target(before), self.encode(source, reading), writing)
 
     def start(self, source: Source, length: int) -> PyTree:
-        """The decoder's state before the first of at most `length` words."""
+        """The decoder's state before the first word; targets have at most `length` words."""
         return self.decoder.start(source, length)
 
     def step(
@@ -105,18 +108,18 @@ class Seq2Seq(nnx.Module):
 
         Args:
           state: of the decoder.
-          word: the one before, `BOS` at first.
-          source: the sentences, encoded.
+          word: the previous word of each sentence; `BOS` at the first step.
+          source: the encoded sentences.
         """
         state, features, weights = self.decoder.step(state, self.words.target(word), source)
-        # XLA's CPU backend would make one slower loop of the product and the softmax's maximum.
+        # XLA's CPU backend would fuse the product and the softmax's maximum into one slower loop.
         logits = jax.lax.optimization_barrier(self.words.logits(features))
         return state, jax.nn.log_softmax(logits), weights
 
 
 @functools.partial(jax.jit, static_argnames=("config", "source_size", "target_size"))
 def initialize(config: Model, source_size: int, target_size: int, rng: Array) -> Seq2Seq:
-    """A model with its first parameters, drawn in one compiled program."""
+    """A model with its initial parameters, drawn in one compiled program."""
     drawing, redrawing = jax.random.split(rng)
     model = Seq2Seq(config, source_size, target_size, rngs=nnx.Rngs(drawing))
     return initialized(config, model, redrawing)

@@ -11,15 +11,18 @@ from attn_jax.names import choose_or_import
 
 
 class Stack(nnx.Module):
-    """One cell or several above one another: each reads what the one below shows.
+    """One or several recurrent cells, each of which reads the output of the one below.
 
-    Its state is theirs. All begin with the same vector.
+    The state is a tuple of the states of the cells, all of which start from the same vector.
 
     Args:
-      config: the kind of cell, and the dropout between cells.
+      config: the kind of cell, and the dropout.
       features: of the inputs.
       units: H, of each cell.
-      layers: how many.
+      layers: the number of cells.
+
+    Raises:
+      InputError: the cell does not exist, or is not a cell.
     """
 
     def __init__(self, config: Model, features: int, units: int, layers: int, *, rngs: nnx.Rngs):
@@ -32,25 +35,25 @@ class Stack(nnx.Module):
         self.gates, self.units = cell.gates, units
 
     def input(self, inputs: Float[Array, "*any E"]) -> Float[Array, "*any G"]:
-        """What the lowest cell reads of the inputs."""
+        """The inputs, projected for the lowest cell."""
         return self.cells[0].input(inputs)
 
     def begin(self, hidden: Float[Array, "B H"]) -> tuple:
-        """The state in which each cell shows `hidden`."""
+        """The state in which the output of each cell is `hidden`."""
         return tuple(cell.begin(hidden) for cell in self.cells)
 
     def shown(self, state: tuple, layer: int) -> Float[Array, "B H"]:
-        """What the cells up to a layer show to the next."""
+        """The output of a layer, which the next layer reads."""
         return self.cells[layer].output(state[layer])
 
     def output(self, state: tuple) -> Float[Array, "B H"]:
-        """What the highest cell shows."""
+        """The output of the highest layer."""
         return self.shown(state, len(self.cells) - 1)
 
     def __call__(
         self, state: tuple, projected: Float[Array, "B G"], rng: Array | None = None
     ) -> tuple:
-        """The next state, from the inputs as `input` projected them."""
+        """The next state, from the inputs projected by `input`."""
         following: tuple = ()
         rngs = split(rng, len(self.cells))
         for layer, (cell, own) in enumerate(zip(self.cells, rngs, strict=True)):
@@ -64,13 +67,13 @@ class Stack(nnx.Module):
 
 
 class ResidualStack(Stack):
-    """Cells above one another, each adding to what those below show.
+    """A stack with residual connections: each cell adds its output to the sum of those below.
 
     Wu et al. 2016, section 3.1.
     """
 
     def shown(self, state: tuple, layer: int) -> Float[Array, "B H"]:
-        """The sum of what the cells up to a layer show."""
+        """The sum of the outputs of the cells up to and including a layer."""
         return sum(self.cells[below].output(state[below]) for below in range(layer + 1))
 
 
@@ -78,5 +81,5 @@ STACKS: dict[str, type[Stack]] = {"plain": Stack, "residual": ResidualStack}
 
 
 def make_stack(config: Model, features: int, units: int, layers: int, *, rngs: nnx.Rngs) -> Stack:
-    """The stack of cells that the options ask for."""
+    """The stack of cells selected by the options."""
     return choose(STACKS, config.stack, "stack")(config, features, units, layers, rngs=rngs)

@@ -1,4 +1,4 @@
-"""The Transformer: an encoder and a decoder, each of which works with any other.
+"""The Transformer: an encoder and a decoder, each of which also works with a recurrent counterpart.
 
 Vaswani et al. 2017, section 3.
 """
@@ -20,9 +20,11 @@ from attn_jax.models.residuals import make_last_norm
 
 
 class Entrance(nnx.Module):
-    """From word vectors to what the lowest block reads: √E times them, with their positions.
+    """From word vectors to the inputs of the lowest block.
 
-    Sections 3.4 and 5.4. A linear map goes between where the sizes differ.
+    Word vectors are multiplied by √E (section 3.4) and, where the sizes differ, mapped linearly to
+    the width of the blocks. Then positions are added (section 3.5; not if they are rotary), and
+    dropout is applied (section 5.4).
     """
 
     def __init__(self, config: Model, width: int, *, rngs: nnx.Rngs):
@@ -52,13 +54,13 @@ class EncoderBlock(nnx.Module):
     def __call__(
         self, inputs: Float[Array, "B S D"], mask: Bool[Array, "B S S"], rng: Array | None
     ) -> Float[Array, "B S D"]:
-        """All words at once."""
+        """Processes all words at once."""
         own, forward = split(rng, 2)
         return self.feed_forward(self.self_attention(inputs, mask, own), forward)
 
 
 class TransformerEncoder(nnx.Module):
-    """Blocks of self-attention. Its summary, for recurrent decoders, is the mean annotation."""
+    """Blocks of self-attention. The summary, for recurrent decoders, is the mean annotation."""
 
     def __init__(self, config: Model, *, rngs: nnx.Rngs):
         width = self.summary_size = config.annotation_size
@@ -88,9 +90,9 @@ class TransformerEncoder(nnx.Module):
 
 
 class DecoderBlock(nnx.Module):
-    """Self-attention to the words before, cross-attention, a feed-forward map. Figure 1, right.
+    """Masked self-attention, cross-attention and a feed-forward map. Figure 1, right.
 
-    Its state is the keys and values of the words before and the memory of the cross-attention.
+    The state is the keys and values of the previous words and the memory of the cross-attention.
     """
 
     def __init__(self, config: Model, *, rngs: nnx.Rngs):
@@ -99,7 +101,7 @@ class DecoderBlock(nnx.Module):
         self.feed_forward = FeedForward(config, config.hidden_size, rngs=rngs)
 
     def start(self, mask: Bool[Array, "B S"], length: int) -> PyTree:
-        """The state before the first of at most `length` words."""
+        """The state before the first word; targets have at most `length` words."""
         memory = self.cross_attention.attention.begin(mask)
         return self.self_attention.empty(len(mask), length), memory
 
@@ -111,7 +113,7 @@ class DecoderBlock(nnx.Module):
         projected: Projected,
         mask: Bool[Array, "B S"],
     ) -> tuple[PyTree, Float[Array, "B Q"], Float[Array, "B N S"]]:
-        """One word."""
+        """Processes the word at `index`. Returns the new state, the output and the weights."""
         cache, memory = state
         cache, features = self.self_attention.step(cache, index, inputs)
         memory, features, weights = self.cross_attention.step(memory, features, projected, mask)
@@ -124,7 +126,7 @@ class DecoderBlock(nnx.Module):
         mask: Bool[Array, "B S"],
         rng: Array | None,
     ) -> tuple[Float[Array, "B T Q"], Float[Array, "B N T S"]]:
-        """All words at once."""
+        """Processes all words at once. Returns the outputs and the weights."""
         own, cross, forward = split(rng, 3)
         causal = jnp.tri(inputs.shape[1], dtype=bool)[None]
         features = self.self_attention(inputs, causal, own)
@@ -133,7 +135,7 @@ class DecoderBlock(nnx.Module):
 
 
 class Transformer(nnx.Module):
-    """The decoder. Its state is the number of words done and the states of its blocks."""
+    """The decoder. Its state is the number of previous steps and the states of its blocks."""
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         width = config.hidden_size
@@ -145,11 +147,11 @@ class Transformer(nnx.Module):
         self.readout = make_readout(config, width, "linear", rngs=rngs)
 
     def project(self, annotations: Float[Array, "B S D"]) -> tuple[Projected, ...]:
-        """What each block's cross-attention needs of the annotations."""
+        """The keys and values of the annotations for each block's cross-attention."""
         return tuple(block.cross_attention.attention.project(annotations) for block in self.blocks)
 
     def start(self, source: Source, length: int) -> PyTree:
-        """The state before the first of at most `length` words."""
+        """The state before the first word; targets have at most `length` words."""
         states = tuple(block.start(source.mask, length) for block in self.blocks)
         return jnp.zeros((), jnp.int32), states
 
@@ -157,7 +159,7 @@ class Transformer(nnx.Module):
         return self.readout(features if self.norm is None else self.norm(features))
 
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
-        """The next state, the features to read the next word from, and the weights."""
+        """The next state, the features for the output layer, and the weights."""
         index, states = state
         features = self.entrance(embedding[:, None], index[None], None)[:, 0]
         following, alignment = [], []
@@ -170,7 +172,10 @@ class Transformer(nnx.Module):
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
     ) -> Steps:
-        """The features and the alignment, given the words before each step."""
+        """The features for the output layer and the weights at all steps.
+
+        `embeddings` are the vectors of the previous word at each step.
+        """
         first, *rngs = split(rng, 1 + len(self.blocks))
         features = self.entrance(embeddings, jnp.arange(embeddings.shape[1]), first)
         alignment = []

@@ -1,4 +1,4 @@
-"""Options that a model has no use for, such as the cell of a Transformer."""
+"""Options that a model does not use, such as the cell of a Transformer."""
 
 import dataclasses
 import functools
@@ -10,7 +10,7 @@ from attn_jax.models.seq2seq import initialize
 
 
 def unread(config: Model) -> list[str]:
-    """The names of options that differ from their default and that the model has no use for."""
+    """The names of options that are not at their default although the model does not use them."""
     read = set()
 
     class Watched(Model):
@@ -19,12 +19,12 @@ def unread(config: Model) -> list[str]:
             return super().__getattribute__(name)
 
     def shapes(config: Model) -> list[jax.ShapeDtypeStruct]:
-        # As it is, since a compiled function would read every option for its cache.
+        # Without `jax.jit`, which would read every option to hash its arguments.
         make = functools.partial(initialize.__wrapped__, config, 5, 5)
         return jax.tree.leaves(jax.eval_shape(make, jax.random.key(0)))
 
     found, usual = shapes(Watched(**vars(config))), vars(Model())
-    # Every score is told this size, though not all have parameters of it.
+    # This size is passed to every score, but only some have parameters of it.
     larger = dataclasses.replace(config, alignment_size=config.alignment_size + 1)
     if config.alignment_size != usual["alignment_size"] and shapes(larger) == found:
         read.discard("alignment_size")
