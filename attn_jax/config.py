@@ -1,7 +1,7 @@
-"""The options of an experiment: frozen dataclasses, from which the command-line flags are made.
+"""The options of an experiment: frozen dataclasses, from which command-line flags are generated.
 
-An experiment is written to and read from lines of flags (`--model.score=additive`), so that the
-flag file of a run can start the run again.
+An experiment is written to, and read from, a flag file (lines such as `--model.score=additive`), so
+that the flag file of a run can start the same run again.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from attn_jax.options import checked, fields, option, path
 
 @dataclass(frozen=True)
 class Data:
-    """Which sentence pairs, and how they are cut into tokens."""
+    """Which sentence pairs to use, and how to split them into tokens."""
 
     name: str = option(
         "reverse",
@@ -55,7 +55,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Model:
-    """The encoder-decoder. Capital letters name sizes as in the signatures of the code."""
+    """The encoder-decoder. Capital letters stand for the sizes in type annotations."""
 
     encoder: str = option(
         "bidirectional",
@@ -193,7 +193,7 @@ class Train:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Everything that decides what a run computes, and what to call it."""
+    """Everything that determines what a run computes, and its label."""
 
     label: str = option("", "what tables call the system; what it differs in when empty")
     seed: int = option(0, "seed of parameters, dropout and the order of batches", low=0)
@@ -202,7 +202,7 @@ class Experiment:
     train: Train = dataclasses.field(default_factory=Train)
 
 
-# Where data lie, which is not what they are.
+# Options that say where data are stored, as opposed to what they are.
 PLACES = tuple(f"data.{name}" for name in ("train", "valid", "test", "links", "directory"))
 
 
@@ -212,7 +212,7 @@ def values(experiment: Experiment) -> dict[str, Any]:
 
 
 def experiment(options: dict[str, Any]) -> Experiment:
-    """The experiment with these options; what is not named keeps its default.
+    """The experiment with these options; the others have their defaults.
 
     Raises:
       InputError: an option has no such name, is of the wrong type or out of bounds.
@@ -235,7 +235,11 @@ def lines(experiment: Experiment) -> list[str]:
 
 
 def parse(text: Iterable[str]) -> Experiment:
-    """The experiment of a flag file as `lines` wrote it."""
+    """The experiment from lines of a flag file, as `lines` returns them.
+
+    Raises:
+      InputError: an option has no such name, is of the wrong type or out of bounds.
+    """
     options = (line.lstrip().removeprefix("--").partition("=") for line in text if line.strip())
     return experiment({name: value for name, _, value in options})
 
@@ -244,7 +248,7 @@ def read(file: Path) -> Experiment:
     """The experiment of a flag file.
 
     Raises:
-      InputError: the file cannot be read, or holds what is no option.
+      InputError: the file cannot be read, or a line of it is not a valid option.
     """
     try:
         return parse(file.read_text("utf-8").splitlines())

@@ -1,4 +1,4 @@
-"""The one exception for input that cannot be used; its message is one sentence for the user."""
+"""The exception for input that cannot be used; its message is one sentence for the user."""
 
 import difflib
 import textwrap
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 T = TypeVar("T")
-MOST_NAMES = 20  # that are listed beside one that is close
+MOST_NAMES = 20  # the names of a larger table are not listed if one of them is similar
 
 
 class InputError(ValueError):
@@ -14,7 +14,7 @@ class InputError(ValueError):
 
 
 def reason(error: Exception) -> str:
-    """The type of an exception, and the first line of what it says, as far as whole words go."""
+    """The type of an exception and the first line of its message, in at most 200 characters."""
     line = f"{type(error).__name__}: {error}".partition("\n")[0]
     return textwrap.shorten(line, 200, placeholder=" …")
 
@@ -23,8 +23,8 @@ def choose(table: Mapping[str, T], name: str, what: str) -> T:
     """`table[name]`.
 
     Raises:
-      InputError: the name is not in the table; the message lists the allowed ones, or of many the
-        one that is close.
+      InputError: the name is not in the table. The message suggests a similar name, if there is
+        one, and lists all names, unless there are many and one of them is similar.
     """
     if name in table:
         return table[name]

@@ -1,4 +1,4 @@
-"""A decoding function in one file, which JAX runs without this package."""
+"""Export of a decoding function to one file, which JAX can run without this package."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,24 +26,25 @@ def export(
     combination: str = "log_probabilities",
     **options,
 ) -> None:
-    """Writes decoding as one function of ids, its parameters included, for `jax.export`.
+    """Writes decoding as one function of token ids, including its parameters, with `jax.export`.
 
-    The function takes ids [batch_size, source_length], int32, 0 where there is no token, and gives
-    the ids [batch_size, K, T] of K hypotheses, up to and with the end of the sentence (3), their
-    log-probabilities and scores [batch_size, K], and the weights [batch_size, K, T, L, N, S]. It
-    runs wherever `jax.export.deserialize` does, with the same version of JAX or a newer one.
+    The function takes ids [batch_size, source_length], int32, padded with 0. It returns, for K
+    hypotheses of each sentence, their ids [batch_size, K, T], up to and including the end of the
+    sentence (3) and then 0, their log-probabilities and scores, each [batch_size, K], and their
+    weights [batch_size, K, T, L, N, S]. It runs wherever `jax.export.deserialize` works, with the
+    same version of JAX or a newer one.
 
     Args:
-      paths: a run, a checkpoint, or several, as `load` takes them.
-      file: to be written.
-      batch_size: sentences at a time.
-      source_length: tokens of the longest sentence.
-      combination: of several, as `load` takes it.
-      **options: of `attn_jax.decoding.options.Search`, but for what is drawn at random
-        and `unknown="copy"`, which is of text.
+      paths: one or several runs or checkpoints, as in `load`.
+      file: the file to write.
+      batch_size: number of sentences.
+      source_length: most tokens of a sentence.
+      combination: of several models, as in `load`.
+      **options: of `attn_jax.decoding.options.Search`, except those for sampling, and except
+        `unknown="copy"`, which needs text.
 
     Raises:
-      InputError: there is no such run, an option is wrong, or the sizes are.
+      InputError: a run does not exist, or an option or a size is invalid.
     """
     search = search_of(options)
     if search.temperature:
@@ -57,7 +58,7 @@ def export(
             f"source_length must be from 1 to the {translator.max_length} of --data.max_length and "
             f"batch_size at least 1, got {source_length} and {batch_size}"
         )
-    rngs = jax.random.split(jax.random.key(0), batch_size)  # nothing is drawn with them
+    rngs = jax.random.split(jax.random.key(0), batch_size)  # not used by a search
 
     def decode(source: Int[Array, "B S"]) -> tuple[Array, ...]:
         how = {"combination": translator.combination, "longest": translator.max_length}

@@ -7,17 +7,17 @@ from pathlib import Path
 
 from attn_jax.errors import InputError, reason
 
-CONTENT = "data.txt"  # what the data of a run are, by version or by content
+CONTENT = "data.txt"  # identifies the data of a run, by version or by a hash of the content
 
 
 @contextlib.contextmanager
 def writing(*paths: Path) -> Iterator[list[Path]]:
-    """Places beside files, to write to; they become the files when all is written.
+    """Yields temporary paths to write to, which replace the files when all have been written.
 
-    The files stay as they were where that is interrupted or goes wrong.
+    If writing is interrupted or fails, the files stay as they were.
 
     Raises:
-      OSError: as the system does, with the name of a file.
+      OSError: writing failed; the error always names a file.
     """
     beside = [path.with_name(f"{path.name}.tmp") for path in paths]
     try:
@@ -25,7 +25,7 @@ def writing(*paths: Path) -> Iterator[list[Path]]:
         for own, path in zip(beside, paths, strict=True):
             os.replace(own, path)
     except OSError as error:
-        if error.filename is None:  # as where there is no space left
+        if error.filename is None:  # for example when there is no space left
             error.filename = str(paths[0])
         raise
     finally:
@@ -34,29 +34,29 @@ def writing(*paths: Path) -> Iterator[list[Path]]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes a file, or leaves the one before as it was."""
+    """Writes a file completely, or leaves the existing file as it was."""
     with writing(path) as (beside,):
         beside.write_text(text, "utf-8")
 
 
 @contextlib.contextmanager
 def reading(path: Path, advice: str = "") -> Iterator[None]:
-    """Reading what a program here has written: what goes wrong lies in the file or folder.
+    """Context for reading what this project wrote: errors mean that it is missing or damaged.
 
-    Only too little memory, and files that may not be read, do not.
+    Errors of another cause, which are lack of memory and of permission, are raised as they are.
 
     Args:
-      path: of the file or folder.
-      advice: how the sentence about it goes on.
+      path: the file or folder.
+      advice: what follows in the error message.
 
     Raises:
-      InputError: it is missing or damaged.
+      InputError: the file or folder is missing or damaged.
     """
     try:
         yield
     except (InputError, MemoryError, PermissionError):
         raise
     except Exception as error:
-        if "RESOURCE_EXHAUSTED" in str(error):  # as JAX says of a device's memory
+        if "RESOURCE_EXHAUSTED" in str(error):  # JAX's error for lack of device memory
             raise
         raise InputError(f"{path} is missing or damaged ({reason(error)}){advice}") from error

@@ -1,4 +1,4 @@
-"""The journal of a run: one JSON object per line, in the order of steps, also after a restart."""
+"""The journal of a run: one JSON object per line, in order of steps even after a restart."""
 
 import json
 from pathlib import Path
@@ -6,32 +6,32 @@ from pathlib import Path
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
 
-JOURNAL = "metrics.jsonl"  # its file in the folder of a run
+JOURNAL = "metrics.jsonl"  # its name in the folder of a run
 
 
 class Journal:
-    """The journal of a run, to be written."""
+    """Writes the journal of a run."""
 
     def __init__(self, path: Path):
         self._path = path
 
     def truncate(self, step: int) -> None:
-        """Forgets what came after a step, which will be done again."""
+        """Removes the records of later steps than `step`, which the run will repeat."""
         if self._path.exists():
             kept = [line for line in read(self._path) if line["step"] <= step]
             write_whole(self._path, "".join(json.dumps(line) + "\n" for line in kept))
 
     def write(self, record: dict) -> None:
-        """Appends a record, which holds its `step`."""
+        """Appends a record, which must have a `step`."""
         with self._path.open("a") as file:
             file.write(json.dumps(record) + "\n")
 
 
 def read(path: Path) -> list[dict]:
-    """The records of a journal; a last line that was cut short is left out.
+    """The records of a journal; a last line that was not completely written is left out.
 
     Raises:
-      InputError: it is something else.
+      InputError: the file is missing or damaged.
     """
     records = []
     with reading(path):

@@ -1,4 +1,4 @@
-"""From the folder of a run to the translator that it has trained."""
+"""From the folder of a run to a translator with the trained model."""
 
 import contextlib
 import functools
@@ -27,22 +27,22 @@ def load(
     checkpoint: str = "best",
     combination: str = "log_probabilities",
 ) -> Translator:
-    """The translator that a run has trained.
+    """A translator with the model that a run has trained, or with several models.
 
-    Needs nothing but the run's folder, and the modules of parts of the user's own. Warns where such
-    a module is not the one of the training, which is harmless if it computes the same.
+    Needs only the folder of the run, and the user's own modules that its options name. Warns if
+    such a module has changed since training, which is harmless if it still computes the same.
 
     Args:
-      paths: the folder of a run, or one checkpoint in it, such as `runs/mine/checkpoints/1500`; or
-        several of them, which must have the same vocabularies.
-      checkpoint: which one of a run whose folder is given: `best` by the validation metric, or
-        `last`.
-      combination: of several: an ensemble by the mean of the `log_probabilities` or of the
-        `probabilities`, or one model with the mean of the `parameters`.
+      paths: the folder of a run, or of one checkpoint in it, such as `runs/mine/checkpoints/1500`;
+        or several of these, which must have the same vocabularies.
+      checkpoint: which one to take from the folder of a run: `best` by the validation metric,
+        `last`, or the number of a step.
+      combination: of several models: an ensemble by the mean of their `log_probabilities` or of
+        their `probabilities`, or one model with the mean of their `parameters`.
 
     Raises:
-      InputError: a folder holds no checkpoint of a run, or a damaged one; several do not go
-        together.
+      InputError: a folder has no checkpoint of a run, or a damaged one; several models cannot be
+        combined.
     """
     places = [paths] if isinstance(paths, str | Path) else list(paths)
     choose(COMBINATIONS | {"parameters": None}, combination, "combination of models")
@@ -68,11 +68,11 @@ def load(
 
 
 def located(place: Path, checkpoint: str = "best") -> tuple[Path, str]:
-    """The folder of the run that a place is in, and which of its checkpoints is meant.
+    """The folder of a run, and the checkpoint in it, that a path stands for.
 
     Args:
       place: the folder of a run, or of one checkpoint in it.
-      checkpoint: which is meant by the folder of a run.
+      checkpoint: what to return as the checkpoint if `place` is the folder of a run.
     """
     if place.parent.name == "checkpoints" and place.name.isdigit():
         return place.parent.parent, place.name
@@ -103,9 +103,9 @@ def _load_model(
 
 
 def mean_parameters(models: Sequence[Seq2Seq]) -> Seq2Seq:
-    """One model with the mean of the parameters, as of several checkpoints of one run.
+    """One model with the mean of the parameters, for example of several checkpoints of one run.
 
-    Vaswani et al. 2017, section 6.1, average so.
+    As in Vaswani et al. 2017, section 6.1.
 
     Raises:
       InputError: the models have different options or sizes.
@@ -120,25 +120,25 @@ def mean_parameters(models: Sequence[Seq2Seq]) -> Seq2Seq:
 
 
 def load_parameters(workdir: Path, model: Seq2Seq, checkpoint: str = "best") -> Seq2Seq:
-    """The model with the parameters that a run has trained.
+    """The model with the parameters of a checkpoint.
 
     Args:
-      workdir: of the run.
-      model: of the same shapes.
+      workdir: the folder of the run.
+      model: a model, or its abstract value, with parameters of the same shapes.
       checkpoint: `best`, `last`, or the number of its step.
 
     Raises:
-      InputError: the folder holds no such checkpoint of a run, or one of another model.
+      InputError: there is no such checkpoint, it is damaged, or it is of another model.
     """
     with _checkpoints(workdir) as checkpoints:
         return checkpoints.restore(_step(workdir, checkpoints, checkpoint), "model", model)
 
 
 def best_checkpoint(workdir: Path) -> Path:
-    """The folder of the best checkpoint of a run, which is called by the number of its step.
+    """The folder of the best checkpoint of a run, named after the number of its step.
 
     Raises:
-      InputError: there is none.
+      InputError: the run has no checkpoint.
     """
     with _checkpoints(workdir) as checkpoints:
         return workdir / "checkpoints" / str(_step(workdir, checkpoints, "best"))
@@ -165,7 +165,7 @@ def _step(workdir: Path, checkpoints: Checkpoints, name: str) -> int:
 
 
 def load_vocabularies(workdir: Path) -> tuple[Vocabulary, Vocabulary]:
-    """The vocabularies of a run: source and target."""
+    """The source and target vocabularies of a run."""
     return tuple(
         load_vocabulary(workdir / f"vocabulary.{side}.json") for side in ("source", "target")
     )

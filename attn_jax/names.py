@@ -1,4 +1,4 @@
-"""Names: with settings, as options have them (`entmax(alpha=1.25)`), and of heads."""
+"""Names in options: of parts with settings (`entmax(alpha=1.25)`), and of attention heads."""
 
 import ast
 import functools
@@ -16,10 +16,10 @@ from attn_jax.options import LARGEST
 
 
 def parse(text: str, what: str) -> tuple[str, dict[str, str]]:
-    """The name in a text and the texts of its settings.
+    """The name in a text such as `entmax(alpha=1.25)`, and its settings as text.
 
     Raises:
-      InputError: the text is not of that form, or gives a setting twice.
+      InputError: the text is not of this form, or gives a setting twice.
     """
     parsed = re.fullmatch(r"([\w.]+:?\w*)(?:\((.*)\))?", text.strip())
     if not parsed:
@@ -37,10 +37,15 @@ def parse(text: str, what: str) -> tuple[str, dict[str, str]]:
 def numbers(
     name: str, given: Mapping[str, str], settings: Mapping[str, int | float]
 ) -> dict[str, int | float]:
-    """The settings as numbers of the types that their defaults have.
+    """Converts settings from text to numbers of the types of their defaults.
+
+    Args:
+      name: of the part, for error messages.
+      given: the settings as text.
+      settings: all settings of the part, with their defaults.
 
     Raises:
-      InputError: there is no such setting, or its text is no such number.
+      InputError: there is no such setting, or its text is not a number of that type.
     """
     return {setting: _number(name, setting, text, settings) for setting, text in given.items()}
 
@@ -63,10 +68,11 @@ def _number(name: str, setting: str, text: str, settings: Mapping[str, int | flo
 
 
 def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Callable:
-    """What a table has under a name, or the user's own under `module:name`.
+    """The entry of a table, or for `module:name`, a function or class of the user's own.
 
     Raises:
-      InputError: there is no such name or module.
+      InputError: the name is not in the table; or the module cannot be imported, or has no function
+        or class of that name.
     """
     if ":" not in name:
         return choose(table, name, what)
@@ -77,7 +83,7 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Cal
     except (ImportError, AttributeError) as error:
         hint = "; write module:name, without .py" if module.endswith(".py") else ""
         raise InputError(f"{use}: {error}{hint}") from error
-    except Exception as error:  # whatever a user's own module raises
+    except Exception as error:  # anything that a user's own module raises
         raise InputError(f"{use}: {failure(error, [module])}") from error
     if not callable(found):
         raise InputError(f"{use}: it is not a function or class")
@@ -85,7 +91,7 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Cal
 
 
 def failure(error: Exception, modules: Container[str]) -> str:
-    """What went wrong in a user's own modules, and the last line of theirs that was reached."""
+    """An error in a user's own modules, and the last line of these modules in its traceback."""
     reached = [
         f" ({Path(frame.f_code.co_filename).name}, line {line})"
         for frame, line in traceback.walk_tb(error.__traceback__)
@@ -95,14 +101,14 @@ def failure(error: Exception, modules: Container[str]) -> str:
 
 
 def keywords_of(function: Callable) -> dict[str, Any]:
-    """The keyword-only arguments of a function with their defaults."""
+    """The keyword-only arguments of a function, with their defaults."""
     parameters = inspect.signature(function).parameters
     keyword_only = inspect.Parameter.KEYWORD_ONLY
     return {name: p.default for name, p in parameters.items() if p.kind is keyword_only}
 
 
 def choose_with_settings(table: Mapping[str, Callable], text: str, what: str) -> Callable:
-    """The function of a table that a text names, with the settings that it gives.
+    """The function of a table that a text names, bound to the settings in the text.
 
     Settings are the keyword-only arguments of the function.
 
@@ -115,12 +121,12 @@ def choose_with_settings(table: Mapping[str, Callable], text: str, what: str) ->
 
 
 def head_name(layer: int, head: int) -> str:
-    """What to call a head of a layer, both counted from 1."""
+    """The name of a head for the user; layers and heads count from 1."""
     return f"layer {layer}, head {head}"
 
 
 def find_head(which: str, layers: int, heads: int, option: str) -> tuple[int, int] | None:
-    """The layer and head, from 0, that an option names as in `2.1`; None for `mean`, all of them.
+    """The layer and head, from 0, of a text such as `2.1`, which counts from 1; None for `mean`.
 
     Raises:
       InputError: there is no such layer or head.

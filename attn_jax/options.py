@@ -1,4 +1,4 @@
-"""Options: fields of dataclasses with their help, unit and bounds, and values for them."""
+"""Options: fields of dataclasses with help texts and bounds, and checks of their values."""
 
 import dataclasses
 import math
@@ -8,23 +8,23 @@ from typing import Any
 
 from attn_jax.errors import InputError, choose
 
-LARGEST = 2**31 - 1  # of a whole number: what JAX's int32 holds
+LARGEST = 2**31 - 1  # the largest int32, which is JAX's default integer type
 
 
 def option(
     default: Any, help: str, *, low: int | float | None = None, high: int | float | None = None
 ) -> Any:
-    """A field with its help text (unit included) and its smallest and largest value."""
+    """A field with a help text (including the unit) and the smallest and largest value allowed."""
     return dataclasses.field(default=default, metadata={"help": help, "low": low, "high": high})
 
 
 def path(help: str) -> Any:
-    """A field that holds a path, stored absolute so that a run can be continued from anywhere."""
+    """A field that holds a path, made absolute so that a run can be continued from anywhere."""
     return dataclasses.field(default="", metadata={"help": help, "path": True})
 
 
 def fields(node: Any, prefix: str = "") -> Iterator[tuple[str, dataclasses.Field]]:
-    """The names (`model.score`) and fields of every option of a dataclass, in order."""
+    """The name (such as `model.score`) and field of every option of a dataclass, in order."""
     for entry in dataclasses.fields(node):
         if dataclasses.is_dataclass(entry.type):
             yield from fields(entry.type, f"{prefix}{entry.name}.")
@@ -33,10 +33,11 @@ def fields(node: Any, prefix: str = "") -> Iterator[tuple[str, dataclasses.Field
 
 
 def checked(node: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Values for options of a dataclass, by name, as what they must be.
+    """Converts values for options of a dataclass, by name, to the types of the options.
 
     Raises:
-      InputError: an option has no such name, is of the wrong type or out of bounds.
+      InputError: there is no option of a name, or a value is of the wrong type, out of bounds, or
+        text of several lines.
     """
     known = dict(fields(node))
     return {
@@ -69,5 +70,5 @@ def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
 
 
 def _is_text(value: str) -> bool:
-    """Whether a flag file can hold it: bytes of a command line that are no UTF-8 are no text."""
+    """Whether a flag file (UTF-8) can hold it: invalid bytes of a command line are surrogates."""
     return not any("\ud800" <= character <= "\udfff" for character in value)

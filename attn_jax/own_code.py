@@ -1,6 +1,6 @@
-"""Code of the user's own, named by options as `module:name`.
+"""The user's own code, which options name as `module:name`.
 
-A run keeps copies of the modules, to notice when they are edited.
+A run keeps copies of these modules, to notice when they are edited.
 """
 
 import functools
@@ -14,19 +14,19 @@ from attn_jax.files import reading, write_whole
 
 
 def own_parts(model: Model) -> dict[str, str]:
-    """The options of a model, by name, that have the form `module:name`."""
+    """The options of a model with a value of the form `module:name`, by name."""
     return {name: value for name, value in vars(model).items() if ":" in str(value)}
 
 
 def own_modules(model: Model) -> list[str]:
-    """The modules outside of this package that the options of a model name."""
+    """The modules from outside this package that the options of a model name."""
     named = dict.fromkeys(part.partition(":")[0].strip() for part in own_parts(model).values())
     return [module for module in named if module.partition(".")[0] != __package__]
 
 
-@functools.cache  # what was imported stays, whatever becomes of its file while this process runs
+@functools.cache  # the process keeps running the imported code, even if the file is edited
 def source(module: str) -> str:
-    """The source of an imported module, as it was when first asked for; empty if it has none."""
+    """The source of a module, as it was at the first call; empty if it has none."""
     try:
         return inspect.getsource(importlib.import_module(module))
     except (OSError, TypeError):  # compiled, or built into Python
@@ -34,14 +34,17 @@ def source(module: str) -> str:
 
 
 def copy_of(workdir: Path, module: str) -> Path:
-    """Where a run keeps the source of a module."""
+    """The path of the copy of a module in the folder of a run."""
     return workdir / "code" / f"{module}.py"
 
 
 def keep_code(workdir: Path, model: Model) -> None:
-    """Writes the source of each module of the user's own, of a model that has been made."""
+    """Copies the user's own modules to the folder of a run, and deletes copies of other modules.
+
+    Call it after building the model, which reports modules that cannot be imported.
+    """
     copies = {copy_of(workdir, module): source(module) for module in own_modules(model)}
-    for other in (workdir / "code").glob("*.py"):  # of a run that was not begun with it
+    for other in (workdir / "code").glob("*.py"):  # left by a start with other options
         if other not in copies:
             other.unlink()
     for copy, text in copies.items():
@@ -51,7 +54,9 @@ def keep_code(workdir: Path, model: Model) -> None:
 
 
 def edited(workdir: Path, model: Model) -> list[str]:
-    """What differs from the copies of a run, of a model that has been made: a phrase a module.
+    """A phrase for each of the user's own modules that differs from the copy in a run.
+
+    Call it after building the model, which reports modules that cannot be imported.
 
     Raises:
       InputError: a copy is damaged.
@@ -60,13 +65,13 @@ def edited(workdir: Path, model: Model) -> list[str]:
         f"{importlib.import_module(module).__file__} is not the code that the run in {workdir} was "
         f"trained with, which is kept as {copy_of(workdir, module)}"
         for module in own_modules(model)
-        # The source is asked for in any case: a new run keeps it later.
+        # `source` is called in any case, so that a new run will keep the code as it is now.
         if _kept(workdir, module) not in (None, source(module))
     ]
 
 
 def digest(workdir: Path) -> str:
-    """What tells the code that a run has kept from other code; empty where it has kept none.
+    """A short hash of the code that a run has kept; empty if it has kept none.
 
     Raises:
       InputError: a copy cannot be read.

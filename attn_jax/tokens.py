@@ -1,4 +1,4 @@
-"""The ids that every vocabulary begins with."""
+"""The special tokens at the beginning of every vocabulary."""
 
-PAD, UNK, BOS, EOS = range(4)  # no word, an unknown one, begin and end of sentence
+PAD, UNK, BOS, EOS = range(4)  # ids of padding, unknown word, begin and end of sentence
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")

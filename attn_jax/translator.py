@@ -23,51 +23,51 @@ from attn_jax.tokens import EOS, PAD
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """A translation, and what the model looked at when it wrote each token."""
+    """A translation, and what the model attended to at each token."""
 
     text: str
-    tokens: list[str]  # as the model wrote them, though the text may have copies for `<unk>`
+    tokens: list[str]  # as predicted; in the text, source words may replace `<unk>`
     log_probability: float  # of the tokens and the end of the sentence, in nats
-    score: float  # what a search ranks hypotheses of one sentence by
-    # [L, N, T, S], of each layer and head; the last row ends the sentence.
+    score: float  # by which a search ranks the hypotheses of a sentence
+    # [L, N, T, S], for each layer and head; T includes the end of the sentence.
     weights: np.ndarray = dataclasses.field(repr=False)
 
     @property
     def alignment(self) -> np.ndarray:
-        """The mean [T, S] over layers and heads."""
+        """The mean of the weights over layers and heads, [T, S]."""
         return self.weights.mean(axis=(0, 1))
 
 
 class Forced(NamedTuple):
-    """What a model makes of a target that is given to it."""
+    """The predictions of a model when it is forced to produce a given target."""
 
-    log_probabilities: np.ndarray  # [T], of each token, end of sentence included, in nats
+    log_probabilities: np.ndarray  # [T], of each token and the end of the sentence, in nats
     correct: np.ndarray  # [T], whether the model ranked the token first
-    weights: np.ndarray  # [L, N, T, S], of each layer and head
+    weights: np.ndarray  # [L, N, T, S], for each layer and head
 
     @property
     def alignment(self) -> np.ndarray:
-        """The mean [T, S] over layers and heads."""
+        """The mean of the weights over layers and heads, [T, S]."""
         return self.weights.mean(axis=(0, 1))
 
 
 class Translator:
-    """One model, or several that write together, with their vocabularies.
+    """A model, or an ensemble of models, with its vocabularies.
 
-    Batches are done in threads, so that JAX's settings hold by `jax.config.update` and not by
-    contexts such as `with jax.debug_nans(True)`, which are of the caller's thread alone.
+    Batches run in threads. Set options of JAX with `jax.config.update`: contexts such as
+    `with jax.debug_nans(True)` have no effect, since they apply only to the calling thread.
 
     Args:
-      models: one or more, all of these vocabularies; their parameters are float32.
-      source: vocabulary of the source.
-      target: vocabulary of the target.
-      max_length: most tokens of a sentence.
-      combination: how several models write together: by the mean of their `log_probabilities` or
-        of their `probabilities`.
+      models: one or more, with the same vocabularies and with parameters in float32.
+      source: the source vocabulary.
+      target: the target vocabulary.
+      max_length: most tokens of a source or target sentence.
+      combination: how an ensemble predicts: by the mean of the `log_probabilities` or of the
+        `probabilities` of its models.
 
     Raises:
       InputError: there is no model or no such combination, parameters are not float32, or the
-        vocabularies are of other sizes than a model.
+        vocabularies and a model differ in size.
     """
 
     def __init__(
@@ -109,18 +109,21 @@ class Translator:
     ) -> list[list[Hypothesis]]: ...
 
     def translate(self, sentences, *, n_best=None, **options):
-        """A translation of each sentence; with `n_best`, a list of so many of each, best first.
+        """Translates sentences: one hypothesis for each; with `n_best`, a list for each.
+
+        Lists have the best hypothesis first, or samples in the order in which they were drawn. The
+        translation of a sentence does not depend on the other sentences. Samples depend on the seed
+        and on the index of the sentence.
 
         Args:
-          sentences: to be translated.
-          n_best: hypotheses of each sentence; fewer where the beam has not found as many.
+          sentences: the source sentences.
+          n_best: hypotheses for each sentence; there may be fewer if the beam does not find enough.
           **options: of `attn_jax.decoding.options.Search`, such as `beam_size=5`,
-            `length_penalty="average"`, or `temperature=1.0` to draw at random. What comes of a
-            sentence does not depend on those beside it; what is drawn depends on the seed and on
-            its place among them, and stands in the order of drawing.
+            `length_penalty="average"`, or `temperature=1.0` for sampling.
 
         Raises:
-          InputError: a sentence is empty or longer than `max_length` tokens, or an option is wrong.
+          InputError: a sentence is empty or longer than `max_length` tokens, an option is invalid,
+            or the model's probabilities are not finite.
         """
         wanted = search_of(options if n_best is None else {**options, "n_best": n_best})
         found = self._search(sentences, wanted)
@@ -170,7 +173,7 @@ class Translator:
             tokens,
             float(found.log_probability),
             float(found.score),
-            # A copy, since a view would hold on to the weights of the whole batch.
+            # A copy, since a view would keep the weights of the whole batch in memory.
             np.moveaxis(found.weights[:steps, ..., : len(source)], 0, -2).copy(),
         )
 
@@ -179,32 +182,32 @@ class Translator:
         return dataclasses.replace(found, text=self.target.join(tokens))
 
     def force(self, sources: Sequence[str], targets: Sequence[str | Hypothesis]) -> list[Forced]:
-        """What the model makes of given translations.
+        """The model's predictions for given translations (forced decoding).
 
         Args:
-          sources: to be translated.
-          targets: texts, which are cut into tokens, or hypotheses, whose tokens are taken as they
-            are; the same in `align` and `score`.
+          sources: the source sentences.
+          targets: their translations, as text, which is split into tokens, or as hypotheses, whose
+            tokens are used.
 
         Raises:
-          InputError: there are not as many targets as sources, or a sentence is empty or longer
-            than `max_length` tokens.
+          InputError: the numbers of sources and targets differ, a text is empty, or a sentence has
+            more than `max_length` tokens.
         """
         return [Forced(*one) for one in self._over_pairs(compiled.force, sources, targets)]
 
     def align(
         self, sources: Sequence[str], targets: Sequence[str | Hypothesis], of: str = "weights"
     ) -> list[np.ndarray]:
-        """Where each token of given translations came from, [T, S], end of sentence included.
+        """Soft alignments [T, S] of given translations, including the end of the sentence.
 
         Args:
-          sources, targets: as many of one as of the other.
-          of: `weights`, what the model attended to before it knew the token, mean over layers and
-            heads; or `posterior`, how probable each source token is given the target token too,
-            which costs a step for each.
+          sources, targets: as in `force`.
+          of: `weights`, the mean over layers and heads of what the model attended to when it
+            predicted the token; or `posterior`, the probability of each source position given the
+            target token as well, which costs a decoder step per target token and source position.
 
         Raises:
-          InputError: as `force` does, or `of` is neither.
+          InputError: as in `force`, there is no such `of`, or the model has no posterior.
         """
         return choose({"weights": self._weights, "posterior": self._posterior}, of, "kind")(
             sources, targets
@@ -223,7 +226,10 @@ class Translator:
         return [posterior for posterior, _ in given]
 
     def score(self, sources: Sequence[str], targets: Sequence[str | Hypothesis]) -> np.ndarray:
-        """The log-probability [n] of each given translation, in nats."""
+        """The log-probability of each given translation, [n], in nats.
+
+        Arguments and errors are those of `force`.
+        """
 
         def log_probabilities(*given: Any, **how: Any) -> jax.Array:
             return compiled.force(*given, **how).log_probabilities
@@ -234,7 +240,7 @@ class Translator:
     def _over_pairs(
         self, run: Callable, sources: Sequence[str], targets: Sequence[str | Hypothesis]
     ) -> list[Any]:
-        """What a compiled pass gives for each pair, [T] or [..., T, S] without padding."""
+        """The results of a compiled pass for each pair, [T] or [..., T, S], without padding."""
         if len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources, but {len(targets)} targets")
         source_ids = self._encode(self.source, sources, "source")
@@ -262,7 +268,7 @@ class Translator:
             if not found and not isinstance(sentence, str):
                 raise InputError(f"{side} sentence {number} is no text: {sentence!r}")
             ids = vocabulary.ids(sentence.tokens) if found else vocabulary.encode(sentence)
-            # A search may find nothing to be the best translation.
+            # A hypothesis may be empty.
             if not ids and not found:
                 raise InputError(f"{side} sentence {number} is empty")
             if len(ids) > self.max_length:
@@ -279,10 +285,10 @@ def _cut(leaf: np.ndarray, row: int, real: tuple[int, int]) -> np.ndarray:
     """A row [T] or [..., T, S] of a batch, without padding."""
     steps, width = real
     own = leaf[row]
-    # A copy, since a view would hold on to the whole batch.
+    # A copy, since a view would keep the whole batch in memory.
     return (own[:steps] if own.ndim == 1 else own[..., :steps, :width]).copy()
 
 
 def _batch(sentences: list[list[int]], rows: int, length: int) -> np.ndarray:
-    """Padded ids; a short batch is filled with empty rows, to keep the compiled shape."""
+    """Padded ids; empty rows fill up a short batch, so that its shape is already compiled."""
     return pad(sentences + [[]] * (rows - len(sentences)), length)
