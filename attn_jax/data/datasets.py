@@ -29,24 +29,24 @@ class Example(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """A data set that is prepared, and which of its texts are source and target."""
+    """A prepared data set, and which of its texts are source and target."""
 
     name: str
     builder: tfds.core.DatasetBuilder
     sides: tuple[str, str]
-    aligned: bool  # whether known positions are those of tokens
-    content: str  # what tells the data from others, wherever they lie
+    aligned: bool  # whether positions of known alignments are positions of tokens
+    content: str  # identifies the data by content, independent of their path
 
     @property
     def splits(self) -> list[str]:
-        """The splits that there are."""
+        """The names of the available splits."""
         return list(self.builder.info.splits)
 
     def examples(self, split: str) -> list[Example]:
         """The examples of `train`, `validation` or `test`, in the order of the data set.
 
         Raises:
-          InputError: there is no such split, or what was prepared is damaged.
+          InputError: there is no such split, or the prepared data are damaged.
         """
         try:
             records = self.builder.as_data_source(split)
@@ -69,7 +69,7 @@ class Corpus:
 
 @dataclasses.dataclass(frozen=True)
 class DataSet:
-    """A data set of this package: its builder, and what its tokens are unless flags say other."""
+    """A data set of this package: the function that makes its builder, and its default level."""
 
     make: Callable[[Data, str], tfds.core.DatasetBuilder]
     level: str
@@ -85,7 +85,7 @@ DATASETS = {
 
 
 def with_defaults(config: Data) -> Data:
-    """The options with `auto` levels replaced by those of the data set."""
+    """The options with `auto` levels replaced by the default of the data set."""
     level = DATASETS[config.name].level if config.name in DATASETS else "subword"
     return dataclasses.replace(
         config,
@@ -95,11 +95,11 @@ def with_defaults(config: Data) -> Data:
 
 
 def open_corpus(config: Data) -> Corpus:
-    """The data set that the options name, prepared where that has not been done.
+    """Opens the data set that the options name, after preparing it if necessary.
 
     Raises:
-      InputError: there is no such data set, what it is made from cannot be used, it has not the
-        languages asked for, or files are given that it would not read.
+      InputError: there is no such data set, its files or options cannot be used, it cannot be
+        prepared, it lacks a requested language, or files are given that it would not read.
     """
     config = with_defaults(config)
     for option in ("train", "valid", "test", "links"):
@@ -112,7 +112,7 @@ def open_corpus(config: Data) -> Corpus:
     make = DATASETS[config.name].make if config.name in DATASETS else _tfds_builder
     builder = prepared(lambda: make(config, directory), Path(directory) / config.name)
     levels = {config.source_level, config.target_level}
-    content = builder.info.full_name  # with a version, and of a user's text a hash
+    content = builder.info.full_name  # includes a version, and a hash of a user's text
     if config.links:
         content += f" {hashlib.sha256(read_data(Path(config.links))).hexdigest()[:16]}"
     aligned = levels <= {"word", "symbol"}
@@ -130,10 +130,10 @@ def _tfds_builder(config: Data, directory: str) -> tfds.core.DatasetBuilder:
             "data set of TFDS such as ted_hrlr_translate/pt_to_en"
         ) from error
     except (ValueError, AssertionError, ImportError) as error:
-        # Behind how TFDS called itself.
+        # The text after TFDS's own prefix, which repeats the arguments of the call.
         reason = str(error).partition("\n")[0].rpartition('}": ')[2]
         raise InputError(f"TFDS cannot open {config.name!r}: {reason}") from error
-    _sides(config, builder)  # which may be wrong, before anything is downloaded
+    _sides(config, builder)  # reports wrong languages before anything is downloaded
     return builder
 
 
@@ -149,7 +149,7 @@ def _sides(config: Data, builder: tfds.core.DatasetBuilder) -> tuple[str, str]:
             raise InputError(
                 f"{config.name} has no language {side!r}; it has: {', '.join(languages)}"
             )
-    # One side alone leaves the other to the first other language.
+    # A side that is not given is the data set's own, or another language if that one is taken.
     usual = builder.info.supervised_keys or languages[:2]
     source = config.source or next(one for one in (*usual, *languages) if one != config.target)
     target = config.target or next(one for one in (*usual[::-1], *languages) if one != source)

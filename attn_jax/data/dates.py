@@ -1,8 +1,8 @@
 """Dates as people write them in many languages, to ISO 8601: "mardi 3 mars 1998" → "1998-03-03".
 
-Every source names its month and gives four digits of a year of the Gregorian calendar, so that it
-has one answer. Whole calendar dates are held out, not strings: no date of the test is in training,
-in any language.
+Every source spells out the month and gives the four-digit Gregorian year, so that it has a unique
+answer. Calendar dates are held out rather than strings: no date of the validation or test split is
+in training, in any language.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from attn_jax.data.text_pairs import TextPairs
 from attn_jax.errors import InputError
 
 # Languages whose month names do not contradict each other: "listopada" is November in Polish and
-# October in Croatian, so Croatian stays out.
+# October in Croatian, so Croatian is left out.
 LOCALES = (
     *("ca", "cs", "cy", "da", "de", "el", "en_GB", "en_US", "es", "et", "eu", "fi", "fr", "hu"),
     *("id", "is", "it", "lt", "lv", "nb", "nl", "pl", "pt", "ro", "ru", "sk", "sl", "sv", "tr"),
@@ -30,13 +30,13 @@ FIRST, LAST = datetime.date(1900, 1, 1), datetime.date(2049, 12, 31)
 
 
 def write_date(date: datetime.date, locale: str, style: str) -> str:
-    """The date in one of `FORMATS`, in lower case and with plain spaces."""
+    """The date in a locale and one of `FORMATS`, in lower case and with plain spaces."""
     return " ".join(format_date(date, style, locale=locale).lower().split())
 
 
 @dataclasses.dataclass
 class DatesConfig(tfds.core.BuilderConfig):
-    """How many dates are written, and in which order they are drawn."""
+    """The sizes of the splits and the random seed."""
 
     examples: int = 20000
     held_out: int = 1000
@@ -82,7 +82,7 @@ def make_dates(config: Data, directory: str) -> tfds.core.DatasetBuilder:
         )
     sizes = f"{config.examples}-{config.held_out}-{config.seed}"
     builder_config = DatesConfig(
-        # Another release of Babel may write some dates otherwise.
+        # Another release of Babel may write some dates differently.
         name=f"dates-{sizes}-babel-{babel.__version__}",
         version="1.0.0",
         examples=config.examples,

@@ -16,24 +16,25 @@ class Gold(NamedTuple):
     """The links of one sentence pair, (source, target) counted from 0."""
 
     sure: frozenset[tuple[int, int]]
-    possible: frozenset[tuple[int, int]]  # the sure ones among them
+    possible: frozenset[tuple[int, int]]  # the sure ones included
 
 
 def read_gold(path: Path, sizes: Sequence[tuple[int, int]], first: int = 0) -> list[Gold]:
-    """The gold links of each sentence pair. Och and Ney 2003, section 5.2.
+    """Reads the gold links of each sentence pair. Och and Ney 2003, section 5.2.
 
-    Two formats are told apart by their first line. Pharaoh: a line for each pair, `0-0` for a sure
-    link, `1?2` or `1p2` for a possible one. That of the shared tasks (NAACL 2003): a line for each
-    link, `sentence source target`, all from 1, `S` or `P` behind them; sure where neither stands.
-    There, position 0 is no word and its links are left out.
+    The format is recognised by the first line. Pharaoh: a line for each pair, `0-0` for a sure
+    link, `1?2` or `1p2` for a possible one. Shared tasks (NAACL 2003): a line for each link,
+    `sentence source target`, all counted from 1, optionally followed by `S` or `P` and by a
+    confidence, which is ignored; a link without `S` or `P` is sure. In this format position 0 is
+    the empty word, and its links are ignored.
 
     Args:
-      path: of the file.
-      sizes: source and target words of each pair that it must be about.
-      first: what the first word is counted as in the Pharaoh format, 0 or 1.
+      path: the file.
+      sizes: the numbers of source and target words of each pair.
+      first: the number of the first word in the Pharaoh format, 0 or 1.
 
     Raises:
-      InputError: the file cannot be read, is of another format or number of lines, has no sure
+      InputError: the file cannot be read, has another format or number of lines, has no sure
         link, or a link is beyond the words of its sentence.
     """
     golds = _read(path, len(sizes), first)

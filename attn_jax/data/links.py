@@ -1,4 +1,4 @@
-"""Links between source and target words, read from files and laid out for the guided loss."""
+"""Links between source and target words: read from files, and as matrices for the guided loss."""
 
 import re
 from collections.abc import Sequence
@@ -15,10 +15,11 @@ Links = Sequence[tuple[int, int]]  # (source, target), counted from 0
 
 
 def read_pharaoh(path: Path) -> list[Links]:
-    """The links of each sentence pair, from lines such as `0-0 2-1`; a line may be empty.
+    """Reads the links of each sentence pair from lines such as `0-0 2-1`; a line may be empty.
 
     Raises:
-      InputError: the file cannot be read, or a line is not of the format (its number is named).
+      InputError: the file cannot be read, or a line has another format (the message gives its
+        number).
     """
     lines = decode_lines(read_data(path), str(path))
     return [_parse(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
@@ -32,10 +33,10 @@ def _parse(line: str, name: str) -> Links:
 
 
 def links_of(config: Data, examples: Sequence[Example]) -> list[Links]:
-    """The links of training examples: those of --data.links, or those that made data have.
+    """The links of training examples: those of --data.links, or those of generated data.
 
     Raises:
-      InputError: there are none, or they do not fit the sentences.
+      InputError: there are none, they cannot be read, or they do not fit the sentences.
     """
     if not config.links:
         if any(example.alignment is None for example in examples):
@@ -70,7 +71,7 @@ def links_of(config: Data, examples: Sequence[Example]) -> list[Links]:
 
 
 def matrix(links: Sequence[Links], source_length: int, target_length: int) -> np.ndarray:
-    """Links as weights [B, T, S] that sum to 1 for each target word that has some."""
+    """Links as weights [B, T, S], which sum to 1 for each target word with links, else to 0."""
     weights = np.zeros((len(links), target_length, source_length), np.float32)
     for row, pairs in zip(weights, links, strict=True):
         for source, target in pairs:

@@ -9,10 +9,10 @@ from attn_jax.errors import InputError
 
 
 class Shape(NamedTuple):
-    """What the padded arrays of a batch are sized for."""
+    """The lengths to which a batch is padded."""
 
     source_length: int  # S
-    target_length: int  # T, with `EOS`
+    target_length: int  # T, `EOS` included
 
 
 class Plan(NamedTuple):
@@ -23,22 +23,24 @@ class Plan(NamedTuple):
 
 
 def make_shapes(lengths: np.ndarray, count: int) -> list[Shape]:
-    """At most `count` shapes, each larger than those before, that pad as little as possible.
+    """At most `count` shapes, in increasing order, that minimise padding.
 
-    By dynamic programming over the lengths at which shapes may end.
+    Pairs are sorted by their longer side, and dynamic programming cuts them into ranges, one for
+    each shape.
 
     Args:
-      lengths: [n, 2] of the pairs, source and target with `EOS`.
+      lengths: [n, 2], source and target length of each pair, `EOS` included in the target.
+      count: largest number of shapes.
     """
     longest = lengths.max(axis=1)
     ends, counts = np.unique(longest, return_counts=True)
     before = np.concatenate([[0], np.cumsum(counts)])
     sizes = np.maximum.accumulate(lengths[np.argsort(longest)])[before[1:] - 1]
-    # What the pairs from one length to another take when they share the shape of the latter.
+    # [i, j]: tokens, with padding, of the pairs from length i to length j in the shape of j.
     taken = (before[1:] - before[:-1, None]) * sizes.sum(axis=1)
     taken = np.where(np.tri(len(ends), dtype=bool).T, taken, np.inf)
-    # The least that all pairs up to a length can take, and at which length their last shape begins:
-    # with one shape, then with one more.
+    # The fewest tokens of all pairs up to each length, and the length at which their last shape
+    # begins: first with one shape, then with one more in each iteration.
     least, firsts = taken[0], []
     for _ in range(min(count, len(ends)) - 1):
         sums = np.concatenate([[0], least[:-1]])[:, None] + taken
@@ -54,7 +56,7 @@ def make_shapes(lengths: np.ndarray, count: int) -> list[Shape]:
 
 
 def smallest(shapes: list[Shape], lengths: np.ndarray) -> np.ndarray:
-    """The number of the smallest shape that holds each pair."""
+    """The index of the smallest shape that fits each pair."""
     held = np.all(lengths[:, None] <= np.array(shapes)[None], axis=2)
     return held.argmax(axis=1)
 
@@ -62,10 +64,10 @@ def smallest(shapes: list[Shape], lengths: np.ndarray) -> np.ndarray:
 def bucketed(
     lengths: np.ndarray, shapes: list[Shape], batch_size: int, rng: np.random.Generator
 ) -> list[Plan]:
-    """Batches of pairs of one shape, in random order.
+    """Random batches of pairs of the same shape, in random order.
 
-    What is left over of a shape moves to the next longer one, and the last batch is filled up with
-    pairs drawn again, so that every pair is seen.
+    Pairs of a shape that do not fill a batch move to the next larger shape. The last batch is
+    filled up with random pairs of the epoch, so that no pair is dropped.
     """
     membership = smallest(shapes, lengths)
     plans, left_over = [], np.empty(0, int)
@@ -89,9 +91,10 @@ def sorted_in_groups(
     *,
     batches: int = 20,
 ) -> list[Plan]:
-    """Pairs in random order, each so many batches of them sorted by length and cut.
+    """Shuffles the pairs, sorts each group of `batches` batches by length, and cuts it into those.
 
-    Bahdanau, Cho and Bengio 2014, appendix B.2. The last batch is filled up with pairs drawn again.
+    Bahdanau, Cho and Bengio 2014, appendix B.2. The last group is filled up with random pairs of
+    the epoch, so that no pair is dropped.
 
     Raises:
       InputError: `batches` is less than 1.

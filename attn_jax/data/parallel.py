@@ -1,4 +1,4 @@
-"""A user's own parallel text as a TFDS data set, prepared once for each content."""
+"""A user's own parallel text as a TFDS data set, prepared again only if its content changes."""
 
 import dataclasses
 import hashlib
@@ -12,7 +12,7 @@ from attn_jax.data.text_files import find_sides, read_pairs
 from attn_jax.data.text_pairs import TextPairs
 from attn_jax.errors import InputError
 
-SPLITS = {"train": "train", "validation": "valid", "test": "test"}  # TFDS's name: the option's
+SPLITS = {"train": "train", "validation": "valid", "test": "test"}  # name in TFDS: option
 
 
 @dataclasses.dataclass
@@ -35,7 +35,7 @@ class Parallel(TextPairs, skip_registration=True):
 
 
 def make_parallel(config: Data, directory: str) -> tfds.core.DatasetBuilder:
-    """The builder of the text that the options point to, which is read and checked here.
+    """The builder of the text that the options name; the text is read and checked here.
 
     Raises:
       InputError: training or validation text is not given, or a file cannot be used.

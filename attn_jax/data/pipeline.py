@@ -16,7 +16,7 @@ from attn_jax.tokens import EOS, PAD
 
 
 class Pair(NamedTuple):
-    """Source and target ids, without `EOS`, and the links between them where they are known."""
+    """Source and target ids, without `EOS`, and the links between them where known."""
 
     source: Sequence[int]
     target: Sequence[int]
@@ -24,7 +24,7 @@ class Pair(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Padded ids: source [B, S] and target [B, T], the target ended by `EOS`."""
+    """Padded ids: source [B, S] and target [B, T], each target ending in `EOS`."""
 
     source: np.ndarray
     target: np.ndarray
@@ -40,12 +40,12 @@ def pad(rows: Sequence[Sequence[int]], length: int) -> np.ndarray:
 
 
 class Batches:
-    """Batch i of an endless training, random access, as Grain's iterator wants it.
+    """The batches of endless training as a random-access data source for Grain.
 
-    Each epoch sees every pair.
+    Each epoch contains every pair.
 
     Raises:
-      InputError: there is no such order.
+      InputError: there is no such order, or it has no such setting.
     """
 
     def __init__(self, pairs: Sequence[Pair], config: Train, seed: int):
@@ -59,9 +59,9 @@ class Batches:
         self._plan = functools.partial(order, lengths, self.shapes, config.batch_size)
 
     def __len__(self) -> int:
-        return LARGEST  # as many as there can be steps
+        return LARGEST  # the largest possible number of steps
 
-    @functools.lru_cache(maxsize=2)  # noqa: B019  one source lives as long as its training
+    @functools.lru_cache(maxsize=2)  # noqa: B019  the object lives as long as the training run
     def _epoch(self, epoch: int) -> list[Plan]:
         return self._plan(np.random.default_rng((self.seed, epoch)))
 
@@ -77,20 +77,20 @@ class Batches:
         )
 
     def from_step(self, step: int) -> Iterator[Batch]:
-        """The batches from a step on, made ahead in a thread."""
+        """The batches after the first `step` ones, prefetched in a thread."""
         options = grain.ReadOptions(num_threads=1, prefetch_buffer_size=16)
         iterator = iter(grain.MapDataset.source(self).to_iter_dataset(options))
         iterator.set_state({"next_index": step})
         return iterator
 
     def tokens(self) -> tuple[int, int]:
-        """The tokens of an epoch, both sides, without padding and with it."""
+        """The numbers of tokens of an epoch, both sides, without and with padding."""
         real = sum(len(pair.source) + len(pair.target) + 1 for pair in self.pairs)
         padded = sum(self.batch_size * sum(plan.shape) for plan in self._epoch(0))
         return real, padded
 
     def summary(self) -> str:
-        """An epoch in one line."""
+        """One line with the steps, tokens and shapes of an epoch."""
         real, padded = self.tokens()
         shapes = f"{len(self.shapes)} shape{'s' if len(self.shapes) > 1 else ''}"
         return (

@@ -16,7 +16,7 @@ Builder = tfds.core.DatasetBuilder
 
 
 def cache_directory() -> Path:
-    """Where data sets and compiled programs are kept: `$ATTN_JAX_CACHE` or the user's cache."""
+    """The folder of data sets and compiled programs: `$ATTN_JAX_CACHE`, or in the user's cache."""
     own = os.environ.get("ATTN_JAX_CACHE")
     if own:
         return Path(own)
@@ -24,14 +24,13 @@ def cache_directory() -> Path:
 
 
 def prepared(make: Callable[[], Builder], directory: Path) -> Builder:
-    """The builder that `make` makes, its data written under `directory` by whoever comes first.
+    """The builder that `make` returns, with its data prepared under `directory`.
 
-    A builder made before another process has written its data keeps no splits, so each look is at
-    a new one.
+    The first process prepares the data while others wait for its lock. A builder made before the
+    data were written never sees their splits, so each check is on a new one.
 
     Raises:
-      InputError: what was written is damaged, `make` says why there is nothing to prepare, or TFDS
-        why it cannot.
+      InputError: the prepared data are damaged, `make` raises it, or TFDS cannot prepare the data.
     """
     with reading(directory):
         builder = make()
@@ -42,7 +41,7 @@ def prepared(make: Callable[[], Builder], directory: Path) -> Builder:
         fcntl.flock(lock, fcntl.LOCK_EX)
         builder = make()
         if not builder.info.splits:
-            # What TFDS prints would stand between the lines of the program that asked.
+            # Keeps TFDS's messages out of the output of the program.
             tfds.disable_progress_bar()
             with contextlib.redirect_stdout(io.StringIO()), _preparing(builder.info.full_name):
                 builder.download_and_prepare(file_format="array_record")
@@ -51,7 +50,7 @@ def prepared(make: Callable[[], Builder], directory: Path) -> Builder:
 
 @contextlib.contextmanager
 def _preparing(name: str) -> Iterator[None]:
-    """Downloading and unpacking, in which servers and archives fail in types of TFDS's own."""
+    """Turns errors of TFDS's own types, from downloading and unpacking, into `InputError`."""
     try:
         yield
     except (InputError, OSError, MemoryError):

@@ -11,7 +11,7 @@ from attn_jax.config import Data
 from attn_jax.data.text_pairs import TextPairs
 from attn_jax.errors import InputError
 
-# A task is the source position that each target token comes from.
+# A task maps a sequence to the source position of each target token.
 TASKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "copy": lambda numbers: np.arange(len(numbers)),
     "reverse": lambda numbers: np.arange(len(numbers))[::-1],
@@ -21,7 +21,7 @@ TASKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @dataclasses.dataclass
 class SequencesConfig(tfds.core.BuilderConfig):
-    """What is made, under a name that says it."""
+    """The task and the options of its sequences, all of which are part of the name."""
 
     task: str = "reverse"
     shortest: int = 5
@@ -33,7 +33,7 @@ class SequencesConfig(tfds.core.BuilderConfig):
 
 
 class Sequences(TextPairs, skip_registration=True):
-    """Sequences of the integers 1 to `symbols`; no sequence is in two splits, or twice in one."""
+    """Sequences of the integers 1 to `symbols`; none occurs twice, within or across splits."""
 
     EXTRA_FEATURES: ClassVar = {"alignment": tfds.features.Tensor(shape=(None,), dtype=np.int32)}
 
@@ -62,10 +62,10 @@ class Sequences(TextPairs, skip_registration=True):
 
 
 def distinct_sequences(config: SequencesConfig, count: int) -> list[np.ndarray]:
-    """Different sequences in a random order.
+    """Samples `count` distinct sequences, in random order.
 
-    Lengths are drawn evenly between the shortest and the longest; there are fewer of one of which
-    not so many sequences exist.
+    Lengths are sampled uniformly from `shortest` to `longest`, but a length of which few sequences
+    exist is less frequent.
     """
     rng = np.random.default_rng(config.seed)
     found: dict[bytes, np.ndarray] = {}
@@ -74,7 +74,7 @@ def distinct_sequences(config: SequencesConfig, count: int) -> list[np.ndarray]:
         numbers = rng.integers(1, config.symbols + 1, length)
         found[numbers.tobytes()] = numbers
     sequences = list(found.values())
-    # As they were drawn, most of those lengths would come first, in what is held out.
+    # Otherwise most sequences of such a length would come first, in the held-out splits.
     rng.shuffle(sequences)
     return sequences
 
@@ -83,7 +83,8 @@ def make_sequences(config: Data, directory: str) -> tfds.core.DatasetBuilder:
     """The builder of the sequences that the options ask for.
 
     Raises:
-      InputError: so many different sequences do not exist.
+      InputError: `shortest` is more than `longest`, or there are not twice as many different
+        sequences as are needed.
     """
     if config.shortest > config.longest:
         raise InputError(
@@ -93,7 +94,7 @@ def make_sequences(config: Data, directory: str) -> tfds.core.DatasetBuilder:
     exist = 0
     for length in range(config.shortest, config.longest + 1):
         exist += config.symbols**length
-        if exist >= 2 * wanted:  # of long ones, more than can be counted
+        if exist >= 2 * wanted:  # enough; the number of all long ones is huge
             break
     else:
         raise InputError(

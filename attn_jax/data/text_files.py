@@ -8,7 +8,7 @@ from attn_jax.errors import InputError
 
 
 def read_data(path: Path) -> bytes:
-    """What a file holds, plain or gzip.
+    """The content of a file, decompressed if it is named `.gz`.
 
     Raises:
       InputError: the file cannot be read.
@@ -17,7 +17,7 @@ def read_data(path: Path) -> bytes:
         data = path.read_bytes()
         return gzip.decompress(data) if path.suffix == ".gz" else data
     except (OSError, EOFError, zlib.error) as error:
-        # Of what the system says, not the path once more.
+        # `strerror` is the system's message without the path, which is already given.
         raise InputError(
             f"cannot read {path}: {getattr(error, 'strerror', '') or error}"
         ) from error
@@ -27,7 +27,8 @@ def read_lines(path: Path) -> list[str]:
     """The lines of a UTF-8 file, plain or gzip, none of them empty.
 
     Raises:
-      InputError: the file cannot be read, or a line is empty or not UTF-8 (its number is named).
+      InputError: the file cannot be read or is empty, or a line is empty or not UTF-8 (the message
+        gives its number).
     """
     lines = decode_lines(read_data(path), str(path))
     for number, line in enumerate(lines, start=1):
@@ -37,10 +38,14 @@ def read_lines(path: Path) -> list[str]:
 
 
 def decode_lines(data: bytes, name: str) -> list[str]:
-    """The lines of UTF-8 text; `name` is what a complaint calls it.
+    """The lines of UTF-8 text, without a byte order mark.
+
+    Args:
+      data: the text.
+      name: the text's name in error messages.
 
     Raises:
-      InputError: there is no line, or one is not UTF-8 (its number is named).
+      InputError: there is no line, or one is not UTF-8 (the message gives its number).
     """
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if lines[-1] == b"":
@@ -61,7 +66,7 @@ def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
     """The file or files of one split: (TSV,) or (source side, target side).
 
     Raises:
-      InputError: they do not exist, or a side has no suffix.
+      InputError: a file is missing, a suffix is missing, or one is given for a single file.
     """
     if Path(prefix).is_file():
         if source or target:
@@ -89,10 +94,11 @@ def read_pairs(paths: tuple[Path, ...]) -> list[tuple[str, str]]:
     """The sentence pairs of one split.
 
     Args:
-      paths: a file of two columns with a tab between, or the two sides.
+      paths: one file of two tab-separated columns, or the files of source and target.
 
     Raises:
-      InputError: a line has not two columns, or the sides have different numbers of lines.
+      InputError: a file cannot be read, a line does not have two columns, or the sides have
+        different numbers of lines.
     """
     if len(paths) == 1:
         return _read_columns(paths[0])

@@ -18,11 +18,11 @@ from attn_jax.tokens import BOS, EOS, PAD, SPECIALS, UNK
 
 
 class Vocabulary(abc.ABC):
-    """Tokens and their ids, which begin with `SPECIALS`."""
+    """Tokens and their ids, of which the first are those of `SPECIALS`."""
 
     def __init__(self, tokens: Sequence[str]):
-        # What a prepared text has in the place of rare words is the special token; any other that
-        # looks special is not.
+        # `<unk>`, which prepared text may have in place of rare words, is the special token. Other
+        # tokens that look special, such as `<s>`, are ordinary ones.
         tokens = [token for token in tokens if token != SPECIALS[UNK]]
         self.tokens = [*SPECIALS, *tokens]
         self._ids = {token: index for index, token in enumerate(tokens, start=len(SPECIALS))}
@@ -32,18 +32,18 @@ class Vocabulary(abc.ABC):
 
     @abc.abstractmethod
     def split(self, text: str) -> list[str]:
-        """The tokens of a text."""
+        """Splits a text into tokens."""
 
     @abc.abstractmethod
     def join(self, tokens: Sequence[str]) -> str:
-        """The text of tokens."""
+        """Joins tokens into a text."""
 
     def words(self, text: str) -> list[str]:
-        """The words of a text, as word error rates count them."""
+        """The words of a text, as counted by word error rates."""
         return text.split()
 
     def words_of(self, text: str) -> list[int]:
-        """The word, counted from 0, that each token of a text belongs to."""
+        """The index, from 0, of the word to which each token of a text belongs."""
         return list(range(len(self.split(text))))
 
     def encode(self, text: str) -> list[int]:
@@ -55,7 +55,7 @@ class Vocabulary(abc.ABC):
         return [self._ids.get(token, UNK) for token in tokens]
 
     def unknown(self, texts: Iterable[str]) -> list[str]:
-        """The tokens of texts that are unknown, each once."""
+        """The unknown tokens of texts, without duplicates."""
         tokens = dict.fromkeys(token for text in texts for token in self.split(text))
         return [token for token in tokens if token not in self._ids]
 
@@ -70,28 +70,28 @@ class Vocabulary(abc.ABC):
 
     @classmethod
     def build(cls, texts: Sequence[str], config: Data) -> "Vocabulary":
-        """The vocabulary of a training text, most frequent tokens first."""
+        """Builds the vocabulary of a training text, most frequent tokens first."""
         split = cls([]).split
         counts = Counter(token for text in texts for token in split(text))
         return cls(sorted(counts, key=lambda token: (-counts[token], token)))
 
     def content(self) -> dict:
-        """What `save` writes."""
+        """What `save_vocabulary` writes, besides the level."""
         return {"tokens": self.tokens[len(SPECIALS) :]}
 
     @classmethod
     def from_content(cls, content: dict) -> "Vocabulary":
-        """The vocabulary that `content` came from."""
+        """The vocabulary that has this `content`."""
         return cls(content["tokens"])
 
 
 def _counted(begins: Iterable[bool]) -> list[int]:
-    """The word of each token, given whether each begins one."""
+    """The word index of each token, given whether the token begins a word."""
     return [max(count - 1, 0) for count in accumulate(begins)]
 
 
 class Symbols(Vocabulary):
-    """What stands between spaces; every one of the training text is known."""
+    """Tokens separated by spaces; all those of the training text are known."""
 
     def split(self, text: str) -> list[str]:
         return text.split()
@@ -100,12 +100,12 @@ class Symbols(Vocabulary):
         return " ".join(tokens)
 
     def words(self, text: str) -> list[str]:
-        """The whole sequence, which the symbols spell."""
+        """The whole sequence as a single word, which the symbols spell."""
         return [" ".join(text.split())]
 
 
 class Words(Vocabulary):
-    """What stands between spaces; rare words are unknown."""
+    """Words separated by spaces; rare ones are unknown."""
 
     def split(self, text: str) -> list[str]:
         return text.split()
@@ -128,7 +128,7 @@ class Words(Vocabulary):
 
 
 class Characters(Vocabulary):
-    """Every character, spaces too."""
+    """Single characters, spaces included."""
 
     def split(self, text: str) -> list[str]:
         return list(text)
@@ -151,8 +151,8 @@ class Subwords(Vocabulary):
         super().__init__([self._processor.id_to_piece(piece) for piece in pieces])
 
     def _pieces(self, text: str) -> list[list[str]]:
-        # Word by word, which gives what the whole gives, as no piece reaches over a space: but a
-        # normalisation that makes spaces would lose count of the words.
+        # Word by word: the pieces are those of the whole text, since none crosses a space, but in
+        # the whole text the words could not be counted after normalisation, which may add spaces.
         return self._processor.encode(text.split(), out_type=str)
 
     def split(self, text: str) -> list[str]:
@@ -174,7 +174,7 @@ class Subwords(Vocabulary):
                 vocab_size=config.subwords,
                 hard_vocab_limit=False,  # a small text may not fill the vocabulary
                 character_coverage=1.0,
-                # That of its longest line, if SentencePiece allows so little.
+                # In bytes: that of the longest line, but SentencePiece requires at least 10.
                 max_sentence_length=max(10, *(len(text.encode()) + 1 for text in texts)),
                 pad_id=PAD,
                 unk_id=UNK,
@@ -206,10 +206,11 @@ LEVELS: dict[str, type[Vocabulary]] = {
 
 
 def build_vocabulary(level: str, texts: Sequence[str], config: Data) -> Vocabulary:
-    """The vocabulary of a training text at a level.
+    """Builds the vocabulary of a training text at a level.
 
     Raises:
-      InputError: there is no such level, or no token in the text.
+      InputError: there is no such level, the vocabulary would be empty, or SentencePiece cannot
+        learn it.
     """
     vocabulary = choose(LEVELS, level, "level of tokens").build(texts, config)
     if len(vocabulary) == len(SPECIALS):
@@ -223,7 +224,7 @@ def separate(
     """A vocabulary for each side.
 
     Raises:
-      InputError: as `build_vocabulary` does.
+      InputError: as for `build_vocabulary`; the message names the side.
     """
     found = []
     levels = config.source_level, config.target_level
@@ -238,10 +239,10 @@ def separate(
 def joint(
     sources: Sequence[str], targets: Sequence[str], config: Data
 ) -> tuple[Vocabulary, Vocabulary]:
-    """One vocabulary of both sides, twice.
+    """One vocabulary for both sides, returned twice.
 
     Raises:
-      InputError: the sides are of different levels.
+      InputError: the sides have different levels, or as for `build_vocabulary`.
     """
     if config.source_level != config.target_level:
         raise InputError(
@@ -257,12 +258,12 @@ VOCABULARIES: dict[str, Callable] = {"separate": separate, "joint": joint}
 
 
 def copies(source: Vocabulary, target: Vocabulary, text: str) -> list[str]:
-    """What to write for each token of a source text where the target has an unknown token.
+    """The replacement that each token of a source text offers for an unknown target token.
 
-    It is the whole source word around the token where target tokens are words, else the token.
+    If target tokens are words, this is the source word that contains the token, else the token.
     """
     if isinstance(target, Words):
-        words = text.split() or [text]  # characters may be nothing but spaces
+        words = text.split() or [text]  # a text in characters may be all spaces
         return [words[number] for number in source.words_of(text)]
     return [source.join([token]) for token in source.split(text)]
 
