@@ -1,1 +1,1 @@
-"""Decoding: search over a step function, and what a model attends to."""
+"""Decoding: search with a step function, and alignments from attention weights."""

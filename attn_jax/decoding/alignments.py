@@ -1,4 +1,4 @@
-"""From the weights of a model to links between words.
+"""From the attention weights of a model to links between words.
 
 Links are sets of (source, target) positions, counted from 0, without the end of the sentence.
 """
@@ -15,7 +15,7 @@ Links = set[tuple[int, int]]
 
 
 class Reading(NamedTuple):
-    """Which weights of a model are taken for its alignment."""
+    """Which of a model's weights are taken as its alignment."""
 
     head: tuple[int, int] | None = None  # layer and head, from 0; None: the mean over all
     shift: int = 0  # the weights of step t + shift are those of target token t
@@ -28,21 +28,21 @@ class Reading(NamedTuple):
 
 
 def readings(layers: int, heads: int, shifts: Sequence[int] = (0, 1, -1, 2)) -> list[Reading]:
-    """Every way to read the weights of so many layers and heads, simplest first.
+    """All readings of the weights of `layers` layers and `heads` heads, simplest first.
 
-    A model that attends from the state before a word was written, and one that attends from the
-    state after it, look at its source one or two steps apart.
+    Depending on whether a model attends from the state before or after a word, the weights that
+    belong to the word are found one or two steps earlier or later.
     """
     parts = [None, *np.ndindex(layers, heads)] if layers * heads > 1 else [None]
     return [Reading(part, shift) for shift in shifts for part in parts]
 
 
 def read(weights: np.ndarray, reading: Reading) -> np.ndarray:
-    """The weights [T - 1, S] behind each target word; zeros where no step answers for one.
+    """The weights [T - 1, S] of each target word; zeros where the shifted step does not exist.
 
     Args:
       weights: [L, N, T, S], end of sentence included.
-      reading: which of them.
+      reading: which weights to take.
     """
     chosen = weights.mean(axis=(0, 1)) if reading.head is None else weights[reading.head]
     steps = np.arange(len(chosen) - 1) + reading.shift
@@ -53,13 +53,17 @@ def read(weights: np.ndarray, reading: Reading) -> np.ndarray:
 def by_words(
     weights: np.ndarray, source: Sequence[int], target: Sequence[int], sizes: tuple[int, int]
 ) -> np.ndarray:
-    """Weights between tokens as weights between words: summed over the tokens of a source word,
-    and their mean over those of a target word.
+    """Converts weights between tokens to weights between words.
+
+    Weights are summed over the tokens of a source word, and averaged over those of a target word.
 
     Args:
       weights: [T, S].
-      source, target: the word that each token belongs to, counted from 0.
-      sizes: how many source and target words there are.
+      source, target: the index, from 0, of the word to which each token belongs.
+      sizes: the numbers of source and target words.
+
+    Returns:
+      Weights [target words, source words].
     """
     into = np.zeros((weights.shape[1], sizes[0]))
     into[np.arange(len(source)), source] = 1
@@ -69,9 +73,10 @@ def by_words(
 
 
 def argmax(weights: np.ndarray) -> Links:
-    """The source word of the largest weight of each target word.
+    """Links each target word to the source word with the largest weight.
 
-    No link where more weight than that is on nothing, as a null normalizer or a window leaves it.
+    A target word has no link if at least as much weight is on no source word, as with a null
+    normalizer or a window.
     """
     nothing = 1 - weights.sum(axis=1)
     linked = weights.max(axis=1) > np.maximum(nothing, 0)
@@ -79,10 +84,10 @@ def argmax(weights: np.ndarray) -> Links:
 
 
 def threshold(weights: np.ndarray, *, least: float = 0.3) -> Links:
-    """Every source word with at least so much weight: none, one or several for a target word.
+    """Links each target word to all source words with a weight of `least` or more, if any.
 
     Raises:
-      InputError: no weight, or every one, is that much.
+      InputError: `least` is not above 0 and at most 1.
     """
     if not 0 < least <= 1:
         raise InputError(f"least must be above 0 and at most 1, got {least:g}")
@@ -94,7 +99,7 @@ EXTRACTIONS: dict[str, Callable[..., Links]] = {"argmax": argmax, "threshold": t
 
 
 def turned(links: Links) -> Links:
-    """Links of the opposite direction, as those of this one."""
+    """Links of the opposite direction, with source and target swapped."""
     return {(target, source) for source, target in links}
 
 
@@ -109,9 +114,9 @@ def union(forward: Links, backward: Links) -> Links:
 
 
 def grow_diag(forward: Links, backward: Links) -> Links:
-    """The intersection, and links of either direction beside links already made.
+    """The intersection, and links of either direction that are adjacent to accepted links.
 
-    A link is added where one of its words has none yet. Koehn, Och and Marcu 2003, section 4.5.
+    A link is added if one of its words has no link yet. Koehn, Och and Marcu 2003, section 4.5.
     """
     either, links = forward | backward, forward & backward
     sources, targets = _linked(links)
@@ -129,12 +134,12 @@ def grow_diag(forward: Links, backward: Links) -> Links:
 
 
 def grow_diag_final(forward: Links, backward: Links) -> Links:
-    """`grow_diag`, and then links of either direction of which one word has none yet."""
+    """`grow_diag`, then links of either direction of which at least one word has no link yet."""
     return _final(grow_diag(forward, backward), forward, backward, any)
 
 
 def grow_diag_final_and(forward: Links, backward: Links) -> Links:
-    """`grow_diag`, and then links of either direction of which neither word has one yet."""
+    """`grow_diag`, then links of either direction of which neither word has a link yet."""
     return _final(grow_diag(forward, backward), forward, backward, all)
 
 
@@ -155,7 +160,7 @@ def _linked(links: Links) -> tuple[set[int], set[int]]:
 
 
 def _around(source: int, target: int) -> list[tuple[int, int]]:
-    """The eight neighbours of a link: those in a line with it first."""
+    """The eight neighbours of a link, horizontal and vertical ones first."""
     steps = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
     return [(source + down, target + right) for down, right in steps]
 
@@ -163,7 +168,7 @@ def _around(source: int, target: int) -> list[tuple[int, int]]:
 def agreement(
     forward: np.ndarray, backward: np.ndarray, extract: Callable, *, least: float = 0.2
 ) -> Links:
-    """Links where the geometric mean of both directions' weights is at least so large.
+    """Links for which the geometric mean of both directions' weights is at least `least`.
 
     After Liang, Taskar and Klein 2006, section 3.2, who multiply posteriors.
     """
@@ -177,7 +182,7 @@ def _of_links(combine: Callable[[Links, Links], Links]) -> Callable[..., Links]:
     return symmetrize
 
 
-# Each takes the weights [T, S] and [S, T] of both directions, and what makes links of one.
+# Each takes the weights [T, S] and [S, T] of both directions, and the extraction of links.
 SYMMETRIZATIONS: dict[str, Callable[..., Links]] = {
     "intersection": _of_links(intersection),
     "union": _of_links(union),
@@ -194,14 +199,14 @@ def pharaoh(links: Iterable[tuple[int, int]]) -> str:
 
 
 def masses(weights: Sequence[np.ndarray]) -> dict[str, float]:
-    """Percentages of weight that make no link between words.
+    """Percentages of weight that do not contribute to links between words.
 
     Args:
       weights: of each sentence, [L, N, T, S], end of sentence included.
 
     Returns:
-      `null_mass`, the mean share of a target word's weight that is on nothing, and `end_mass`,
-      how much of the last step, which ends the sentence, is on the last source word.
+      `null_mass`, the mean weight of target words that is on no source word, and `end_mass`, the
+      mean weight of the last step, which writes `EOS`, on the last source word.
     """
     means = [one.mean(axis=(0, 1)) for one in weights]
     nothing = np.concatenate([1 - one[:-1].sum(axis=1) for one in means])

@@ -6,15 +6,25 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 BATCH = 64  # sentences decoded together, at most
-AT_ONCE = 2  # batches under way: one uses the processors while the other cannot use them all
-PAIRS = 2**21  # of source and target tokens, at most, whose weights are held for a batch
+AT_ONCE = 2  # batches in flight: one uses the processors while the other cannot use them all
+PAIRS = 2**21  # most pairs of a source and a target token whose weights are held for a batch
 
 
 def in_order(lengths: Sequence[int], run: Callable, hypotheses: int = 1) -> list:
-    """`run` over batches of sentences of like length, its results in the order of the sentences.
+    """Applies `run` to batches of sentences of similar length.
 
-    Lengths, and the rows of a single batch, are rounded up, so that few shapes are compiled. Of
-    long sentences, or with several hypotheses of each, a batch holds fewer, to fit the memory.
+    Lengths, and the rows of a single batch, are rounded up to powers of two, so that few shapes are
+    compiled. A batch holds fewer sentences if they are long or have several hypotheses each, to fit
+    into memory.
+
+    Args:
+      lengths: tokens of each sentence.
+      run: maps the indices, the rows (at least as many) and the padded length of a batch to the
+        results of its sentences.
+      hypotheses: number of hypotheses of each sentence.
+
+    Returns:
+      The results in the order of the sentences.
     """
     order = np.argsort(lengths, kind="stable")
     most = min(BATCH, _power_of_two(len(lengths)))
@@ -40,5 +50,5 @@ def _padded(length: int) -> int:
 
 
 def _power_of_two(number: int) -> int:
-    """The smallest that is not below a number."""
+    """The smallest power of two that is at least `number`."""
     return 1 << max(number - 1, 0).bit_length()

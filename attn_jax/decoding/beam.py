@@ -18,25 +18,25 @@ from attn_jax.tokens import BOS, EOS, PAD
 
 
 class Live(NamedTuple):
-    """The beginnings that go on."""
+    """The prefixes that are extended."""
 
     state: PyTree  # [B, W, ...]
-    words: Int[Array, "B W"]  # the last of each
-    totals: Float[Array, "B W"]  # log-probabilities; -∞ where there is no beginning
+    words: Int[Array, "B W"]  # the last word of each
+    totals: Float[Array, "B W"]  # log-probabilities; -∞ where there is no prefix
     read: Float[Array, "B W S"]  # weights summed over the steps, mean over layers and heads
 
 
 class Ended(NamedTuple):
-    """The best hypotheses that have ended, best first."""
+    """The best finished hypotheses, best first."""
 
     scores: Float[Array, "B K"]  # -∞ where there is none
-    totals: Float[Array, "B K"]
-    steps: Int[Array, "B K"]  # at which `EOS` came
-    places: Int[Array, "B K"]  # among the beginnings before that step
+    totals: Float[Array, "B K"]  # log-probabilities
+    steps: Int[Array, "B K"]  # the step of `EOS`
+    places: Int[Array, "B K"]  # the place of the prefix before that step
 
 
 class Trace(NamedTuple):
-    """What each step chose: place w after the step continues place `parents[w]` before it."""
+    """The choices of each step: place w after the step extends place `parents[w]` before it."""
 
     words: Int[Array, "B T W"]
     parents: Int[Array, "B T W"]
@@ -44,14 +44,14 @@ class Trace(NamedTuple):
 
 
 def side_by_side(tree: PyTree, width: int) -> PyTree:
-    """Each row of the leaves so many times, [B, W, ...]; leaves without rows as they are."""
+    """Repeats each row of the leaves, [B, W, ...]; scalar leaves are left as they are."""
     return jax.tree.map(
         lambda leaf: jnp.repeat(leaf[:, None], width, axis=1) if leaf.ndim else leaf, tree
     )
 
 
 def flat(tree: PyTree) -> PyTree:
-    """[B, W, ...] as rows, [B·W, ...]."""
+    """Reshapes leaves [B, W, ...] to [B·W, ...]; scalar leaves are left as they are."""
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]) if leaf.ndim else leaf, tree)
 
 
@@ -69,28 +69,31 @@ def beam(
     coverage_penalty: float = 0.0,
     shortest: int = 0,
 ) -> Found:
-    """The n best hypotheses of each sentence.
+    """Finds the K best hypotheses of each sentence.
 
-    Of the 2W most probable continuations, those among the first W that end are put aside, and W
-    others go on. The search of a sentence is over when no beginning can become one of the n best:
-    log-probabilities only fall, and no length divides them by more than the largest one, so that
-    stopping changes nothing. Graves 2012; Wu et al. 2016, section 7.
+    Each step takes the 2W most probable extensions of the prefixes of a sentence. Those among the
+    first W that end in `EOS` are finished hypotheses; the W most probable of the others are the
+    next prefixes. The search of a sentence stops when no prefix can become one of the K best. This
+    does not change the result: log-probabilities only decrease, no length has a larger divisor
+    than the limit, and the coverage penalty only lowers a score. Graves 2012; Wu et al. 2016,
+    section 7.
 
     Args:
-      step: does one word, of B rows.
-      source: encoded sentences, for the step, which the W of each share.
-      state: before the first word, of B rows.
-      mask: real source positions.
-      limits: the most words of each sentence, `EOS` included; 0 where a row only fills a batch.
-      max_length: T, the largest of the limits.
-      width: W.
+      step: computes one step, for B rows; see `search`.
+      source: encoded sentences, for the step, shared by all prefixes of a sentence.
+      state: the initial state, of B rows.
+      mask: True at real source positions.
+      limits: the most words of each sentence, `EOS` included; 0 for a row that only fills up a
+        batch.
+      max_length: T, at least the largest limit.
+      width: W, the beam size.
       n_best: K, at most W.
-      length_penalty: what the log-probability of so many words is divided by; see `penalties`.
-      coverage_penalty: β, the weight of what is taken off for source words left unread.
+      length_penalty: maps a length to the divisor of the log-probability; see `penalties`.
+      coverage_penalty: β, the weight of the penalty for source words without attention.
       shortest: fewest words before `EOS`.
 
     Returns:
-      Hypotheses [B, K], best first; where fewer have been found, their score is -∞.
+      Hypotheses [B, K], best first; if fewer than K were found, the others have a score of -∞.
     """
     rows, length = mask.shape
     state = side_by_side(state, 1)
@@ -149,7 +152,7 @@ def beam(
         )
         return index + 1, live, ended, trace
 
-    # The first step has one beginning of each sentence to go on with, and leaves W.
+    # The first step extends the single empty prefix of each sentence to W prefixes.
     fixed = source, mask, limits
     carry = advance(fixed, (jnp.zeros((), int), live, ended, trace))
     _, _, ended, trace = until_done(advance, active, fixed, carry)
@@ -157,14 +160,14 @@ def beam(
 
 
 def best_of(ended: Ended, new: Ended) -> Ended:
-    """The best hypotheses of both, as many as there were."""
+    """The best hypotheses of both, as many as `ended` holds."""
     both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis=1), ended, new)
     _, kept = jax.lax.top_k(both.scores, ended.scores.shape[1])
     return jax.tree.map(lambda leaf: jnp.take_along_axis(leaf, kept, axis=1), both)
 
 
 def read_back(trace: Trace, ended: Ended) -> Found:
-    """The hypotheses that have ended, from their last words to their first."""
+    """Traces the finished hypotheses back from their last words to their first."""
 
     def back(place: Int[Array, "B K"], inputs: tuple) -> tuple:
         index, step = inputs

@@ -1,4 +1,4 @@
-"""What is compiled: decoding, and passes over known targets, for a padded batch of sentences."""
+"""Compiled functions of a padded batch of sentences: decoding, and passes over known targets."""
 
 import functools
 from typing import NamedTuple
@@ -16,14 +16,14 @@ from attn_jax.decoding.unknown import forbidding
 from attn_jax.names import choose_with_settings
 from attn_jax.tokens import BOS, PAD
 
-WORDS = 256  # of known targets whose probabilities are held at once, if not more stand side by side
+WORDS = 256  # of known targets whose probabilities are held at once; at least one step of the batch
 
 
 class Forced(NamedTuple):
-    """What a model makes of targets that are given to it."""
+    """Predictions of the models for given targets."""
 
-    log_probabilities: Float[Array, "B T"]  # of each word, `EOS` included; 0 of padding
-    correct: Bool[Array, "B T"]  # whether the model ranked the word first
+    log_probabilities: Float[Array, "B T"]  # of each word, `EOS` included; 0 for padding
+    correct: Bool[Array, "B T"]  # whether the word is the most probable
     weights: Float[Array, "B L N T S"]
 
 
@@ -37,18 +37,20 @@ def decode(
     search: Search,
     longest: int,
 ) -> Found:
-    """K hypotheses [B, K] of each sentence; those of a row of `PAD`, which fills up, mean nothing.
+    """Decodes K hypotheses of each sentence, [B, K].
+
+    The hypotheses of a row that holds only `PAD`, to fill up a batch, are meaningless.
 
     Args:
-      models: that write together.
-      source: the sentences, padded.
-      rngs: a random key for each sentence, for what is drawn.
-      combination: how the models do it.
-      search: what to search for.
-      longest: most words of any translation, the end apart.
+      models: an ensemble.
+      source: the padded sentences.
+      rngs: a random key for each sentence, for sampling.
+      combination: how predictions are combined, a name of `ensemble.COMBINATIONS`.
+      search: the options of decoding.
+      longest: most words of any translation, `EOS` excluded.
     """
     lengths = (source != PAD).sum(axis=1)
-    least = search.min_length  # a limit that is not asked for does not stand against one that is
+    least = search.min_length  # the default maximum length gives way to it
     max_length = min(search.max_length or max(2 * source.shape[1] + 20, least), longest) + 1
     limits = jnp.minimum(
         (search.max_length or jnp.maximum(2 * lengths + 20, least)) + 1, max_length
@@ -95,7 +97,7 @@ def decode(
 def force(
     models: Models, source: Int[Array, "B S"], target: Int[Array, "B T"], *, combination: str
 ) -> Forced:
-    """The pass over known targets, each ended by `EOS`."""
+    """Runs the models over known targets, each ending in `EOS`."""
 
     def judged(words: tuple) -> tuple[Float[Array, " B"], Bool[Array, " B"]]:
         features, targets = words
@@ -110,7 +112,7 @@ def force(
         return own, together.argmax(axis=-1) == targets
 
     features, weights = zip(*(model(source, target) for model in models), strict=True)
-    # Some steps at a time, since probabilities [B, T, V] would be most of the memory.
+    # A few steps at a time, since probabilities [B, T, V] would take up most of the memory.
     by_step = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), (features, target))
     steps = max(1, WORDS // len(target))
     own, first = (leaf.T for leaf in jax.lax.map(judged, by_step, batch_size=steps))
@@ -122,15 +124,16 @@ def force(
 def posterior(
     models: Models, source: Int[Array, "B S"], target: Int[Array, "B T"], *, combination: str
 ) -> tuple[Float[Array, "B T S"], Float[Array, "B T S"]]:
-    """Where each word of known targets came from: p(a_i = j | y_i) ∝ α_ij p(y_i | a_i = j).
+    """The posterior alignment of known targets: p(a_i = j | y_i) ∝ α_ij p(y_i | a_i = j).
 
-    The weights α, mean over layers and heads, are what a model expects before it knows the word.
-    The likelihood is that of the word where position j is all that is attended to in this one step,
-    after steps of ordinary attention. Shankar and Sarawagi 2019, section 3.
+    The prior α is the mean of the attention weights over layers and heads, computed before the
+    word is known. The likelihood is the probability of the word if step i attends to position j
+    alone, after previous steps of ordinary attention. Shankar and Sarawagi 2019, section 3.
 
     Returns:
-      The posterior, and the weight that position j got in that step, the smallest of all layers and
-      heads: where a window or a normalizer makes it less than 1, there is no such likelihood.
+      The posterior, and the weight of position j in the step that attends to it alone, the minimum
+      over layers and heads. Where a window or a normalizer makes this weight less than 1, the
+      likelihood is not defined.
     """
     encoded = tuple(model.encode(source) for model in models)
     before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
@@ -150,7 +153,7 @@ def posterior(
         state, _, weights = step(encoded, state, given)
         prior = weights.mean(axis=(1, 2))
         likelihoods = jnp.where(prior > 0, likelihoods, -jnp.inf)
-        # Only ratios matter: the largest is made 1, so that none vanishes.
+        # Only ratios matter: the largest is scaled to 1, so that it does not underflow.
         largest = jnp.max(likelihoods, axis=1, keepdims=True, initial=-1e30)
         joint = prior * jnp.exp(likelihoods - largest)
         return state, (joint / jnp.maximum(joint.sum(axis=1, keepdims=True), 1e-30), alone)

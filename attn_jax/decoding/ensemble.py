@@ -17,12 +17,12 @@ Models = tuple[Any, ...]  # each a Seq2Seq
 
 
 def of_log_probabilities(log_probabilities: Float[Array, "M *B V"]) -> Float[Array, "*B V"]:
-    """The geometric mean of the probabilities, normalised."""
+    """The log of the normalised geometric mean of the probabilities."""
     return jax.nn.log_softmax(log_probabilities.mean(axis=0))
 
 
 def of_probabilities(log_probabilities: Float[Array, "M *B V"]) -> Float[Array, "*B V"]:
-    """The mean of the probabilities."""
+    """The log of the mean of the probabilities."""
     return jax.nn.logsumexp(log_probabilities, axis=0) - jnp.log(len(log_probabilities))
 
 
@@ -35,7 +35,7 @@ COMBINATIONS: dict[str, Callable[[Array], Array]] = {
 def combined(
     combination: str, log_probabilities: Sequence[Float[Array, "*B V"]]
 ) -> Float[Array, "*B V"]:
-    """What models say together, by a name of `COMBINATIONS`."""
+    """Combines the log-probabilities of models, by a name of `COMBINATIONS`."""
     if len(log_probabilities) == 1:
         return log_probabilities[0]
     combine = choose(COMBINATIONS, combination, "combination of models")
@@ -43,9 +43,9 @@ def combined(
 
 
 def all_layers(weights: Sequence[Array]) -> Float[Array, "B L N ..."]:
-    """The weights [B, L, N, ...] of models, the layers of one after those of the other.
+    """Concatenates the weights [B, L, N, ...] of models along the layers.
 
-    Where numbers of heads differ, their means are taken.
+    If models have different numbers of heads, each takes the mean over its heads.
     """
     if len({one.shape[2] for one in weights}) > 1:
         weights = [one.mean(axis=2, keepdims=True) for one in weights]
@@ -53,10 +53,10 @@ def all_layers(weights: Sequence[Array]) -> Float[Array, "B L N ..."]:
 
 
 def stepping(models: Models, combination: str) -> Step:
-    """The step of an ensemble, whose sources and state are those of its models.
+    """The step of an ensemble; its sources and states are tuples with one for each model.
 
     Args:
-      models: each with a `step`.
+      models: objects with a `step` method.
       combination: a name of `COMBINATIONS`.
     """
 

@@ -54,7 +54,7 @@ class Search:
             raise InputError(f"min_length={self.min_length} is over max_length={self.max_length}")
 
     def check_lengths(self, longest: int) -> None:
-        """Raises InputError where what is asked for is longer than any translation may be."""
+        """Raises InputError if a length option exceeds `longest`, the most tokens allowed."""
         for name in ("min_length", "max_length"):
             if getattr(self, name) > longest:
                 raise InputError(
@@ -63,10 +63,11 @@ class Search:
 
 
 def search_of(options: dict[str, Any]) -> Search:
-    """The search with these options; what is not named keeps its default.
+    """The search with these options; all others have their defaults.
 
     Raises:
-      InputError: an option has no such name, is out of bounds, or does nothing beside the others.
+      InputError: an option is unknown, has the wrong type, is out of bounds, or has no effect or
+        makes no sense together with the others.
     """
     made = Search(**checked(Search, options))
     for name in ("length_penalty", "coverage_penalty"):

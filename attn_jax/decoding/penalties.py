@@ -19,9 +19,9 @@ def none(length: Int[Array, "..."]) -> Float[Array, "..."]:
 
 
 def average(length: Int[Array, "..."]) -> Float[Array, "..."]:
-    """The number of words, `EOS` included: their mean log-probability is compared.
+    """The number of words, `EOS` included: mean log-probabilities per word are compared.
 
-    Bahdanau, Cho and Bengio 2014, section 4.3, compare so, as do Cho et al. 2014.
+    Bahdanau, Cho and Bengio 2014, section 4.3; Cho et al. 2014.
     """
     return length.astype(float)
 
@@ -30,7 +30,7 @@ def gnmt(length: Int[Array, "..."], *, alpha: float = 0.6) -> Float[Array, "..."
     """((5 + |Y|) / 6)^α. Wu et al. 2016, equation 14.
 
     Raises:
-      InputError: α is negative, so that longer hypotheses would be divided by less.
+      InputError: α is negative, which would make the measure decrease with the length.
     """
     if alpha < 0:
         raise InputError(f"gnmt: alpha must be at least 0, got {alpha}")
@@ -45,13 +45,13 @@ LENGTH_PENALTIES: dict[str, Callable[..., Array]] = {
 
 
 def uncovered(total: Float[Array, "... S"], mask: Bool[Array, "... S"]) -> Float[Array, "..."]:
-    """Σ_s log min(Σ_t weights, 1), at most 0: lower the less of the source was attended to.
+    """Σ_s log min(Σ_t α_ts, 1): at most 0, and lower if less of the source was attended to.
 
-    A word that was not attended to at all, as sparse attention leaves it, counts as a millionth.
-    Wu et al. 2016, equation 14.
+    The sum over t is at least 1e-6, since sparse attention may give a word no weight at all. Wu et
+    al. 2016, equation 14.
 
     Args:
-      total: weights of each source word, summed over the steps.
-      mask: real source positions.
+      total: Σ_t α_ts, the weight of each source word, summed over the steps.
+      mask: True at real source positions.
     """
     return jnp.where(mask, jnp.log(jnp.clip(total, 1e-6, 1.0)), 0).sum(axis=-1)

@@ -21,26 +21,26 @@ Step = Callable[
 ]
 Pick = Callable[[Array, Int[Array, ""], Float[Array, "R V"]], Int[Array, " R"]]
 
-PARTS = 16  # of a row of words, of which the largest in each place is looked at first
+PARTS = 16  # into which `largest` cuts a long row
 
 
 class Found(NamedTuple):
-    """What a search found: a hypothesis for each row, or K of each sentence, [B, K, ...]."""
+    """The result of a search: a hypothesis for each row, or K for each sentence, [B, K, ...]."""
 
-    tokens: Int[Array, "... T"]  # up to and with `EOS`, then `PAD`
+    tokens: Int[Array, "... T"]  # up to and including `EOS`, then `PAD`
     log_probability: Float[Array, "..."]  # of those tokens, in nats
     score: Float[Array, "..."]  # what hypotheses are ranked by
-    weights: Float[Array, "... S"]  # behind each token, [..., T, L, N, S]
+    weights: Float[Array, "... S"]  # attention of each step, [..., T, L, N, S]
 
 
 def permitted(
     words: Int[Array, "1 V"], index: Int[Array, ""], limits: Int[Array, " R"], shortest: int
 ) -> Bool[Array, "R V"]:
-    """Which words may come next.
+    """A mask of the words that may come next.
 
-    `PAD` and `BOS` are never written, `EOS` not before `shortest` words, and nothing but `EOS` as
-    the last of `limits` words: so every hypothesis ends, and its log-probability is that of a
-    complete sentence.
+    `PAD` and `BOS` are never allowed, `EOS` only after `shortest` words, and only `EOS` as the last
+    of `limits` words. So every hypothesis ends, and its log-probability is that of a complete
+    sentence.
     """
     ends = words == EOS
     possible = (words != PAD) & (words != BOS) & (~ends | (index >= shortest))
@@ -48,10 +48,10 @@ def permitted(
 
 
 def largest(values: Float[Array, "R V"], count: int) -> tuple[Array, Array]:
-    """The largest values of each row, in order, and where they are; -∞ where there are not as many.
+    """The `count` largest values of each row, in descending order, and their indices.
 
-    They lie in the columns with the largest maxima of the row cut in parts, so that of a long row
-    little is sorted.
+    If a row has fewer values, the rest is -∞. A long row is cut into parts, which are stacked: the
+    largest values lie in the `count` columns with the largest maxima, and only those are sorted.
     """
     size = values.shape[1]
     width = -(-size // PARTS)
@@ -68,7 +68,7 @@ def largest(values: Float[Array, "R V"], count: int) -> tuple[Array, Array]:
 
 
 def up_to(values: Float[Array, "R N"], count: int) -> Float[Array, "R M"]:
-    """Rows of so many values at least, filled up with -∞."""
+    """Pads rows to at least `count` values, with -∞."""
     lacking = max(count - values.shape[1], 0)
     return jnp.pad(values, ((0, 0), (0, lacking)), constant_values=-jnp.inf)
 
@@ -76,20 +76,22 @@ def up_to(values: Float[Array, "R N"], count: int) -> Float[Array, "R M"]:
 def best(
     rngs: Array, index: Int[Array, ""], log_probabilities: Float[Array, "R V"]
 ) -> Int[Array, " R"]:
-    """The most probable word: the choice of greedy search."""
+    """Picks the most probable word, as greedy search does."""
     _, words = largest(log_probabilities, 1)
     return words[:, 0]
 
 
 def drawn(temperature: float, top_k: int = 0, top_p: float = 1.0) -> Pick:
-    """A choice at random among the most probable words.
+    """A `Pick` that samples from the most probable words.
 
-    Each row has a random key of its own, so that what is drawn for it depends on no other.
+    Each row has its own random key, so that its samples do not depend on the other rows.
 
     Args:
-      temperature: what log-probabilities are divided by.
-      top_k: among so many; 0: among all. Fan, Lewis and Dauphin 2018, section 5.
-      top_p: among the fewest that have this probability together. Holtzman et al. 2020, section 3.
+      temperature: divisor of the log-probabilities.
+      top_k: sample from the k most probable words; 0: from all. Fan, Lewis and Dauphin 2018,
+        section 5.
+      top_p: sample from the fewest words with this probability in all. Holtzman et al. 2020,
+        section 3.
     """
 
     def pick(rngs: Array, index: Array, log_probabilities: Array) -> Array:
@@ -103,7 +105,7 @@ def drawn(temperature: float, top_k: int = 0, top_p: float = 1.0) -> Pick:
 def most_probable(
     log_probabilities: Float[Array, "R V"], top_k: int, top_p: float
 ) -> Float[Array, "R V"]:
-    """The log-probabilities with those of improbable words at -∞; equal ones share their fate."""
+    """Sets all but the most probable words to -∞; ties with the last kept word are kept too."""
     if not top_k and top_p == 1:
         return log_probabilities
     descending = -jnp.sort(-log_probabilities, axis=-1)
@@ -126,17 +128,17 @@ def walk(
     pick: Pick = best,
     shortest: int = 0,
 ) -> Found:
-    """Picks one word after the other, until the sentence of every row has ended.
+    """Decodes word by word, until the sentence of every row has ended.
 
     Args:
-      step: does one word.
+      step: computes one step; see the module.
       source: encoded sentences, for the step.
-      state: before the first word.
-      limits: the most words of each row, `EOS` included; a row of 0, which only fills a batch, is
-        not decoded.
-      rngs: a random key for each row, for what is picked at random.
-      max_length: T, the largest of the limits.
-      pick: chooses the next word of each row among those that may come.
+      state: the initial state.
+      limits: the most words of each row, `EOS` included; 0 for a row that only fills up a batch,
+        which is not decoded.
+      rngs: a random key for each row, for `pick`.
+      max_length: T, at least the largest limit.
+      pick: chooses the next word of each row; words that may not come next are at -∞.
       shortest: fewest words before `EOS`.
     """
     rows = len(limits)
@@ -148,7 +150,7 @@ def walk(
     def active(fixed: tuple, carry: tuple) -> Bool[Array, " R"]:
         _, limits, _ = fixed
         index, _, _, ended, *_ = carry
-        return ~ended & (index < limits)  # of probabilities that are NaN, no end is picked
+        return ~ended & (index < limits)  # with NaN probabilities, `EOS` may never come
 
     def advance(fixed: tuple, carry: tuple) -> tuple:
         source, limits, rngs = fixed

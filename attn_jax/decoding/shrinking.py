@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PyTree
 
-STAGES = 4  # sizes of the batch, each 5/8 of the one before and compiled by itself
+STAGES = 4  # batch sizes, each 5/8 of the previous one and compiled separately
 
 
 def rows_of(tree: PyTree, rows: Int[Array, " N"]) -> PyTree:
-    """Some rows of the leaves; leaves without rows, which all share, as they are."""
+    """Selects rows of the leaves; scalar leaves, which all rows share, are left as they are."""
     return jax.tree.map(lambda leaf: leaf[rows] if leaf.ndim else leaf, tree)
 
 
@@ -22,18 +22,21 @@ def until_done(
     carry: PyTree,
     stages: int = STAGES,
 ) -> PyTree:
-    """Advances until no row is active.
+    """Applies `advance` until no row is active.
 
-    When three eighths of the rows are done, the others go on by themselves, and what comes of them
-    is put back in its place: sentences end at very different steps.
+    Sentences end at very different steps. When three eighths of the rows have finished, the others
+    continue as a smaller batch, and their results are scattered back into the original rows.
 
     Args:
-      advance: from `fixed` and a carry to the next carry; what it does to a row that is not active
-        must not matter.
-      active: whether each row goes on.
-      fixed: what the rows keep, [B, ...].
-      carry: what changes, [B, ...], and scalars that all rows share.
-      stages: how often the batch may be of another size.
+      advance: maps `fixed` and a carry to the next carry; its effect on inactive rows must not
+        matter.
+      active: maps `fixed` and a carry to a mask of the rows that have not finished.
+      fixed: constants of the rows, [B, ...].
+      carry: loop variables of the rows, [B, ...], and scalars that all rows share.
+      stages: largest number of batch sizes, the first included.
+
+    Returns:
+      The final carry.
     """
     rows = len(active(fixed, carry))
     fewest = rows * 5 // 8 if stages > 1 else 0

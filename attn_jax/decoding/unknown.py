@@ -1,4 +1,4 @@
-"""Words that the target vocabulary lacks: the search without `<unk>`, and what replaces it."""
+"""Words that the target vocabulary lacks: search without `<unk>`, and replacements for it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ TREATMENTS = ("keep", "forbid", "copy")
 
 
 def forbidding(step: Step) -> Step:
-    """A step after which `<unk>` never comes; all other words have the probability they had."""
+    """Wraps a step so that `<unk>` has probability 0; those of other words are unchanged."""
 
     def known(sources: Any, states: Any, words: Int[Array, " R"]) -> tuple:
         states, log_probabilities, weights = step(sources, states, words)
@@ -24,14 +24,14 @@ def forbidding(step: Step) -> Step:
 
 
 def replaced(tokens: Sequence[str], alignment: np.ndarray, words: Sequence[str]) -> list[str]:
-    """The tokens, with the source word of the largest weight in the place of each `<unk>`.
+    """The tokens, with each `<unk>` replaced by the source word with the largest weight.
 
     Jean et al. 2015, section 3.3; Luong, Pham and Manning 2015, section 4.2.
 
     Args:
-      tokens: of a hypothesis, without the end of the sentence.
-      alignment: the weights [T, S] behind each token; where all are 0, `<unk>` stays.
-      words: what to write for each of the S source tokens.
+      tokens: tokens of a hypothesis, without the end of the sentence.
+      alignment: attention weights [T, S]; where those of a token are all 0, `<unk>` is kept.
+      words: the replacement for each of the S source tokens.
     """
     return [
         words[weights.argmax()] if token == SPECIALS[UNK] and weights.any() else token
