@@ -11,15 +11,15 @@ SHIFTS = (-1, 0, 1)
 
 
 def hits(alignment: np.ndarray, gold: np.ndarray, shift: int) -> np.ndarray:
-    """Whether the largest weight is at the gold position, for each target token.
+    """Whether the largest weight of each target token is at the gold position.
 
-    It is not where no step answers for a token, nor where several positions share the largest.
+    False where the shifted step does not exist, or several positions share the largest weight.
 
     Args:
       alignment: weights [T, S], end of sentence included.
       gold: the source position of each target token, [T - 1].
-      shift: the step whose weights answer for token t is t + shift. A model that attends from the
-        state before a word and one that attends from the state after it may look one step apart.
+      shift: the weights of token t are those of step t + shift. A model that attends from the state
+        before a word and one that attends from the state after it may differ by one step.
     """
     steps = np.arange(len(gold)) + shift
     answered = (steps >= 0) & (steps < len(alignment))
@@ -32,7 +32,7 @@ def hits(alignment: np.ndarray, gold: np.ndarray, shift: int) -> np.ndarray:
 def alignment_accuracy(
     alignments: Sequence[np.ndarray], golds: Sequence[np.ndarray]
 ) -> tuple[float, int]:
-    """The percentage of hits at the best constant shift, and that shift."""
+    """The percentage of hits with the best constant shift, and that shift."""
     pairs = list(zip(alignments, golds, strict=True))
 
     def accuracy(shift: int) -> float:
@@ -50,11 +50,12 @@ def by_head(
 
     Args:
       weights: of each sentence, [L, N, T, S].
-      golds: the source position of each target token, [T - 1], of each sentence.
+      golds: of each sentence, the source position of each target token, [T - 1]; or None.
 
     Returns:
-      For each layer and head their numbers, counted from 1, `sharpness`, the mean of the largest
-      weight of a step in percent, and `alignment_accuracy` and `alignment_shift`.
+      For each layer and head: `layer` and `head`, counted from 1; `sharpness`, the mean over steps
+      of the largest weight, in percent; and with `golds`, `alignment_accuracy` and
+      `alignment_shift`.
     """
     layers, heads, *_ = weights[0].shape
     figures = []
@@ -70,7 +71,7 @@ def by_head(
 
 
 def alignment_counts(links: Sequence[Set], golds: Sequence[Any]) -> np.ndarray:
-    """Of each sentence |A ∩ P|, |A ∩ S|, |A| and |S|, [sentences, 4]."""
+    """|A ∩ P|, |A ∩ S|, |A| and |S| of each sentence, [sentences, 4]."""
     return np.array(
         [
             (len(own & gold.possible), len(own & gold.sure), len(own), len(gold.sure))
@@ -80,18 +81,18 @@ def alignment_counts(links: Sequence[Set], golds: Sequence[Any]) -> np.ndarray:
 
 
 def alignment_error(links: Sequence[Set], golds: Sequence[Any]) -> dict[str, float]:
-    """How links agree with gold ones, in percent over all sentences. Och and Ney 2003, section 5.2.
+    """Agreement with gold links, in percent over all sentences. Och and Ney 2003, section 5.2.
 
     Args:
-      links: of each sentence, (source, target).
-      golds: of each sentence, with `sure` and `possible`, the sure ones among them.
+      links: of each sentence, A, as pairs (source, target).
+      golds: of each sentence, with links `sure`, S, and `possible`, P, which include the sure ones.
 
     Returns:
       `precision` |A ∩ P| / |A|, `recall` |A ∩ S| / |S|, `f1`, their harmonic mean, and
       `alignment_error_rate`, 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
 
     Raises:
-      InputError: there is no link, or no sure one among the gold ones.
+      InputError: there are no links, or no sure gold links.
     """
     right, found, made, sure = alignment_counts(links, golds).sum(axis=0).tolist()
     if not made or not sure:

@@ -10,11 +10,11 @@ from attn_jax.evaluation.alignment_error import alignment_accuracy, by_head
 
 
 class Assessment(NamedTuple):
-    """The figures of a model, and the sentences that they are made of."""
+    """The metrics of a model, and the sentences on which they were measured."""
 
     figures: dict[str, float]
     signatures: dict[str, str]
-    heads: list[dict[str, float | int]]  # as `by_head` gives them
+    heads: list[dict[str, float | int]]  # as `by_head` returns them
     sentences: list[dict[str, Any]]
     weights: list[np.ndarray]  # of the hypotheses, [L, N, T, S]
 
@@ -24,13 +24,13 @@ def assess(
 ) -> Assessment:
     """Translates and scores the examples.
 
-    A word is what stands between spaces; of symbols, the whole sequence is the word, as when
-    phones spell one. Where the examples have gold alignments, the alignment of the reference under
-    the model is held against them.
+    Words are separated by spaces; a sequence of symbols is a single word, as when phones spell one.
+    If the examples have gold alignments, the model's alignments of the references are compared
+    with them.
 
     Args:
-      translator: with `translate`, `force`, and vocabularies `source` and `target`.
-      examples: with `source`, `target` and `alignment`.
+      translator: has `translate`, `force`, and vocabularies `source` and `target`.
+      examples: have `source`, `target` and `alignment`.
       bleu_tokenizer: sacrebleu's name of a tokenisation.
       search: options of `translate`.
     """

@@ -29,7 +29,7 @@ def edit_distance(hypothesis: Sequence, reference: Sequence) -> int:
         substituted = row[:-1] + (columns != codes.get(token, -1))
         row = row + 1
         row[1:] = np.minimum(row[1:], substituted)
-        # Insertions run along the row: the best start before each cell, plus the way from it.
+        # Insertions run along the row: the best cell to the left, plus the distance from it.
         row = np.minimum.accumulate(row - steps) + steps
     return int(row[-1])
 
@@ -41,7 +41,7 @@ def error_rate(hypotheses: Sequence[Sequence], references: Sequence[Sequence]) -
 
 
 def exact_match(hypotheses: Sequence, references: Sequence) -> float:
-    """Percentage of sentences that are right from beginning to end."""
+    """Percentage of hypotheses that are equal to their references."""
     return 100 * float(np.mean([h == r for h, r in zip(hypotheses, references, strict=True)]))
 
 
@@ -49,7 +49,7 @@ def make_bleu(tokenizer: str) -> sacrebleu.BLEU:
     """sacrebleu's BLEU with a tokenisation.
 
     Raises:
-      InputError: there is no such tokenisation, or it needs what is not installed.
+      InputError: there is no such tokenisation, or it needs something that is not installed.
     """
     choose(dict.fromkeys(sacrebleu.BLEU.TOKENIZERS), tokenizer, "BLEU tokenisation")
     try:

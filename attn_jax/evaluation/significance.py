@@ -1,4 +1,4 @@
-"""Whether systems differ: over the sentences of a test set, and over seeds."""
+"""Whether systems differ significantly, over the sentences of a test set and over seeds."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,16 +15,16 @@ def bleu_differs(
     tokenizer: str,
     samples: int = 1000,
 ) -> float:
-    """The p-value of two systems having one BLEU, the mean over their seeds: paired bootstrap.
+    """The p-value of two systems having the same BLEU, the mean over seeds, by paired bootstrap.
 
-    Sentences are drawn for all seeds at once, since what is hard for one seed is hard for another.
-    Of one seed this is sacrebleu's own test, p-value included, which is one-sided. Koehn 2004.
+    All seeds share the resampled sentences, since a sentence that is hard for one seed is hard for
+    another. With one seed this is sacrebleu's test, with the same one-sided p-value. Koehn 2004.
 
     Args:
-      first, second: of each seed, what either system wrote for every sentence.
-      references: of every sentence.
-      tokenizer: of sacrebleu.
-      samples: how often is drawn.
+      first, second: of each seed, the hypotheses of the system, one for each sentence.
+      references: one for each sentence.
+      tokenizer: sacrebleu's name of a tokenisation.
+      samples: number of bootstrap samples.
     """
     metric = make_bleu(tokenizer)
 
@@ -49,29 +49,29 @@ def bleu_differs(
 
     observed, drawn = _bootstrapped(difference, len(references), samples)
     if observed == 0 or len(references) < 2:
-        return 1.0  # a draw of one sentence is that sentence, which would seem certain
+        return 1.0  # all samples of one sentence are the same, which would look significant
     distances = np.abs(drawn)
     far = distances - distances.mean() > abs(observed)
     return float((far.sum() + 1) / (samples + 1))
 
 
 def counts_differ(first: Sequence[float], second: Sequence[float], samples: int = 10000) -> float:
-    """The p-value of two systems having one sum over the sentences: approximate randomisation.
+    """The p-value of two systems having the same sum, by approximate randomisation.
 
-    How often a difference at least as large comes about when the two change places in sentences
-    drawn at random. Noreen 1989; Riezler and Maxwell 2005.
+    The share of samples, in which the systems are swapped in random sentences, with at least the
+    observed absolute difference. Noreen 1989; Riezler and Maxwell 2005.
 
     Args:
-      first, second: of each sentence, what is counted of either system, such as edits or hits.
-      samples: how often is drawn.
+      first, second: of each sentence, a count for the system, such as edits or hits.
+      samples: number of samples, rounded down to a multiple of 100.
     """
     differences = np.subtract(first, second, dtype=float)
     observed = abs(differences.sum())
     generator = np.random.default_rng(0)
     reached = 0
-    for _ in range(samples // 100):  # a hundred at a time, to hold few of them
+    for _ in range(samples // 100):  # a hundred at a time, to save memory
         signs = generator.integers(0, 2, (100, len(differences))) * 2.0 - 1
-        # Sums of one set of numbers in two orders may differ in their last digits.
+        # Sums of the same numbers in different orders may differ in their last digits.
         reached += np.sum(np.abs(signs @ differences) >= observed - 1e-9 * max(observed, 1))
     return float((reached + 1) / (samples // 100 * 100 + 1))
 
@@ -81,14 +81,14 @@ def ratios_differ(
     second: Sequence[tuple[float, float]],
     samples: int = 1000,
 ) -> float:
-    """The p-value of two systems having one ratio Σ parts / Σ wholes: paired bootstrap.
+    """The p-value of two systems having the same ratio Σ parts / Σ wholes, by paired bootstrap.
 
-    How often the difference in sentences drawn with replacement is as far from the observed one as
-    that is from none. Efron and Tibshirani 1993, chapter 16.
+    The share of samples in which the difference is at least as far from the observed difference as
+    that is from 0. Efron and Tibshirani 1993, chapter 16.
 
     Args:
-      first, second: of each sentence, part and whole of either system.
-      samples: how often is drawn.
+      first, second: of each sentence, the part and the whole of the system.
+      samples: number of bootstrap samples.
     """
     counts = np.array([first, second], float)  # [2, sentences, 2]
 
@@ -99,7 +99,7 @@ def ratios_differ(
 
     observed, drawn = _bootstrapped(difference, counts.shape[1], samples)
     if counts.shape[1] < 2:
-        return 1.0  # as of BLEU
+        return 1.0  # as in `bleu_differs`
     far = np.abs(drawn - observed) >= abs(observed) - 1e-12
     return float((far.sum() + 1) / (samples + 1))
 
@@ -107,10 +107,10 @@ def ratios_differ(
 def _bootstrapped(
     difference: Callable[[np.ndarray], np.ndarray], sentences: int, samples: int
 ) -> tuple[float, np.ndarray]:
-    """A difference, and what it is in sentences drawn with replacement.
+    """The observed difference, and the differences in samples of sentences with replacement.
 
     Args:
-      difference: [D], from how often each draw has each sentence [D, N].
+      difference: maps the number of times that each sample holds each sentence, [D, N], to [D].
       sentences: N.
       samples: D.
     """
@@ -121,11 +121,11 @@ def _bootstrapped(
 
 
 def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Where the mean over all seeds lies with this confidence. Student 1908.
+    """The confidence interval of the mean over seeds. Student 1908.
 
     Args:
-      values: of at least two seeds.
-      confidence: as a share of 1.
+      values: one for each seed, at least two.
+      confidence: between 0 and 1.
     """
     error = stats.sem(values)
     if error == 0:
