@@ -9,7 +9,7 @@ from attn_jax.report.systems import Systems, first_run, varying_facts
 
 
 def about(systems: Systems, profile: Profile) -> Iterator[str]:
-    """What was compared, and how."""
+    """Paragraphs on what was compared, and how."""
     first = first_run(systems)
     asked = {cell.options["train.metric"]: None for cells in systems.values() for cell in cells}
     metrics = " or ".join(asked).replace("_", " ")
@@ -31,7 +31,7 @@ def about(systems: Systems, profile: Profile) -> Iterator[str]:
 
 
 def labelled(systems: Systems) -> Iterator[str]:
-    """Says which options stand behind labels, where any vary."""
+    """Lists the options of each label, if any vary."""
     usual = config.values(config.Experiment())
     varying = [
         name
@@ -55,14 +55,14 @@ def labelled(systems: Systems) -> Iterator[str]:
 
 
 def unfinished(systems: Systems) -> Iterator[str]:
-    """Names the systems that have a run which was not trained to its end."""
+    """Names the systems with a run that was not trained to its end."""
     found = [label for label, cells in systems.items() if any(cell.interrupted for cell in cells)]
     if found:
         yield f"Not trained to the end: {', '.join(found)}."
 
 
 def signatures(cell: Cell) -> list[str]:
-    """How sacrebleu measured a text."""
+    """sacrebleu's signatures of its metrics, if the target is in words."""
     if not cell.in_words:
         return []
     return [f"{name}: `{text}`" for name, text in cell.evaluation["signatures"].items()]

@@ -16,8 +16,8 @@ from attn_jax.report.labels import wrapped
 from attn_jax.report.style import COLOURS, styled
 
 WIDEST = 12.0  # inches of several panels side by side
-NARROWEST = 3.2  # of one of them, above which its system is named
-LARGEST = 40.0  # inches of all heads, whose tokens get smaller beyond
+NARROWEST = 3.2  # inches of one of them, to leave room for its title
+LARGEST = 40.0  # inches of the figure of all heads; tokens are made smaller to stay below
 
 
 def _visible(tokens: Sequence[str]) -> list[str]:
@@ -60,31 +60,31 @@ def heat_map(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]
 
 
 class Panel(NamedTuple):
-    """A sentence under one system, in its tokens."""
+    """A sentence under one system, in the tokens of that system."""
 
     alignment: np.ndarray  # weights [T, S]
     source: Sequence[str]  # S tokens
     target: Sequence[str]  # T tokens that it wrote
-    reference: Sequence[str]  # what it should have written, end of sentence included
+    reference: Sequence[str]  # the tokens of the reference, end of sentence included
 
 
 def common(said: Sequence[str], reference: Sequence[str]) -> set[int]:
-    """The places of tokens that the reference has too, in the same order."""
+    """The places of tokens that the reference also has, in the same order."""
     blocks = SequenceMatcher(None, said, reference, autojunk=False).get_matching_blocks()
     return {place for start, _, size in blocks for place in range(start, start + size)}
 
 
 @styled
 def beside(panels: dict[str, Panel]) -> Figure:
-    """The same sentence under several systems; what the reference has not there is red."""
+    """The same sentence under several systems; tokens that do not match the reference are red."""
     widest = max(len(panel.source) for panel in panels.values())
     tallest = max(len(panel.target) for panel in panels.values())
-    token = np.clip(2.4 / max(widest, tallest), 0.26, 0.5)  # inches of a weight
+    token = np.clip(2.4 / max(widest, tallest), 0.26, 0.5)  # inches of a token
     across, down = (_room(panels.values(), side) for side in ("target", "source"))
     width = max(NARROWEST, 0.4 + across + token * widest)
     columns = min(len(panels), max(2, int(WIDEST / width)))
     rows = -(-len(panels) // columns)
-    columns = -(-len(panels) // rows)  # as many in each row as can be
+    columns = -(-len(panels) // rows)  # as evenly filled rows as possible
     titles = [wrapped(label, int(9 * width)) for label in panels]
     lines = 1 + max(title.count("\n") for title in titles)
     height = 0.9 + 0.17 * lines + down + token * tallest
@@ -95,10 +95,10 @@ def beside(panels: dict[str, Panel]) -> Figure:
         axes.set_axis_off()
     for axes, title, panel in zip(all_axes, titles, panels.values(), strict=False):
         image = _draw_heat_map(axes, panel.alignment, panel.source, panel.target)
-        # All as large, also that of a system which stops at once or does not stop.
+        # All panels have the same size, even if a system stops at once or never.
         axes.set(xlim=(-0.5, widest - 0.5), ylim=(tallest - 0.5, -0.5))
         axes.set_title(title, fontweight="bold")
-        axes.set_facecolor("0.92")  # beyond the sentence, where white would be a weight of 0
+        axes.set_facecolor("0.92")  # outside of the sentence, where white would mean a weight of 0
         found = common(panel.target, panel.reference)
         for place, tick in enumerate(axes.get_yticklabels()):
             tick.set_color("black" if place in found else "red")
@@ -107,7 +107,7 @@ def beside(panels: dict[str, Panel]) -> Figure:
 
 
 def _room(panels: Iterable[Panel], side: str) -> float:
-    """Inches that the longest token of a side takes beside or above the weights."""
+    """Inches that the longest token of a side needs beside or above the weights."""
     return 0.2 + 0.08 * max(len(token) for panel in panels for token in getattr(panel, side))
 
 
@@ -126,7 +126,7 @@ def heads(
       weights: [L, N, T, S].
       source: S tokens.
       target: T tokens, end of sentence included.
-      notes: what to write beside the name of a layer and head, both counted from 1.
+      notes: suffixes of the titles, by layer and head, both counted from 1.
     """
     layers, count, *_ = weights.shape
     token = min(0.19, LARGEST / (count * len(source)), LARGEST / (layers * len(target)))
@@ -148,7 +148,7 @@ def heads(
 
 @styled
 def step_bars(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Figure:
-    """The weights of each step as a bar chart of its own."""
+    """The weights of each step as a separate bar chart."""
     figure = Figure(
         figsize=(1.2 + 0.24 * len(source), 0.5 + 0.42 * len(target)), layout="constrained"
     )

@@ -23,13 +23,13 @@ class Cell:
     journal: list[dict[str, Any]]
     sentences: list[dict[str, Any]]
     weights: list[np.ndarray]  # of the first sentences, [L, N, T, S]
-    content: str | None = None  # what its data are, wherever they lie
+    content: str | None = None  # identifies its data by content, independent of their path
     folder: Path = Path()
-    code: str = ""  # a digest of the user's own
+    code: str = ""  # a digest of the user's own code
 
     @property
     def data(self) -> str:
-        """What to call the data set: the user's own text by its test file and sides."""
+        """The name of the data set, or of the user's own test file, and the sides if given."""
         test, *sides = (self.options[f"data.{name}"] for name in ("test", "source", "target"))
         return "-".join(filter(None, [Path(test).name or self.options["data.name"], *sides]))
 
@@ -45,7 +45,7 @@ class Cell:
 
     @property
     def figures(self) -> dict[str, float]:
-        """What its evaluation measured; of how sharply heads look the mean over them."""
+        """The metrics of its evaluation, and `sharpness`, the mean over heads."""
         facts = ("step", "parameters", "sentences")
         figures = self.evaluation.items()
         known = {k: v for k, v in figures if isinstance(v, int | float) and k not in facts}
@@ -54,26 +54,26 @@ class Cell:
 
     @property
     def has_gold(self) -> bool:
-        """Whether it is known where each target token comes from."""
+        """Whether all sentences have a gold alignment."""
         return all(sentence["gold"] is not None for sentence in self.sentences)
 
     @property
     def cutting(self) -> tuple:
-        """The options that say how text is cut into tokens, and which of them are known."""
+        """The options that determine how text is split into tokens, and the vocabularies."""
         names = ("source_level", "target_level", "words", "min_count", "subwords", "vocabulary")
         return tuple(self.options[f"data.{name}"] for name in names)
 
     @property
     def interrupted(self) -> bool:
-        """Whether training ended before its last step, and patience was not asked to end it."""
+        """Whether training ended before its last step although `patience` was off."""
         last = self.journal[-1]["step"]
         return not self.options["train.patience"] and last < self.options["train.steps"]
 
     @property
     def seconds(self) -> float:
-        """What training took: the steps before each validation at their rate.
+        """The duration of training: the steps before each validation, divided by their rate.
 
-        Rates leave compilations out, which the first run of a sweep does for those after it.
+        Rates exclude compilations, which the first run of a sweep does for the following ones.
         """
         steps = np.diff([line["step"] for line in self.journal], prepend=0)
         rates = [line["steps_per_second"] for line in self.journal]
@@ -86,17 +86,17 @@ class Cell:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """All that decides what it computes: options, the content of its data, the user's code."""
+        """Everything that determines the run: options, content of the data, the user's own code."""
         return self.options | {"data": self.content, "code": self.code}
 
     @property
     def system(self) -> tuple:
-        """What runs of one system have in common: all but the seed."""
+        """What runs of one system have in common: all facts but the seed."""
         return tuple(v for name, v in self.facts.items() if name != "seed")
 
 
 def read_cell(folder: Path) -> Cell:
-    """The run that was evaluated in a folder.
+    """Reads the evaluated run in a folder.
 
     Raises:
       InputError: one of its files is missing or damaged.
@@ -112,7 +112,7 @@ def read_cell(folder: Path) -> Cell:
         count = evaluation["sentences"]
     path = folder / "predictions.test.jsonl"
     with reading(path), path.open(encoding="utf-8") as file:
-        # Whose text may hold signs that `splitlines` cuts.
+        # By iteration, since `splitlines` would also split at other characters of the text.
         sentences = list(map(json.loads, file))
     path = folder / "alignments.test.npz"
     with reading(path), path.open("rb") as file, np.load(file) as arrays:
@@ -124,10 +124,11 @@ def read_cell(folder: Path) -> Cell:
 
 
 def find_cells(root: Path) -> tuple[list[Cell], dict[Path, str]]:
-    """The evaluated runs under a folder; and why other runs there are left out, by their folders.
+    """The evaluated runs under a folder, and the reasons for leaving others out, by their folders.
 
-    A run with the data, code and options of another, seed included, is that run again and says
-    nothing new. Data of one content are taken to lie where the first of their runs had them.
+    A run with the same data, code and options as another, seed included, is a duplicate and left
+    out. Runs whose data have the same content get the data paths of the first of them, so that
+    paths do not distinguish them.
     """
     cells: list[Cell] = []
     left_out: dict[Path, str] = {}

@@ -12,8 +12,8 @@ from attn_jax.report.profiles import Profile, by_position
 from attn_jax.report.style import COLOURS, styled
 from attn_jax.report.systems import Systems, first_run
 
-LINES = "solid", "dashed", "dotted"  # the next where colours begin anew
-MARKERS = "osv^DX"  # not as many as colours, so that pairs of them repeat late
+LINES = "solid", "dashed", "dotted"  # the next one each time that colours repeat
+MARKERS = "osv^DX"  # not as many as colours, so that combinations of both repeat late
 
 
 def _new(columns: int, width: float, height: float, **options) -> tuple[Figure, np.ndarray]:
@@ -22,14 +22,14 @@ def _new(columns: int, width: float, height: float, **options) -> tuple[Figure, 
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
-    """Names the lines beside the axes, of which there may be many."""
+    """Adds a legend beside the axes, since there may be many lines."""
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper", frameon=False)
 
 
 def _mean_line(axes: Axes, x: Sequence, runs: Sequence[Sequence[float]], label: str, nth: int):
-    """The mean over runs, and the range of the runs around it.
+    """Draws the mean over runs, and their range as a band.
 
-    Each line is thinner than the one before, which it may lie upon.
+    Each line is thinner than the previous one, which stays visible where the two coincide.
     """
     values = np.array(runs)
     colour = COLOURS[nth % len(COLOURS)]
@@ -51,7 +51,7 @@ def _mean_line(axes: Axes, x: Sequence, runs: Sequence[Sequence[float]], label: 
 
 @styled
 def learning_curves(systems: Systems) -> Figure:
-    """Validation perplexity, and BLEU or exact match, after each interval of training."""
+    """Validation perplexity, and BLEU or exact match, by training step."""
     in_words = first_run(systems).in_words
     figure, all_axes = _new(2, 8, 3)
     names = "valid_perplexity", "valid_bleu" if in_words else "valid_exact_match"
@@ -63,7 +63,7 @@ def learning_curves(systems: Systems) -> Figure:
         axes.set_xlabel("training step")
     all_axes[0].set(ylabel="validation perplexity", yscale="log")
     all_axes[0].yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    # As many as have room, over a few decades or less than one.
+    # Labels between powers of ten: some on an axis of less than 3 decades, all below 0.7 decades.
     all_axes[0].yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(3, 0.7)))
     if in_words:
         all_axes[1].set(ylabel="validation BLEU")
@@ -75,7 +75,7 @@ def learning_curves(systems: Systems) -> Figure:
 
 @styled
 def quality_by_length(profile: Profile) -> Figure:
-    """Two measures by source length. Bahdanau, Cho and Bengio 2014, figure 2."""
+    """Two metrics by source length. Bahdanau, Cho and Bengio 2014, figure 2."""
     figure, all_axes = _new(2, 8, 3)
     places = range(len(profile.ranges))
     for axes, (name, systems) in zip(all_axes, profile.figures.items(), strict=True):
@@ -83,7 +83,7 @@ def quality_by_length(profile: Profile) -> Figure:
             _mean_line(axes, places, runs, label, nth)
         axes.set_xticks(places, profile.ranges)
         axes.set(xlabel="source tokens", ylabel=name)
-    if "BLEU" not in profile.figures:  # exact match then
+    if "BLEU" not in profile.figures:  # then it is exact match
         all_axes[0].set_ylim(-3, 103)
     _legend(figure, all_axes[0])
     return figure
@@ -91,7 +91,7 @@ def quality_by_length(profile: Profile) -> Figure:
 
 @styled
 def accuracy_by_position(systems: Systems) -> Figure:
-    """Right target tokens by the source position that they come from."""
+    """The percentage of correct target tokens by source position."""
     figure, (axes,) = _new(1, 5, 3)
     for nth, (label, cells) in enumerate(systems.items()):
         runs = [by_position(cell.sentences) for cell in cells]

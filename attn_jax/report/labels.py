@@ -1,14 +1,14 @@
-"""Long labels, shortened to the width that there is."""
+"""Long labels, wrapped to the available width."""
 
 import re
 import textwrap
 from collections.abc import Iterable
 
-INSIDE = re.compile(r"(?<=[=:,])|(?=\()")  # where a word of options may be cut
+INSIDE = re.compile(r"(?<=[=:,])|(?=\()")  # where a long word of options may be split
 
 
 def wrapped(label: str, signs: int = 32) -> str:
-    """A label in lines of at most so many signs, cut inside a word only where it is longer."""
+    """Wraps a label to lines of at most `signs` characters; only longer words are split."""
     words = [
         part
         for word in label.split()
@@ -18,7 +18,7 @@ def wrapped(label: str, signs: int = 32) -> str:
 
 
 def _parts(word: str, signs: int) -> list[str]:
-    """A long word, cut at options and their settings, and anywhere where these are long too."""
+    """Splits a long word at options and settings, and anywhere if these are too long as well."""
     pieces = (piece for part in INSIDE.split(word) for piece in textwrap.wrap(part, signs))
     return _packed(pieces, "", signs)
 

@@ -16,11 +16,11 @@ from attn_jax.report.style import save
 from attn_jax.report.systems import Systems, by_data, by_system, first_run, stem
 from attn_jax.tokens import EOS, SPECIALS
 
-MOST_BARS = 20  # steps drawn as bars, each of which takes the height of two rows
+MOST_BARS = 20  # most steps drawn as bars, each about as high as two rows of a heat map
 
 
 class Comparison(NamedTuple):
-    """The systems of one data set, and what is shown of them."""
+    """The systems of one data set, and their ranks, tables and profile."""
 
     name: str
     systems: Systems
@@ -31,7 +31,7 @@ class Comparison(NamedTuple):
 
 
 def compare(cells: list[Cell]) -> Iterator[Comparison]:
-    """A comparison of the runs of each data set."""
+    """Compares the runs of each data set."""
     for name, group in by_data(cells).items():
         systems = by_system(group)
         places = ranks(systems)
@@ -40,7 +40,7 @@ def compare(cells: list[Cell]) -> Iterator[Comparison]:
 
 
 def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:
-    """Writes the page of some comparisons into a folder and gives its path."""
+    """Writes the page of some comparisons into a folder and returns its path."""
     parts = ["# Comparison of attention mechanisms"]
     for comparison in comparisons:
         parts += section(comparison, folder)
@@ -50,7 +50,7 @@ def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:
 
 
 def section(comparison: Comparison, folder: Path) -> list[str]:
-    """The part of the page on one data set; its figures are written into the folder."""
+    """The section of the page on one data set; writes its figures into the folder."""
     systems, profile = comparison.systems, comparison.profile
     first = first_run(systems)
     known = {label: cells for label, cells in systems.items() if cells[0].has_gold}
@@ -84,7 +84,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
 
 
 def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
-    """A sentence under the first system, and under all."""
+    """Figures of one sentence: under the best system, also step by step, and under all systems."""
     panels = {}
     for label, cells in systems.items():
         weights, source, written = sentence_of(cells[0], index)
@@ -110,7 +110,7 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
 
 
 def seeds_drawn(systems: Systems) -> str:
-    """Of which seed the run is that is drawn of each system."""
+    """The seed of the run that is drawn for each system."""
     told: dict[int, list[str]] = {}
     for label, (cell, *_) in systems.items():
         told.setdefault(cell.seed, []).append(label)
@@ -120,7 +120,7 @@ def seeds_drawn(systems: Systems) -> str:
 
 
 def all_heads(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
-    """Each layer and head of the systems that have several, on a sentence and on the test set."""
+    """Layers and heads of the systems that have several: a figure of one sentence, and a table."""
     for number, (label, (cell, *_)) in enumerate(systems.items(), start=1):
         weights, source, written = sentence_of(cell, index)
         if weights[..., 0, 0].size > 1:
@@ -131,7 +131,7 @@ def all_heads(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
 
 
 def accuracies(cell: Cell) -> dict[tuple[int, int], str]:
-    """What to write beside each layer and head whose alignment accuracy is known."""
+    """The alignment accuracy of each layer and head, where known, as a suffix of its title."""
     return {
         (entry["layer"], entry["head"]): f": {entry['alignment_accuracy']:.0f}%"
         for entry in cell.evaluation["heads"]

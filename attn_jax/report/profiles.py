@@ -1,4 +1,4 @@
-"""Where a system is right: by the length of the source, and by the position in it."""
+"""Quality of systems by source length, and by source position."""
 
 from typing import Any, NamedTuple
 
@@ -12,17 +12,17 @@ Sentence = dict[str, Any]
 
 
 class Bin(NamedTuple):
-    """Sentences of a test set whose sources are of like length."""
+    """Sentences of a test set with sources of similar length."""
 
     name: str  # the range of their lengths in tokens
-    places: list[int]  # in the test set
+    places: list[int]  # their indices in the test set
 
 
 def length_bins(sentences: list[Sentence], count: int = 6) -> list[Bin]:
-    """At most `count` ranges of source length with about as many sentences each.
+    """At most `count` ranges of source length with about the same number of sentences each.
 
-    Lengths are those of these tokens; the bins hold the same sentences for systems that cut the
-    source into others.
+    Lengths are in the tokens of these sentences. Systems that split the source into other tokens
+    are measured on the same bins.
     """
     lengths = np.array([len(sentence["source"]) for sentence in sentences])
     lasts = np.unique(np.quantile(lengths, np.linspace(0, 1, count + 1)[1:], method="inverted_cdf"))
@@ -37,7 +37,7 @@ def length_bins(sentences: list[Sentence], count: int = 6) -> list[Bin]:
 
 
 def measured(cell: Cell, sentences: list[Sentence]) -> dict[str, float]:
-    """Two figures of sentences, by what to call them: of text its BLEU, of signs exact match."""
+    """Two metrics of sentences, by title: BLEU (words) or exact match, and an error rate."""
     said, wanted = ([one[side] for one in sentences] for side in ("hypothesis", "target"))
     errors = error_rate(said, wanted)
     if cell.in_words:
@@ -48,19 +48,19 @@ def measured(cell: Cell, sentences: list[Sentence]) -> dict[str, float]:
 
 
 class Profile(NamedTuple):
-    """Figures in ranges of source length."""
+    """Metrics in ranges of source length."""
 
     ranges: list[str]
-    figures: dict[str, dict[str, np.ndarray]]  # of each name and system [runs, ranges]
+    figures: dict[str, dict[str, np.ndarray]]  # by title of metric and by system, [runs, ranges]
 
     @property
     def tells_more(self) -> bool:
-        """Whether it says what the figures of the whole do not: it has several ranges."""
+        """Whether it has several ranges, and so tells more than metrics of the whole test set."""
         return len(self.ranges) > 1
 
 
 def by_length(systems: Systems) -> Profile:
-    """Each of the figures of each system in each range of source length."""
+    """The metrics of each system in each range of source length."""
     bins = length_bins(first_run(systems).sentences)
     figures: dict[str, dict[str, np.ndarray]] = {}
     for label, cells in systems.items():
@@ -75,7 +75,7 @@ def by_length(systems: Systems) -> Profile:
 
 
 def by_position(sentences: list[Sentence]) -> list[float]:
-    """The percentage of right target tokens for each source position that they come from."""
+    """The percentage of correct target tokens for each source position, by gold alignment."""
     right: dict[int, list[bool]] = {}
     for sentence in sentences:
         for step, (token, position) in enumerate(

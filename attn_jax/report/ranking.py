@@ -6,7 +6,7 @@ from attn_jax.evaluation.significance import bleu_differs, counts_differ
 from attn_jax.report.cells import Cell
 from attn_jax.report.systems import Systems
 
-LEVEL = 0.05  # p-values below it are taken for a difference
+LEVEL = 0.05  # p-values below it count as a difference
 
 EXPLANATION = {
     "bleu": "A rank begins with a system that differs in BLEU from every one of the rank above: it "
@@ -19,10 +19,10 @@ EXPLANATION = {
 
 
 def p_value(first: list[Cell], second: list[Cell]) -> float:
-    """The p-value of two systems being as good as each other, in BLEU or in exact match.
+    """The p-value of two systems being equally good, in BLEU or in exact match.
 
     Args:
-      first, second: of each seed, the run of either system.
+      first, second: the runs of the system, one for each seed, with the same seeds in both.
     """
     if first[0].measure == "bleu":
         texts = ([[s["text"] for s in cell.sentences] for cell in own] for own in (first, second))
@@ -36,9 +36,9 @@ def p_value(first: list[Cell], second: list[Cell]) -> float:
 
 
 def better(first: list[Cell], second: list[Cell]) -> bool:
-    """Whether a system is better than another in each seed that both have, and significantly.
+    """Whether the first system is better for each seed that both have, and significantly so.
 
-    Where they have no seed in common, their first runs are compared.
+    If they have no seed in common, their first runs are compared.
     """
     pairs = [(a, b) for a in first for b in second if a.seed == b.seed]
     pairs = pairs or [(first[0], second[0])]
@@ -48,7 +48,10 @@ def better(first: list[Cell], second: list[Cell]) -> bool:
 
 
 def ranks(systems: Systems) -> list[int]:
-    """The rank of each system, best first: one begins where all of the rank above are better."""
+    """The rank of each system, best first.
+
+    A new rank begins with a system to which every system of the rank above is `better`.
+    """
     found, above = [], []
     for place, cells in enumerate(systems.values(), start=1):
         if all(better(other, cells) for other in above):

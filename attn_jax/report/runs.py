@@ -12,9 +12,9 @@ from attn_jax.report.systems import varying_facts
 
 
 def write_runs(comparisons: Sequence[Comparison], folder: Path) -> Path:
-    """Writes a row for each run of some comparisons into the folder above them; gives its path."""
+    """Writes `runs.csv` into the folder that contains the runs of comparisons; returns its path."""
     rows = rows_of(comparisons, folder)
-    names = dict.fromkeys(itertools.chain(*rows))  # in their order; a run may lack some
+    names = dict.fromkeys(itertools.chain(*rows))  # in order; a run may lack some
     path = folder / "runs.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, names)
@@ -24,11 +24,11 @@ def write_runs(comparisons: Sequence[Comparison], folder: Path) -> Path:
 
 
 def rows_of(comparisons: Sequence[Comparison], folder: Path) -> list[dict[str, Any]]:
-    """Of each run where it lies, what it is compared as, its figures and what it differs in.
+    """A row for each run: its folder, system, seed, rank, metrics, cost and the facts that vary.
 
     Args:
-      comparisons: of runs under the folder.
-      folder: from which the folders of runs are told.
+      comparisons: comparisons of runs under `folder`.
+      folder: the folders of runs are given relative to it.
     """
     placed = [
         ({"comparison": one.name, "system": label, "seed": cell.seed, "rank": rank}, cell)
@@ -48,7 +48,7 @@ def rows_of(comparisons: Sequence[Comparison], folder: Path) -> list[dict[str, A
 
 
 def cost_of(cell: Cell) -> dict[str, Any]:
-    """The size of a run and what its training took; the best step is that of its evaluation."""
+    """The size of a run and the cost of its training; `best_step` is that of its evaluation."""
     last = cell.journal[-1]
     return {
         "parameters": cell.evaluation["parameters"],

@@ -1,25 +1,29 @@
-"""The sentence that a report draws, and its panels."""
+"""The choice of the sentence that a report draws, and its weights and tokens."""
 
 from attn_jax.evaluation.metrics import edit_distance
 from attn_jax.report.cells import Cell
 from attn_jax.report.systems import Systems, first_run
 from attn_jax.tokens import EOS, SPECIALS
 
-MOST_STEPS = 40  # drawn of a sentence: a model that has learned little may not find an end
-FEWEST_TOKENS = 5  # of a target, where there is one: fewer show little of an alignment
+MOST_STEPS = 40  # most steps drawn of a sentence, which a poorly trained model may never end
+FEWEST_TOKENS = 5  # of a target, if possible: fewer show little of an alignment
 
 
 def sentence_of(cell: Cell, index: int) -> tuple:
-    """The weights [L, N, T, S], the source tokens and the tokens written of a sentence."""
+    """The weights [L, N, T, S], the source tokens and the written tokens of a sentence.
+
+    At most the first `MOST_STEPS` steps; the end of the sentence is included.
+    """
     sentence, weights = cell.sentences[index], cell.weights[index]
     written = [*sentence["hypothesis"], SPECIALS[EOS]][: weights.shape[2]]
     return weights[:, :, :MOST_STEPS], sentence["source"], written[:MOST_STEPS]
 
 
 def telling_sentence(systems: Systems) -> int:
-    """The pictured sentence on which the systems differ most, among those that can be read.
+    """The index of the sentence on which the systems differ most in their numbers of errors.
 
-    It has some tokens to align, where one of them does.
+    It is one of those with stored weights, at most `MOST_STEPS` source tokens and, if there is one,
+    at least `FEWEST_TOKENS` target tokens. If all sources are longer, it is the shortest.
     """
     sentences = first_run(systems).sentences
 

@@ -6,7 +6,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.font_manager import get_font_names
 
-# The second and following stand in for signs that the first lacks, where they are installed.
+# The fonts after the first are for characters that it lacks, if they are installed.
 FONTS = (
     "DejaVu Sans",
     "Noto Sans CJK JP",
@@ -27,7 +27,7 @@ STYLE = {
 }
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 
-# For what draws: others' figures, as those of a notebook, stay as they are.
+# Decorates functions that draw, so that other figures, as in a notebook, keep their own style.
 styled = mpl.rc_context(STYLE)
 
 

@@ -14,10 +14,10 @@ Systems = dict[str, list[Cell]]  # runs by the name of their system, best system
 
 
 def by_data(cells: list[Cell]) -> dict[str, list[Cell]]:
-    """The runs that can be compared, under the name of their data set.
+    """Groups the runs that can be compared, by the name of their data set.
 
-    They are of one test text, between the same sides, and one measure; what they were trained on
-    may differ. No two names are the same as part of a file's.
+    The runs of a group have the same test set, sides and metrics; their training data may differ.
+    Names are unique, also as part of a file name (see `stem`).
     """
     groups: dict[tuple, list[Cell]] = {}
     for cell in cells:
@@ -35,15 +35,15 @@ def by_data(cells: list[Cell]) -> dict[str, list[Cell]]:
 
 
 def stem(name: str) -> str:
-    """A name as part of a file's: a link in a page holds no space."""
+    """A name as part of a file name, without spaces, which a link in Markdown cannot contain."""
     return re.sub(r"[^\w.-]+", "-", name)
 
 
 def by_system(cells: list[Cell]) -> Systems:
-    """The runs that differ in nothing but the seed, under what tells them from the others.
+    """Groups the runs that differ only in the seed, by the name of their system.
 
-    The system with the best mean of the measure by which they are ranked comes first, and of equal
-    ones that of the lowest perplexity.
+    Systems are sorted by the mean of the metric by which they are ranked, best first, and then by
+    perplexity, lowest first.
     """
     groups: dict[tuple, list[Cell]] = {}
     for cell in cells:
@@ -64,17 +64,18 @@ def first_run(systems: Systems) -> Cell:
 
 
 def varying_facts(cells: Sequence[Cell]) -> list[str]:
-    """In what runs differ, but for the seed."""
+    """The names of the facts in which runs differ, except for the seed."""
     facts = [cell.facts for cell in cells]
     return [n for n in cells[0].facts if n != "seed" and len({own[n] for own in facts}) > 1]
 
 
 def names_of(cells: list[Cell]) -> list[str]:
-    """What to call the systems of which each of these is a run: no name is that of two.
+    """A unique name for the system of each of these runs.
 
-    That is their label. Without one it is the options that vary; of several such options, those at
-    their defaults are not told. Where that is one name for two, the options stand behind the label,
-    and where it still is, all that vary are told, and which data and code.
+    The name is the label, or without one the options that vary; if several vary, those that have
+    their defaults are omitted, except for the score. If two systems have the same name, the options
+    are appended to the label. If that is not enough, all facts that vary are listed, data and code
+    included.
     """
     usual = config.values(config.Experiment())
     different = varying_facts(cells)

@@ -24,7 +24,7 @@ TITLES = {
     "alignment_shift": "shift",
     "sharpness": "sharpness %",
 }
-# Metrics for a target in words, and for one in symbols or characters.
+# Metrics shown only for targets in words, and only for those in symbols or characters.
 OF_TEXT = ("token_accuracy", "bleu", "chrf", "ter", "word_error_rate")
 OF_SYMBOLS = ("exact_match", "symbol_error_rate")
 
@@ -45,13 +45,13 @@ ABOUT_COST = (
 
 
 class Table(NamedTuple):
-    """A heading and rows of cells, the first of each row a name."""
+    """A heading and rows of cells; the first cell of a row is its name."""
 
     heading: list[str]
     rows: list[list[str]]
 
     def markdown(self) -> str:
-        """The table as Markdown, columns of figures to the right."""
+        """The table as Markdown, with columns of numbers aligned to the right."""
         columns = zip(*self.rows, strict=True)
         rule = ["---:" if all(map(is_figure, column)) else "---" for column in columns]
         lines = [[cell.replace("|", "\\|") for cell in row] for row in [self.heading, *self.rows]]
@@ -60,21 +60,21 @@ class Table(NamedTuple):
 
 
 def is_figure(cell: str) -> bool:
-    """Whether a cell holds a number, a dash for one, or nothing."""
+    """Whether a cell holds a number, a dash in place of one, or nothing."""
     return cell[:1] in ("", "+", "-", "–") or cell[0].isdigit()  # noqa: RUF001
 
 
 def mean_and_deviation(values: Sequence[float], digits: int = 2) -> str:
-    """`mean ± sd`, the deviation estimated from the sample; the mean alone of one value."""
+    """`mean ± sd`, with the sample standard deviation; a single value without a deviation."""
     if len(values) == 1:
         return f"{values[0]:.{digits}f}"
     return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
 
 
 def interval_over_seeds(values: Sequence[float]) -> str:
-    """Where the mean of a percentage over all seeds lies with 95 % confidence.
+    """The 95 % confidence interval of the mean of a percentage over seeds.
 
-    A dash of one value, and of equal ones, which tell of no deviation.
+    A dash for a single value, and for equal values, from which no deviation can be estimated.
     """
     if len(set(values)) == 1:
         return "–"  # noqa: RUF001
@@ -83,7 +83,7 @@ def interval_over_seeds(values: Sequence[float]) -> str:
 
 
 def quality(systems: Systems, ranks: Sequence[int]) -> Table:
-    """What each system does on the test split; those that do not differ are of one rank."""
+    """The rank and the metrics of each system on the test split."""
     first = first_run(systems)
     figures = {label: [cell.figures for cell in cells] for label, cells in systems.items()}
     measured = {name for runs in figures.values() for run in runs for name in run}
@@ -109,13 +109,13 @@ def quality(systems: Systems, ranks: Sequence[int]) -> Table:
 
 
 def about_alignment(quality: Table) -> list[str]:
-    """What a table of quality tells of alignment."""
+    """Explanations of the columns on alignment in a table of quality."""
     about = {"alignment_accuracy": ABOUT_ALIGNMENT, "sharpness": ABOUT_SHARPNESS}
     return [text for name, text in about.items() if TITLES[name] in quality.heading]
 
 
 def by_length(profile: Profile) -> Table:
-    """The first measure of each system in ranges of source length."""
+    """The first metric of a profile, for each system and range of source length."""
     name, systems = next(iter(profile.figures.items()))
     rows = [
         [label, *(mean_and_deviation(values, 1) for values in runs.T)]
@@ -125,7 +125,7 @@ def by_length(profile: Profile) -> Table:
 
 
 def heads(cell: Cell) -> Table:
-    """What each layer and head of one run looks at."""
+    """The sharpness of each layer and head of one run, and its alignment accuracy where known."""
     gold = "alignment_accuracy" in cell.evaluation
     rows = []
     for entry in cell.evaluation["heads"]:
@@ -137,9 +137,9 @@ def heads(cell: Cell) -> Table:
 
 
 def steps_to_learn(cells: list[Cell]) -> str:
-    """Steps before the first validation with 99 % exact match; a dash where a run had none.
+    """Steps until the first validation with at least 99 % exact match; a dash if a run has none.
 
-    Whole texts never have.
+    Meant for symbols and characters: sentences in words do not reach this.
     """
     firsts = []
     for cell in cells:
@@ -151,7 +151,7 @@ def steps_to_learn(cells: list[Cell]) -> str:
 
 
 def cost(systems: Systems) -> Table:
-    """What each system costs, as `ABOUT_COST` says."""
+    """The cost of each system, as explained by `ABOUT_COST`."""
     in_words = first_run(systems).in_words
     learned = [] if in_words else ["to 99 %"]
     heading = ["system", "parameters", "steps", *learned, "steps/s", "target tokens/s", "seconds"]

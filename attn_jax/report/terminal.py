@@ -8,7 +8,7 @@ SHADES = " ░▒▓█"  # of weights up to 0.1, 0.3, 0.5, 0.8 and 1
 
 
 def strips(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> list[str]:
-    """A line for each target token: a shade for each source token, and the one most looked at.
+    """A line for each target token: a shade for each source token, and the one weighted most.
 
     Args:
       alignment: weights [T, S].
