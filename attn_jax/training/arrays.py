@@ -1,4 +1,4 @@
-"""The arrays of a checkpoint: their names, a digest that shows damage, and how they are read."""
+"""The arrays of a checkpoint: their names, a digest to detect damage, and how they are read."""
 
 import asyncio
 import hashlib
@@ -12,13 +12,13 @@ import orbax.checkpoint as ocp
 
 
 def named_leaves(tree: Any) -> dict[str, Any]:
-    """The arrays of a pytree by their path, which is how they are stored."""
+    """The leaves of a pytree by their paths, which are the names under which they are stored."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 
 def digest(leaves: dict[str, Any]) -> str:
-    """SHA-256 over names, types, shapes and bytes: Orbax does not notice a flipped bit."""
+    """SHA-256 of names, types, shapes and bytes, since Orbax does not detect a flipped bit."""
     sha = hashlib.sha256()
     for name, leaf in sorted(leaves.items()):
         array = np.asarray(leaf)
@@ -28,14 +28,14 @@ def digest(leaves: dict[str, Any]) -> str:
 
 
 def shapes(leaves: dict[str, Any]) -> dict[str, str]:
-    """The type and shape of each array, as they are stored beside it."""
+    """The type and shape of each array as text, which is stored beside the arrays."""
     return {name: f"{leaf.dtype}{list(leaf.shape)}" for name, leaf in leaves.items()}
 
 
 class _Patient(ocp.type_handlers.ArrayHandler):
-    """Reads arrays, and all of them to an end where one cannot be read.
+    """Reads arrays, and waits for all reads to end even if one fails.
 
-    Orbax closes its event loop at the first error. Each read that ends later would print that.
+    Orbax closes its event loop at the first error; each read that ended later would print another.
     """
 
     async def deserialize(
@@ -51,7 +51,7 @@ class _Patient(ocp.type_handlers.ArrayHandler):
 
 
 def read_arrays(folder: Path, like: dict[str, Any]) -> dict[str, jax.Array]:
-    """What is stored in a folder under the names of some arrays, and in their types and shapes."""
+    """Reads arrays from a folder, with the names, types and shapes of those in `like`."""
     target = {
         name: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype, sharding=_one_device())
         for name, leaf in like.items()
@@ -62,5 +62,5 @@ def read_arrays(folder: Path, like: dict[str, Any]) -> dict[str, jax.Array]:
 
 
 def _one_device() -> jax.sharding.Sharding:
-    # Named, so that a checkpoint of another machine's devices is read onto this one's.
+    # Given explicitly, so that a checkpoint from other devices can be read on this machine.
     return jax.sharding.SingleDeviceSharding(jax.devices()[0])

@@ -1,4 +1,4 @@
-"""Checkpoints: the best and the last state of a run, through Orbax, checked by their content."""
+"""Checkpoints: the best and the last states of a run, stored by Orbax and verified by digests."""
 
 import contextlib
 import errno
@@ -22,12 +22,12 @@ from attn_jax.training.arrays import digest, named_leaves, read_arrays, shapes
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Puts Ctrl-C and termination off until what is inside is done.
+    """Delays Ctrl-C and termination until the body is done.
 
-    A save of Orbax that is left half way keeps its threads waiting for the rest for minutes.
+    An interrupted save would leave Orbax's threads waiting for minutes.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # handlers run in the main thread alone
+        yield  # signals are handled in the main thread only
         return
     received: list[int] = []
     handlers = {
@@ -44,7 +44,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 class Misfit(InputError):
-    """What is stored is of another model."""
+    """The checkpoint is of another model."""
 
 
 def _score(metrics: dict[str, float]) -> float:
@@ -52,13 +52,13 @@ def _score(metrics: dict[str, float]) -> float:
 
 
 class Checkpoints:
-    """The checkpoints of a run, to be read, also while the run goes on: nothing is changed.
+    """Read-only access to the checkpoints of a run, also while it is training.
 
-    They are the last ones, and the best by a score (larger is better).
+    These are the last ones, and the best by a score (larger is better).
     """
 
     def __init__(self, directory: Path):
-        # `read_only` would say the same with three warnings.
+        # `read_only` would do the same, with three warnings.
         options = ocp.CheckpointManagerOptions(
             best_fn=_score, create=False, cleanup_tmp_directories=False
         )
@@ -67,7 +67,7 @@ class Checkpoints:
     def _open(self, directory: Path, options: ocp.CheckpointManagerOptions) -> None:
         self._directory = directory
         with reading(directory):
-            # A relative path would lose what is written to it.
+            # Checkpoints written to a relative path would be lost.
             self._manager = ocp.CheckpointManager(directory.absolute(), options=options)
 
     @property
@@ -77,31 +77,31 @@ class Checkpoints:
 
     @property
     def latest(self) -> int | None:
-        """The step of the last checkpoint."""
+        """The step of the last checkpoint; None if there is none."""
         return self._manager.latest_step()
 
     @property
     def best(self) -> int | None:
-        """The step of the best checkpoint."""
+        """The step of the best checkpoint; None if there is none."""
         with reading(self._directory):
             return self._manager.best_step()
 
     def facts(self, step: int) -> dict:
-        """What a run remembered at a step.
+        """The `facts` saved at a step, and the digests and shapes of its arrays.
 
         Raises:
-          InputError: it is missing or damaged.
+          InputError: they are missing or damaged.
         """
         with self._reading(step, "facts"):
             how = ocp.args.Composite(facts=ocp.args.JsonRestore())
             return self._manager.restore(step, args=how)["facts"]
 
     def restore(self, step: int, item: str, like: Any) -> Any:
-        """The `model` or the `rest` at a step, in the structure of `like`.
+        """Restores the `model` or the `rest` of a step, in the structure of `like`.
 
         Raises:
-          Misfit: what is stored has other names or shapes.
-          InputError: it is missing or damaged.
+          Misfit: the stored arrays have other names, types or shapes.
+          InputError: the checkpoint is missing or damaged.
         """
         place = self._directory / str(step)
         with self._reading(step):
@@ -117,7 +117,7 @@ class Checkpoints:
                 restored = read_arrays((place / item).absolute(), wanted)
             if digest(restored) != facts["sha256"][item]:
                 raise InputError(f"{place / item} is damaged: it has changed{self._advice(step)}")
-        # Bound to no device, as new parameters are: else programs would be compiled for these anew.
+        # Uncommitted to a device, as new parameters are; else programs would be compiled again.
         leaves = [jnp.array(np.asarray(restored[name])) for name in wanted]
         return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
@@ -130,16 +130,16 @@ class Checkpoints:
         return f"; put a copy of {self._directory / str(step)} back, or remove it, and {after}"
 
     def close(self) -> None:
-        """Waits for what is being written, and ends the threads."""
+        """Waits for pending writes, and ends the threads."""
         self._manager.close()
 
 
 class WritableCheckpoints(Checkpoints):
-    """The checkpoints of the run that writes them: a save first removes what is half written.
+    """Read and write access to the checkpoints of a run; removes incomplete ones when opened.
 
     Args:
-      directory: of the run's checkpoints.
-      last: how many of the last are kept, beside the best.
+      directory: the folder of the checkpoints.
+      last: number of last checkpoints that are kept, besides the best.
     """
 
     def __init__(self, directory: Path, last: int):
@@ -155,15 +155,18 @@ class WritableCheckpoints(Checkpoints):
         self._open(directory, options)
 
     def save(self, step: int, model: Any, rest: Any, facts: dict, score: float) -> None:
-        """Writes a checkpoint, in the background.
+        """Writes a checkpoint in the background.
 
         Args:
           step: steps done.
-          model: parameters, an item of their own so that use need not read the rest.
-          rest: what else going on needs.
-          facts: what else a run must remember, as JSON.
-          score: by which the best is kept. NaN would make Orbax forget the best, so that it is
-            stored as the worst.
+          model: the parameters to use, stored separately so that they can be read alone.
+          rest: the other arrays that resuming needs.
+          facts: JSON values that resuming needs.
+          score: decides which checkpoint is kept as the best. If it is not finite, the checkpoint
+            is stored as the worst, since NaN would make Orbax forget the best.
+
+        Raises:
+          OSError: there is no space left, for this checkpoint or the previous one.
         """
         items = {"model": named_leaves(model), "rest": named_leaves(rest)}
         facts = {
@@ -182,17 +185,17 @@ class WritableCheckpoints(Checkpoints):
             )
 
     def close(self) -> None:
-        """Waits for what is being written, and ends the threads.
+        """Waits for pending writes, and ends the threads.
 
         Raises:
-          OSError: there is no space left for it, here and in `save`.
+          OSError: there is no space left for them.
         """
         with self._writing():
             super().close()
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        # What is written in the background fails later, in one of several types.
+        # A background write fails later, with one of several types of exceptions.
         full = os.strerror(errno.ENOSPC)
         try:
             yield

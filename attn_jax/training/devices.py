@@ -13,7 +13,7 @@ AXIS = "devices"
 
 
 def sharing(config: Train) -> Mesh | None:
-    """The devices that each take as many rows of every batch, or None where one takes all."""
+    """A mesh of the most devices that split each part of a batch evenly; None if only one does."""
     devices = jax.local_devices()
     rows = config.batch_size // config.microbatches
     count = max(n for n in range(1, len(devices) + 1) if rows % n == 0)
@@ -21,7 +21,7 @@ def sharing(config: Train) -> Mesh | None:
 
 
 def summary(config: Train) -> str:
-    """What a run is trained on."""
+    """A phrase that describes the devices on which a run is trained."""
     mesh, devices = sharing(config), jax.local_devices()
     kind = devices[0].device_kind
     if len(devices) == 1:
@@ -36,10 +36,10 @@ def summary(config: Train) -> str:
 
 
 def shared(function: Callable, mesh: Mesh) -> Callable:
-    """The same function of a model, an `rng` and a batch, with the rows of the batch shared out.
+    """Splits the batch of a function of a model, an `rng` and a batch over the devices of a mesh.
 
-    The function gives sums over rows, and the sums over all devices are what this gives. Each
-    device has an `rng` of its own.
+    The function returns sums over the rows of its batch, which are then summed over the devices.
+    Each device folds its index into the `rng`.
     """
 
     def own(model: PyTree, rng: Array, batch: PyTree) -> PyTree:
@@ -47,17 +47,17 @@ def shared(function: Callable, mesh: Mesh) -> Callable:
         return jax.lax.psum(function(model, rng, batch), AXIS)
 
     whole, rows = PartitionSpec(), PartitionSpec(AXIS)
-    # JAX's check of what differs between devices wants it said of the first state of every scan.
+    # JAX's check of which values vary over devices would need annotated carries in every scan.
     return jax.shard_map(
         own, mesh=mesh, in_specs=(whole, whole, rows), out_specs=whole, check_vma=False
     )
 
 
 def on_each(tree: PyTree, mesh: Mesh) -> PyTree:
-    """A copy on each device."""
+    """Copies a tree to each device of a mesh."""
     return jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
 
 
 def on_first(tree: PyTree) -> PyTree:
-    """The copy of the first device."""
+    """The copy of a replicated tree on the first device."""
     return jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)

@@ -20,32 +20,34 @@ from attn_jax.training.devices import on_each, on_first, sharing
 from attn_jax.training.step import State, go_on, start, train_step
 from attn_jax.training.throughput import Throughput
 
-LOOK_EVERY = 20  # steps between two looks at the loss, which make the device wait
+LOOK_EVERY = 20  # steps between reads of the loss, which stall the device
 
 
 class Progressed(NamedTuple):
-    """What a run remembers beside its state; kept in each checkpoint."""
+    """The progress of a run, stored in each checkpoint beside its state."""
 
-    best: float = -np.inf  # value of the metric at the best validation, larger is better
+    best: float = -np.inf  # best validation metric, negated if smaller is better
     best_step: int = 0
     seconds: float = 0.0  # spent on training steps
 
     def finished(self, step: int, config: Train) -> bool:
-        """Whether these were all the steps, or the metric got no better for as long as patience."""
-        # By where validations are due: the best may be one that a shorter run ended with.
+        """Whether all steps are done, or `patience` validations brought no better metric."""
+        # Counts scheduled validations: the best may be an extra one at the end of a shorter run.
         since = step // config.valid_every - self.best_step // config.valid_every
         return step >= config.steps or 0 < config.patience <= since
 
 
 def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[State, Progressed]:
-    """The state of the last checkpoint in a workdir, or the first one; writes nothing.
+    """The state and progress of the last checkpoint in a workdir, or the initial ones.
+
+    Writes nothing.
 
     Raises:
       InputError: the checkpoint or the journal is damaged, or the checkpoint is of another model.
     """
     state = start(model, config)
     if (workdir / JOURNAL).exists():
-        read(workdir / JOURNAL)  # which is written to later
+        read(workdir / JOURNAL)  # checked now, since `fit` writes to it
     if not (workdir / "checkpoints").is_dir():
         return state, Progressed()
     checkpoints = Checkpoints(workdir / "checkpoints")
@@ -64,7 +66,7 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[State, Progress
 
 
 def finished(config: Train, workdir: Path) -> bool:
-    """Whether the run in a workdir was trained to its end.
+    """Whether the run in a workdir has finished training.
 
     Raises:
       InputError: the last checkpoint is damaged.
@@ -96,20 +98,20 @@ def fit(
     rng: jax.Array,
     larger_is_better: bool,
 ) -> None:
-    """Trains a model from where `begin` found it.
+    """Trains a model, starting or resuming from what `begin` returned.
 
     Args:
-      config: how.
-      state: to go on from; its memory is given up.
-      progressed: what the run remembers beside it.
-      batches: from a step to the batches that follow it.
-      evaluate: from a model to its validation figures, `config.metric` among them.
+      config: the options of training.
+      state: the state to start from; its buffers are donated.
+      progressed: the progress to start from.
+      batches: maps a number of steps done to the batches that follow.
+      evaluate: maps a model to its validation metrics, which include `config.metric`.
       workdir: where `metrics.jsonl` and `checkpoints/` are kept.
-      rng: of dropout; every step derives its own from it.
-      larger_is_better: of the metric.
+      rng: the key of everything random in training; each step derives its own from it.
+      larger_is_better: whether larger values of `config.metric` are better.
 
     Raises:
-      InputError: the loss is no longer finite.
+      InputError: the loss is not finite.
     """
     journal = Journal(workdir / JOURNAL)
     checkpoints = WritableCheckpoints(workdir / "checkpoints", config.keep)
@@ -192,7 +194,7 @@ def _summary(record: dict, metric: str) -> str:
 def _progress_bar(
     console: Console, first: int, steps: int
 ) -> Iterator[Callable[[int, float], None]]:
-    """A bar in a terminal, and nothing anywhere else. Gives what moves it to a step and a loss."""
+    """Shows a progress bar if in a terminal; yields a function that sets its step and loss."""
     bar = Progress(
         TextColumn("training"),
         BarColumn(),

@@ -1,4 +1,4 @@
-"""Losses of target tokens, each [B, T] in nats or without a unit, padding included."""
+"""Losses of target tokens, [B, T], padding included, in nats or without a unit."""
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +10,10 @@ from attn_jax.names import find_head
 def cross_entropy(
     logits: Float[Array, "... V"], targets: Int[Array, "..."], label_smoothing: float = 0.0
 ) -> Float[Array, "..."]:
-    """-log p(target) in nats, against targets that leave a share to the whole vocabulary.
+    """The cross-entropy with label smoothing, in nats: -log p(target) without smoothing.
 
-    Szegedy et al. 2016, section 7, for the smoothing.
+    Label smoothing gives a share of the probability to the whole vocabulary. Szegedy et al. 2016,
+    section 7.
     """
     return jax.nn.logsumexp(logits, axis=-1) - expected(logits, targets, label_smoothing)
 
@@ -20,7 +21,7 @@ def cross_entropy(
 def expected(
     logits: Float[Array, "... V"], targets: Int[Array, "..."], label_smoothing: float
 ) -> Float[Array, "..."]:
-    """The mean of the logits under the targets, smoothed."""
+    """The expected logit under the smoothed distribution of the target."""
     chosen = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
     if not label_smoothing:
         return chosen
@@ -28,7 +29,7 @@ def expected(
 
 
 def coverage_loss(alignment: Float[Array, "B L N T S"]) -> Float[Array, "B T"]:
-    """Σ_j min(α_ij, Σ_{k<i} α_kj): what is attended again, a mean over layers and heads.
+    """Σ_j min(α_ij, Σ_{k<i} α_kj): repeated attention, the mean over layers and heads.
 
     See, Liu and Manning 2017, section 2.3, equations 10 and 12.
     """
@@ -39,22 +40,22 @@ def coverage_loss(alignment: Float[Array, "B L N T S"]) -> Float[Array, "B T"]:
 def guided_loss(
     weights: Float[Array, "B T S"], links: Float[Array, "B T S"]
 ) -> Float[Array, "B T"]:
-    """-Σ_j A_ij log α_ij: the cross-entropy of weights with links that are given.
+    """-Σ_j A_ij log α_ij: the cross-entropy of the weights with given links.
 
     Chen, Matusov, Khadivi and Peter 2016, section 3.
 
     Args:
-      weights: α. What is below 1e-9 counts as that: sparse weights may be zero where a link is.
-        Weights that add up to more than 1, as some normalizers give, are scaled down to 1, for more
-        of them would always be less loss.
-      links: A, which sums to 1 over the source for each token that is linked, to 0 for the others.
+      weights: α. Those of a token with a sum of more than 1, which some normalizers give, are
+        rescaled to a sum of 1, since otherwise larger weights would always lower the loss. Each is
+        then raised to at least 1e-9, since sparse weights may be zero where there is a link.
+      links: A, which sums to 1 over the source for each linked token, and to 0 for the others.
     """
     shares = weights / jnp.maximum(weights.sum(axis=-1, keepdims=True), 1)
     return -(links * jnp.log(jnp.maximum(shares, 1e-9))).sum(axis=-1)
 
 
 def guided_weights(alignment: Float[Array, "B L N T S"], which: str) -> Float[Array, "B T S"]:
-    """The weights that are guided: `mean` over layers and heads, or `layer.head` as in 2.1.
+    """The weights that are guided: the `mean` over layers and heads, or `layer.head` as in 2.1.
 
     One head of a Transformer is enough: Garg, Peitz, Nallasamy and Paulik 2019, section 4.2.
 

@@ -24,13 +24,13 @@ def loss_of(
     """The sum of the losses of the target tokens.
 
     Args:
-      config: which losses, and how the model is run.
+      config: the options of the losses and of scheduled sampling.
       model: parameters in float32.
       source: source sentences.
       target: target sentences, each ended by `EOS`.
-      links: of the guided loss, as `guided_loss` wants them.
+      links: the links for the guided loss, as `guided_loss` takes them.
       step: steps done.
-      rng: of this batch.
+      rng: the key for this batch.
     """
     sampling, training = split(rng, 2)
     given = target
@@ -56,16 +56,16 @@ def sampled(
     share: Float[Array, ""],
     rng: Array,
 ) -> Int[Array, "B T"]:
-    """Target sentences, a share of whose words the model has drawn itself.
+    """Target sentences in which a share of the words is replaced by the model's own samples.
 
-    Scheduled sampling (Bengio et al. 2015) in a pass over all words at once, so that it goes with
-    any decoder: each word is drawn given the true ones before it. Mihaylova and Martins 2019,
+    Scheduled sampling (Bengio et al. 2015) in one pass over all words, which works with any
+    decoder: each word is sampled given the true previous words. Mihaylova and Martins 2019,
     section 3; Duckworth et al. 2019.
     """
     running, drawing, replacing = split(rng, 3)
     features, _ = jax.lax.stop_gradient(model(source, target, running))
     logits = jax.lax.stop_gradient(model.words.logits(features))
-    # What no search goes on from.
+    # A search never extends a prefix that ends in one of these.
     logits = logits.at[..., jnp.array([PAD, BOS, EOS])].set(-jnp.inf)
     words = jax.random.categorical(drawing, logits).astype(target.dtype)
     replaced = jax.random.bernoulli(replacing, share, target.shape)

@@ -1,4 +1,4 @@
-"""The optimiser: a rule for the gradient, bounded in its norm, under a schedule of step sizes."""
+"""The optimiser: an update rule for clipped gradients, with a schedule of step sizes."""
 
 from collections.abc import Callable
 
@@ -13,19 +13,19 @@ from attn_jax.names import choose_with_settings
 
 
 def constant(step: Array, warmup_steps: int) -> Array:
-    """The full step size."""
+    """The factor 1: the step size stays the same."""
     return jnp.ones(())
 
 
 def inverse_sqrt(step: Array, warmup_steps: int) -> Array:
-    """Falls with the square root of the steps since warm-up. Vaswani et al. 2017, section 5.3."""
+    """Decays as 1 / √step, from 1 at the end of warm-up. Vaswani et al. 2017, section 5.3."""
     return jnp.sqrt(max(warmup_steps, 1) / jnp.maximum(step, max(warmup_steps, 1)))
 
 
 def halving(step: Array, warmup_steps: int, *, after: int = 5000, every: int = 1000) -> Array:
-    """Halved after so many steps, and every so many from then on.
+    """Halves after `after` steps, and every `every` steps from then on.
 
-    Luong, Pham and Manning 2015, section 4.1, with `after` 5 epochs and `every` epoch.
+    Luong, Pham and Manning 2015, section 4.1, where `after` is 5 epochs and `every` is one.
 
     Raises:
       InputError: `after` is less than 0, or `every` less than 1.
@@ -36,7 +36,8 @@ def halving(step: Array, warmup_steps: int, *, after: int = 5000, every: int = 1
     return 0.5 ** jnp.maximum((step - 1 - after) // every + 1, 0)
 
 
-# None depends on the number of steps in all, so that a run may be made longer.
+# Each maps a step, counted from 1, and the number of warm-up steps to a factor of the step size.
+# None depends on the total number of steps, so that a run can be extended.
 SCHEDULES: dict[str, Callable] = {
     "constant": constant,
     "inverse_sqrt": inverse_sqrt,
@@ -47,7 +48,7 @@ SCHEDULES: dict[str, Callable] = {
 def adam(
     step_size: optax.Schedule, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
 ) -> optax.GradientTransformation:
-    """Kingma and Ba 2015. Vaswani et al. 2017, section 5.3, have beta2=0.98 and epsilon=1e-9."""
+    """Kingma and Ba 2015. Vaswani et al. 2017, section 5.3, use beta2=0.98 and epsilon=1e-9."""
     _check("adam", epsilon, beta1=beta1, beta2=beta2)
     return optax.adam(step_size, b1=beta1, b2=beta2, eps=epsilon)
 
@@ -57,7 +58,7 @@ def adadelta(
 ) -> optax.GradientTransformation:
     """Zeiler 2012, with the constants of Bahdanau, Cho and Bengio 2014, appendix B.2.
 
-    The step sizes are its own; a learning rate of 1 leaves them as they are.
+    It determines its own step sizes, which a learning rate of 1 leaves unchanged.
     """
     _check("adadelta", epsilon, rho=rho)
     return optax.adadelta(step_size, rho=rho, eps=epsilon)
@@ -73,7 +74,7 @@ OPTIMIZERS: dict[str, Callable[..., optax.GradientTransformation]] = {
     "adadelta": adadelta,
     "sgd": sgd,
 }
-LEARNING_RATES = {adam: 1e-3, adadelta: 1.0, sgd: 1.0}  # unless the options say
+LEARNING_RATES = {adam: 1e-3, adadelta: 1.0, sgd: 1.0}  # defaults
 
 
 def _check(name: str, epsilon: float, **decays: float) -> None:
@@ -85,10 +86,10 @@ def _check(name: str, epsilon: float, **decays: float) -> None:
 
 
 def clipped(norm: float) -> optax.GradientTransformation:
-    """A gradient of at most so large a global norm. Pascanu, Mikolov and Bengio 2013, section 3.2.
+    """Clips gradients to a global norm. Pascanu, Mikolov and Bengio 2013, section 3.2.
 
-    `optax.clip_by_global_norm` divides, which XLA's CPU backend does in a pass of its own over all
-    parameters; a factor becomes part of the rule that follows.
+    `optax.clip_by_global_norm` divides, for which XLA's CPU backend makes a separate pass over all
+    parameters; multiplication by a factor is fused with the update rule.
     """
 
     def clip(gradient: optax.Updates, _: optax.Params | None) -> optax.Updates:
@@ -99,7 +100,7 @@ def clipped(norm: float) -> optax.GradientTransformation:
 
 
 def make_schedule(config: Train) -> optax.Schedule:
-    """From the number of steps done to the step size of the next: a linear warm-up, then decay.
+    """Maps the number of steps done to the next step size: linear warm-up times decay.
 
     Raises:
       InputError: there is no such schedule or optimiser.
@@ -116,10 +117,10 @@ def make_schedule(config: Train) -> optax.Schedule:
 
 
 def make_optimizer(config: Train) -> optax.GradientTransformation:
-    """The rule that the options ask for, on gradients of bounded global norm.
+    """The optimiser that the options ask for, with gradients clipped by global norm.
 
     Raises:
-      InputError: there is no such rule or schedule.
+      InputError: there is no such optimiser or schedule.
     """
     rule = choose_with_settings(OPTIMIZERS, config.optimizer, "optimizer")
     return optax.chain(clipped(config.clip_norm), rule(make_schedule(config)))

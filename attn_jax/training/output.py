@@ -1,8 +1,8 @@
-"""The output layer and its loss together, without the logits of all tokens at once.
+"""The output layer fused with its loss, without the logits of all tokens at once.
 
-The straightforward `cross_entropy` of the logits holds [N, V] several times. Here only some tokens
-have logits at a time, and their share of the gradient is computed along with their loss: the same
-three products, with sums in float32 whatever the precision of the factors.
+A plain `cross_entropy` of the logits holds several arrays [N, V]. Here the logits are computed for
+a part of the tokens at a time, whose gradient is computed together with the loss: the same three
+products, with sums in float32 whatever the precision of the factors.
 """
 
 import functools
@@ -16,11 +16,11 @@ from attn_jax.models.factors import factor, row_major
 from attn_jax.models.linear import multiply, of_inputs
 from attn_jax.training.losses import cross_entropy, expected
 
-LOGITS = 2**21  # held at once, 8 MiB, if not more are needed
+LOGITS = 2**21  # held at once, 8 MiB, unless parts of F tokens need more
 
 
 class Tokens(NamedTuple):
-    """What is known of some tokens."""
+    """The features and targets of some tokens, and whether their losses are counted."""
 
     features: Float[Array, "N F"]
     targets: Int[Array, " N"]
@@ -36,7 +36,7 @@ def output_loss(
     counted: Bool[Array, " N"],
     label_smoothing: float,
 ) -> Float[Array, ""]:
-    """The sum in nats of the cross-entropies of those tokens that are counted."""
+    """The sum, in nats, of the cross-entropies of the counted tokens."""
 
     def add(total: Array, tokens: Tokens) -> tuple[Array, None]:
         losses = cross_entropy(_logits(matrix, bias, tokens), tokens.targets, label_smoothing)
@@ -48,15 +48,15 @@ def output_loss(
 
 
 def _logits(matrix: Array, bias: Array, tokens: Tokens) -> Float[Array, "N V"]:
-    # XLA's CPU backend would make one slower loop of the product and the softmax's maximum.
+    # XLA's CPU backend would fuse the product and the softmax's maximum into one slower loop.
     return jax.lax.optimization_barrier(multiply(tokens.features, matrix)) + bias
 
 
 def _cut(tokens: Tokens, vocabulary: int) -> Tokens:
-    """Parts [P, N, ...] as large as their logits allow; the last one is filled up."""
+    """Cuts tokens into equal parts [P, N, ...], as large as `LOGITS` allows; the last is padded."""
     rows, features = tokens.features.shape
-    # At least F tokens: to add a part's gradient of the matrix, [F, V], to that of the parts before
-    # should not take longer than to pass over its logits.
+    # At least F tokens, so that adding a part's gradient of the matrix, [F, V], to the sum does not
+    # take longer than a pass over its logits, [N, V].
     parts = -(-rows // max(LOGITS // vocabulary, features))
     size = -(-rows // parts)
 
@@ -76,7 +76,7 @@ def _forward(
         total, of_matrix, of_bias = sums
         logits = _logits(matrix, bias, tokens)
         largest = logits.max(axis=-1, keepdims=True)
-        # For the sum and for the softmax: the backend would compute them twice.
+        # Shared by the sum and the softmax; otherwise the backend would compute them twice.
         exponentials = jax.lax.optimization_barrier(jnp.exp(logits - largest))
         normalizer = exponentials.sum(axis=-1, keepdims=True)
         losses = (largest + jnp.log(normalizer))[:, 0] - expected(logits, tokens.targets, smoothing)
@@ -84,7 +84,7 @@ def _forward(
 
         of_logits = exponentials * (counted / normalizer) - counted * share
         of_logits -= jnp.where(targets == words, counted * (1 - smoothing), 0)
-        of_logits = factor(of_logits)  # for all that follows, so that it is written once
+        of_logits = factor(of_logits)  # for all uses below, so that it is written once
         of_bias += of_logits.sum(axis=0, dtype=of_bias.dtype)
         of_matrix += multiply(columns, of_logits)
         return (total, of_matrix, of_bias), of_inputs(of_logits, matrix)

@@ -1,4 +1,4 @@
-"""The precision of products, and which one is fast on a device."""
+"""The precision of matrix products, and which one is fast on a device."""
 
 import contextlib
 import functools
@@ -8,7 +8,7 @@ import jax
 
 from attn_jax.errors import InputError
 
-# Of the factors of products; all else is in the precision of the parameters.
+# Contexts for the precision of the factors of products; all else has that of the parameters.
 PRECISIONS = {
     "float32": contextlib.nullcontext,
     "bfloat16": functools.partial(jax.default_matmul_precision, "BF16_BF16_F32"),
@@ -19,19 +19,19 @@ INSTRUCTIONS = ("amx_bf16", "avx512_bf16")  # for products of bfloat16, as Linux
 
 
 def multiplies_bfloat16(device: jax.Device) -> bool:
-    """Whether a device has products of bfloat16 of its own; False where that is not known."""
+    """Whether a device multiplies bfloat16 in hardware; False if that is not known."""
     if device.platform == "cpu":
         has = PROCESSOR.read_text().split() if PROCESSOR.is_file() else []
         return any(instruction in has for instruction in INSTRUCTIONS)
     if device.platform == "gpu":
-        # Of NVIDIA's; others have names, such as gfx90a.
+        # A number on NVIDIA's GPUs; others have names, such as gfx90a.
         major = str(getattr(device, "compute_capability", "")).partition(".")[0]
         return major.isdigit() and int(major) >= 8
     return device.platform == "tpu"
 
 
 def check(compute: str, device: jax.Device) -> None:
-    """Raises InputError where a GPU of NVIDIA's cannot multiply bfloat16 with sums in float32."""
+    """Raises InputError if bfloat16 is asked for on an NVIDIA GPU that does not multiply it."""
     known = str(getattr(device, "compute_capability", "")).partition(".")[0].isdigit()
     if compute == "bfloat16" and known and not multiplies_bfloat16(device):
         raise InputError(
@@ -41,9 +41,9 @@ def check(compute: str, device: jax.Device) -> None:
 
 
 def advice(compute: str, device: jax.Device) -> str | None:
-    """What to say of a precision that is not the fast one of a device."""
+    """A recommendation if a precision is not the fast one of a device, else None."""
     if device.platform == "tpu":
-        return None  # whose products of float32 are rounded to bfloat16 as well
+        return None  # which rounds the factors of float32 products to bfloat16 anyway
     if multiplies_bfloat16(device) == (compute == "bfloat16"):
         return None
     if compute == "bfloat16":

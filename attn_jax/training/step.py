@@ -19,7 +19,7 @@ from attn_jax.training.objective import loss_of
 from attn_jax.training.optimizer import make_optimizer
 from attn_jax.training.precision import PRECISIONS
 
-# How many of what a gradient may be a mean over.
+# The counts over which the loss may be averaged.
 COUNTS: dict[str, Callable[[Int[Array, "B T"]], Int[Array, ""]]] = {
     "token": lambda target: (target != PAD).sum(),
     "sentence": lambda target: (target != PAD).any(axis=1).sum(),
@@ -27,22 +27,21 @@ COUNTS: dict[str, Callable[[Int[Array, "B T"]], Int[Array, ""]]] = {
 
 
 class Parts(NamedTuple):
-    """What training carries from step to step."""
+    """What training carries from one step to the next."""
 
     step: Int[Array, ""]  # steps done
     model: Seq2Seq
     optimizer: optax.OptState
-    average: Seq2Seq | None  # of the model over the steps, where the options ask for it
+    average: Seq2Seq | None  # moving average of the model, if the options ask for it
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class State:
-    """The parts as the list of their leaves.
+    """The parts as a flat list of leaves.
 
-    A compiled function takes apart what it is called with and puts together what it returns. For a
-    list that is nothing; for a Transformer and its optimiser it was 15 ms of Python a step, module
-    by module.
+    A compiled function flattens its arguments and unflattens its results. For a list this costs
+    nothing; for the modules of a Transformer and its optimiser it took 15 ms of Python per step.
     """
 
     leaves: list[Array]
@@ -55,31 +54,31 @@ class State:
 
     @property
     def parts(self) -> Parts:
-        """The parts, put together."""
+        """The parts, unflattened."""
         return jax.tree.unflatten(self.structure, self.leaves)
 
     @property
     def result(self) -> Seq2Seq:
-        """The model to use: the average where there is one."""
+        """The model to use: the moving average if there is one."""
         parts = self.parts
         return parts.model if parts.average is None else parts.average
 
     @property
     def rest(self) -> tuple:
-        """What going on needs beside the result."""
+        """What resuming needs besides the result."""
         parts = self.parts
         return parts.optimizer, None if parts.average is None else parts.model
 
 
 def start(model: Seq2Seq, config: Train) -> State:
-    """The state before the first step."""
+    """The initial state."""
     average = jax.tree.map(jnp.copy, model) if config.average else None
     optimizer = make_optimizer(config).init(model)
     return State.of(Parts(jnp.zeros((), jnp.int32), model, optimizer, average))
 
 
 def go_on(step: int, result: Seq2Seq, rest: tuple) -> State:
-    """The state after so many steps, from its `result` and its `rest`."""
+    """Rebuilds the state after `step` steps from its `result` and its `rest`."""
     optimizer, model = rest
     done = jnp.asarray(step, jnp.int32)
     if model is None:
@@ -98,22 +97,22 @@ def train_step(
     config: Train,
     mesh: jax.sharding.Mesh | None = None,
 ) -> tuple[State, Float[Array, ""]]:
-    """One step down the gradient.
+    """One training step: the gradient of the loss, and an update by the optimiser.
 
     Args:
-      state: what the step before left; its memory is given up.
+      state: the state after the previous step; its buffers are donated.
       source: source sentences.
-      target: target sentences, each ended by `EOS`.
-      rng: of the run; each step folds its own number into it, so that nothing random is carried.
-      links: of the guided loss, where there is one.
-      config: the loss and the optimiser.
-      mesh: the devices that share the batch; without, one has it all.
+      target: target sentences, each ending in `EOS`.
+      rng: the key of the run; the step number is folded in, so that the state carries no key.
+      links: the links for the guided loss, if there is one.
+      config: the options of the loss and the optimiser.
+      mesh: the devices over which the batch is split; None for a single device.
 
     Returns:
-      The next state, and the loss before the step in nats per target token.
+      The next state, and the loss before the update in nats per target token.
 
     Raises:
-      InputError: the batch cannot be cut into the parts that the options ask for.
+      InputError: `microbatches` does not divide the batch, or an option is unknown.
     """
     step, model, optimizer, average = state.parts
     tokens = jnp.maximum((target != PAD).sum(), 1)
@@ -132,16 +131,19 @@ def train_step(
     model = optax.apply_updates(model, updates)
     done = step + 1
     if average is not None:
-        # The first steps, far from where training leads, are forgotten faster.
+        # A smaller decay at the beginning forgets the first parameters faster.
         kept = jnp.minimum(config.average, (1 + done) / (10 + done))
         average = optax.incremental_update(model, average, 1 - kept)
     return State.of(Parts(done, model, optimizer, average)), loss * count / tokens
 
 
 def accumulated(function, parts: int, model: Seq2Seq, rng: Array, batch: tuple) -> tuple:
-    """The sum of a function's value and gradient over parts of a batch, one after the other.
+    """Sums a function's value and gradient over parts of a batch, computed one after the other.
 
-    So the memory is that of a part, and the result that of the whole.
+    This needs the memory of one part, and gives the result of the whole batch.
+
+    Raises:
+      InputError: the batch cannot be cut into `parts` equal parts.
     """
     if parts == 1:
         return function(model, rng, batch)

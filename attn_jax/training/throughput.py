@@ -9,10 +9,10 @@ from attn_jax.tokens import PAD
 
 
 class Throughput:
-    """Times stretches of steps.
+    """Measures the speed of training over intervals of steps.
 
-    Rates are medians, which leave hiccups out, over the stretches in which no batch had a new
-    shape, for which a step is compiled; over all where there are no such.
+    Rates are medians, which ignore outliers, over the intervals in which no batch had a new shape,
+    since a step is compiled for each shape. If there are none, they are over all intervals.
     """
 
     def __init__(self) -> None:
@@ -24,12 +24,12 @@ class Throughput:
         self._rates: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
 
     def reset(self) -> None:
-        """Begins a stretch."""
+        """Starts a new interval."""
         self._begin, self._tokens, self._steps = time.perf_counter(), 0, 0
         self._compiled = False
 
     def count(self, source: np.ndarray, target: np.ndarray) -> None:
-        """Counts a step."""
+        """Counts a step with this batch."""
         shapes = source.shape, target.shape
         self._compiled |= shapes not in self._known
         self._known.add(shapes)
@@ -37,7 +37,7 @@ class Throughput:
         self._steps += 1
 
     def close(self) -> float:
-        """Ends the stretch, begins the next, and gives the seconds of the ended one."""
+        """Ends the interval, starts the next, and returns the seconds that it took."""
         seconds = time.perf_counter() - self._begin
         if self._steps:
             rates = self._steps / seconds, self._tokens / seconds
@@ -46,7 +46,7 @@ class Throughput:
         return seconds
 
     def rates(self) -> dict[str, float]:
-        """Median steps and real target tokens a second, since the last call."""
+        """Median steps and target tokens (without padding) per second, since the last call."""
         names = ("steps_per_second", "target_tokens_per_second")
         rates = self._rates[False] or self._rates[True]
         self._forget()
