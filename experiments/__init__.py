@@ -1,1 +1,1 @@
-"""Programs: train, evaluate, translate, align, sweep and report."""
+"""Programs: train, evaluate, translate, align, export, sweep, report, catalogue and bench."""

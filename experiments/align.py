@@ -1,10 +1,10 @@
 """Aligns translated text, scores the alignment, and draws it.
 
 `./launch.sh align --workdir=runs/en-fr --sources=a.en --targets=a.fr > a.links`
-writes a line of links between words (`source-target`, from 0) for each pair of lines, or with
-`--unit=token` between the tokens that the model has, such as characters. With
-`--reverse=runs/fr-en`, links of both directions are combined; with `--gold=FILE` they are scored.
-Anything else goes to standard error.
+writes, for each pair of lines, a line of links between words (`source-target`, from 0), or with
+`--unit=token` between the model's tokens, such as characters. With `--reverse=runs/fr-en`, it
+combines the links of both directions; with `--gold=FILE`, it scores them. All other output goes to
+standard error.
 """
 
 import sys
@@ -59,7 +59,11 @@ def read_gold_of(path: str, pairs: Pairs) -> list[Gold]:
 
 
 def read_development() -> tuple[Pairs, list[Gold]] | None:
-    """The pairs and gold links to choose a head on, where the flags name some."""
+    """The pairs and gold links to choose a head and shift on; None if no flag names them.
+
+    Raises:
+      InputError: only some of the flags are given, or the files do not fit together.
+    """
     given = FLAGS.dev_sources, FLAGS.dev_targets, FLAGS.dev_gold
     if not any(given):
         return None
@@ -110,7 +114,7 @@ def unit_weights(
 
 
 def flip(development: tuple[Pairs, list[Gold]] | None) -> tuple[Pairs, list[Gold]] | None:
-    """The same from target to source."""
+    """The development pairs and gold links with source and target exchanged."""
     if development is None:
         return None
     pairs, golds = development
@@ -118,12 +122,12 @@ def flip(development: tuple[Pairs, list[Gold]] | None) -> tuple[Pairs, list[Gold
 
 
 def print_errors(found: dict[str, list[Links]], golds: list[Gold]) -> None:
-    """Prints how the links of each direction and combination agree with the gold ones.
+    """Prints how well the links of each direction and combination match the gold links.
 
-    The last column tells which differ from those of the lowest error.
+    The last column is the p-value of the difference from the links with the lowest error.
     """
     errors = {name: alignment_error(links, golds) for name, links in found.items() if any(links)}
-    # 1 - AER of each sentence, as a part and its whole.
+    # 1 - AER of each sentence, as numerator and denominator.
     shares = {}
     for name in errors:
         right, sure, made, wanted = alignment_counts(found[name], golds).T
@@ -142,7 +146,7 @@ def print_errors(found: dict[str, list[Links]], golds: list[Gold]) -> None:
 
 
 def check_flags() -> None:
-    """Raises InputError where a flag would do nothing beside the others."""
+    """Raises InputError if flags do not fit together; makes the folder for figures."""
     chosen = [name for name in ("head", "shift", "dev_gold") if FLAGS[name].present]
     if FLAGS.of == "posterior" and chosen:
         raise InputError(f"--{chosen[0]} chooses among weights, of which the posterior has one")
@@ -166,7 +170,7 @@ def check_flags() -> None:
 
 
 def main() -> None:
-    """Writes links to standard output; figures, weights and pictures where they are asked for."""
+    """Writes links to standard output, and scores, weights and pictures if flags ask for them."""
     check_flags()
     pairs = read_text(FLAGS.sources, FLAGS.targets)
     golds = read_gold_of(FLAGS.gold, pairs) if FLAGS.gold else None
@@ -187,7 +191,7 @@ def main() -> None:
     if reverse:
         backward = unit_weights("reverse", reverse, pairs[::-1], flip(development), extract)
         found["reverse"] = [turned(extract(one)) for one in backward]
-        others = SYMMETRIZATIONS if golds else {}  # only to be held against the gold links
+        others = SYMMETRIZATIONS if golds else {}  # only to be compared with the gold links
         for name, way in (others | {FLAGS.symmetrization: symmetrize}).items():
             both = partial(way, extract=extract)
             found[name] = list(map(both, forward, backward))
@@ -202,13 +206,16 @@ def main() -> None:
             np.savez(file, **named)
     if FLAGS.figures:
         draw_all(Path(FLAGS.figures), translator, pairs, forward)
-    # Last, since whoever reads the links may stop reading.
+    # Printed last, since the reader of the links may close the pipe.
     for one in links:
         print(pharaoh(one))
 
 
 def draw_all(folder: Path, translator: Translator, pairs: Pairs, weights: list[np.ndarray]) -> None:
-    """Draws the weights between units of each pair, and each layer and head of its tokens."""
+    """Draws the weights between the units of each pair.
+
+    If the model has several heads, also draws the weights of each head between tokens.
+    """
     units = UNITS[FLAGS.unit]
     drawn = zip(weights, translator.force(*pairs), *pairs, strict=True)
     for number, (one, forced, source, target) in enumerate(drawn, start=1):

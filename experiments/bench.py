@@ -1,4 +1,4 @@
-"""This project beside its peers, on this machine: `./launch.sh bench`."""
+"""Measures this project and its peers on this machine: `./launch.sh bench`."""
 
 import functools
 import json
@@ -48,12 +48,12 @@ def machine() -> dict[str, str]:
 
 
 def one_device(peers: str) -> None:
-    """Has the peers compute where this project does.
+    """Makes the peers compute on the same device as this project.
 
     Raises:
       InputError: they cannot.
     """
-    # Of a GPU's memory, JAX would take most for the first process.
+    # Otherwise, the first process with JAX would take most of a GPU's memory.
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     backend = jax.default_backend()
     if backend == "cpu":
@@ -66,13 +66,13 @@ def one_device(peers: str) -> None:
             f"this project would run on a {backend.upper()} and its peers on the CPU: begin with "
             "JAX_PLATFORMS=cpu, or install a PyTorch that finds a GPU into .venv-peers"
         )
-    # This project would share a batch out among several; its peers use one.
+    # This project would split a batch over several GPUs; its peers use one.
     first, *_ = (os.environ.get("CUDA_VISIBLE_DEVICES") or "0").split(",")
     os.environ["CUDA_VISIBLE_DEVICES"] = first
 
 
 def sides_of(case: Case) -> list[Side]:
-    """The processes of a case, this project's with this Python and the peers' with theirs."""
+    """Starts the processes of a case: this project's with this Python, the peers' with theirs."""
     return [
         Side(
             name,
@@ -88,7 +88,7 @@ def sides_of(case: Case) -> list[Side]:
 
 
 def rows(case: Case, measured: Mapping[str, Measured]) -> list[list[str]]:
-    """A line for each side: how long it takes, how much it does, and how much longer than ours."""
+    """A row for each side: its times, throughput, time relative to this project's, and memory."""
     ours = next(iter(measured.values()))
     return [
         [
@@ -104,7 +104,7 @@ def rows(case: Case, measured: Mapping[str, Measured]) -> list[list[str]]:
 
 
 def of_cases(group: Callable[[], Iterator[Case]]) -> tuple[Table, dict[str, Any]]:
-    """The figures of a group of cases, each printed as soon as it is there."""
+    """Measures a group of cases: prints each result as soon as it is known, and saves a figure."""
     lines, results, times = [], {}, {}
     for case in group():
         measured, ended = compare(sides_of(case), FLAGS.rounds)
@@ -119,7 +119,7 @@ def of_cases(group: Callable[[], Iterator[Case]]) -> tuple[Table, dict[str, Any]
 
 
 def of_end_to_end() -> tuple[Table, dict[str, Any]]:
-    """Captions from the text to their translation."""
+    """Measures training and translation end to end, starting from the text of captions."""
     found = end_to_end(
         Path(FLAGS.workdir) / "end_to_end", Path(FLAGS.multi30k), FLAGS.peers, FLAGS.rounds
     )
@@ -143,7 +143,7 @@ def of_end_to_end() -> tuple[Table, dict[str, Any]]:
 
 
 def of_start() -> tuple[Table, dict[str, Any]]:
-    """Imports and a run of one step."""
+    """Measures how long imports and a run of one step take."""
     found = start(FLAGS.rounds)
     lines = [
         [

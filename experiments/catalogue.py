@@ -1,7 +1,7 @@
 """Writes docs/mechanisms.md: `./launch.sh catalogue --workdir=runs/mechanisms`.
 
-The list of mechanisms is made of their docstrings and signatures, the tables below it of the runs
-in the workdir, which `experiments/presets/mechanisms.flags` says how to get.
+The list of mechanisms comes from their docstrings and signatures, the table below it from the runs
+in the workdir; `experiments/presets/mechanisms.flags` says how to make these runs.
 """
 
 import re
@@ -21,7 +21,7 @@ from experiments.program import run
 
 FILE = Path(__file__).parents[1] / "docs" / "mechanisms.md"
 MEASURED = "## Measured"
-# Numbers that stand for sizes, since shapes are made of numbers.
+# Distinct numbers for the sizes Q, D and A, to recognise these in shapes.
 Q, D, A = 1009, 1013, 1019
 LETTERS = {Q: "Q", D: "D", A: "A", Q + D: "Q+D"}
 
@@ -75,7 +75,7 @@ def parameters(part: Part) -> str:
 
 
 def catalogue(table: Mapping[str, Callable]) -> Table:
-    """Everything that is known of the parts in a table."""
+    """A row for each part: name, formula, parameters, settings, cost and paper."""
     heading = ["name", "formula", "parameters", "settings", "looks back", "cost", "paper"]
     sums = any("Sum:" in function.__doc__ for function in table.values())
     if sums:
@@ -99,7 +99,7 @@ def catalogue(table: Mapping[str, Callable]) -> Table:
 
 
 def mechanisms() -> str:
-    """The page without what was measured."""
+    """The page without the measurements."""
     sections = [
         INTRODUCTION,
         *(
@@ -144,7 +144,7 @@ def measured(cells: list[Cell]) -> Table:
 
 
 def main() -> None:
-    """Writes the page; what was said of the measurements stays."""
+    """Writes the page; keeps the remarks on the measurements."""
     cells, left_out = find_cells(Path(FLAGS.workdir))
     if not cells or left_out:
         why = "".join(f", and {folder} ({why})" for folder, why in left_out.items())

@@ -21,7 +21,7 @@ from experiments import flags
 
 
 def check(experiment: Experiment) -> None:
-    """Raises InputError where an option names what does not exist or does not go together."""
+    """Raises InputError if options are unknown or do not fit together, or user code fails."""
     choose(METRICS, experiment.train.metric, "metric")
     choose_with_settings(ORDERS, experiment.train.order, "order")
     make_bleu(experiment.data.bleu_tokenizer)
@@ -60,15 +60,15 @@ def check(experiment: Experiment) -> None:
 
 
 def check_mask(what: str, name: str) -> None:
-    """Raises InputError where the user's own part of a mechanism heeds what is masked.
+    """Raises InputError if the user's own window or normalizer depends on masked positions.
 
-    A sentence would be translated differently beside a longer one, whose padding it has.
+    Padded to the length of a longer sentence, a sentence would be translated differently.
     """
     if ":" not in name:
         return
     own = resolve(what, name)
     if own.scores > 1:
-        return  # which needs a score of several, too
+        return  # it takes several scores, which `dot` does not give
     parameters = {name: jnp.ones(shape) for name, shape in own.shapes(Sizes(2, 2, 2)).items()}
     mask = jnp.array([True, True, False])
 
@@ -78,7 +78,7 @@ def check_mask(what: str, name: str) -> None:
         sentence = begin(mask, **parts), jnp.ones(2), keys, jnp.ones((3, 2)), mask
         return attend_step(*sentence, **parts, rng=rng)[2]
 
-    for part, rng in ((own, jax.random.key(0)), (own.decoding, None)):  # in training, and in use
+    for part, rng in ((own, jax.random.key(0)), (own.decoding, None)):  # in training, in decoding
         low, high = (weigh(part, rng, padding) for padding in (-3.0, 3.0))
         if high[2] or not jnp.allclose(low, high):
             raise InputError(
@@ -88,7 +88,7 @@ def check_mask(what: str, name: str) -> None:
 
 
 def check_encoder(config: Model) -> None:
-    """Raises InputError where the user's own encoder reads padding."""
+    """Raises InputError if the user's own encoder reads padding."""
     if ":" not in config.encoder:
         return
     model = initialize(config, 5, 5, jax.random.key(0))

@@ -1,8 +1,8 @@
 """Evaluates a run: `./launch.sh evaluate --workdir=runs/mine --split=test --beam_size=5`.
 
-This replaces what the run had for that split, which is what reports read. With two files of any
-other text, `--sources=new.de --targets=new.en`, a sentence on each line, it prints the same metrics
-and writes nothing into the run; there, `--workdir=runs/mine/checkpoints/1500` chooses a checkpoint.
+This replaces the run's earlier results for that split, which reports read. With two files of any
+other text, `--sources=new.de --targets=new.en`, one sentence per line, it prints the same metrics
+and writes nothing into the run; then, `--workdir=runs/mine/checkpoints/1500` chooses a checkpoint.
 """
 
 import json
@@ -35,19 +35,19 @@ PICTURED = 16  # sentences whose alignments are kept for figures
 
 
 def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, Any]) -> dict:
-    """Translates a split with the best checkpoint and writes what came of it into the workdir.
+    """Translates a split with the best checkpoint and writes the results into the workdir.
 
     Args:
-      workdir: of the run.
-      corpus: what the run was trained on.
+      workdir: the folder of the run.
+      corpus: the data that the run was trained on.
       split: `train`, `validation` or `test`.
       search: options of `attn_jax.decoding.options.Search`.
 
     Returns:
-      The content of `evaluation.<split>.json`: the split, and what `measure` gives.
+      The content of `evaluation.<split>.json`: the split, and the figures from `measure`.
 
     Raises:
-      InputError: by now, another checkpoint is the best.
+      InputError: another checkpoint has become the best in the meantime.
     """
     checkpoint = best_checkpoint(workdir)
     translator = load(checkpoint)
@@ -69,11 +69,11 @@ def evaluate_text(
 
     Args:
       checkpoint: its folder in a run.
-      pairs: each sentence and its translation.
+      pairs: sentences with their translations.
       search: options of `attn_jax.decoding.options.Search`.
 
     Returns:
-      What `measure` gives.
+      The figures from `measure`.
 
     Raises:
       InputError: a sentence has no token, or more than the run allows.
@@ -97,20 +97,21 @@ def measure(
     """Translates and scores examples.
 
     Args:
-      checkpoint: the folder in a run that the translator is from.
+      checkpoint: the folder of the checkpoint that the translator was loaded from.
       translator: the model.
       examples: at least one.
       search: options of `attn_jax.decoding.options.Search`.
 
     Returns:
-      Figures, signatures, the step of the checkpoint and how many sentences and parameters there
-      are; and the sentences with their weights.
+      A dictionary of the figures, also those of each head, with their signatures, the search, the
+      step of the checkpoint and the numbers of sentences and parameters; and the assessment, which
+      holds the sentences and their weights.
     """
     data = experiment_of(checkpoint.parents[1]).data
     assessment = assess(translator, examples, data.bleu_tokenizer, search)
     figures, signatures = dict(assessment.figures), dict(assessment.signatures)
     if data.target_level in ("word", "subword"):
-        # Only of text, and not while training: it takes long where hypotheses are far off.
+        # Only for text, and not during training: TER is slow where hypotheses are far off.
         texts, references = zip(
             *((s["text"], s["reference"]) for s in assessment.sentences), strict=True
         )
@@ -128,7 +129,7 @@ def measure(
 
 
 def write(workdir: Path, result: dict, assessment: Assessment) -> None:
-    """Writes what came of a split over what the run had of it."""
+    """Replaces the results of a split in the folder of a run."""
     split = result["split"]
     predictions = workdir / f"predictions.{split}.jsonl"
     alignments = workdir / f"alignments.{split}.npz"
@@ -139,11 +140,11 @@ def write(workdir: Path, result: dict, assessment: Assessment) -> None:
         with beside[1].open("wb") as file:
             np.savez(file, *assessment.weights[:PICTURED])
         beside[2].write_text(json.dumps(result, indent=2) + "\n", "utf-8")
-        evaluation.unlink(missing_ok=True)  # not to stand beside sentences of another one
+        evaluation.unlink(missing_ok=True)  # must not lie beside sentences of another evaluation
 
 
 def usable(translator: Translator, examples: Sequence[Example]) -> list[Example]:
-    """The training pairs that can be translated; of other splits, all must be."""
+    """Leaves out training pairs that are empty or too long; other splits must not have any."""
     pairs = encode(examples, translator.source, translator.target)
     found = [
         example
@@ -162,9 +163,9 @@ def print_evaluation(text: str, result: dict, chosen: str = "the best on validat
     """Prints the figures of a split or of a text as a table.
 
     Args:
-      text: its name, which stands above them.
-      result: what `measure` gives.
-      chosen: how its checkpoint was.
+      text: the name of the split or text, for the title.
+      result: the figures from `measure`.
+      chosen: how the checkpoint was chosen.
     """
     table = Table(title=f"{escape(text)}, {result['sentences']} sentences")
     table.add_column("figure")
@@ -183,7 +184,7 @@ def print_evaluation(text: str, result: dict, chosen: str = "the best on validat
 
 
 def check_flags() -> None:
-    """Raises InputError unless the flags name one text."""
+    """Raises InputError unless the flags name either a split or a pair of files."""
     if bool(FLAGS.sources) != bool(FLAGS.targets):
         raise InputError("give both --sources and --targets, or neither")
     if FLAGS.sources and FLAGS["split"].present:

@@ -17,12 +17,12 @@ def encode(examples: Sequence[Example], source: Vocabulary, target: Vocabulary) 
 
 
 def fits(pair: Pair, max_length: int) -> bool:
-    """Whether both sides have tokens, and not too many."""
+    """Whether each side has at least one token, and at most `max_length`."""
     return all(0 < len(side) <= max_length for side in (pair.source, pair.target))
 
 
 def check_lengths(split: str, pairs: Sequence[Pair], max_length: int) -> None:
-    """Raises InputError where a pair that is to be decoded is too long, or has an empty side."""
+    """Raises InputError if a pair to be decoded is too long or has an empty side."""
     for number, pair in enumerate(pairs, start=1):
         longest = max(len(pair.source), len(pair.target))
         if longest > max_length:
@@ -35,7 +35,7 @@ def check_lengths(split: str, pairs: Sequence[Pair], max_length: int) -> None:
 
 
 def warn_of_unknown(vocabulary: Vocabulary, sentences: Sequence[str], which: str = "") -> None:
-    """Says on standard error which tokens of some sentences a model does not know."""
+    """Warns, on standard error, of tokens in the sentences that the model does not know."""
     unknown = vocabulary.unknown(sentences)
     if unknown:
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
@@ -44,7 +44,7 @@ def warn_of_unknown(vocabulary: Vocabulary, sentences: Sequence[str], which: str
 
 
 def unknown_shares(splits: dict[str, Sequence[Pair]]) -> str | None:
-    """Says what share of the tokens is not in the vocabularies, where that is any."""
+    """A message with the share of unknown tokens in each split; None if all are known."""
 
     def share(sentences: Iterable[Sequence[int]]) -> float:
         ids = list(itertools.chain.from_iterable(sentences))
@@ -64,7 +64,7 @@ def unknown_shares(splits: dict[str, Sequence[Pair]]) -> str | None:
 def seen_in_training(
     examples: Sequence[Example], splits: dict[str, Sequence[Example]]
 ) -> Iterator[str]:
-    """Says how many pairs of other splits are training pairs, which hardly anybody wants."""
+    """A message for each other split that contains training pairs, with their number."""
     seen = {(one.source, one.target) for one in examples}
     for name, split in splits.items():
         count = sum((one.source, one.target) in seen for one in split)

@@ -18,8 +18,8 @@ def main() -> None:
     """Writes the file.
 
     Raises:
-      InputError: there is no folder for it, a file of that name already, or a single model is to
-        be combined.
+      InputError: its folder does not exist, the file exists already, or `--combination` is given
+        for a single model.
     """
     flags.check_combination()
     output = Path(FLAGS.output).absolute()

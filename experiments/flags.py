@@ -45,7 +45,7 @@ def define_experiment() -> None:
 
 
 def define_models() -> None:
-    """Defines which checkpoints write, alone or together."""
+    """Defines the flags that choose the checkpoints to decode with, and how to combine them."""
     define_workdir("folder of a run, or of one checkpoint in it (runs/mine/checkpoints/1500)")
     flags.DEFINE_multi_string("also", [], "another run or checkpoint that writes with it; repeat")
     flags.DEFINE_enum(
@@ -57,7 +57,7 @@ def define_models() -> None:
 
 
 def check_combination() -> None:
-    """Raises InputError where a single model is to be combined."""
+    """Raises InputError if `--combination` is given for a single model."""
     if FLAGS["combination"].present and not FLAGS.also:
         raise InputError("--combination is of several models: name others with --also")
 
@@ -66,24 +66,24 @@ def load_models() -> Translator:
     """The translator of the checkpoints that the flags name.
 
     Raises:
-      InputError: they cannot be used, or a single one is to be combined.
+      InputError: they cannot be loaded, or `--combination` is given for a single one.
     """
     check_combination()
     return load([FLAGS.workdir, *FLAGS.also], combination=FLAGS.combination)
 
 
 def define_search(left_out: Iterable[str] = ()) -> None:
-    """Defines a flag for each option of a search but those that are left out."""
+    """Defines a flag for each option of a search, except those that are left out."""
     for name, field in fields(Search):
         if name not in left_out:
             DEFINE[field.type](name, field.default, field.metadata["help"])
 
 
 def search() -> dict[str, Any]:
-    """The options of a search that the command line names.
+    """The search options that are given on the command line.
 
     Raises:
-      InputError: one is out of bounds, or does nothing beside the others.
+      InputError: one is out of bounds, or has no effect together with the others.
     """
     options = {
         name: FLAGS[name].value
@@ -95,7 +95,7 @@ def search() -> dict[str, Any]:
 
 
 def split_values(text: str) -> list[str]:
-    """Values between commas, which may have commas of their own in brackets."""
+    """Splits a text at its commas, except those in parentheses."""
     return re.split(r",(?![^(]*\))", text)
 
 
@@ -110,7 +110,7 @@ def define_values(name: str, help: str) -> None:
 
 
 def given() -> dict[str, Any]:
-    """The options that the command line names, paths made absolute."""
+    """The options that are given on the command line, with paths made absolute."""
     return {
         name: absolute(field, FLAGS[name].value)
         for name, field in fields(Experiment)
@@ -119,10 +119,10 @@ def given() -> dict[str, Any]:
 
 
 def options_of(words: list[str]) -> dict[str, Any]:
-    """The options that words of a command line give, those of its flag files included.
+    """The options in the words of a command line, including those in flag files.
 
     Raises:
-      InputError: a word is no option, or a flag file cannot be read.
+      InputError: a word is not an option, or a flag file cannot be read.
     """
     try:
         words = FLAGS.read_flags_from_files(words, force_gnu=False)
@@ -138,12 +138,12 @@ def options_of(words: list[str]) -> dict[str, Any]:
 
 
 def as_arguments(options: dict[str, Any]) -> list[str]:
-    """Options as a command line."""
+    """Options as command-line arguments."""
     return [f"--{name}={value}" for name, value in options.items()]
 
 
 def differing(stored: Experiment, wanted: Experiment, ignored: Iterable[str] = ()) -> list[str]:
-    """What was stored otherwise than it is wanted, a phrase for each option."""
+    """Phrases that describe each option whose stored and wanted values differ."""
     before, now = config.values(stored), config.values(wanted)
     return [
         f"--{name} was {before[name]!r} and is now {now[name]!r}"
@@ -163,13 +163,13 @@ def parse(arguments: list[str]) -> list[str]:
     """Parses a command line.
 
     Raises:
-      InputError: a flag is unknown, of a wrong type, missing, or a word that is no flag.
+      InputError: a flag is unknown, missing or of a wrong type, or a word is not a flag.
     """
     try:
         rest = FLAGS(arguments)
-    except (flags.Error, UnicodeDecodeError) as error:  # of a flag file that is no text
+    except (flags.Error, UnicodeDecodeError) as error:  # a flag file may not be text
         raise InputError(str(error).removeprefix("ERROR:: ")) from error
-    except SystemExit:  # with status 1, when all that was asked for was help
+    except SystemExit:  # absl exits with status 1 after it has shown help
         sys.exit()
     if len(rest) > 1:
         raise InputError(f"{rest[1]!r} is no flag: flags look like --name=value")

@@ -24,7 +24,7 @@ SPLITS = ["train", "validation", "test"]
 
 
 def has_begun(workdir: Path) -> bool:
-    """Whether a folder holds any training: until then, options, data and code may change."""
+    """Whether a folder holds any training; before that, options, data and code may change."""
     journal = workdir / JOURNAL
     checkpoints = (workdir / "checkpoints").glob("*")
     return (journal.is_file() and journal.stat().st_size > 0) or any(
@@ -33,12 +33,13 @@ def has_begun(workdir: Path) -> bool:
 
 
 def settle(workdir: Path, given: dict) -> Experiment:
-    """The experiment to run: a new one, or the one of the workdir with no more than longer steps.
+    """The experiment to run: a new one, or the one in the workdir.
 
-    What was recorded there and not trained yet may change in all.
+    Once it has been trained, only the label may change, `train.steps` may grow, and data of the
+    same recorded content may lie elsewhere; before that, everything may change.
 
     Raises:
-      InputError: the workdir is another run's, holds something else, or cannot have checkpoints.
+      InputError: the workdir holds another run or something else, or cannot hold checkpoints.
     """
     file = workdir / "flags.txt"
     if file.is_file():
@@ -49,7 +50,7 @@ def settle(workdir: Path, given: dict) -> Experiment:
             return wanted
         longer = wanted.train.steps >= stored.train.steps
         ignored = {"label", "train.steps"} if longer else {"label"}
-        if (workdir / CONTENT).is_file():  # which counts, wherever the files lie
+        if (workdir / CONTENT).is_file():  # the content is compared, wherever the files lie
             ignored.update(config_lib.PLACES)
         changed = flags.differing(stored, wanted, ignored=ignored)
         if changed:
@@ -70,13 +71,13 @@ def settle(workdir: Path, given: dict) -> Experiment:
 
 
 def begun_with(given: dict) -> Experiment:
-    """The experiment of a new run with some options."""
+    """The experiment of a new run with the given options."""
     experiment = config_lib.experiment(given)
     return dataclasses.replace(experiment, data=with_defaults(experiment.data))
 
 
 def inherited(experiment: Experiment, given: dict) -> list[str]:
-    """The options that a run has from its folder, where a new one would have others, as flags."""
+    """The options, as flags, that were not given and have other values than in a new run."""
     new = config_lib.values(begun_with(given))
     return flags.as_arguments(
         {
@@ -88,19 +89,19 @@ def inherited(experiment: Experiment, given: dict) -> list[str]:
 
 
 def tell_inherited(options: list[str]) -> None:
-    """Says which options were not given, but are as the run in the folder has them."""
+    """Prints the options that were not given but taken from the folder of the run."""
     if options:
         print(f"as begun: {' '.join(options)}", flush=True)
 
 
 @contextlib.contextmanager
 def alone(workdir: Path) -> Iterator[None]:
-    """Holds the folder of a run, so that no other process trains in it.
+    """Locks the folder of a run, so that no other process trains in it.
 
-    A folder that was made for this and has stayed empty is removed.
+    Creates the folder if it does not exist, and then removes it if it stays empty.
 
     Raises:
-      InputError: another one does.
+      InputError: another process is training in it.
     """
     new = not workdir.exists()
     workdir.mkdir(parents=True, exist_ok=True)
@@ -118,7 +119,7 @@ def alone(workdir: Path) -> Iterator[None]:
 
 
 def check_content(workdir: Path, corpus: Corpus) -> None:
-    """Raises InputError where the run in a folder was begun with other data."""
+    """Raises InputError if the run in a folder was trained on other data."""
     file = workdir / CONTENT
     if not (file.is_file() and has_begun(workdir)):
         return
@@ -132,7 +133,7 @@ def check_content(workdir: Path, corpus: Corpus) -> None:
 
 
 def check_code(workdir: Path, model: Model) -> None:
-    """Raises InputError where the run in a folder was begun with other code of the user's own."""
+    """Raises InputError if the user's own code has changed since the run was trained."""
     changed = edited(workdir, model)
     if changed and has_begun(workdir):
         raise InputError(f"{'; '.join(changed)}: take another --workdir, or put that code back")
@@ -141,8 +142,8 @@ def check_code(workdir: Path, model: Model) -> None:
 def record(
     workdir: Path, experiment: Experiment, corpus: Corpus, source: Vocabulary, target: Vocabulary
 ) -> None:
-    """Writes what makes the folder that of a run."""
-    # First, so that the same command goes on where the rest could not be written.
+    """Records a run in its folder: options, content of the data, vocabularies and user's code."""
+    # Written first, so that the same command works again if the rest cannot be written.
     write_whole(workdir / "flags.txt", "\n".join(config_lib.lines(experiment)) + "\n")
     write_whole(workdir / CONTENT, corpus.content + "\n")
     for side, vocabulary in (("source", source), ("target", target)):
@@ -151,11 +152,11 @@ def record(
 
 
 def evaluation_file(workdir: Path, split: str) -> Path:
-    """Where the figures of a split are kept; written last."""
+    """The file of a split's figures, which is the last one that an evaluation writes."""
     return workdir / f"evaluation.{split}.json"
 
 
 def forget_evaluations(workdir: Path) -> None:
-    """Removes what was measured of shorter training, which does not hold for what follows."""
+    """Removes all evaluations of a run, which further training makes obsolete."""
     for split in SPLITS:
         evaluation_file(workdir, split).unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from experiments.flags import parse
 
 
 def use_compilation_cache() -> None:
-    """Keeps compiled programs in the user's cache, unless JAX was told where to keep them."""
+    """Keeps compiled programs in the user's cache, unless `JAX_COMPILATION_CACHE_DIR` is set."""
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         jax.config.update("jax_compilation_cache_dir", str(cache_directory() / "programs"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
@@ -24,7 +24,7 @@ def use_compilation_cache() -> None:
 
 
 class Terminated(KeyboardInterrupt):
-    """A scheduler, or `kill`, asked this process alone to end; Ctrl-C asks its children too."""
+    """SIGTERM from a scheduler or `kill`: unlike Ctrl-C, it does not reach child processes."""
 
 
 def _terminate(*_: object) -> None:
@@ -32,8 +32,10 @@ def _terminate(*_: object) -> None:
 
 
 def _not_lost(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Asks again to end, where that came as Python ran what cannot raise, as JAX's callback of the
-    garbage collector."""
+    """Sends an interrupt again if it was lost in code that cannot raise exceptions.
+
+    JAX's callback of the garbage collector is such code.
+    """
     if not isinstance(unraisable.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
         return
@@ -42,10 +44,10 @@ def _not_lost(unraisable: "sys.UnraisableHookArgs") -> None:
 
 
 class Advice(NamedTuple):
-    """What to do about an early end."""
+    """Advice for the user of a program that ended early; added to its message."""
 
     interrupted: str = ""
-    memory: str = ""  # that was not enough
+    memory: str = ""  # if there was not enough
 
 
 NONE = Advice()
@@ -56,7 +58,7 @@ OF_TRAINING = Advice(
 
 
 def run(main: Callable[[], None], advice: Advice = NONE) -> None:
-    """Runs a program. One clear sentence and status 2 for input that cannot be used."""
+    """Runs a program; reports input that cannot be used in one sentence, with status 2."""
     app.define_help_flags()
     signal.signal(signal.SIGTERM, _terminate)
     sys.unraisablehook = _not_lost
@@ -74,7 +76,7 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
         print(f"interrupted{advice.interrupted}", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
-        # Whoever read the output has gone (as `head` does); nothing is left to say to them.
+        # The reader of the output, such as `head`, has closed the pipe: drop the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
         if isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):

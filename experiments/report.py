@@ -21,22 +21,22 @@ from experiments.program import run
 
 
 def print_table(title: str, table: tables.Table, file: IO[str] | None = None) -> None:
-    """Prints a table, to standard output unless said."""
+    """Prints a table to a file, by default to standard output."""
     file = file or sys.stdout
     printed = Table(title=title)
     for nth, name in enumerate(table.heading):
-        # Names give way where a terminal is narrow, not figures.
+        # In a narrow terminal, names are folded, but figures are not.
         printed.add_column(
             name, justify="right" if nth else "left", no_wrap=bool(nth), overflow="fold"
         )
     for row in table.rows:
         printed.add_row(*row)
-    # A pipe has no width, and a table cut to one would say nothing.
+    # A pipe has no width, and rich's default would cut tables too short.
     Console(file=file, markup=False, width=None if file.isatty() else 200).print(printed)
 
 
 def print_comparison(comparison: Comparison) -> None:
-    """Prints the tables of a comparison, and what their figures are."""
+    """Prints the tables of a comparison with explanations of their figures."""
     name, systems, _, quality, cost, profile = comparison
     print_table(f"{name}: quality", quality)
     print("\n".join([*tables.about_alignment(quality), searches(systems), *unfinished(systems)]))
@@ -59,7 +59,7 @@ def main() -> None:
             f"training does it at its end, and `./launch.sh evaluate` at any time{reasons}"
         )
     comparisons = list(compare(cells))
-    # First, since whoever reads the output may go away.
+    # Written before printing, since the reader of the output may close the pipe.
     page, data = write_report(comparisons, root), write_runs(comparisons, root)
     for comparison in comparisons:
         print_comparison(comparison)

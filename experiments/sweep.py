@@ -41,7 +41,7 @@ from experiments.folder import (
 from experiments.program import OF_TRAINING, Terminated, run
 from experiments.slots import MOST_JOBS, Slot, slots
 
-LONGEST_NAME = 255  # of a file, in bytes, on all common systems
+LONGEST_NAME = 255  # bytes in the name of a file on all common systems
 
 
 def grid() -> dict[str, list[str]]:
@@ -54,10 +54,11 @@ def grid() -> dict[str, list[str]]:
 
 
 def read_systems(file: Path) -> list[dict[str, str]]:
-    """The options on each line of a file, which may name flag files; a `#` begins a remark.
+    """The options on each line of a file, which may name flag files; `#` starts a comment.
 
     Raises:
-      InputError: the file cannot be read, or a line holds what is no option.
+      InputError: the file cannot be read or names no system, or a line holds a word that is not an
+        option or a value that is not allowed.
     """
     systems = []
     try:
@@ -80,12 +81,13 @@ def read_systems(file: Path) -> list[dict[str, str]]:
 def cells(
     systems: list[dict[str, str]], varied: dict[str, list[str]], fixed: dict
 ) -> dict[str, dict]:
-    """The options of each run under the name of its folder, which says what varies.
+    """The options of each run, by the name of its folder, which tells what varies.
 
-    Where all systems agree on an option, another value for it may be fixed.
+    A fixed value may override an option on which all systems agree.
 
     Raises:
-      InputError: an option is fixed and varied, or a value is not allowed.
+      InputError: an option is both fixed and varied, or fixed where systems differ in it; a value
+        is not allowed; or a name is too long or not unique.
     """
     options = set().union(*systems)
     differing = {name for name in options if len({system.get(name) for system in systems}) > 1}
@@ -133,24 +135,24 @@ def run_cell(folder: Path, options: dict, slot: Slot, running: list[subprocess.P
 
 
 def reason_of(status: int, lines: list[str]) -> str:
-    """Why a process ended, by its status and what it said."""
+    """Why a process failed, from its exit status and output."""
     if status < 0:
         return f"ended by {signal.Signals(-status).name}"
-    # JAX adds a note of its own behind an exception.
+    # JAX prints a note of its own after an exception.
     errors = [line for line in lines if re.match(r"error: |[\w.]+(Error|Exception)\b", line)]
     return (errors or lines or [f"status {status}"])[-1].removeprefix("error: ")
 
 
 def tell(line: str) -> None:
-    """Prints a line with its end, from which threads that print side by side would part it."""
+    """Prints a line and its newline at once, so that other threads cannot print between them."""
     print(f"{line}\n", end="", flush=True)
 
 
 def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
-    """The runs that are not trained and evaluated yet, after looking at all that are planned.
+    """The planned runs that are not trained and evaluated yet; checks all planned runs first.
 
     Raises:
-      InputError: a run cannot go on with these flags, or its data set has no test split.
+      InputError: a run cannot start or resume with these flags, or its data have no test split.
     """
     corpus_of = functools.cache(open_corpus)
     waiting, kept = {}, {}
@@ -177,8 +179,8 @@ def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
 
 
 def main() -> None:
-    """Runs what is not finished."""
-    # To look at what the runs will do, this process takes no accelerator from them.
+    """Trains and evaluates all runs that are not finished."""
+    # This process only checks the runs, so it leaves accelerators to them.
     jax.config.update("jax_platforms", "cpu")
     root = Path(FLAGS.workdir)
     if not grid() and not FLAGS.systems:
@@ -220,7 +222,7 @@ def main() -> None:
             pool.shutdown(wait=False, cancel_futures=True)
             if isinstance(interrupt, Terminated):
                 for process in running:
-                    process.terminate()  # which does nothing to one that has ended
+                    process.terminate()  # has no effect on one that has ended
             raise
     failures = [str(future.exception()) for future in futures if future.exception()]
     if failures:

@@ -51,7 +51,7 @@ from experiments.unused import unused
 
 
 def main() -> None:
-    """Trains, then evaluates on the test split where there is one."""
+    """Trains, then evaluates on the test split if there is one."""
     workdir = Path(FLAGS.workdir)
     given = flags.given()
     experiment = settle(workdir, given)
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
-    """Trains what `check` has passed; all else that can be wrong is found before writing."""
+    """Trains an experiment that passed `check`; finds all other errors before it writes files."""
     with alone(workdir):
         _train(workdir, experiment, corpus)
 
@@ -88,7 +88,7 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     model = initialize(experiment.model, len(source), len(target), rng_parameters)
     state, progressed = begin(config, model, workdir)
     step = int(state.parts.step)
-    if config.initial and not step:  # later, that run may be gone
+    if config.initial and not step:  # not when resuming: that run may be gone by then
         state = start(initial_parameters(Path(config.initial), model), config)
     held_out = {
         "validation": encode(validation, source, target),
@@ -132,7 +132,7 @@ def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         larger_is_better=METRICS[config.metric],
     )
     if more:
-        forget_evaluations(workdir)  # which others may have made in the meantime
+        forget_evaluations(workdir)  # that other processes may have written in the meantime
 
 
 def vocabularies(
@@ -152,7 +152,7 @@ def vocabularies(
 
 
 def initial_parameters(place: Path, model: Seq2Seq) -> Seq2Seq:
-    """The model with the parameters of the run, or of the one checkpoint, to start from."""
+    """The model with the parameters of the run or checkpoint to start from."""
     initial, checkpoint = located(place)
     try:
         return load_parameters(initial, model, checkpoint)
@@ -165,7 +165,7 @@ def initial_parameters(place: Path, model: Seq2Seq) -> Seq2Seq:
 
 
 def check_tokens(initial: Path, experiment: Experiment) -> None:
-    """Raises InputError where the run to start from cuts text into tokens of other kinds."""
+    """Raises InputError if the run to start from has tokens or vocabularies of another kind."""
     theirs, ours = experiment_of(initial).data, experiment.data
     for name in ("source_level", "target_level", "vocabulary"):
         if getattr(theirs, name) != getattr(ours, name):
@@ -176,7 +176,7 @@ def check_tokens(initial: Path, experiment: Experiment) -> None:
 
 
 def useless(experiment: Experiment) -> str:
-    """Says which options were given though they change nothing."""
+    """A message that names the options without effect; empty if there are none."""
     given = config_lib.values(experiment)
     told = " ".join(flags.as_arguments({name: given[name] for name in unused(experiment)}))
     return f"this run has no use for {told}" if told else ""
@@ -185,10 +185,11 @@ def useless(experiment: Experiment) -> str:
 def training_pairs(
     experiment: Experiment, examples: Sequence[Example], source: Vocabulary, target: Vocabulary
 ) -> tuple[list[Pair], int]:
-    """The pairs as ids, and how many were too long to keep, or had a side without any token.
+    """The pairs as ids, and how many are left out: too long, or with a side without any token.
 
     Raises:
-      InputError: none is left, or attention is to be guided and links are missing or wrong.
+      InputError: no pair is left; attention is to be guided, and links are missing or wrong; or
+        links are given, and attention is not to be guided.
     """
     guided, max_length = experiment.train.guided_alignment, experiment.train.max_length
     if experiment.data.links and not guided:

@@ -1,8 +1,8 @@
 """Translates lines: `./launch.sh translate --workdir=runs/mine < source.txt > target.txt`.
 
-An empty line gives an empty line. In a terminal, without a file, it asks for one sentence after the
-other and shows what the model attended to for each token. With --n_best it writes lines of the form
-`number ||| text ||| log-probability ||| score`, where lines are numbered from 0.
+An empty line gives an empty line. In a terminal, without a file, it prompts for one sentence after
+another and shows what the model attended to for each token. With --n_best it writes lines of the
+form `number ||| text ||| log-probability ||| score`, where source lines are numbered from 0.
 """
 
 import itertools
@@ -22,7 +22,7 @@ from experiments.examples import warn_of_unknown
 from experiments.flags import FLAGS
 from experiments.program import run
 
-AT_ONCE = 2048  # lines, since what was attended to is held until they are written
+AT_ONCE = 2048  # lines, whose attention weights are held in memory until they are written
 
 
 def read_source(path: str) -> list[str]:
@@ -32,24 +32,24 @@ def read_source(path: str) -> list[str]:
 
 
 def best(_: int, hypotheses: list[Hypothesis]) -> Iterator[str]:
-    """The line of a translation; it is empty where its source is."""
+    """The best translation of a source line; an empty line if the source is empty."""
     yield hypotheses[0].text if hypotheses else ""
 
 
 def n_best(number: int, hypotheses: list[Hypothesis]) -> Iterator[str]:
-    """The lines of the hypotheses of a source line with its number."""
+    """One line for each hypothesis of a source line, with the number of the source line."""
     for one in hypotheses:
         yield f"{number} ||| {one.text} ||| {one.log_probability:.4f} ||| {one.score:.4f}"
 
 
 def converse(translator: Translator, options: dict) -> None:
-    """Asks for sentences until there are no more, and shows the alignment of each answer."""
+    """Prompts for sentences until there are no more; prints translations and their alignments."""
     print("a sentence on each line; an empty one ends", file=sys.stderr)
     for turn in itertools.count():
         sentence = _asked()
         if not sentence:
             return
-        if options.get("temperature"):  # what is asked again is drawn again
+        if options.get("temperature"):  # a repeated sentence gets new samples
             options = {**options, "seed": FLAGS.seed + turn}
         try:
             (hypotheses,) = translator.translate([sentence], **options)
@@ -72,7 +72,7 @@ def _asked() -> str:
 
 
 def main() -> None:
-    """Writes the translations of each line, or answers in a terminal."""
+    """Writes the translations of each line, or prompts for sentences in a terminal."""
     options = flags.search()
     lines_of = n_best if "n_best" in options else best
     options.setdefault("n_best", 1)
@@ -89,7 +89,7 @@ def main() -> None:
                 f"line {number} has {length} tokens, more than the {translator.max_length} of "
                 "--data.max_length: cut it into sentences"
             )
-    # What is drawn of a line depends on its place among those that are translated with it.
+    # The samples for a line depend on its position in the call, so one call takes all lines.
     together = len(lines) if options.get("temperature") else AT_ONCE
     for first in range(0, len(lines), together):
         part = slice(first, first + together)

@@ -1,4 +1,4 @@
-"""Units of a sentence, between which there are links and weights: words, or the model's tokens."""
+"""Units of a sentence that links and weights connect: words, or the model's tokens."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,7 @@ from attn_jax.errors import InputError
 from attn_jax.translator import Translator
 
 Pairs = tuple[Sequence[str], Sequence[str]]  # sources and targets
-Units = tuple[list[str], list[int]]  # of a sentence, and the one that each of its tokens belongs to
+Units = tuple[list[str], list[int]]  # the units of a sentence, and the index of each token's unit
 
 
 def words(vocabulary: Vocabulary, sentence: str) -> Units:
@@ -30,7 +30,7 @@ UNITS: dict[str, Callable[[Vocabulary, str], Units]] = {"word": words, "token": 
 def between(
     units: Callable, translator: Translator, pairs: Pairs, weights: list
 ) -> list[np.ndarray]:
-    """Weights between the tokens of each pair as weights between its units."""
+    """Converts weights between the tokens of each pair to weights between its units."""
     found = []
     for one, source, target in zip(weights, *pairs, strict=True):
         sources, source_of = units(translator.source, source)
@@ -40,7 +40,7 @@ def between(
 
 
 def check_same_tokens(translator: Translator, reverse: Translator, pairs: Pairs) -> None:
-    """Raises InputError where a pair has other tokens to the run of the opposite direction."""
+    """Raises InputError if the run of the opposite direction splits a pair into other tokens."""
     for number, (source, target) in enumerate(zip(*pairs, strict=True), start=1):
         ours = translator.source.split(source), translator.target.split(target)
         if ours != (reverse.target.split(source), reverse.source.split(target)):

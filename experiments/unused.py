@@ -14,7 +14,8 @@ def _cut_into(level: str) -> Callable[[Experiment], bool]:
     return lambda run: level in (run.data.source_level, run.data.target_level)
 
 
-# Whether a run uses what not every run does; what a model does not even read is found by `unread`.
+# Whether a run uses each option that some runs ignore; `unread` finds options that a model never
+# reads.
 USES: dict[str, Callable[[Experiment], bool]] = {
     "data.source": lambda run: run.data.name not in MADE,
     "data.target": lambda run: run.data.name not in MADE,
@@ -35,7 +36,7 @@ USES: dict[str, Callable[[Experiment], bool]] = {
 
 
 def unused(run: Experiment) -> list[str]:
-    """The names of options that differ from their default and change nothing."""
+    """The names of options that differ from their default and have no effect."""
     given, usual = config.values(run), config.values(Experiment())
     useless = [name for name, uses in USES.items() if given[name] != usual[name] and not uses(run)]
     return list(dict.fromkeys(useless + [f"model.{name}" for name in unread(run.model)]))

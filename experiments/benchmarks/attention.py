@@ -27,7 +27,7 @@ def prepare(
     size: int,
     derivative: bool,
 ) -> Callable[[], None]:
-    """The contexts of a batch, or their derivative by queries, annotations and parameters."""
+    """Prepares the contexts of a batch, or gradients by queries, annotations and parameters."""
     names = MECHANISMS[operation]
     score = mechanism(**names).score
     drawn = drawing()

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 PRECISIONS = ("float32", "bfloat16")
 SYSTEMS = ("rnnsearch", "luong", "transformer")
-# Of small models, all of whose layers have `size` features.
+# Small models, all of whose layers have `size` features.
 BASE = {
     "batch": 64,
     "source_length": 25,
@@ -22,20 +22,20 @@ GROWTH = {
 
 
 OPERATIONS = ("additive", "general", "dot", "sparsemax", "location_aware")
-LENGTHS = {64: 16, 128: 16, 256: 16, 512: 4, 1024: 2}  # with the size of their batch
+LENGTHS = {64: 16, 128: 16, 256: 16, 512: 4, 1024: 2}  # sentence length to batch size
 
 
 class Case(NamedTuple):
-    """What sides are told to do; the first of them is this project's."""
+    """One task for all sides; the first side is this project's."""
 
     name: str
-    units: int  # of work in a repetition
+    units: int  # units of work in a repetition
     unit: str  # their name
-    sides: dict[str, tuple[str, dict[str, Any]]]  # module and settings
+    sides: dict[str, tuple[str, dict[str, Any]]]  # module and settings of each side
 
 
 def step(name: str, settings: dict[str, Any], compiled: dict[str, bool]) -> Case:
-    """A training step here and in PyTorch, there compiled or not as each name says."""
+    """A training step here and in PyTorch; `compiled` tells which peers compile it."""
     peers = {
         peer: ("peer_training", settings | {"compiled": whether})
         for peer, whether in compiled.items()
@@ -62,7 +62,7 @@ def growth() -> Iterator[Case]:
 
 
 def attention() -> Iterator[Case]:
-    """Operations of attention, forwards and with their derivative."""
+    """Attention operations, forwards only and with derivatives."""
     for operation in OPERATIONS:
         for length, batch in LENGTHS.items():
             for derivative in (False, True):

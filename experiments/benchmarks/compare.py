@@ -13,16 +13,16 @@ from typing import Any, NamedTuple, TypeVar
 from attn_jax.errors import InputError
 
 T = TypeVar("T")
-ROOT = Path(__file__).parents[2]  # where peers, which have not installed it, find their modules
+ROOT = Path(__file__).parents[2]  # where peers find their modules without an installation
 
 
 class Measured(NamedTuple):
-    """What one side took."""
+    """The time and memory that one side took."""
 
     seconds: list[float]  # of each repetition
-    first: float  # until it was ready: imports, compilation, the first repetition
+    first: float  # seconds after imports until ready: inputs, compilation, the first repetition
     peak: float  # memory in MiB
-    grown: float  # by how much the peak grew from when the inputs were ready, in MiB
+    grown: float  # growth of the peak since the inputs were ready, in MiB
 
     @property
     def median(self) -> float:
@@ -31,12 +31,12 @@ class Measured(NamedTuple):
 
 
 class Side:
-    """A process that does one repetition when it is asked to. See `side`.
+    """A process that does one timed repetition per request. See `side`.
 
     Args:
-      name: what tables call it.
+      name: its name in tables.
       command: the Python and the arguments that start it.
-      case: its settings.
+      case: the settings of the case.
     """
 
     def __init__(self, name: str, command: Sequence[str], case: Mapping[str, Any]):
@@ -58,7 +58,7 @@ class Side:
         self.process.kill()
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.complaints):
-            with contextlib.suppress(BrokenPipeError):  # what it has not read is still to be sent
+            with contextlib.suppress(BrokenPipeError):  # closing sends what it has not read
                 stream.close()
 
     def read(self) -> dict[str, float]:
@@ -76,7 +76,7 @@ class Side:
 
     def repeat(self) -> float:
         """The seconds of one repetition."""
-        with contextlib.suppress(BrokenPipeError):  # then it has ended, as `read` tells
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which `read` reports
             print(file=self.process.stdin, flush=True)
         return self.read()["seconds"]
 
@@ -87,10 +87,15 @@ class Side:
 
 
 def compare(sides: Sequence[Side], rounds: int) -> tuple[dict[str, Measured], dict[str, str]]:
-    """What each side took in so many rounds, in each of which every side has its turn.
+    """Measures the sides in a number of rounds; in each, all sides take turns.
 
-    Also why sides other than the first are left out: those that ended too early, as a peer does
-    whose libraries cannot do the case on this machine, or for which there is too little memory.
+    Returns:
+      The measurements of each side, and the reason for each side that is left out because it ended
+      early. A peer does so if its libraries cannot run the case on this machine, or if memory runs
+      out.
+
+    Raises:
+      InputError: the first side ended early.
     """
     ended: dict[str, str] = {}
 

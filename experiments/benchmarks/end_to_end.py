@@ -1,7 +1,7 @@
 """RNNsearch of the same sizes here and in Joey NMT, from the text of captions to translations.
 
-Each trains until its validation BLEU has reached the last of `GOALS`, this project first; then both
-translate the test sentences in turn.
+First this project and then Joey NMT train until validation BLEU reaches the last of `GOALS`, for at
+most `MOST` epochs. Then both take turns to translate the test sentences.
 """
 
 import re
@@ -23,22 +23,22 @@ from experiments.benchmarks.compare import ROOT
 PRESET = "experiments/presets/multi30k-rnnsearch.flags"
 SPLITS = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 GOALS = (20, 25, 28)
-MOST = 40  # validations, one an epoch
+MOST = 40  # validations, one per epoch
 BATCH = 64
-PATIENCE = 5.0  # seconds for what is being written, as the checkpoint of the last validation
+PATIENCE = 5.0  # seconds to finish writing, such as the checkpoint of the last validation
 BEAMS = {"greedy": 1, "beam 5": 5}
 
 
 def followed(command: Sequence[str], found: str, folder: Path) -> list[tuple[float, float]]:
-    """Validations of a training: the seconds since its start, and the BLEU.
+    """Runs a training, and returns the seconds since its start and the BLEU of each validation.
 
     Args:
-      command: trains, and is ended when the last goal has been reached.
-      found: a pattern of the lines that give a BLEU.
-      folder: where the log is kept.
+      command: starts the training, which is ended at the last goal or after `MOST` validations.
+      found: a regular expression that matches the BLEU of a validation in a line of the output.
+      folder: where the log is written.
 
     Raises:
-      InputError: the training ended before.
+      InputError: the training ended by itself before that.
     """
     validations: list[tuple[float, float]] = []
     begun = time.perf_counter()
@@ -59,11 +59,11 @@ def followed(command: Sequence[str], found: str, folder: Path) -> list[tuple[flo
 
 
 def summary(validations: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    """Seconds an epoch, and those until each goal was seen to be reached."""
+    """The seconds per epoch, and those until the first validation that reached each goal."""
     seconds = [when for when, _ in validations]
     return {
         "validations": validations,
-        # Without the first, which has the start of the program in it.
+        # Without the first epoch, which includes the start of the program.
         "epoch": (seconds[-1] - seconds[0]) / (len(seconds) - 1)
         if len(seconds) > 1
         else seconds[0],
@@ -74,7 +74,7 @@ def summary(validations: Sequence[tuple[float, float]]) -> dict[str, Any]:
 
 
 def joey(folder: Path, beam: int, batches: int) -> Path:
-    """The file with Joey NMT's options."""
+    """Writes a file with Joey NMT's options."""
     template = string.Template(Path(__file__).with_name("joey.yaml").read_text())
     path = folder / f"beam{beam}.yaml"
     path.write_text(template.substitute(folder=folder, beam=beam, batches=batches))
@@ -82,7 +82,7 @@ def joey(folder: Path, beam: int, batches: int) -> Path:
 
 
 def translating(peers: str, config: Path) -> Callable[[], tuple[float, float]]:
-    """The seconds that Joey NMT says its search took, and the BLEU."""
+    """A function that returns the seconds that Joey NMT reports for its search, and the BLEU."""
 
     def repeat() -> tuple[float, float]:
         command = [peers, "-m", "joeynmt", "test", str(config)]
@@ -98,7 +98,7 @@ def translating(peers: str, config: Path) -> Callable[[], tuple[float, float]]:
 
 
 def ours(workdir: Path, test: Sequence[tuple[str, str]], beam: int) -> Callable:
-    """The seconds of a translation of all sentences with this project, and the BLEU."""
+    """A function that translates all sentences here, and returns the seconds and the BLEU."""
     translator = attn_jax.load(workdir)
     options = {"beam_size": beam, "length_penalty": "gnmt(alpha=1.0)"} if beam > 1 else {}
     sources, references = (list(side) for side in zip(*test, strict=True))
@@ -115,10 +115,10 @@ def ours(workdir: Path, test: Sequence[tuple[str, str]], beam: int) -> Callable:
 
 
 def end_to_end(folder: Path, data: Path, peers: str, rounds: int) -> dict[str, Any]:
-    """All figures, by what they are of.
+    """Trains and translates with both systems; returns the figures of each by name.
 
     Raises:
-      InputError: the data are not there, or a program ended with a failure.
+      InputError: the data do not exist, or a program failed.
     """
     folder = folder.absolute()
     texts = {

@@ -1,4 +1,4 @@
-"""The figure of a group of benchmarks: times of all sides beside this project's."""
+"""The figure of a group of benchmarks: times of all sides relative to this project's."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ def relative_times(cases: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure
     """The median times of all sides, and their ranges, in units of the first side's median.
 
     Args:
-      cases: of each case the seconds of each side's repetitions.
+      cases: the seconds of each side's repetitions, by case and side.
     """
     sides = list(dict.fromkeys(side for case in cases.values() for side in case))
     figure = Figure(figsize=(7, 1 + 0.3 * len(cases)), layout="constrained")

@@ -1,4 +1,4 @@
-"""What the sides in JAX share that measure attention operations."""
+"""Code shared by the JAX sides that measure attention operations."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def drawing() -> Callable[..., jax.Array]:
-    """A function from a shape to normal numbers, others each time and the same in each process."""
+    """A function that draws normal numbers of a shape, in the same sequence in each process."""
     generator = np.random.default_rng(0)
 
     def drawn(*shape: int) -> jax.Array:
@@ -18,7 +18,13 @@ def drawing() -> Callable[..., jax.Array]:
 
 
 def repeating(contexts: Callable, inputs: tuple, derivative: bool) -> Callable[[], None]:
-    """What computes the contexts of parameters, queries and annotations, or the derivative."""
+    """A function that computes the contexts, or the gradients of the sum of their squares.
+
+    Args:
+      contexts: from parameters, queries and annotations to contexts.
+      inputs: its arguments, by all of which gradients are taken.
+      derivative: whether to compute the gradients.
+    """
 
     def squares(*inputs: jax.Array) -> jax.Array:
         return (contexts(*inputs) ** 2).sum()

@@ -21,7 +21,7 @@ def sparsemax(scores: torch.Tensor) -> torch.Tensor:
 
 
 class Attention(nn.Module):
-    """One of the operations."""
+    """Attention by one of the operations."""
 
     def __init__(self, operation: str, size: int):
         super().__init__()
@@ -65,7 +65,7 @@ def prepare(
     size: int,
     derivative: bool,
 ) -> Callable[[], None]:
-    """The contexts of a batch, or their derivative by queries, annotations and parameters."""
+    """Prepares the contexts of a batch, or gradients by queries, annotations and parameters."""
     torch.manual_seed(0)
     with torch.device(DEVICE):
         model = Attention(operation, size)

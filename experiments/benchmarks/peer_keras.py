@@ -20,7 +20,7 @@ def prepare(
     size: int,
     derivative: bool,
 ) -> Callable[[], None]:
-    """The contexts of a batch, or their derivative by queries, annotations and parameters."""
+    """Prepares the contexts of a batch, or gradients by queries, annotations and parameters."""
     keras.utils.set_random_seed(0)
     query, key = (keras.layers.Dense(size, use_bias=False) for _ in range(2))
     attention = keras.layers.AdditiveAttention()

@@ -1,4 +1,4 @@
-"""The models of the benchmark in straightforward PyTorch, with its own cells where it has them."""
+"""The models of the benchmark in straightforward PyTorch, with PyTorch's own cells and layers."""
 
 import torch
 from torch import nn
@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 
 class RNNsearch(nn.Module):
-    """Bidirectional GRU; attention from the state before; a GRU cell; maxout."""
+    """Bidirectional GRU; attention from the previous state; a GRU cell; maxout."""
 
     def __init__(self, vocabulary: int, size: int):
         super().__init__()
@@ -71,7 +71,7 @@ class Luong(nn.Module):
 
 
 class Transformer(nn.Module):
-    """PyTorch's own, three blocks each, four heads, with learnt positions of fixed number."""
+    """PyTorch's own, with three blocks on each side, four heads, and fixed random positions."""
 
     def __init__(self, vocabulary: int, size: int, longest: int = 512):
         super().__init__()

@@ -19,7 +19,7 @@ def prepare(
     precision: str,
     compiled: bool,
 ) -> Callable[[], None]:
-    """A step down the gradient of a batch, with Adam and a clipped gradient."""
+    """Prepares a training step on one batch, with Adam and gradient clipping."""
     torch.manual_seed(0)
     with torch.device(DEVICE):
         model = MODELS[system](vocabulary, size)

@@ -67,7 +67,7 @@ def prepare(
     size: int,
     derivative: bool,
 ) -> Callable[[], None]:
-    """The contexts of a batch, or their derivative by queries, annotations and parameters."""
+    """Prepares the contexts of a batch, or gradients by queries, annotations and parameters."""
     shapes = {"W": (size, size)}
     if operation in ("additive", "location_aware"):
         shapes |= {"U": (size, size), "v": (size,)}

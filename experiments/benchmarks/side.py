@@ -1,10 +1,10 @@
-"""The measured side of a benchmark: a process that does one repetition for each line that it reads.
+"""The measured side of a benchmark: a process that times a repetition for each line that it reads.
 
-It gets its case as JSON, and answers each line with a line of JSON: first when it is ready (all is
-compiled and has run once), then with the seconds of a repetition, last with its peak memory. Before
-each timed repetition, others run for half a second: while a side waits, a virtual machine may take
-back the memory that it freed, for which the first few then pay, and threads of the previous side
-may still spin. Steps of training, too, follow one another without a pause.
+It gets its case as JSON, and writes lines of JSON: one when it is ready (everything is compiled and
+has run once), one with the seconds of each timed repetition, and a last one with its peak memory.
+Before each timed repetition, it warms up for half a second: while a side waits, a virtual machine
+may take back the memory that it freed, which slows down its next few repetitions, and threads of
+the previous side may still spin. Training steps, too, follow one another without a pause.
 
 It needs nothing but Python's standard library, since peers run it in an environment of their own.
 """
@@ -21,20 +21,21 @@ WARMING = 0.5  # seconds
 
 
 def memory() -> float:
-    """The most memory that the process has held, in MiB."""
-    # Linux hands the `ru_maxrss` of a parent on to its children, but not this.
+    """The peak memory of this process, in MiB."""
+    # On Linux, a process inherits the `ru_maxrss` of its parent, but not this.
     status = Path("/proc/self/status").read_text()
     return int(re.search(r"VmHWM:\s*(\d+) kB", status).group(1)) / 1024
 
 
 def serve(prepare: Callable[..., Callable[[], None]]) -> None:
-    """Answers the program that compares.
+    """Answers the requests of `compare`.
 
     Args:
-      prepare: from the case's settings to what does one repetition, and is done when it returns.
+      prepare: from the settings of the case to a function that does one repetition, and returns
+        only when it is complete.
     """
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # keeps what libraries print out of the answers
 
     def answer(**found: float) -> None:
         print(json.dumps(found), file=answers, flush=True)

@@ -13,7 +13,7 @@ from typing import Any
 from attn_jax.errors import InputError
 from experiments.benchmarks.compare import ROOT
 
-# Linux hands the peak memory of a parent on to its children: this one is small.
+# On Linux, a process inherits the peak memory of its parent: this parent is small.
 LAUNCHER = """
 import resource, subprocess, sys
 code = subprocess.run(sys.argv[1:], stdout=2).returncode
@@ -23,16 +23,16 @@ sys.exit(code)
 
 
 def timed(command: Sequence[str], cache: Path) -> tuple[float, float]:
-    """The seconds that a command takes, and the most memory that it holds, in MiB.
+    """The seconds that a command takes, and its peak memory in MiB.
 
     Args:
-      command: and its arguments.
-      cache: where it keeps compiled programs.
+      command: the program and its arguments.
+      cache: the folder for its compiled programs.
 
     Raises:
-      InputError: it ended with a failure.
+      InputError: the command failed.
     """
-    # As a user has it: JAX's own variable would leave what compiles in less than a second out.
+    # As for users: with JAX's own variable, what compiles in under a second would not be cached.
     environment = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
     begun = time.perf_counter()
     ended = subprocess.run(
@@ -50,7 +50,7 @@ def timed(command: Sequence[str], cache: Path) -> tuple[float, float]:
 
 
 def start(rounds: int) -> dict[str, Any]:
-    """Seconds and peak memory of each beginning, in turn; the data are prepared before."""
+    """Seconds and peak memory of each kind of start, interleaved; the data are prepared first."""
     found: dict[str, Any] = {"import": [], "one step, cold": [], "one step, cached": []}
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

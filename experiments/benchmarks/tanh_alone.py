@@ -16,7 +16,7 @@ def prepare(
     size: int,
     derivative: bool,
 ) -> Callable[[], None]:
-    """B T S A of them, twice for a derivative that keeps none; those of one query at a time."""
+    """Prepares B T S A tangents, query by query; twice for a derivative, which recomputes them."""
     keys = jnp.ones((batch, source_length, size))
     times = target_length * (2 if derivative else 1)
 

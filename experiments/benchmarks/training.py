@@ -34,7 +34,7 @@ OPTIONS = {
 
 
 def model_of(system: str, size: int) -> Model:
-    """The model of a system, all of whose layers have one size."""
+    """The options of a system's model, all of whose layers have the same size."""
     return Model(
         **OPTIONS[system],
         embedding_size=size,
@@ -56,7 +56,7 @@ def prepare(
     size: int,
     precision: str,
 ) -> Callable[[], None]:
-    """A step down the gradient of a batch."""
+    """Prepares a training step on one batch."""
     config = Train(compute=precision)
     model = initialize(model_of(system, size), vocabulary, vocabulary, jax.random.key(0))
     state = start(model, config)
