@@ -6,7 +6,7 @@
 #   ./launch.sh bench [FLAGS]    install the peers too, and measure this project beside them
 #   ./launch.sh train|evaluate|translate|align|export|sweep|report|catalogue [FLAGS]
 #
-# The first call makes .venv beside this file with the newest Python (3.11 to 3.14) that works.
+# The first call creates .venv beside this file with the newest working Python (3.11 to 3.14).
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -14,12 +14,12 @@ venv=$root/.venv
 python=$venv/bin/python
 peers=$root/.venv-peers/bin/python
 
-# Large pages for large arrays, which come anew with every step, where the system has them on demand.
+# Huge pages for large arrays, which each step allocates anew, if the system grants them on request.
 export GLIBC_TUNABLES=${GLIBC_TUNABLES:-glibc.malloc.hugetlb=1}
-# Loops over vectors of 512 bits, where the processor has them, instead of XLA's 256.
+# Vectors of 512 bits, if the processor has them, instead of XLA's default of 256.
 export XLA_FLAGS=${XLA_FLAGS:---xla_cpu_prefer_vector_width=512}
 
-# The first of some versions that really starts: a shim without a version behind it does not.
+# Prints the path of the first of some versions of Python that starts; an empty pyenv shim does not.
 working_python() {
     local minor candidate
     for minor in "$@"; do
@@ -38,11 +38,11 @@ working_python() {
     exit 2
 }
 
-# Installs the package with its extras, unless that has been done for this pyproject.toml.
+# Installs the package with extras, unless that has already been done for this pyproject.toml.
 install() {
     local extras=$1 stamp=$venv/.installed base wanted
     wanted=$(cksum <"$root/pyproject.toml")
-    # Which may take seconds, or not be there; what it once said stays so.
+    # nvidia-smi may take seconds, or be missing; once it has found a GPU, the stamp remembers it.
     if grep -qs cuda "$stamp" || nvidia-smi >/dev/null 2>&1; then
         extras=cuda${extras:+,$extras} # first, as the stamp of more extras begins
     fi
@@ -70,7 +70,7 @@ install() {
     echo "$wanted $extras" >"$stamp"
 }
 
-# The peers of the benchmarks, in an environment of their own.
+# Installs the peers of the benchmarks into an environment of their own.
 install_peers() {
     local folder=$root/.venv-peers stamp=$root/.venv-peers/.installed
     local packages=(torch==2.13.0 numpy keras==3.15.1 joeynmt==2.3.0 importlib_metadata)
@@ -83,7 +83,7 @@ install_peers() {
     echo "${packages[*]}" >"$stamp"
 }
 
-# Attention beside no attention, on two tasks: about ten minutes on two cores.
+# Compares attention with no attention on two tasks: about ten minutes on two cores.
 main_job() {
     local presets=$root/experiments/presets runs=${1:-runs/main}
     "$python" -m experiments.sweep --workdir="$runs/reverse" --flagfile="$presets/reverse.flags" \
@@ -93,7 +93,7 @@ main_job() {
     "$python" -m experiments.report --workdir="$runs"
 }
 
-# Programs find this project first, then what lies in the current folder, such as a user's own score.
+# Lets programs import this project first, then modules in the current folder, such as user scores.
 find_modules() {
     export PYTHONSAFEPATH=1 PYTHONPATH=$root:$PWD${PYTHONPATH:+:$PYTHONPATH}
 }
