@@ -1,4 +1,4 @@
-"""Set-up of all tests: shapes are checked, and nothing is read from or left in the user's cache."""
+"""Set-up of all tests: checks array shapes, and neither reads nor writes the user's cache."""
 
 import os
 
@@ -28,7 +28,7 @@ def cache(tmp_path_factory, worker_id):
 
 @pytest.fixture(scope="module", autouse=True)
 def programs():
-    """Compiled programs are let go after each file: a process has room for some thousands."""
+    """Drops compiled programs after each file: a process has room for only some thousands."""
     yield
     jax.clear_caches()
 

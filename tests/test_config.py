@@ -1,4 +1,4 @@
-"""Options: as lines and back, and their bounds."""
+"""Options: their conversion to lines and back, and their bounds."""
 
 import dataclasses
 

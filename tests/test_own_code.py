@@ -1,4 +1,4 @@
-"""Which code of the user's own a run keeps, and how it tells that it was edited."""
+"""Which code of the user's own a run keeps, and how it notices that it was edited."""
 
 import importlib
 
@@ -31,7 +31,7 @@ def test_what_has_no_source_or_was_not_kept_does_not_differ(tmp_path, monkeypatc
 
 
 def test_what_is_imported_stays_as_its_file_is_edited(tmp_path, monkeypatch):
-    """As a training goes on with it, and writes and looks at the copy later."""
+    """A training continues with the imported module, and writes and compares the copy later."""
     monkeypatch.syspath_prepend(tmp_path)
     model, text = Model(score="while_running:own"), 'own = "é\f"  # no function\r\n'
     write(tmp_path, "while_running", text)

@@ -1,4 +1,4 @@
-"""The examples of the README and of docs/ run as they stand there."""
+"""The examples in the README and in docs/ run exactly as written."""
 
 import re
 import subprocess
@@ -49,7 +49,7 @@ def test_an_export_is_read_as_it_says(folder):
     run("-c", block("export.deserialize"), cwd=folder)
 
 
-# A translation scores the same when it is given to the model as when the model writes it.
+# A translation has the same score when the model is given it as when the model generates it.
 CHECK = """
 import attn_jax
 translator = attn_jax.load("runs/{name}")

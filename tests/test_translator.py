@@ -144,7 +144,7 @@ def test_an_ensemble_of_one_model_twice_is_that_model(workdir, translator):
 
 
 def test_unknown_words_are_kept_forbidden_or_copied(workdir):
-    """Of a model that has learned to write `<unk>` for 3, and never to write 3."""
+    """The model is changed to write `<unk>` where it learned to write 3, and never 3."""
     translator = attn_jax.load(workdir)
     words, three = translator.models[0].words, translator.target.encode("3")[0]
     order = np.arange(len(translator.target))
@@ -193,7 +193,7 @@ def test_the_mean_of_parameters(workdir):
 
 
 def test_the_posterior_is_bayes_rule(translator):
-    """Against steps in which all weight is put on one position by hand."""
+    """Compares it with steps whose weight is forced onto one position at a time."""
     source, target = "3 1 4", "4 1 3"
     model = translator.models[0]
     ids = jnp.array([translator.source.encode(source)])
@@ -417,7 +417,7 @@ def test_what_a_run_has_from_its_folder_alone_is_told(workdir):
 
 
 def test_until_something_is_trained_options_data_and_code_may_change(tmp_path, monkeypatch):
-    """As where a score of one's own gave no finite loss, and is mended."""
+    """As when a score of the user's own gives no finite loss and is then fixed."""
     run, modules = tmp_path / "run", tmp_path / "modules"
     modules.mkdir()
     monkeypatch.syspath_prepend(modules)
@@ -433,7 +433,7 @@ def test_until_something_is_trained_options_data_and_code_may_change(tmp_path, m
     assert len(attn_jax.load(run).source) == len(SPECIALS) + 9
     with pytest.raises(InputError, match="holds a run with other flags"):
         settle(run, small | {"model.score": "first_try:own"})
-    shutil.rmtree(run / "checkpoints")  # the journal of the training is there
+    shutil.rmtree(run / "checkpoints")  # the journal still shows that there was training
     with pytest.raises(InputError, match="holds a run with other flags"):
         settle(run, small | {"model.score": "first_try:own"})
 

@@ -1,8 +1,8 @@
 """Every mechanism in float64 loops over positions, written from the papers' equations.
 
-Nothing here is vectorised over source positions or shared with what it checks. Positions count from
-0; `past` holds what was attended before: `step`, `weights`, `total`, and the carries of gmm and
-mocha.
+Nothing here is vectorised over source positions or shared with the code that it checks. Positions
+count from 0, except in the formulas of gmm and local_p, where they count from 1. `past` holds the
+state after the earlier steps: `step`, `weights`, `total`, and the carries of gmm and mocha.
 """
 
 import itertools
@@ -176,7 +176,7 @@ def exponential(scores, mask, past):
 
 
 def sparsemax(scores, mask, past):
-    """The support is found by trying all of them."""
+    """Finds the support by trying all of them."""
     real = [j for j, r in enumerate(mask) if r]
     for size in range(1, len(real) + 1):
         for support in itertools.combinations(real, size):
@@ -211,7 +211,7 @@ def first(mask):
 
 
 def stopping(chances, before):
-    """Equation 9 of Raffel et al. 2017: a sum over where one came from."""
+    """Equation 9 of Raffel et al. 2017: a sum over where the previous step stopped."""
     return [
         chances[j]
         * sum(before[k] * math.prod(1 - chances[m] for m in range(k, j)) for k in range(j + 1))

@@ -59,7 +59,7 @@ def test_sparse_normalizers():
 
 
 def test_monotonic_chances_of_a_half():
-    # From the first position: stop with 1/2, else go on. Then from where one stopped.
+    # From the first position: stop with chance 1/2, else move on. Then from where that stopped.
     score, r = jnp.zeros(3), jnp.zeros(())
     one = monotonic.monotonic(score, EVERYWHERE, memory=remembered(0, [0.0] * 3), r=r)
     np.testing.assert_allclose(one, [1 / 2, 1 / 4, 1 / 8])
@@ -123,7 +123,7 @@ def test_controls():
 
 
 def test_gmm_moves_as_far_in_bfloat16():
-    """400 steps of 0.2 lead to 80, where adding in bfloat16 would stop at 64."""
+    """400 steps of 0.2 lead to 80, whereas sums in bfloat16 would get stuck at 64."""
     query, keys = jnp.ones(1, jnp.bfloat16), jnp.zeros((90, 1), jnp.bfloat16)
     W, b = jnp.zeros((1, 3), jnp.bfloat16), jnp.log(jnp.array([1, 1, 0.2])).astype(jnp.bfloat16)
 

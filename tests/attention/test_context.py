@@ -86,7 +86,7 @@ def test_a_fully_masked_row_is_zero_with_finite_gradients(generator, dtype):
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
 @pytest.mark.parametrize("score", ["dot", "scaled_dot"])
 def test_short_numbers_are_multiplied_as_if_they_were_long(generator, dtype, score):
-    # q · k is beyond float16's largest number, 65504, and in steps of 512 in bfloat16.
+    # q · k exceeds float16's largest number, 65504; bfloat16's numbers there are 512 apart.
     query = jnp.asarray(generator.normal(20, 0.1, 256), dtype)
     keys = jnp.asarray(generator.normal(20, 0.1, (S, 256)), dtype)
     _, weights = attend(query, keys, keys, score=score)
@@ -132,7 +132,7 @@ def test_gmm_has_a_derivative_also_of_extreme_bells(log_step, log_sharpness, log
     def first(query):
         bias = jnp.array([log_height, log_sharpness, log_step])
         score = partial(SCORES["gmm"], W=jnp.zeros((2, 3)), b=bias + query[0])
-        queries = jnp.tile(query, (200, 1))  # a bell walks on at each of them
+        queries = jnp.tile(query, (200, 1))  # each of them moves the bell on
         return attend_all(queries, jnp.ones((4, 2)), jnp.eye(4), score=score)[0].sum()
 
     assert jnp.isfinite(jax.grad(first)(jnp.zeros(2))).all()

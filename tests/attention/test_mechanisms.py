@@ -1,7 +1,7 @@
-"""Every mechanism through whole sentences, against float64 loops from the papers.
+"""Every mechanism over whole sentences, against float64 loops from the papers.
 
-Sizes are distinct primes, so that a swapped axis cannot pass; the last sentence is padded, and one
-has a gap.
+Sizes are distinct primes, so that a swapped axis cannot pass. The second sentence is padded, and
+the third has a gap.
 """
 
 from functools import partial
@@ -94,7 +94,7 @@ def test_every_mechanism_has_an_oracle():
 
 
 def draw(generator, parts):
-    """Queries, annotations and parameters of a mechanism (of its score twice, if so asked)."""
+    """Queries, annotations and parameters of a mechanism, with one set for each of its scores."""
     sizes = Sizes(Q, D, A)
     try:
         parts.score.shapes(sizes)
@@ -212,12 +212,12 @@ def test_a_derivative_holds_no_hidden_units_of_all_queries(score, generator):
 
 
 ROUGH = ("sparsemax", "entmax", "local_p")
-SMOOTH_OR_ROUGH = [one for one in CASES if "hard" not in one.id]  # what is hard has none
+SMOOTH_OR_ROUGH = [one for one in CASES if "hard" not in one.id]  # hard ones have no gradient
 
 
 @pytest.mark.parametrize(("score", "window", "normalizer"), SMOOTH_OR_ROUGH)
 def test_gradients(score, window, normalizer, generator):
-    """To second order where smooth; to first, away from the kinks, where not."""
+    """To second order for smooth mechanisms; for others to first order, away from the kinks."""
     parts = mechanism(score, window, normalizer)
     order = 1 if any(plain(n) in ROUGH for n in (score, window, normalizer)) else 2
     with jax.enable_x64(True):
@@ -225,7 +225,7 @@ def test_gradients(score, window, normalizer, generator):
         inputs = queries[2, :3], annotations[2], parameters
 
         def function(*inputs):
-            # The numerical derivative perturbs in NumPy; the signatures take JAX's arrays.
+            # `check_grads` perturbs inputs in NumPy, but the signatures require JAX's arrays.
             queries, annotations, parameters = jax.tree.map(jnp.asarray, inputs)
             return through(parts, queries, annotations, jnp.asarray(MASK[2]), parameters)
 

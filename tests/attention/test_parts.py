@@ -1,4 +1,4 @@
-"""How parts are named, put together and refused."""
+"""How parts are named, combined and refused."""
 
 import sys
 import types
@@ -93,7 +93,7 @@ def test_a_part_of_ones_own_may_look_back_and_have_settings(monkeypatch):
 
 
 def test_a_setting_is_of_the_function_and_not_of_its_start_alone(monkeypatch):
-    """Else a model, which binds what the function names, would begin as if it were not given."""
+    """Otherwise, a model, which binds what the function names, would start without the setting."""
     module = types.ModuleType("my_parts")
 
     @part(start=lambda mask, *, first=0.5: mask * first)
@@ -173,7 +173,7 @@ def test_parameters_must_be_bound(parts, message):
 
 @pytest.mark.parametrize("mask", [jnp.ones(2, bool), jnp.ones(3)])
 def test_a_mask_must_fit(mask):
-    # Not `attend`: the shapes of signatures are checked in tests, before it can refuse by itself.
+    # Not `attend`: in tests, shapes are checked by its signature before its own check runs.
     with pytest.raises(InputError, match=r"the mask must be bool \[3\]"):
         _sentence(jnp.ones((3, 2)), mask)
 

@@ -1,4 +1,4 @@
-"""What holds of mechanisms for any scores and sentences."""
+"""Properties of mechanisms that hold for any scores and sentences."""
 
 import jax
 import jax.numpy as jnp
@@ -55,7 +55,7 @@ def test_a_shift_of_all_scores_changes_nothing(name):
 @quick
 @given(scores, masks, st.floats(1.1, 3))
 def test_no_point_of_the_simplex_beats_entmax(scores, mask, alpha):
-    """It maximises p · e plus the Tsallis entropy; here against the corners and the centre."""
+    """It maximises p · e plus the Tsallis entropy: compared with corners, centre and mixtures."""
 
     def value(p):
         entropy = (p - p**alpha).sum() / (alpha * (alpha - 1))
@@ -119,7 +119,7 @@ def test_expected_alignments_are_distributions_that_move_right(chances, before, 
     assert np.all(weights >= 0)
     assert not np.any(weights[~mask])
     assert weights.sum() <= before.sum() + 1e-5
-    # No more mass lies at or before a position than was there: nothing moves to the left.
+    # The mass at or before each position does not grow: nothing moves to the left.
     assert np.all(np.cumsum(weights) <= np.cumsum(before) + 1e-5)
 
 
@@ -139,7 +139,7 @@ def test_a_window_is_no_wider_than_it_says_and_never_empty(scores, mask, step, h
 
 
 def test_what_is_not_listed_here_looks_at_positions():
-    """A score that is added to the catalogue is asked whether positions matter to it."""
+    """A new score or normalizer must be added to one of these lists."""
     others = {"relative", "location", "location_aware", "coverage", "gmm", "mean", "last"}
     assert {*WITHOUT_POSITIONS, *others} == {*SCORES}
     names = {name.partition("(")[0] for name in ONTO_THE_SIMPLEX}

@@ -50,7 +50,7 @@ def test_sequences_are_what_their_task_says(name, tmp_path):
 
 
 def test_all_splits_have_lengths_in_the_same_shares(tmp_path):
-    # Of 9 sequences of length 1 and 81 of 2, nearly all are drawn.
+    # Nearly all of the 9 sequences of length 1 and the 81 of length 2 are drawn.
     config = Data(examples=400, held_out=200, shortest=1, longest=4, symbols=9)
     corpus = open_corpus(dataclasses.replace(config, directory=str(tmp_path)))
 
@@ -59,7 +59,7 @@ def test_all_splits_have_lengths_in_the_same_shares(tmp_path):
         return np.mean(np.array(lengths) <= 2)
 
     shares = [short(split) for split in SPLITS]
-    assert max(shares) - min(shares) < 0.08, shares  # 2.5 times the deviation of a difference
+    assert max(shares) - min(shares) < 0.08, shares  # 2.5 standard deviations of a difference
 
 
 def test_the_seed_decides_the_sequences(tmp_path):
@@ -99,7 +99,7 @@ def test_a_french_date():
 
 
 def test_every_written_date_has_one_answer():
-    """All days of two years, of which one leaps, in every locale and format."""
+    """All days of two years, one of them a leap year, in every locale and format."""
     days = [datetime.date(1999, 1, 1) + datetime.timedelta(n) for n in range(731)]
     answers = {}
     for date, locale, style in itertools.product(days, dates.LOCALES, dates.FORMATS):
@@ -215,7 +215,7 @@ def test_prepared_data_may_be_damaged(tmp_path):
 
 def test_what_tfds_cannot_prepare_is_said(tmp_path):
     def fail(**_):
-        raise RuntimeError("Failed to get url\nhttps://nowhere")  # as TFDS' own types, no OSError
+        raise RuntimeError("Failed to get url\nhttps://nowhere")  # not an OSError, as in TFDS
 
     info = SimpleNamespace(splits={}, full_name="some/set/1.0.0")
     builder = SimpleNamespace(info=info, download_and_prepare=fail)
@@ -237,6 +237,6 @@ def test_as_many_sequences_must_exist(tmp_path):
     few = Data(name="copy", symbols=1, shortest=1, longest=2)
     with pytest.raises(InputError, match="only 2 exist"):
         make_sequences(few, str(tmp_path))
-    # To the last, they would be counted for days.
+    # Counting all of these would take days.
     builder = make_sequences(Data(name="copy", longest=10**6), str(tmp_path))
     assert builder.builder_config.longest == 10**6

@@ -1,4 +1,4 @@
-"""Gold alignments in their formats, and what is wrong with a file."""
+"""Gold alignments in all formats, and messages that say what is wrong with a file."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Batches: all of the data, few shapes, the same from any step."""
+"""Batches: they cover all data in few shapes, and are the same from any step."""
 
 import itertools
 
@@ -93,7 +93,7 @@ def test_batches_are_no_larger_than_a_shape_that_holds_them():
 def test_links_are_weights_of_each_target_word():
     pairs = [Pair([5, 6, 7], [8, 9], [(0, 0), (2, 0), (1, 1)]), Pair([5], [6], [])]
     (batch,) = [make(2, 1, pairs=pairs)[0]]
-    row = batch.source[:, 1].argmax()  # the pair with two words and more
+    row = batch.source[:, 1].argmax()  # of the pair with more than one source word
     expected = [[0.5, 0, 0.5], [0, 1, 0], [0, 0, 0]]
     np.testing.assert_array_equal(batch.links[row], expected)
     assert not batch.links[1 - row].any()

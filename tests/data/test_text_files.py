@@ -1,4 +1,4 @@
-"""Parallel text that cannot be used, and the sentence that says why."""
+"""Parallel text: how it is read, and messages that say why it cannot be used."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""Vocabularies: text to tokens to text, and what is unknown."""
+"""Vocabularies: from text to tokens and back, and unknown tokens."""
 
 import dataclasses
 
@@ -127,7 +127,7 @@ def test_subwords_know_their_word():
     for piece, word in zip(vocabulary.split(text), vocabulary.words_of(text), strict=True):
         spelt[word] += piece.removeprefix("▁")
     assert spelt == text.split()
-    # Where normalisation makes spaces, or leaves nothing of a word.
+    # Also where normalisation adds spaces, or leaves nothing of a word.
     assert set(vocabulary.words_of("l\u00b4ami haus")) == {0, 1}
     assert vocabulary.words_of("haus \u200b see")[-1] == 2
 

@@ -1,5 +1,7 @@
-"""A made-up language, whose next word depends on the one before and on the step: no two sentences
-are equally probable, as those of the same pairs of words would be without the step."""
+"""A made-up language, in which the next word depends on the previous one and on the step.
+
+If it did not depend on the step, sentences with the same pairs of words would be equally probable.
+"""
 
 import itertools
 
@@ -11,14 +13,14 @@ from attn_jax.tokens import BOS, EOS, PAD
 
 
 def table_step(source, index, before):
-    """The step of tables [R, T, V, V] with weights [R, T, S], which are its source."""
+    """A decoding step whose source consists of tables [R, T, V, V] and weights [R, T, S]."""
     tables, weights = source
     rows = jnp.arange(len(tables))
     return index + 1, jax.nn.log_softmax(tables[rows, index, before]), weights[:, index]
 
 
 def probabilities(table, before, index, limit, shortest=0):
-    """The log-probabilities of what may come next, in float64."""
+    """The log-probabilities of the next word, in float64; -inf for words that must not follow."""
     scores = np.float64(table[index, before])
     chances = scores - np.log(np.exp(scores).sum())
     chances[[PAD, BOS]] = -np.inf
@@ -38,7 +40,7 @@ def all_sentences(size, limit, shortest=0):
 
 
 def log_probability(table, sentence):
-    """Of a sentence, in float64."""
+    """The log-probability of a sentence, in float64."""
     scores = np.float64(table)
     chances = scores - np.log(np.exp(scores).sum(axis=2, keepdims=True))
     before = [BOS, *sentence[:-1]]

@@ -1,4 +1,4 @@
-"""Links from weights, by hand, and links of both directions."""
+"""Links from weights, worked out by hand, and symmetrized links of both directions."""
 
 import numpy as np
 import pytest
@@ -60,8 +60,8 @@ def test_tokens_become_words_by_hand():
 
 
 def test_symmetrization_by_hand():
-    # Koehn 2010, figure 4.14 in small: the corner grows from the intersection, the far link is
-    # free on both sides, the last one on one side alone.
+    # Koehn 2010, figure 4.14 in small: (2, 1) grows from the intersection; both words of (3, 3)
+    # and of (5, 5) are still free, but only one word of (4, 1) is.
     forward = {(0, 0), (1, 1), (3, 3), (4, 1)}
     backward = {(0, 0), (1, 1), (2, 1), (5, 5)}
     assert grow_diag(forward, backward) == {(0, 0), (1, 1), (2, 1)}

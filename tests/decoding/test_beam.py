@@ -48,7 +48,7 @@ def make(seed, size, length):
 
 
 def scored(table, weights, sentence, penalty, coverage):
-    """The score of a sentence as the paper has it."""
+    """The score of a sentence as in the paper."""
     read = np.float64(weights[: len(sentence)]).sum(axis=0)
     taken = sum(np.log(min(total, 1)) for total in read)
     return log_probability(table, sentence) / penalty(len(sentence)) + coverage * taken
@@ -65,7 +65,7 @@ def test_equals_all_sentences(seed, limits, penalty, options):
     size, (shortest, coverage) = 5, options
     tables, weights = make(seed, size, 4)
     papers = PENALTIES[penalty][1]
-    width = (size - 2) * (size - 3) ** 3  # as many as there can be candidates
+    width = (size - 2) * (size - 3) ** 3  # the largest possible number of candidates
     options = {"penalty": penalty, "coverage_penalty": coverage, "shortest": shortest}
     found = run(tables, weights, jnp.array(limits), width=width, n_best=width, **options)
     for row in range(B):
@@ -89,7 +89,7 @@ def test_equals_all_sentences(seed, limits, penalty, options):
 
 
 def python_beam(table, limit, width, penalty):
-    """Keeps lists and never stops early."""
+    """A beam search that keeps lists and never stops early."""
     live, ended = [(0.0, [])], []
     for index in range(limit):
         candidates = []
@@ -148,7 +148,7 @@ def test_a_beam_of_one_is_greedy(seed, limits):
 
 
 def test_stops_as_soon_as_nothing_better_can_come():
-    """One word is near certain to be the last: what else there is cannot catch up."""
+    """The end is almost certain from the start, and no other hypothesis can catch up."""
     steps = []
     table = np.zeros((B, 50, 7, 7), np.float32)
     table[..., EOS] = 9

@@ -1,4 +1,4 @@
-"""Greedy search and drawing over made-up step functions, against loops in Python."""
+"""Greedy search and sampling with made-up step functions, against loops in Python."""
 
 import jax
 import jax.numpy as jnp

@@ -1,6 +1,6 @@
 """Decoding with every system of the repository, against the forced pass over all sentences.
 
-The forced pass runs over other batches with other padding: what is equal depends on neither.
+The forced pass runs on other batches with other padding, so results must not depend on these.
 """
 
 import dataclasses
@@ -17,19 +17,19 @@ from attn_jax.tokens import PAD, UNK
 from tests.decoding.tables import all_sentences
 from tests.models.test_seq2seq import SOURCE, every_model, make
 
-SIZE, LIMIT = 6, 3  # words of the target vocabulary, and of its longest sentence
+SIZE, LIMIT = 6, 3  # tokens in the target vocabulary, and in the longest sentence with its end
 SENTENCES = list(all_sentences(SIZE, LIMIT))
 EVERYTHING = Search(beam_size=36, n_best=len(SENTENCES), length_penalty="none")
 
 
 def run(models, search, combination="log_probabilities"):
-    rows = np.pad(SOURCE, ((0, 1), (0, 0)))  # the last only fills the batch
+    rows = np.pad(SOURCE, ((0, 1), (0, 0)))  # the last row only fills the batch
     rngs = jax.random.split(jax.random.key(0), len(rows))
     return decode(models, rows, rngs, combination=combination, search=search, longest=LIMIT - 1)
 
 
 def forced(models, combination="log_probabilities"):
-    """Of all n sentences for each source: log-probabilities [3, n, T] and weights [3, n, ...]."""
+    """Log-probabilities [3, n, T] and weights [3, n, ...] of all n sentences for each source."""
     target = np.array([sentence + [PAD] * (LIMIT + 1 - len(sentence)) for sentence in SENTENCES])
     source = np.repeat(np.pad(SOURCE, ((0, 0), (0, 4))), len(SENTENCES), axis=0)
     target = np.tile(target, (len(SOURCE), 1))
@@ -41,12 +41,12 @@ def forced(models, combination="log_probabilities"):
 
 
 def written(tokens):
-    """The ids of a sentence without what follows its end."""
+    """The ids of a sentence without padding."""
     return [int(token) for token in tokens if token != PAD]
 
 
 def check(found, log_probabilities, weights):
-    """That hypotheses are all sentences in the order of their probability, with their weights."""
+    """Checks that hypotheses are all sentences, sorted by probability, with their weights."""
     for row, totals in enumerate(log_probabilities.sum(axis=-1)):
         expected = -np.sort(-totals)
         np.testing.assert_allclose(found.log_probability[row], expected, rtol=1e-5, atol=1e-5)
@@ -61,7 +61,7 @@ def check(found, log_probabilities, weights):
 
 
 def greedily(log_probabilities):
-    """The sentence of the most probable words, one after the other."""
+    """The sentence made by choosing the most probable next word each time."""
     sentence = []
     while sentence not in SENTENCES:
         step = len(sentence)
@@ -86,7 +86,7 @@ def test_search_finds_what_the_forced_pass_says(options):
 
 @pytest.mark.parametrize("combination", COMBINATIONS)
 def test_an_ensemble_is_its_mean(combination):
-    """Of a recurrent model and a Transformer with other heads: these are known each by itself."""
+    """Of a recurrent model and a Transformer with more heads, which are also forced separately."""
     models = (
         make(target_size=SIZE, decoder="bahdanau", annotation_size=22),
         make(target_size=SIZE, seed=2, decoder="transformer", heads=2, decoder_layers=2),

@@ -1,4 +1,4 @@
-"""Metrics against brute force and worked cases."""
+"""Metrics against brute force and worked examples."""
 
 import functools
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_rates_by_hand():
 
 
 def test_bleu_by_hand():
-    # Precisions 5/6, 3/5, 1/4 and, smoothed, 1/2 of 1/3; no brevity penalty.
+    # Precisions 5/6, 3/5, 2/4 and 1/3; no smoothing, no brevity penalty.
     hypothesis, reference = "the cat sat on a mat", "the cat sat on the mat"
     precisions = [5 / 6, 3 / 5, 2 / 4, 1 / 3]
     score, signature = metrics.bleu([hypothesis], [reference], "none")
@@ -54,7 +54,7 @@ def test_bleu_by_hand():
 
 
 def test_hits_at_a_shift():
-    # Rows look at 1, 0, 2, 2; tokens come from 0, 2, 2: right when each answers one step later.
+    # Rows attend to 1, 0, 2, 2; tokens come from 0, 2, 2: all are right one step later.
     alignment = np.eye(3)[[1, 0, 2, 2]]
     gold = np.array([0, 2, 2])
     np.testing.assert_array_equal(hits(alignment, gold, 1), [True, True, True])
@@ -81,7 +81,7 @@ def test_each_head_by_hand():
     assert first == {
         "layer": 1,
         "head": 1,
-        "sharpness": 75.0,  # the last row looks nowhere
+        "sharpness": 75.0,  # the last row attends to nothing
         "alignment_accuracy": 100.0,
         "alignment_shift": 0,
     }
@@ -110,7 +110,7 @@ def test_alignment_error_by_hand():
 
 @pytest.mark.skipif(not HANSARDS.is_dir(), reason="the Hansards are not beside the project")
 def test_the_diagonal_of_the_hansards():
-    """53 percent, as the data's notes have it: french word j links to (j + 0.5) I / J."""
+    """53 percent, as in the notes of the data: French word j links to (j + 0.5) I / J."""
     english, french = (read_lines(HANSARDS / f"gold.testA.{side}") for side in ("en", "fr"))
     sizes = [(len(e.split()), len(f.split())) for e, f in zip(english, french, strict=True)]
     golds = read_gold(HANSARDS / "gold.testA.align", sizes)

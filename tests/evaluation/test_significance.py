@@ -1,4 +1,4 @@
-"""Tests of differences, against enumeration and published tables."""
+"""Significance tests, against enumeration, sacrebleu and published tables."""
 
 import itertools
 
@@ -54,12 +54,12 @@ def test_bleu_of_one_seed_differs_as_sacrebleu_says(generator):
     margin = 4 * np.sqrt(2 * expected * (1 - expected) / 1000)
     found = bleu_differs([first], [second], references, "none")
     assert found == pytest.approx(expected, abs=margin)
-    # What both seeds say is no surer than what one says, where they say the same.
+    # Two seeds with the same output give no more certainty than one.
     assert bleu_differs([first] * 2, [second] * 2, references, "none") == found
 
 
 def test_ratios_differ_as_often_as_they_should(generator):
-    """Of systems that are alike, a share of about p has a p-value below p; unlike ones differ."""
+    """For equal systems, a share of about p of the p-values lies below p; unequal ones differ."""
     p_values = []
     for _ in range(200):
         wholes = generator.integers(3, 9, 80)

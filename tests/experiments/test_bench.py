@@ -1,4 +1,4 @@
-"""Benchmarks: sides that answer, in turn, and one that dies."""
+"""Benchmarks: sides that take turns or die, their cases, and their figures."""
 
 import sys
 from pathlib import Path
@@ -71,7 +71,7 @@ def test_a_peer_that_dies_as_it_waits_is_left_out_too():
 
 def test_peers_that_would_compute_elsewhere_are_refused(monkeypatch):
     for name in ("XLA_PYTHON_CLIENT_PREALLOCATE", "CUDA_VISIBLE_DEVICES"):
-        monkeypatch.setenv(name, "")  # to be as they were afterwards
+        monkeypatch.setenv(name, "")  # so that they are restored afterwards
     one_device(sys.executable)
     monkeypatch.setattr("jax.default_backend", lambda: "gpu")
     with pytest.raises(InputError, match="on a GPU and its peers on the CPU"):

@@ -1,4 +1,4 @@
-"""The page of mechanisms says what the code does."""
+"""The page of mechanisms matches the code."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is looked at before a run begins."""
+"""Checks before a run starts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The presets: all can be run, and those at the papers' sizes have the papers' sizes."""
+"""The presets: all are valid, and those of papers have as many parameters as the papers imply."""
 
 from functools import partial
 from pathlib import Path
@@ -53,7 +53,7 @@ def sizes(model):
 
 
 def abstract(name, source_size, target_size):
-    """A model of a preset without values, and what one training step makes of it."""
+    """A preset's model as abstract values; checks that a training step keeps its shapes."""
     experiment = read(name)
     model = jax.eval_shape(
         partial(initialize, experiment.model, source_size, target_size), jax.random.key(0)

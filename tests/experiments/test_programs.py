@@ -1,4 +1,4 @@
-"""The programs as a user types them: what they do, and how they refuse."""
+"""The programs as users call them: what they do, and how they refuse wrong input."""
 
 import json
 import os
@@ -77,7 +77,7 @@ def test_a_sweep_leaves_its_runs_and_skips_them(sweep):
 
 def test_a_sweep_takes_no_accelerator_from_its_runs(sweep):
     varied = "--grid.model.score=additive,last"
-    # A platform that is not there: what looked for one of its devices would fail.
+    # With a platform that does not exist, looking for its devices would fail.
     works("sweep", f"--workdir={sweep}", *SMALL, varied, JAX_PLATFORMS="nothing")
     more = ("sweep", f"--workdir={sweep}", *SMALL, f"{varied},dot")
     assert "JAX does not start" in refused(*more, JAX_PLATFORMS="nothing")
@@ -172,7 +172,7 @@ def test_parameters_of_another_run_are_needed_until_a_first_checkpoint(workdir, 
     shutil.copytree(workdir, other)
     flags = [*SMALL, f"--train.initial={other}"]
     works("train", f"--workdir={whole}", *flags)
-    (early / "checkpoints").mkdir(parents=True)  # as it is left by what ends before a first one
+    (early / "checkpoints").mkdir(parents=True)  # empty if a run ends before its first checkpoint
     shutil.copy(whole / "flags.txt", early)
     works("train", f"--workdir={early}", *flags)
     assert loss_of(whole) == loss_of(early) != loss_of(other)
@@ -211,7 +211,7 @@ def test_a_terminated_sweep_ends_its_runs(tmp_path):
     sweep = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while len(list(tmp_path.glob("*/metrics.jsonl"))) < 2 and sweep.poll() is None:
         time.sleep(0.1)
-    # As long as a run goes on, its folder is held.
+    # While a run is training, its folder is locked.
     assert "another process is training" in refused("train", f"--workdir={tmp_path / 'seed=0'}")
     sweep.terminate()
     _, said = sweep.communicate(timeout=120)
@@ -257,7 +257,7 @@ def contents(folder):
 
 
 def test_evaluate_measures_a_text_that_is_not_of_the_data_and_writes_nothing(workdir, tmp_path):
-    """Of the test split as a text, the same figures but those of gold alignments."""
+    """Given as a text, the test split has the same figures, except those of gold alignments."""
     lines = (workdir / "predictions.test.jsonl").read_text().splitlines()
     examples = list(map(json.loads, lines))
     (tmp_path / "a").write_text("".join(" ".join(one["source"]) + "\n" for one in examples))
@@ -288,7 +288,7 @@ def perplexity(told):
 
 
 def figures(told):
-    """What an evaluation says below the head of its table, without the space of its columns."""
+    """The words of each line that an evaluation prints below the head of its table."""
     lines = [line.split() for line in told.splitlines()]
     rule = next(place for place, line in enumerate(lines) if line[0].startswith("┡"))
     return [line for line in lines[rule + 1 :] if not line[0].startswith("└")]
@@ -360,7 +360,7 @@ def test_align_writes_links_weights_and_pictures(workdir, tmp_path):
 
 
 def test_a_transformer_with_what_goes_with_it(tmp_path):
-    """Options that meet in one run: it trains, goes on, draws its heads, and is used."""
+    """Many options together in one run, which is trained, extended, reported and used."""
     flags = [
         *SMALL,
         "--data.vocabulary=joint",
@@ -478,7 +478,7 @@ def test_a_finished_run_keeps_its_evaluations(workdir, tmp_path):
 
 
 def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
-    """Wherever they lie."""
+    """The data may lie elsewhere, but their content must not change."""
     folder = tmp_path / "text"
     folder.mkdir()
     pairs = "".join(f"{n} a\t{n} b b\n" for n in range(20))
@@ -569,7 +569,7 @@ def test_translate_says_what_it_does_not_know(workdir):
 
 
 def test_translate_answers_in_a_terminal(workdir):
-    """Each sentence is answered with what was looked at; one that cannot be is said so."""
+    """Each translation is shown with its alignment; a sentence that is too long is refused."""
     command = [sys.executable, "-m", "experiments.translate", f"--workdir={workdir}"]
     master, slave = pty.openpty()
     with subprocess.Popen(command, stdin=slave, stdout=subprocess.PIPE, text=True) as process:
@@ -635,7 +635,7 @@ def test_align_combines_and_scores_both_directions(workdir, pairs, tmp_path):
 
 @pytest.fixture(scope="module")
 def spelt(workdir, tmp_path_factory):
-    """The run as one whose tokens are characters."""
+    """A copy of the run whose tokens are characters."""
     run = shutil.copytree(workdir, tmp_path_factory.mktemp("spelt") / "run")
     for file in run.glob("vocabulary.*.json"):
         content = json.loads(file.read_text())
@@ -670,7 +670,7 @@ def test_align_links_the_tokens_of_a_word(workdir, spelt, tmp_path):
 
 
 def test_the_best_head_and_shift_are_those_of_the_lowest_error():
-    """The second head sees the right words, one step late; the first looks elsewhere."""
+    """The second head attends to the right words, one step late; the first attends elsewhere."""
     right = 0.6 * np.roll(np.eye(4)[[3, 2, 1, 0, 0]], 1, axis=0) + 0.1
     weights = np.stack([np.eye(4)[[0, 0, 0, 3, 3]], right])[None]
 

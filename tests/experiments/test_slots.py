@@ -1,4 +1,4 @@
-"""Where the runs of a sweep are at work."""
+"""How the runs of a sweep share cores, GPUs and TPUs."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from experiments import slots, sweep
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Makes this one a machine with so many cores, or devices of another platform."""
+    """Simulates a machine with a number of cores, or of devices of another platform."""
 
     def make(platform, count):
         there = (platform, 1 if platform == "cpu" else count)
@@ -75,7 +75,7 @@ def test_what_is_said_of_another_makers_gpus_is_not_of_these(machine, monkeypatc
 
 @pytest.mark.parametrize("variable", slots.MEMORY_SHARES)
 def test_a_share_of_memory_that_the_user_gives_is_left(machine, monkeypatch, variable):
-    """JAX refuses to begin where both variables are set."""
+    """JAX refuses to start if both variables are set."""
     machine("gpu", 1)
     monkeypatch.setenv(variable, "0.3")
     assert not any(slots.MEMORY_SHARES[0] in slot.environment for slot in slots.slots(2))

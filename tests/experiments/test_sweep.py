@@ -154,7 +154,7 @@ def test_systems_with_labels_come_from_flag_files(tmp_path, monkeypatch):
 
 
 def test_the_preset_names_every_mechanism():
-    """So that what docs/mechanisms.md measured leaves none out."""
+    """So that the measurements in docs/mechanisms.md leave none out."""
     presets = Path(sweep.__file__).parent / "presets"
     named = {
         (option, value.partition("(")[0])
@@ -162,6 +162,6 @@ def test_the_preset_names_every_mechanism():
         for option, value in system.items()
     }
     assert {name for option, name in named if option == "model.score"} == {*SCORES}
-    implied = {"softmax", "exponential"}  # of the scores above
+    implied = {"softmax", "exponential"}  # by the scores above
     assert {n for o, n in named if o == "model.normalizer"} | implied == {*NORMALIZERS}
     assert {n for o, n in named if o == "model.window"} | {"full"} == {*WINDOWS}

@@ -1,4 +1,4 @@
-"""Options that a run has no use for."""
+"""Options that have no effect on a run."""
 
 import pytest
 

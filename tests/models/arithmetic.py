@@ -1,4 +1,4 @@
-"""What the oracles compute with, in float64."""
+"""Arithmetic of the oracles, in float64."""
 
 import numpy as np
 

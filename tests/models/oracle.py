@@ -56,7 +56,7 @@ class Cell:
 
 
 class Cells:
-    """Cells above one another, with their state."""
+    """Stacked cells with their state."""
 
     def __init__(self, stack, firsts):
         self.cells = [Cell(cell, *first) for cell, first in zip(stack.cells, firsts, strict=True)]

@@ -1,4 +1,4 @@
-"""Activations against JAX's own, and what a derivative of theirs keeps."""
+"""Activations against JAX's own, and the values that their derivatives keep."""
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ def test_of_a_function_the_activations_are_kept_alone():
         return sum(leaf.shape == X.shape for leaf in jax.tree.leaves(pull))
 
     assert kept(gate) > 5
-    assert kept(keeping_values(gate)) == 5  # the inputs, and what the three activations gave
+    assert kept(keeping_values(gate)) == 5  # the inputs and the outputs of three activations
     for argument in (0, 1):
         whole, part = (
             jax.grad(lambda x, y, f=f: f(x, y).sum(), argnums=argument)(X, X + 1)

@@ -1,7 +1,7 @@
 """Every mechanism in every decoder: forward, gradient, a training step, greedy decoding.
 
-All scores, normalizers and decoders are combined; windows and heads go along so that each pair of
-options meets. A covering handful runs always, the rest on demand (`-m slow`).
+All scores, normalizers and decoders are combined, with windows and heads chosen so that each pair
+of options occurs. A few cases that cover all options always run, the others on demand (`-m slow`).
 """
 
 import itertools
@@ -22,7 +22,7 @@ from attn_jax.tokens import EOS, PAD
 from attn_jax.training.arrays import named_leaves
 from attn_jax.training.step import start, train_step
 
-# Of heads, what a score makes nothing of.
+# The projections of heads that a score does not use.
 UNREAD = dict.fromkeys(("mean", "last"), ("queries", "keys"))
 UNREAD |= dict.fromkeys(("gmm", "location"), ("keys",))
 
@@ -66,7 +66,7 @@ def makes_sense(score, window, normalizer):
 
 
 def combinations():
-    """All scores with all normalizers and decoders, heads in turn, windows drawn along."""
+    """All scores with all normalizers and decoders, with heads in turn and random windows."""
     cases, generator = [], random.Random(0)
     for score, normalizer, decoder in itertools.product(SCORES, NORMALIZERS, DECODERS):
         possible = [w for w in WINDOWS if makes_sense(score, w, normalizer)]
@@ -77,7 +77,7 @@ def combinations():
 
 
 def covering(cases):
-    """Few cases that have each value of each option, chosen greedily."""
+    """A few cases that contain each value of each option, chosen greedily."""
     missing = {(place, str(value)) for case in cases for place, value in enumerate(case)}
     chosen = []
     while missing:
@@ -92,7 +92,7 @@ COUNT = itertools.count(1)
 
 @pytest.fixture(autouse=True)
 def programs():
-    """Compiled programs are let go now and then: a process has room for some thousands."""
+    """Drops compiled programs now and then: a process has room for only some thousands."""
     yield
     if next(COUNT) % 8 == 0:
         jax.clear_caches()
@@ -131,14 +131,14 @@ def test_every_pair_of_options_meets():
 
 
 def largest_sum(normalizer):
-    """What the weights of a step promise to sum to at most; None for no promise."""
+    """The documented upper bound of the sum of a step's weights; None if there is none."""
     promise = NORMALIZERS[normalizer].__doc__.partition("Sum: ")[2].partition(".")[0]
     return None if promise == "any" else 1.0
 
 
 def smallest_sum(score, window, normalizer):
     exact = "Sum: 1." in NORMALIZERS[normalizer].__doc__ and window != "local_p"
-    # A location score cannot reach words beyond its positions, and a window may hold just them.
+    # A location score cannot reach words beyond its positions, and a window may hold only such.
     return 1.0 if exact and (score, window) != ("location", "local_m") else 0.0
 
 
@@ -194,7 +194,7 @@ def test_runs_trains_and_decodes(case):
     check_sums(np.asarray(found.weights.sum(axis=-1))[written], score, window, normalizer)
     assert not np.any(np.moveaxis(found.weights, -1, 1)[SOURCE == PAD])
 
-    # What was decoded, forced: the same probabilities and the same weights.
+    # Forcing the decoded sentences gives the same probabilities and weights.
     forced = force(models, SOURCE, found.tokens, **together)
     total = forced.log_probabilities.sum(axis=1)
     np.testing.assert_allclose(total, found.log_probability, rtol=1e-4, atol=1e-4)

@@ -1,4 +1,4 @@
-"""The scan whose derivative is one product for each matrix, against the derivative of JAX's."""
+"""The scan whose derivative needs one product per matrix, against the derivative of JAX's scan."""
 
 import jax
 import jax.flatten_util
@@ -16,7 +16,7 @@ T, B, H, S = 7, 3, 4, 2
 
 
 def step(parameters, state, inputs):
-    """A cell with products of its own, in a `vmap`, of a matrix twice, mixtures, and a mask."""
+    """A cell with products, also in a `vmap` and with one matrix twice, a mixture and a mask."""
     outer, inner, shared, values, mask = parameters
     projected, key = inputs
     noise = jax.random.normal(key, (H,))
@@ -74,7 +74,7 @@ def test_value_and_derivative_are_those_of_the_scan(generator, reverse, precisio
         value, found = outcome(deferred, *inputs, reverse=reverse)
         expected_value, expected = outcome(plain, *inputs, reverse=reverse)
     same((value, found[:2]), (expected_value, expected[:2]))
-    # The gradient of the inputs has waited in the precision of products.
+    # The gradient of the inputs is stored in the precision of products.
     same(found[2], expected[2], rtol=2**-8 if precision else 1e-5)
 
 
@@ -111,7 +111,7 @@ def test_second_derivatives_are_those_of_the_scan(generator):
 
 
 def recurrence(matrix):
-    """The sum of the states of the simplest cell, a function of its matrix."""
+    """The sum of the states of the simplest cell, as a function of its matrix."""
 
     def simple(matrix, state, inputs):
         state = jnp.tanh(product(state, matrix) + inputs)
@@ -128,7 +128,7 @@ def test_weights_of_all_steps_in_one_product():
         return str(jaxpr).count("dot_general"), operations(function, matrix)
 
     one = 2 * B * H * H
-    # Forwards and by the inputs in each step, by the matrix over all; once to see what there is.
+    # Forwards and by the inputs in each step, by the matrix over all steps; one in tracing.
     products, count = in_scans(jax.grad(recurrence))
     assert count == 3 * T * one + one
     assert products == 4
@@ -139,7 +139,7 @@ def test_gradients_wait_in_the_precision_of_their_product():
         jaxpr = jax.make_jaxpr(jax.grad(recurrence))(jnp.ones((H, H))).jaxpr
     *_, backwards = [equation for equation in jaxpr.eqns if equation.primitive.name == "scan"]
     kept = [out.aval.dtype.name for out in backwards.outvars if out.aval.shape == (T, B, H)]
-    assert kept == ["bfloat16", "bfloat16"]  # of the product, and of the inputs
+    assert kept == ["bfloat16", "bfloat16"]  # gradients of the product and of the inputs
 
 
 def test_sums_of_values_of_all_steps_in_one_product(generator):
@@ -153,7 +153,8 @@ def test_sums_of_values_of_all_steps_in_one_product(generator):
 
     np.testing.assert_allclose(jax.grad(total)(values), np.full((B, 1, S, H), T))
     one = 2 * B * S * H
-    # Forwards in each step, by the weights, which the queries are, and by the values over all.
+    # Forwards and by the weights (the queries) in each step, by the values over all steps; one in
+    # tracing.
     assert operations(jax.grad(total), values) == 3 * T * one + one
 
 

@@ -1,4 +1,4 @@
-"""What is dropped, when, and of which steps."""
+"""What is dropped, when, and in which steps."""
 
 import jax
 import jax.numpy as jnp
@@ -49,7 +49,7 @@ def test_variational_dropout_is_that_of_the_sentence():
 
 
 def test_variational_dropout_hides_the_same_units_of_the_state_at_all_steps():
-    """A tanh cell whose recurrent product is the identity shows what it saw of the step before."""
+    """A tanh cell with an identity matrix shows which units of the previous state it saw."""
     config = Model(
         cell="tanh",
         encoder="unidirectional",

@@ -1,4 +1,4 @@
-"""Which tables are one, and what the output layer makes of them."""
+"""Which tables are shared, and how the output layer uses them."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""First parameters as the papers have them."""
+"""Initial parameters as in the papers."""
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ def make(**options):
 
 
 def drawn(values, deviation):
-    """Whether values look like some thousand draws from a normal distribution of mean zero."""
+    """Whether some thousand values have about mean zero and the given standard deviation."""
     values = np.asarray(values)
     return abs(values.mean()) < deviation / 10 and abs(values.std() / deviation - 1) < 0.05
 

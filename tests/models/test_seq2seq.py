@@ -1,4 +1,4 @@
-"""Encoder-decoders: their equations, their two ways of decoding, and what must not matter."""
+"""Encoder-decoders: their equations, stepwise and forced decoding, and what must not matter."""
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +50,7 @@ WIDE = {"annotation_size": 22, "embedding_size": 22, "embeddings": "tied"}
 LAST = {"first_state": "last", **WIDE}
 DEEP = {"encoder_layers": 2, "decoder_layers": 2}
 LUONG = {"cell": "lstm", "annotation_size": 22, **DEEP}
-# Of every option each value, and of every two of decoder, encoder, cell and heads each pair.
+# They cover all decoders, encoders, cells, readouts, stacks, norms, positions and first states.
 MODELS = [
     {"decoder": "bahdanau", "encoder": "bidirectional", "readout": "maxout"},
     {"decoder": "bahdanau", "encoder": "unidirectional", "cell": "lstm", "heads": 4},
@@ -231,7 +231,7 @@ def test_shapes_list_what_a_score_names(shapes, message):
         draw(Part(own), Unprojected(Sizes(4, 4, 4)), nnx.Rngs(0))
 
 
-# Without the Transformer, whose self-attention (`jax.nn`) has its softmax in float32: too rough.
+# Without the Transformer: the softmax of its self-attention (`jax.nn`), in float32, is too rough.
 @pytest.mark.parametrize("decoder", [name for name in DECODERS if name != "transformer"])
 @pytest.mark.parametrize("score", ["additive", "general"])
 def test_the_derivative_is_that_of_differences(decoder, score, generator):

@@ -1,4 +1,4 @@
-"""Options that a model has no use for."""
+"""Options that a model does not use."""
 
 import pytest
 
@@ -21,7 +21,7 @@ SMALL = {"embedding_size": 8, "annotation_size": 8, "hidden_size": 8}
         (Model(**SMALL, decoder="luong", readout_size=16), ["readout_size"]),
         (Model(**SMALL, alignment_size=5), []),
         (Model(**SMALL, score="dot", alignment_size=5), ["alignment_size"]),
-        # The encoder alone is one of blocks: the decoder has a cell.
+        # Only the encoder consists of blocks: the decoder has a cell.
         (Model(**SMALL, encoder="transformer", cell="lstm", norm="pre"), []),
     ],
 )

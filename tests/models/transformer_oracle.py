@@ -11,7 +11,7 @@ def normed(norm, x):
 
 
 def around(residual, x, f):
-    """The residual sum of one word around a part, and what the part gives besides."""
+    """The residual sum around a part for one word, and the other outputs of the part."""
     pre = type(residual).__name__ == "PreNorm"
     y, *rest = f(normed(residual.norm, x) if pre else x)
     return x + y if pre else normed(residual.norm, x + y), *rest
@@ -30,14 +30,14 @@ def enter(entrance, vectors):
 
 
 def turned(x, position):
-    """A query or key of one head, each two features turned as one complex number."""
+    """A query or key of one head, each two features rotated as one complex number."""
     rates = 10000.0 ** (-np.arange(0, len(x), 2) / len(x))
     both = (x[::2] + 1j * x[1::2]) * np.exp(1j * position * rates)
     return np.ravel(np.column_stack([both.real, both.imag]))
 
 
 def self_attend(attention, xs, seen):
-    """One word after the other; `seen(t)` are the words that word t looks at."""
+    """One word after another; `seen(t)` are the words that word t attends to."""
     heads, rotary = attention.heads, attention.positions.__name__ == "Rotary"
 
     def project(t):

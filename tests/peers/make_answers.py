@@ -1,7 +1,7 @@
-"""Asks peers for their answers: writes the `.npz` files beside this file, one for each peer.
+"""Computes the peers' answers, and writes them to `.npz` files beside this file, one per case.
 
-The peers are not needed to run the tests. In an environment of their own (Python 3.11 where the
-project itself runs on a newer one):
+The tests do not need the peers. To run this, make a separate environment (with Python 3.11, even if
+the project itself runs on a newer one):
 
     python3.11 -m venv peers && peers/bin/pip install torch==2.13.0 keras entmax
     peers/bin/python tests/peers/make_answers.py
@@ -45,7 +45,7 @@ def scaled_dot_product_attention() -> None:
 
 
 def multi_head(name: str, bias: bool) -> None:
-    """Cross-attention of sizes that differ, then its residual sum and layer normalisation."""
+    """Cross-attention between different sizes, then residual sum and layer normalisation."""
     torch.manual_seed(0)
     attention = torch.nn.MultiheadAttention(
         Q, N, bias=bias, kdim=D, vdim=D, batch_first=True, dropout=0.0
@@ -117,7 +117,7 @@ def single_head() -> None:
 
 
 def additive() -> None:
-    """Keras adds query and keys as they are and has one scale: W = U = 1, v its scale."""
+    """Keras does not project query and keys, and has one scale: W = U = 1, v is the scale."""
     layer = keras.layers.AdditiveAttention(use_scale=True)
     query, keys, values = draw(8, B, T, A), draw(9, B, S, A), draw(10, B, S, D)
     layer.build([query.shape, values.shape, keys.shape])
@@ -164,7 +164,7 @@ def recurrent(name: str, kind: type[torch.nn.RNNBase]) -> None:
 
 
 def transformer(name: str, norm_first: bool) -> None:
-    """An encoder layer over padded sentences, and a decoder layer over what that one gave."""
+    """An encoder layer over padded sentences, and a decoder layer that attends to its output."""
     torch.manual_seed(3)
     sizes = {"d_model": Q, "nhead": N, "dim_feedforward": A, "dropout": 0.0}
     options = sizes | {"norm_first": norm_first, "batch_first": True}

@@ -1,4 +1,4 @@
-"""Answers of PyTorch, Keras, entmax and JAX itself to the same question, on the same weights.
+"""Outputs of PyTorch, Keras, entmax and JAX itself for the same inputs and parameters.
 
 `make_answers.py` writes the files.
 """
@@ -43,7 +43,7 @@ def test_torch_scaled_dot_product_attention():
 
 
 def test_jax_dot_product_attention():
-    peer = answers("scaled_dot")  # values of one size with the keys, as JAX wants them
+    peer = answers("scaled_dot")  # with keys as values, since JAX wants both to have one size
     query, keys, mask = peer["query"], peer["keys"], peer["mask"]
     contexts, _ = over_steps(score="scaled_dot")(query, keys, keys, mask)
     expected = jax.nn.dot_product_attention(
@@ -123,7 +123,7 @@ def test_torch_single_head_module():
 
 
 def copy_cell(cell, peer, suffix):
-    """PyTorch has the gates in the same order, and two biases where one is enough."""
+    """PyTorch has the gates in the same order, but two biases even where one is enough."""
     weights = {kind: peer[f"{kind}_{suffix}"] for kind in ("weight_ih", "weight_hh")}
     biases = peer[f"bias_ih_{suffix}"], peer[f"bias_hh_{suffix}"]
     cell.input.kernel[...] = weights["weight_ih"].T

@@ -185,7 +185,7 @@ def test_a_run_and_its_copy_are_one_seed(root):
 
 
 def test_runs_of_one_test_text_are_compared(root):
-    """Whatever they were trained on; those of another text are not."""
+    """Whatever they were trained on; runs with another test text are not compared with them."""
     write_run(root / "e", "dot", 0, 50.0, **{"data.examples": 77})
     write_run(root / "f", "dot", 1, 50.0)
     file = root / "f" / "predictions.test.jsonl"
@@ -268,7 +268,7 @@ def test_labels_name_systems_where_they_tell_them_apart(tmp_path):
 
 
 def test_runs_of_other_data_are_another_system(tmp_path):
-    """Also where text was changed under its name, which no option tells."""
+    """Also if a text was changed under the same name, which no option shows."""
     for seed, content in [(0, "one"), (1, "one"), (0, "two")]:
         write_run(tmp_path / f"{content}{seed}", "dot", seed, 50.0)
         (tmp_path / f"{content}{seed}" / "data.txt").write_text(content + "\n")
@@ -282,7 +282,7 @@ def test_runs_of_other_data_are_another_system(tmp_path):
 
 
 def test_runs_of_other_code_are_another_system(tmp_path):
-    """Under the same options, as where a user has edited it and taken another folder."""
+    """Even with the same options, as when a user edits the code and takes another folder."""
     for seed, code in [(0, "first"), (1, "first"), (0, "second")]:
         folder = tmp_path / f"{code}{seed}"
         write_run(folder, "mine:own", seed, 50.0)
@@ -365,7 +365,7 @@ def test_systems_may_cut_the_source_into_other_tokens(tmp_path):
 
 
 def test_what_is_known_of_some_systems_is_told_of_them(tmp_path):
-    """Such as where tokens come from, and the metric that chose the model."""
+    """Such as alignment figures, and the metric that chose the model."""
     write_run(tmp_path / "a", "dot", 0, 50.0)
     write_run(tmp_path / "b", "general", 0, 60.0, **{"train.metric": "bleu"})
     said = [one | {"gold": None} for one in SENTENCES]
@@ -501,7 +501,7 @@ def test_steps_to_learn_are_those_of_the_first_good_validation(tmp_path):
 
 
 def test_seconds_are_those_of_steps_at_their_rates(tmp_path):
-    """Not those of compilations, which the second run of a sweep finds done."""
+    """Not those of compilation, whose results the second run of a sweep finds in the cache."""
     write_run(tmp_path / "a", "dot", 0, 50.0)
     cell = read_cell(tmp_path / "a")
     lines = [(100, 4.0, 60.0), (300, 2.0, 161.0), (310, 0.5, 182.0)]
@@ -555,12 +555,12 @@ def test_systems_that_do_not_differ_share_a_rank():
     assert ranks(systems | {"d": [cell(19)]}) == [1, 1, 3, 3]
     # The third differs from the first and not from the second.
     assert ranks({"a": [cell(30)], "b": [cell(26)], "c": [cell(22)]}) == [1, 1, 1]
-    # Better on average, and in no seed that both have.
+    # Better on average, but not in the seed that both have.
     assert ranks({"a": [cell(10), cell(40, 1)], "b": [cell(30), cell(18, 2)]}) == [1, 1]
 
 
 def test_more_seeds_tell_more(generator):
-    """96 and 92 % of 400 sentences differ in two seeds of three each, and in six together."""
+    """96 and 92 % of 400 sentences differ in two of three single seeds, and in six together."""
 
     def system(share, seeds):
         def cell(seed):

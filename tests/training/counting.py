@@ -1,4 +1,4 @@
-"""Operations of matrix products in a traced function: counts that no machine's mood changes."""
+"""Counts the operations of matrix products in a traced function, whatever the machine."""
 
 import math
 
@@ -6,7 +6,7 @@ import jax
 
 
 def operations(function, *inputs) -> int:
-    """Multiplications and additions of all products, those of a scan as often as it runs."""
+    """Multiplications and additions of all products; those in a scan count in each iteration."""
     return _of(jax.make_jaxpr(function)(*inputs).jaxpr)
 
 

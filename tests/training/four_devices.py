@@ -1,4 +1,4 @@
-"""What `test_devices.py` runs in a process that has four devices."""
+"""The tests that `test_devices.py` runs in a process with four devices."""
 
 import dataclasses
 import re
@@ -42,9 +42,9 @@ def batch():
     ],
 )
 def test_four_devices_go_where_one_does(model, train):
-    """The oracle is the step of one device, which other tests hold against formulas.
+    """The oracle is the step on one device, which other tests compare with formulas.
 
-    Steps are plain ones down the gradient: Adam divides the smallest of differences by themselves.
+    Steps use plain gradient descent: Adam's division would magnify the smallest differences.
     """
     options = {"optimizer": "sgd", "learning_rate": 0.5, "warmup_steps": 0, "batch_size": 8}
     weighted = {"guided_alignment": 0.5, "coverage_loss": 0.1}

@@ -1,4 +1,4 @@
-"""What a training step costs, by counts: no product is done twice, and none grows unseen."""
+"""The cost of a training step in operations: no product is repeated, and none grows unnoticed."""
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +48,7 @@ def test_counts_a_product_in_a_scan_as_often_as_it_runs():
 def test_rnnsearch_forwards():
     half, gates = D // 2, 3
     encoder = 2 * (E * gates * half + half * gates * half) + D * A
-    attention = H * A + S * D  # and v · tanh(...), a sum of S A terms that is no product
+    attention = H * A + S * D  # v · tanh(...), a sum of S A terms, is not computed as a product
     decoder = E * gates * H + attention + D * gates * H + H * gates * H
     output = (H + E + D) * 2 * R + R * V
     expected = 2 * B * (S * encoder + half * H + T * (decoder + output))
@@ -67,5 +67,5 @@ def test_rnnsearch_forwards():
 )
 def test_a_derivative_does_each_product_twice_more(options):
     forwards, both = counted(make(**options))
-    # What a step multiplies is found out by tracing it once more; that is not executed.
+    # A step is traced once more to find what it multiplies; that is not executed.
     assert both <= (3 + 1 / min(S, T)) * forwards

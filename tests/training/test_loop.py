@@ -1,4 +1,4 @@
-"""Training through, and in pieces, with its checkpoints."""
+"""Training, uninterrupted and in pieces, and its checkpoints."""
 
 import asyncio
 import json
@@ -94,7 +94,7 @@ def test_training_lowers_the_loss(tmp_path):
 
 
 def scripted(values):
-    """An evaluation that gives these perplexities in turn."""
+    """An evaluation that returns these perplexities one after another."""
     values = iter(values)
     return lambda model: {"perplexity": next(values)}
 
@@ -224,7 +224,7 @@ def test_a_run_goes_on_without_a_damaged_checkpoint(tmp_path):
 
 
 def test_what_is_read_beside_a_damaged_array_is_read_to_its_end(tmp_path, monkeypatch):
-    """Else the event loop is closed under it, which it says."""
+    """Otherwise, Orbax would close its event loop first, and each pending read would print that."""
     leaves = {str(number): np.zeros(3, np.float32) for number in range(200)}
     checkpoints = WritableCheckpoints(tmp_path, 2)
     checkpoints.save(1, leaves, leaves, {}, 0.0)
@@ -291,7 +291,7 @@ def test_so_many_checkpoints_are_kept_as_asked_for(tmp_path):
     [("save", (1, {"a": np.zeros(2)}, {"a": np.zeros(2)}, {}, 0.0)), ("close", ())],
 )
 def test_a_full_disk_is_said_in_a_sentence(writes, given, tmp_path, monkeypatch):
-    """Orbax says it in a ValueError, at once or when it has written in the background."""
+    """Orbax raises a ValueError, at once or after writing in the background."""
 
     def full(*_, **__):
         raise ValueError("RESOURCE_EXHAUSTED: Error writing …: No space left on device")
@@ -312,7 +312,7 @@ def test_an_interrupt_waits_for_the_end_of_a_save(tmp_path, monkeypatch):
         saved.append(save(*args, **how))
 
     monkeypatch.setattr(checkpoints._manager, "save", interrupted)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     with pytest.raises(KeyboardInterrupt):
         checkpoints.save(1, *[{"a": np.zeros(2)}] * 2, {}, 0.0)
     signal.signal(signal.SIGINT, before)

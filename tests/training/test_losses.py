@@ -49,7 +49,7 @@ def test_guided_loss_equals_a_loop(generator):
 
 
 def test_weights_are_guided_as_shares_of_one(generator):
-    """Else larger weights would be less loss, wherever they lie; smaller ones are no better."""
+    """Otherwise, larger weights would lower the loss wherever they lie; smaller ones raise it."""
     shares = jnp.asarray(generator.dirichlet(np.ones(5), size=(2, 3)))
     links = jnp.eye(5)[jnp.array([[0, 1, 2], [3, 4, 0]])]
     of_shares = guided_loss(shares, links)

@@ -1,4 +1,4 @@
-"""What runs here lowers for the other platforms too, and compiles once for a shape."""
+"""All functions also lower for other platforms, and compile once per shape."""
 
 from functools import partial
 
@@ -30,7 +30,7 @@ def lowers(function, *arguments):
     def flat(*leaves):
         return jax.tree.leaves(function(*jax.tree.unflatten(structure, leaves)))
 
-    # How factors of products lie in memory is asked for in a way that an export does not vouch for.
+    # The memory layout of factors is requested by a custom call that exports do not guarantee.
     unchecked = [export.DisabledSafetyCheck.custom_call("LayoutConstraint")]
     exported = export.export(jax.jit(flat), platforms=PLATFORMS, disabled_checks=unchecked)
     return exported(*leaves).platforms == PLATFORMS

@@ -1,4 +1,4 @@
-"""Schedules and rules by hand, and from the papers' equations in float64."""
+"""Schedules and update rules, by hand and from the papers' equations in float64."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -30,12 +30,12 @@ def test_an_unknown_schedule():
 
 
 def test_long_gradients_are_cut_to_the_norm():
-    """Adam forgets the length of a constant gradient, but not how it changes."""
+    """Adam ignores the length of a constant gradient, but not how it changes."""
     optimizer = make_optimizer(Train(learning_rate=1.0, warmup_steps=0, clip_norm=1.0))
     state = optimizer.init(jnp.zeros(2))
     for gradient in ([3.0, 4.0], [0.3, 0.4]):
         update, state = optimizer.update(jnp.array(gradient), state)
-    first, second = 0.6, 0.3  # clipped, and as it was
+    first, second = 0.6, 0.3  # clipped, and unchanged
     mean = (0.9 * 0.1 * first + 0.1 * second) / (1 - 0.9**2)
     square = (0.999 * 0.001 * first**2 + 0.001 * second**2) / (1 - 0.999**2)
     # float32 keeps five digits of 1 - 0.999².
@@ -58,7 +58,7 @@ def test_the_schedule_of_luong():
 
 
 def rule(name, gradients, **options):
-    """The updates that a rule makes of gradients of one parameter."""
+    """The updates that a rule computes from the gradients of one parameter."""
     optimizer = make_optimizer(Train(optimizer=name, warmup_steps=0, clip_norm=1e9, **options))
     state, updates = optimizer.init(jnp.zeros(1)), []
     for gradient in gradients:

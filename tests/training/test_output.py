@@ -31,7 +31,7 @@ def test_equals_the_loss_of_all_logits(generator, monkeypatch, rows_at_once, smo
     monkeypatch.setattr(output, "LOGITS", rows_at_once * V)
     floats, others = given(generator)
 
-    def doubled(function):  # a loss is not the last thing that happens to a sum
+    def doubled(function):  # a factor, since the sum is usually not the final loss
         def of(*floats):
             return 2 * function(*floats, *others, smoothing)
 

@@ -1,4 +1,4 @@
-"""One step: what it minimises, in parts, in bfloat16, with words of the model's own."""
+"""One training step: its loss, microbatches, bfloat16, averaging and scheduled sampling."""
 
 import jax
 import jax.numpy as jnp
@@ -144,7 +144,7 @@ def test_the_average_is_a_decaying_mean_of_the_parameters():
 
 
 def test_a_share_of_the_words_is_drawn_from_the_model():
-    """A model that is sure of one word draws it, at the places that are drawn."""
+    """A model that is sure of one word draws it wherever a word is drawn."""
     model = make()
     model.words.output.bias[...] = model.words.output.bias[...].at[9].set(1e3)
     target = jnp.full((50, 41), 4).at[:, -2].set(EOS).at[:, -1].set(PAD)
@@ -153,7 +153,7 @@ def test_a_share_of_the_words_is_drawn_from_the_model():
     assert set(np.unique(drawn[:, :-2])) == {4, 9}
     assert abs((drawn[:, :-2] == 9).mean() - 0.25) < 0.03
     np.testing.assert_array_equal(drawn[:, -2:], target[:, -2:])
-    # Of the special tokens a sentence goes on from the unknown one alone.
+    # Of the special tokens, only the unknown one may be drawn.
     untrained = initialize(Model(), 5, 5, jax.random.key(0))
     drawn = sampled(untrained, source, target, jnp.asarray(1.0), jax.random.key(0))
     assert set(np.unique(drawn[:, :-2])) == {UNK, 4}
@@ -171,7 +171,7 @@ def test_the_share_of_drawn_words_rises_from_zero():
 
     np.testing.assert_allclose(loss(0, config), loss(0, Train()), rtol=1e-6)
     assert loss(10, config) != loss(0, Train())
-    # The first word is predicted from no other.
+    # The first word does not depend on any other.
     first = TARGET.at[:, 1:].set(PAD)
     np.testing.assert_allclose(loss(10, config, first), loss(0, Train(), first), rtol=1e-6)
 

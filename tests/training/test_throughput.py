@@ -1,4 +1,4 @@
-"""How fast training is said to go."""
+"""The reported speed of training."""
 
 import numpy as np
 
@@ -16,10 +16,10 @@ def test_rates_leave_out_what_compiles(monkeypatch):
         measured.count(source, tokens)
         return measured.close()
 
-    # Each close looks at the clock twice: at the end of a stretch and the beginning of the next.
+    # Each close reads the clock twice: at the end of a stretch and at the start of the next.
     assert stretch(tokens) == 10
     assert stretch(tokens) == 4
     assert measured.rates() == {"steps_per_second": 0.25, "target_tokens_per_second": 1.5}
     now = iter([20, 20])
     assert stretch(other) == 3
-    assert measured.rates()["steps_per_second"] == 1 / 3  # there is nothing else
+    assert measured.rates()["steps_per_second"] == 1 / 3  # only a compiling stretch is left
