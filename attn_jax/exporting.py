@@ -48,9 +48,11 @@ def export(
     """
     search = search_of(options)
     if search.temperature:
-        raise InputError("what is exported searches: temperature draws at random")
+        raise InputError("sampling cannot be exported: leave out temperature")
     if search.unknown == "copy":
-        raise InputError("what is exported gives ids: unknown=copy puts source words into text")
+        raise InputError(
+            "unknown=copy cannot be exported: it changes the text, and what is exported returns ids"
+        )
     translator = load(paths, combination=combination)
     search.check_lengths(translator.max_length)
     if not 1 <= source_length <= translator.max_length or batch_size < 1:

@@ -43,5 +43,5 @@ def read(path: Path) -> list[dict]:
                 if number < len(lines):
                     raise
         if not all("step" in record for record in records):
-            raise InputError(f"{path} is damaged: a line of it has no step")
+            raise InputError(f"{path} is damaged: a line has no step")
     return records

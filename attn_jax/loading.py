@@ -98,7 +98,7 @@ def _load_model(
         functools.partial(initialize, options, len(source), len(target)), jax.random.key(0)
     )
     for phrase in edited(workdir, options):
-        warnings.warn(f"{phrase}: its parameters may mean something else now", stacklevel=2)
+        warnings.warn(f"{phrase}: the parameters may no longer fit it", stacklevel=2)
     return load_parameters(workdir, model, checkpoint)
 
 

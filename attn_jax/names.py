@@ -23,7 +23,7 @@ def parse(text: str, what: str) -> tuple[str, dict[str, str]]:
     """
     parsed = re.fullmatch(r"([\w.]+:?\w*)(?:\((.*)\))?", text.strip())
     if not parsed:
-        raise InputError(f"cannot read {what} {text!r}: write name or name(setting=number)")
+        raise InputError(f"malformed {what} {text!r}: write name or name(setting=number)")
     name, inside = parsed.groups()
     given: dict[str, str] = {}
     for assignment in filter(None, map(str.strip, (inside or "").split(","))):
@@ -137,5 +137,7 @@ def find_head(which: str, layers: int, heads: int, option: str) -> tuple[int, in
     if not (layer.isdecimal() and head.isdecimal()):
         raise InputError(f"{option} must be mean or layer.head as in 2.1, got {which!r}")
     if not (1 <= int(layer) <= layers and 1 <= int(head) <= heads):
-        raise InputError(f"{option}={which} does not exist: {layers} layers of {heads} heads do")
+        raise InputError(
+            f"{option}={which} does not exist: the model has {layers} layers of {heads} heads"
+        )
     return int(layer) - 1, int(head) - 1

@@ -56,7 +56,7 @@ def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
         message = f"--{name} must be of type {entry.type.__name__}, got {given!r}"
         raise InputError(message) from None
     if entry.type is str and (value.splitlines() not in ([], [value]) or not _is_text(value)):
-        raise InputError(f"--{name} must be text of one line, got {value!r}")
+        raise InputError(f"--{name} must be a single line of text, got {value!r}")
     low, high = entry.metadata.get("low"), entry.metadata.get("high")
     if high is None and entry.type is int:
         high = LARGEST

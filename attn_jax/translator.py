@@ -133,8 +133,8 @@ class Translator:
         search.check_lengths(self.max_length)
         if search.unknown == "copy" and any(model.is_control for model in self.models):
             raise InputError(
-                "unknown=copy needs attention: the weights of a control, mean or last, do not tell "
-                "which source word to copy"
+                "unknown=copy needs attention: the weights of a control, mean or last, do not "
+                "show which source word to copy"
             )
         sources = self._encode(self.source, sentences, "source")
         own = jax.random.split(jax.random.key(search.seed), max(len(sources), 1))
@@ -157,7 +157,9 @@ class Translator:
                     if np.isfinite(found.score[row, nth])
                 ]
                 if not hypotheses:
-                    raise InputError("the model gives no finite probabilities: its training failed")
+                    raise InputError(
+                        "the model's probabilities are not finite: its training failed"
+                    )
                 if search.unknown == "copy":
                     words = copies(self.source, self.target, sentences[index])
                     hypotheses = [self._with_copies(one, words) for one in hypotheses]
@@ -242,7 +244,7 @@ class Translator:
     ) -> list[Any]:
         """The results of a compiled pass for each pair, [T] or [..., T, S], without padding."""
         if len(sources) != len(targets):
-            raise InputError(f"{len(sources)} sources, but {len(targets)} targets")
+            raise InputError(f"got {len(sources)} sources, but {len(targets)} targets")
         source_ids = self._encode(self.source, sources, "source")
         target_ids = [[*ids, EOS] for ids in self._encode(self.target, targets, "target")]
 
@@ -266,7 +268,7 @@ class Translator:
         for number, sentence in enumerate(sentences, start=1):
             found = isinstance(sentence, Hypothesis)
             if not found and not isinstance(sentence, str):
-                raise InputError(f"{side} sentence {number} is no text: {sentence!r}")
+                raise InputError(f"{side} sentence {number} is not text: {sentence!r}")
             ids = vocabulary.ids(sentence.tokens) if found else vocabulary.encode(sentence)
             # A hypothesis may be empty.
             if not ids and not found:

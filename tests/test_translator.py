@@ -220,7 +220,7 @@ def test_the_posterior_is_bayes_rule(translator):
 def test_an_export_has_the_limits_of_its_run(workdir, tmp_path):
     with pytest.raises(InputError, match="min_length=50 is more than the 12"):
         attn_jax.export(workdir, tmp_path / "file", source_length=6, min_length=50)
-    with pytest.raises(InputError, match="what is exported gives ids: unknown=copy"):
+    with pytest.raises(InputError, match="unknown=copy cannot be exported"):
         attn_jax.export(workdir, tmp_path / "file", source_length=6, unknown="copy")
     assert not (tmp_path / "file").exists()
 
@@ -255,17 +255,17 @@ print(json.dumps([log_probabilities[0].tolist(), list(weights.shape)]))
     [
         ({"beam_size": 0}, "--beam_size must be at least 1, got 0"),
         ({"beam": 5}, r"unknown option 'beam'.*did you mean beam_size"),
-        ({"beam_size": 2, "n_best": 3}, "n_best=3 hypotheses do not come out of beam_size=2"),
-        ({"beam_size": 2, "temperature": 1.0}, "what is drawn has no beam"),
+        ({"beam_size": 2, "n_best": 3}, "n_best=3 is more than beam_size=2"),
+        ({"beam_size": 2, "temperature": 1.0}, "sampling does not use a beam"),
         ({"top_k": 3}, "give a temperature"),
-        ({"seed": 3}, "seed is of what is drawn"),
-        ({"length_penalty": "average"}, "length_penalty compares the hypotheses of a beam"),
+        ({"seed": 3}, "seed is for sampling"),
+        ({"length_penalty": "average"}, "length_penalty is for beam search"),
         ({"beam_size": 2.5}, "--beam_size must be of type int, got 2.5"),
         ({"beam_size": None}, "--beam_size must be of type int, got None"),
         ({"temperature": 1e-9}, "temperature must be 0, or at least 0.01"),
         ({"unknown": "cope"}, r"unknown treatment of <unk> 'cope' .*did you mean copy"),
         ({"min_length": 13}, "min_length=13 is more than the 12 of --data.max_length"),
-        ({"min_length": 4, "max_length": 3}, "min_length=4 is over max_length=3"),
+        ({"min_length": 4, "max_length": 3}, "min_length=4 is more than max_length=3"),
         ({"beam_size": 2, "length_penalty": "gmnt"}, "did you mean gnmt"),
         ({"beam_size": 2, "length_penalty": "gnmt(alpha=-1)"}, "alpha must be at least 0"),
     ],
@@ -327,7 +327,7 @@ def test_refuses_sentences_that_are_empty_or_too_long(translator, sentences, mes
 
 
 def test_refuses_targets_without_sources(translator):
-    with pytest.raises(InputError, match="1 sources, but 2 targets"):
+    with pytest.raises(InputError, match="got 1 sources, but 2 targets"):
         translator.score(["1"], ["1", "2"])
 
 
@@ -494,7 +494,7 @@ def test_a_model_that_is_not_finite_is_said_to_be():
     broken = jax.tree.map(lambda leaf: leaf * np.nan, model)
     translator = Translator([broken], Symbols(["a"]), Symbols(["a"]))
     for options in ({}, {"beam_size": 2}, {"temperature": 1.0}):
-        with pytest.raises(InputError, match="no finite probabilities"):
+        with pytest.raises(InputError, match="probabilities are not finite"):
             translator.translate(["a"], **options)
 
 

@@ -121,28 +121,29 @@ def _refusals(score: Callable, window: Callable, normalizer: Callable) -> list[t
     return [
         (
             score in CONTROLS and not plain,
-            "a control has the weights that its name says, without window or another normalizer",
+            "the scores 'mean' and 'last' have fixed weights, and take no window or other "
+            "normalizer",
         ),
         (
             normalizer is normalizers.exponential
             and score in SCORES.values()
             and score is not position_scores.gmm,
-            "the normalizer 'exponential' takes logarithms of weights, which only 'gmm' gives",
+            "the normalizer 'exponential' needs logarithms of weights, which only 'gmm' returns",
         ),
         (
             score is position_scores.gmm and normalizer in MOVING,
-            "the score 'gmm' moves through the source by itself, and takes no monotonic normalizer",
+            "the score 'gmm' already moves monotonically, and takes no monotonic normalizer",
         ),
         (
             window is not windows.full and normalizer in MOVING,
-            "a monotonic normalizer moves through the source by itself, and takes no window",
+            "a monotonic normalizer moves through the source itself, and takes no window",
         ),
         (
             window is not windows.full and score is position_scores.gmm,
-            "the score 'gmm' is a window of its own, and takes no other",
+            "the score 'gmm' already acts as a window, and takes no other",
         ),
         (
             normalizer is monotonic.mocha and attribute(score, "start", None) is not None,
-            "the normalizer 'mocha' has two scores, neither of which can carry anything on",
+            "the normalizer 'mocha' uses two scores, and takes none with a carry",
         ),
     ]

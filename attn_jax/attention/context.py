@@ -75,7 +75,7 @@ def _sentence(values: Array, mask: Array | None) -> tuple[Array, Bool[Array, " S
     mask = jnp.ones(len(values), bool) if mask is None else jnp.asarray(mask)
     if mask.shape != values.shape[:1] or mask.dtype != bool:
         raise InputError(
-            f"the mask must be bool [{len(values)}] as the values, got {mask.dtype} "
+            f"the mask must be bool [{len(values)}], like the values, got {mask.dtype} "
             f"{list(mask.shape)}"
         )
     return values, mask
@@ -146,8 +146,8 @@ def _ready(score: str | Callable, window: str | Callable, normalizer: str | Call
         if lacking:
             raise InputError(
                 f"the {what} {name_of(part.function)} has parameters "
-                f"({', '.join(lacking)}): give the function, with functools.partial for those that "
-                "it takes"
+                f"({', '.join(lacking)}): pass the function, with its parameters bound by "
+                "functools.partial"
             )
     return parts
 
@@ -189,7 +189,7 @@ def weigh_step(
     """`attend_step` without the context: the new memory and the weights."""
     parts = _ready(score, window, normalizer)
     if memory is None and parts.remembers:
-        raise InputError("this mechanism goes step by step: its first memory is what `begin` gives")
+        raise InputError("this mechanism needs a memory: at the first step, what `begin` returns")
     step = memory and memory.step
     available = {"query": query, "mask": mask, "step": step, "memory": memory}
     carries: dict[str, Any] = {}
@@ -205,7 +205,7 @@ def weigh_step(
     near = run("window", parts.window, query, mask)
     if not (isinstance(near, tuple) and len(near) == 2):
         raise InputError(
-            f"the window {name_of(parts.window.function)} must give two things, the support [S] "
+            f"the window {name_of(parts.window.function)} must return two arrays, the support [S] "
             "and a gain [S]"
         )
     support, gain = near

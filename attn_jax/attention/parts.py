@@ -126,7 +126,7 @@ def named_by(function: Callable) -> dict[str, Any]:
     except ValueError:
         if unbound(function) is function:
             raise InputError(
-                f"{name_of(function)} does not tell its arguments: write a function around it"
+                f"{name_of(function)} has no signature: wrap it in a function"
             ) from None
         known = ", ".join(named_by(unbound(function)))
         raise InputError(

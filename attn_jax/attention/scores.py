@@ -31,8 +31,8 @@ def same_size(sizes: Sizes) -> Shapes:
     """
     if sizes.Q != sizes.D:
         raise InputError(
-            f"a dot score needs states and annotations of one size, got Q={sizes.Q} and "
-            f"D={sizes.D}: give both the same size, use heads, or the score 'general'"
+            f"a dot score needs states and annotations of the same size, got Q={sizes.Q} and "
+            f"D={sizes.D}: make them equal, use heads, or use the score 'general'"
         )
     return {}
 

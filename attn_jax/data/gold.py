@@ -39,7 +39,7 @@ def read_gold(path: Path, sizes: Sequence[tuple[int, int]], first: int = 0) -> l
     """
     golds = _read(path, len(sizes), first)
     if not any(gold.sure for gold in golds):
-        raise InputError(f"{path} has no sure link")
+        raise InputError(f"{path} contains no sure link")
     for number, (gold, (sources, targets)) in enumerate(zip(golds, sizes, strict=True), start=1):
         for source, target in sorted(gold.possible):
             if source >= sources or target >= targets:

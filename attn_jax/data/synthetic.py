@@ -98,8 +98,8 @@ def make_sequences(config: Data, directory: str) -> tfds.core.DatasetBuilder:
             break
     else:
         raise InputError(
-            f"{wanted} different sequences are asked for, but only {exist} exist (at most half of "
-            "them are used): raise --data.symbols or --data.longest, or lower --data.examples"
+            f"{wanted} different sequences are needed, but only {exist} exist, of which at most "
+            "half are used: raise --data.symbols or --data.longest, or lower --data.examples"
         )
     options = {
         name: getattr(config, name)

@@ -71,8 +71,8 @@ def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
     if Path(prefix).is_file():
         if source or target:
             raise InputError(
-                f"{prefix} is one file, of two columns of which the first is the source: leave out "
-                "--data.source and --data.target, which are the suffixes of two files"
+                f"{prefix} is one file with a source and a target column: leave out --data.source "
+                "and --data.target, which are the suffixes of two files"
             )
         return (Path(prefix),)
     if not source or not target:

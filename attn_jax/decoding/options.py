@@ -25,7 +25,9 @@ class Search:
         0.0, "beam: weight of GNMT's penalty for source tokens without attention", low=0
     )
     min_length: int = option(0, "fewest tokens of a translation", low=0)
-    max_length: int = option(0, "most tokens of a translation; 0: twice its source and 20", low=0)
+    max_length: int = option(
+        0, "most tokens of a translation; 0: twice the source and 20 more", low=0
+    )
     unknown: str = option(
         "keep",
         "words that the vocabulary lacks: keep <unk>, forbid it, or copy the source word with the "
@@ -41,17 +43,19 @@ class Search:
     def __post_init__(self) -> None:
         choose(dict.fromkeys(TREATMENTS), self.unknown, "treatment of <unk>")
         if self.beam_size > 1 and self.temperature:
-            raise InputError("what is drawn has no beam: give beam_size or temperature, not both")
-        if (self.top_k or self.top_p < 1) and not self.temperature:
-            raise InputError("top_k and top_p say what is drawn: give a temperature, such as 1")
-        if self.n_best > self.beam_size and not self.temperature:
             raise InputError(
-                f"n_best={self.n_best} hypotheses do not come out of beam_size={self.beam_size}"
+                "sampling does not use a beam: give beam_size or temperature, not both"
             )
+        if (self.top_k or self.top_p < 1) and not self.temperature:
+            raise InputError("top_k and top_p are for sampling: give a temperature, such as 1")
+        if self.n_best > self.beam_size and not self.temperature:
+            raise InputError(f"n_best={self.n_best} is more than beam_size={self.beam_size}")
         if 0 < self.temperature < 0.01:
             raise InputError(f"temperature must be 0, or at least 0.01, got {self.temperature}")
         if self.max_length and self.min_length > self.max_length:
-            raise InputError(f"min_length={self.min_length} is over max_length={self.max_length}")
+            raise InputError(
+                f"min_length={self.min_length} is more than max_length={self.max_length}"
+            )
 
     def check_lengths(self, longest: int) -> None:
         """Raises InputError if a length option exceeds `longest`, the most tokens allowed."""
@@ -72,7 +76,7 @@ def search_of(options: dict[str, Any]) -> Search:
     made = Search(**checked(Search, options))
     for name in ("length_penalty", "coverage_penalty"):
         if name in options and made.beam_size == 1:
-            raise InputError(f"{name} compares the hypotheses of a beam: give a beam_size over 1")
+            raise InputError(f"{name} is for beam search: give a beam_size of 2 or more")
     if "seed" in options and not made.temperature:
-        raise InputError("seed is of what is drawn: give a temperature, such as 1")
+        raise InputError("seed is for sampling: give a temperature, such as 1")
     return made

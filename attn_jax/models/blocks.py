@@ -31,7 +31,7 @@ class SelfAttention(nnx.Module):
         self.positions = choose(POSITIONS, config.positions, "kind of positions")
         if width % self.heads:
             raise InputError(
-                f"{self.heads} heads of self-attention do not divide {width} features: give "
+                f"{self.heads} heads of self-attention do not divide {width} features: set "
                 "--model.self_heads"
             )
         if self.positions is Rotary and width // self.heads % 2:

@@ -56,12 +56,12 @@ class Seq2Seq(nnx.Module):
         encoder = choose_or_import(ENCODERS, config.encoder, "encoder")
         if config.encoder == "backward" and score_function(config.score) is last:
             raise InputError(
-                "--model.score=last looks at the last word, of which a backward encoder has read "
-                "nothing else: give --model.encoder=unidirectional or bidirectional"
+                "--model.score=last attends to the last word, where a backward encoder has read "
+                "nothing else yet: give --model.encoder=unidirectional or bidirectional"
             )
         decoder = choose_or_import(DECODERS, config.decoder, "decoder")
         if not hasattr(decoder, "step"):
-            raise InputError(f"--model.decoder={config.decoder} is no decoder: it has no `step`")
+            raise InputError(f"--model.decoder={config.decoder} is not a decoder: it has no `step`")
         # Each part has its own key, so that its choice does not change the parameters of others.
         parts = [nnx.Rngs(rng) for rng in jax.random.split(rngs.params(), 3)]
         self.encoder = encoder(config, rngs=parts[0])

@@ -15,13 +15,14 @@ def about(systems: Systems, profile: Profile) -> Iterator[str]:
     metrics = " or ".join(asked).replace("_", " ")
     yield (
         f"{first.evaluation['sentences']} test sentences; mean ± standard deviation over seeds. "
-        f"The model of each run is that of its best validation {metrics}. {searches(systems)}"
+        f"Each run is evaluated at the checkpoint with its best validation {metrics}. "
+        f"{searches(systems)}"
     )
     if len({cell.cutting for cells in systems.values() for cell in cells}) > 1:
         lengths = f" Lengths are in tokens of {next(iter(systems))}."
         yield (
             "The systems cut text into different tokens: perplexity, token accuracy and token "
-            "error rate are those of each system's own tokens, and cannot be compared."
+            "error rate are computed on each system's own tokens, and cannot be compared."
             + (lengths if profile.tells_more else "")
         )
     yield from unfinished(systems)

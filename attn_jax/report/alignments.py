@@ -161,5 +161,5 @@ def step_bars(alignment: np.ndarray, source: Sequence[str], target: Sequence[str
     all_axes[-1].set_xticks(range(len(source)), _visible(source))
     if max(map(len, source)) > 2:
         all_axes[-1].tick_params(axis="x", rotation=90)
-    all_axes[-1].set_xlabel("source (bars reach from 0 to 1)")
+    all_axes[-1].set_xlabel("source (bars are weights from 0 to 1)")
     return figure

@@ -118,7 +118,7 @@ def read_cell(folder: Path) -> Cell:
     with reading(path), path.open("rb") as file, np.load(file) as arrays:
         weights = list(arrays.values())
     if not journal or not weights or len(sentences) != count:
-        raise InputError(f"{folder} is damaged: its files do not go together")
+        raise InputError(f"{folder} is damaged: its files do not fit together")
     code = digest(folder)
     return Cell(options, evaluation, journal, sentences, weights, content, folder, code)
 

@@ -97,6 +97,6 @@ def accuracy_by_position(systems: Systems) -> Figure:
         runs = [by_position(cell.sentences) for cell in cells]
         _mean_line(axes, range(1, len(runs[0]) + 1), runs, label, nth)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set(xlabel="source position", ylabel="right target tokens, %", ylim=(-3, 103))
+    axes.set(xlabel="source position", ylabel="correct target tokens, %", ylim=(-3, 103))
     _legend(figure, axes)
     return figure

@@ -99,11 +99,11 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
     yield picture(
         "steps",
         alignments.step_bars(alignment[:MOST_BARS], source, written[:MOST_BARS]),
-        f"The same, step by step ({label})",
+        f"The same weights as bars, step by step ({label})",
     )
     if len(panels) > 1:
         caption = (
-            "The same sentence under each system; tokens that do not belong there are red "
+            "The same sentence under each system; tokens that do not match the reference are red "
             f"({seeds_drawn(systems)})"
         )
         yield picture("beside", alignments.beside(panels), caption)

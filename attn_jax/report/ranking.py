@@ -9,12 +9,12 @@ from attn_jax.report.systems import Systems
 LEVEL = 0.05  # p-values below it count as a difference
 
 EXPLANATION = {
-    "bleu": "A rank begins with a system that differs in BLEU from every one of the rank above: it "
-    "is worse in each seed that both have, and over the sentences of all these seeds together "
-    "(paired bootstrap, one-sided as sacrebleu's, 1,000 samples, p < 0.05).",
-    "exact_match": "A rank begins with a system that differs in exact match from every one of the "
-    "rank above: it is worse in each seed that both have, and over the sentences of all these "
-    "seeds together (approximate randomisation, 10,000 draws, p < 0.05).",
+    "bleu": "A new rank begins with a system whose BLEU differs from that of every system of the "
+    "rank above: it is worse in each seed that they share, and over the sentences of all these "
+    "seeds together (paired bootstrap, one-sided as sacrebleu's, 1,000 samples, p < 0.05).",
+    "exact_match": "A new rank begins with a system whose exact match differs from that of every "
+    "system of the rank above: it is worse in each seed that they share, and over the sentences of "
+    "all these seeds together (approximate randomisation, 10,000 draws, p < 0.05).",
 }
 
 

@@ -38,9 +38,9 @@ ABOUT_SHARPNESS = (
     "and layers. It does not say whether that position is the right one."
 )
 ABOUT_COST = (
-    "Rates are those of training before the last validation; seconds are of all steps, each at the "
-    "rate before its validation. Both are without validations, and without compilations where "
-    "possible. To 99 %: steps until a validation had 99 % exact match."
+    "Rates are those of training before the last validation. Seconds are those of all training "
+    "steps, at the rate before each validation. Both leave out validation and, where possible, "
+    "compilation. To 99 %: steps until a validation had 99 % exact match."
 )
 
 

@@ -120,7 +120,7 @@ def fit(
     try:
         first = int(state.parts.step)
         if first:
-            console.print(f"going on from step {first}")
+            console.print(f"resuming from step {first}")
         journal.truncate(first)
         throughput, losses = Throughput(), []
         following = batches(first)
@@ -172,12 +172,12 @@ def _finite(losses: list, step: int) -> list[float]:
     losses = [float(loss) for loss in losses]
     if step == len(losses) and not np.isfinite(losses[0]):
         raise InputError(
-            "the loss is not finite at the first step, before any parameter has moved: it is the "
-            "model that computes it so, not its training"
+            "the loss is not finite at the first step, before any update: the model is the cause, "
+            "not its training"
         )
     if not np.isfinite(losses).all():
         raise InputError(
-            f"the training loss is not finite any more by step {step}: lower "
+            f"the training loss is no longer finite by step {step}: lower "
             "--train.learning_rate or --train.clip_norm and start again in a new --workdir"
         )
     return losses

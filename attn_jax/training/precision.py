@@ -47,7 +47,7 @@ def advice(compute: str, device: jax.Device) -> str | None:
     if multiplies_bfloat16(device) == (compute == "bfloat16"):
         return None
     if compute == "bfloat16":
-        return (
-            "this device is not known to multiply bfloat16: --train.compute=float32 may be faster"
-        )
-    return "this device multiplies bfloat16: --train.compute=bfloat16 is faster, small models aside"
+        return "this device may not multiply bfloat16: --train.compute=float32 may be faster"
+    return (
+        "this device multiplies bfloat16: --train.compute=bfloat16 is faster but for small models"
+    )

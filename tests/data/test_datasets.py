@@ -71,7 +71,7 @@ def test_the_seed_decides_the_sequences(tmp_path):
 
 def test_refuses_more_sequences_than_exist(tmp_path):
     config = dataclasses.replace(SMALL, symbols=2, longest=3, directory=str(tmp_path))
-    with pytest.raises(InputError, match="82 different sequences are asked for, but only 12 exist"):
+    with pytest.raises(InputError, match="82 different sequences are needed, but only 12 exist"):
         open_corpus(config).examples("train")
     with pytest.raises(InputError, match="shortest=8 is more than"):
         open_corpus(dataclasses.replace(SMALL, shortest=8)).examples("train")

@@ -37,7 +37,7 @@ def test_formats_say_the_same(tmp_path, text, first):
         ("0-0\n0-3\n", 1, "line 1: the link 0-0 is counted from 0, not from 1"),
         ("3-0\n0-3\n", 0, r"sentence 1: the link 3-0 \(from 0\) is beyond the 3 source and 2"),
         ("1 1 1 S\n3 1 1 S\n", 0, "line 2: expected the numbers of one of 2 sentences"),
-        ("1 1 1 P\n", 0, "has no sure link"),
+        ("1 1 1 P\n", 0, "contains no sure link"),
     ],
 )
 def test_says_what_is_wrong(tmp_path, text, first, message):

@@ -140,7 +140,7 @@ def test_a_score_that_was_edited_is_noticed(tmp_path):
 
     file.write_text(copy.read_text())
     assert "1 of them finished" in works(*sweep, **found).stdout
-    assert "going on from step 20" in works(*train, **found).stderr
+    assert "resuming from step 20" in works(*train, **found).stderr
 
 
 def test_a_sweep_says_at_once_which_run_failed(tmp_path):
@@ -198,7 +198,7 @@ def test_a_damaged_checkpoint_is_told_in_a_sentence_whose_advice_holds(workdir, 
     shutil.rmtree(damaged)
     for command in uses:
         works(*command, stdin="1 2\n")
-    assert "going on from step 10" in works(*train).stderr
+    assert "resuming from step 10" in works(*train).stderr
 
 
 def loss_of(folder):
@@ -498,7 +498,7 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
     assert "this run has no use for --data.examples=300 --data.held_out=20" in told
     assert "--model.norm=pre" in told
     folder = folder.rename(tmp_path / "elsewhere")
-    assert "going on from step 20" in works("train", *flags()).stderr
+    assert "resuming from step 20" in works("train", *flags()).stderr
     evaluation = ["evaluate", f"--workdir={tmp_path / 'run'}", "--split=train"]
     assert "1 pairs left out, empty or of over 512 tokens" in works(*evaluation).stdout
     (folder / "train").write_text("a\tb\n")
@@ -688,7 +688,7 @@ def test_the_best_head_and_shift_are_those_of_the_lowest_error():
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--head=2.1"], "--head=2.1 does not exist: 1 layers of 1 heads do"),
+        (["--head=2.1"], "--head=2.1 does not exist: the model has 1 layers of 1 heads"),
         (["--links=best"], "unknown way to make links 'best'; allowed: argmax, threshold"),
         (["--symmetrization=grow", "--reverse=x"], "did you mean grow_diag"),
         (["--symmetrization=union"], "combines two directions: give --reverse"),

@@ -197,17 +197,17 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ({"decoder": "transformer", "heads": 2, "positions": "rotary"}, "even number .* 22 over 2"),
         ({"embeddings": "shared"}, "17 source and 19 target words"),
         ({"embeddings": "tied"}, "features, got 13: make that --model.readout_size"),
-        ({"cell": "attn_jax.models.decoders:Luong"}, "is no cell: it does not say its `gates`"),
-        ({"decoder": "attn_jax.models.recurrent:GRU"}, "is no decoder: it has no `step`"),
+        ({"cell": "attn_jax.models.decoders:Luong"}, "is not a cell: it has no `gates`"),
+        ({"decoder": "attn_jax.models.recurrent:GRU"}, "is not a decoder: it has no `step`"),
         ({"first_state": "last"}, "needs a unidirectional or backward encoder with as many layers"),
-        ({"encoder": "backward", "score": "last"}, "of which a backward encoder has read nothing"),
+        ({"encoder": "backward", "score": "last"}, "where a backward encoder has read nothing"),
         (
             {"encoder": "backward", "score": "last()"},
-            "of which a backward encoder has read nothing",
+            "where a backward encoder has read nothing",
         ),
         ({"encoder": "backward", "score": "attn_jax.attention.scores:last"}, "has read nothing"),
         ({"dropout_kind": "none"}, "unknown kind of dropout 'none'"),
-        ({"score": "gmm", "window": "local_p"}, "is a window of its own"),
+        ({"score": "gmm", "window": "local_p"}, "already acts as a window"),
     ],
 )
 def test_refuses_what_makes_no_sense(options, message):

@@ -92,7 +92,7 @@ def test_a_page_with_its_figures(root):
         "92.00 ± 2.83 | +1 |" in page
     )
     assert "| last | 1 | 1 | – | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page  # noqa: RUF001
-    assert "A rank begins with a system that differs in exact match" in page
+    assert "A new rank begins with a system whose exact match differs" in page
     assert "Decoding: greedy." in page
     assert "Options of all systems: `--data.target_level=symbol`" in page
     assert "| additive | 1,234 | 20 ± 0 | – | 2.0 ± 0.0 | 30 ± 0 | 10 ± 0 |" in page  # noqa: RUF001
@@ -628,7 +628,7 @@ def test_the_seed_of_each_run_that_is_drawn_is_told(tmp_path):
         write_run(tmp_path / str(seed), score, seed, 90.0 - seed, **{"model.heads": 2})
     page = write_report(compare(find_cells(tmp_path)[0]), tmp_path).read_text()
     assert "*What dot attends to as it writes each token (seed 3)*" in page
-    assert "there are red (dot: seed 3; general: seed 5)*" in page
+    assert "the reference are red (dot: seed 3; general: seed 5)*" in page
     assert "*Each layer and head of general (seed 5)*" in page
     write_run(tmp_path / "6", "gmm", 3, 1.0)
     (runs, *_) = by_data([read_cell(tmp_path / name) for name in "36"]).values()

@@ -148,14 +148,14 @@ def test_a_journal_damaged_before_its_end_is_refused(tmp_path, text):
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
-    with pytest.raises(InputError, match="not finite any more by step"):
+    with pytest.raises(InputError, match="no longer finite by step"):
         train(tmp_path, learning_rate=1e30, clip_norm=1e30, steps=40, valid_every=20)
 
 
 def test_a_loss_that_was_never_finite_is_no_matter_of_training():
     with pytest.raises(InputError, match="not finite at the first step"):
         _finite([np.nan, np.nan], 2)
-    with pytest.raises(InputError, match="not finite any more by step 4"):
+    with pytest.raises(InputError, match="no longer finite by step 4"):
         _finite([np.nan, np.nan], 4)
 
 

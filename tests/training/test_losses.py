@@ -70,7 +70,7 @@ def test_which_weights_are_guided(generator):
     mean = sum(alignment[:, i, j] for i in range(3) for j in range(4)) / 12
     np.testing.assert_allclose(guided_weights(alignment, "mean"), mean, rtol=1e-6)
     with pytest.raises(
-        InputError, match=r"guided_head=4\.1 does not exist: 3 layers of 4 heads do"
+        InputError, match=r"guided_head=4\.1 does not exist: the model has 3 layers of 4 heads"
     ):
         guided_weights(alignment, "4.1")
     with pytest.raises(InputError, match=r"must be mean or layer\.head as in 2\.1, got 'all'"):
