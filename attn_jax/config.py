@@ -1,5 +1,6 @@
 """The options of an experiment: frozen dataclasses, from which command-line flags are generated.
 
+`experiment` makes one from options by name and checks their values, which the dataclasses do not.
 An experiment is written to, and read from, a flag file (lines such as `--model.score=additive`), so
 that the flag file of a run can start the same run again.
 """

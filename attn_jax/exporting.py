@@ -44,8 +44,10 @@ def export(
         `unknown="copy"`, which needs text.
 
     Raises:
-      InputError: a run does not exist, or an option or a size is invalid.
+      InputError: a run or the folder of the file does not exist, or an option or a size is invalid.
     """
+    if not Path(file).absolute().parent.is_dir():
+        raise InputError(f"cannot write {file}: its folder does not exist")
     search = search_of(options)
     if search.temperature:
         raise InputError("sampling cannot be exported: leave out temperature")

@@ -19,7 +19,8 @@ def writing(*paths: Path) -> Iterator[list[Path]]:
     Raises:
       OSError: writing failed; the error always names a file.
     """
-    beside = [path.with_name(f"{path.name}.tmp") for path in paths]
+    # The process is in the name, since two may write the same file, such as an evaluation.
+    beside = [path.with_name(f"{path.name}.{os.getpid()}.tmp") for path in paths]
     try:
         yield beside
         for own, path in zip(beside, paths, strict=True):

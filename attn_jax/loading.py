@@ -24,7 +24,7 @@ Place = str | Path
 
 def load(
     paths: Place | Sequence[Place],
-    checkpoint: str = "best",
+    checkpoint: str | int = "best",
     combination: str = "log_probabilities",
 ) -> Translator:
     """A translator with the model that a run has trained, or with several models.
@@ -48,7 +48,7 @@ def load(
     choose(COMBINATIONS | {"parameters": None}, combination, "combination of models")
     if not places:
         raise InputError("no run was given to load")
-    runs = [located(Path(place), checkpoint) for place in places]
+    runs = [located(Path(place), str(checkpoint)) for place in places]
     experiments = [experiment_of(workdir) for workdir, _ in runs]
     sides = [load_vocabularies(workdir) for workdir, _ in runs]
     for (workdir, _), own in zip(runs, sides, strict=True):
@@ -61,6 +61,9 @@ def load(
         _load_model(*run, experiment.model, *own)
         for run, experiment, own in zip(runs, experiments, sides, strict=True)
     ]
+    for (workdir, _), experiment in zip(runs, experiments, strict=True):
+        for phrase in edited(workdir, experiment.model):
+            warnings.warn(f"{phrase}: the parameters may no longer fit it", stacklevel=2)
     if combination == "parameters":
         models, combination = [mean_parameters(models)], "log_probabilities"
     limit = min(experiment.data.max_length for experiment in experiments)
@@ -97,8 +100,6 @@ def _load_model(
     model = jax.eval_shape(
         functools.partial(initialize, options, len(source), len(target)), jax.random.key(0)
     )
-    for phrase in edited(workdir, options):
-        warnings.warn(f"{phrase}: the parameters may no longer fit it", stacklevel=2)
     return load_parameters(workdir, model, checkpoint)
 
 
@@ -148,11 +149,8 @@ def best_checkpoint(workdir: Path) -> Path:
 def _checkpoints(workdir: Path) -> Iterator[Checkpoints]:
     if not (workdir / "checkpoints").is_dir():
         raise InputError(f"{workdir} has no checkpoint of a run")
-    checkpoints = Checkpoints(workdir / "checkpoints")
-    try:
+    with contextlib.closing(Checkpoints(workdir / "checkpoints")) as checkpoints:
         yield checkpoints
-    finally:
-        checkpoints.close()
 
 
 def _step(workdir: Path, checkpoints: Checkpoints, name: str) -> int:

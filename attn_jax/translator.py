@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import jax
 import numpy as np
@@ -31,19 +31,6 @@ class Hypothesis:
     score: float  # by which a search ranks the hypotheses of a sentence
     # [L, N, T, S], for each layer and head; T includes the end of the sentence.
     weights: np.ndarray = dataclasses.field(repr=False)
-
-    @property
-    def alignment(self) -> np.ndarray:
-        """The mean of the weights over layers and heads, [T, S]."""
-        return self.weights.mean(axis=(0, 1))
-
-
-class Forced(NamedTuple):
-    """The predictions of a model when it is forced to produce a given target."""
-
-    log_probabilities: np.ndarray  # [T], of each token and the end of the sentence, in nats
-    correct: np.ndarray  # [T], whether the model ranked the token first
-    weights: np.ndarray  # [L, N, T, S], for each layer and head
 
     @property
     def alignment(self) -> np.ndarray:
@@ -183,7 +170,9 @@ class Translator:
         tokens = replaced(found.tokens, found.alignment[:-1], words)
         return dataclasses.replace(found, text=self.target.join(tokens))
 
-    def force(self, sources: Sequence[str], targets: Sequence[str | Hypothesis]) -> list[Forced]:
+    def force(
+        self, sources: Sequence[str], targets: Sequence[str | Hypothesis]
+    ) -> list[compiled.Forced]:
         """The model's predictions for given translations (forced decoding).
 
         Args:
@@ -195,7 +184,7 @@ class Translator:
           InputError: the numbers of sources and targets differ, a text is empty, or a sentence has
             more than `max_length` tokens.
         """
-        return [Forced(*one) for one in self._over_pairs(compiled.force, sources, targets)]
+        return self._over_pairs(compiled.force, sources, targets)
 
     def align(
         self, sources: Sequence[str], targets: Sequence[str | Hypothesis], of: str = "weights"
@@ -243,10 +232,10 @@ class Translator:
         self, run: Callable, sources: Sequence[str], targets: Sequence[str | Hypothesis]
     ) -> list[Any]:
         """The results of a compiled pass for each pair, [T] or [..., T, S], without padding."""
-        if len(sources) != len(targets):
-            raise InputError(f"got {len(sources)} sources, but {len(targets)} targets")
         source_ids = self._encode(self.source, sources, "source")
         target_ids = [[*ids, EOS] for ids in self._encode(self.target, targets, "target")]
+        if len(source_ids) != len(target_ids):
+            raise InputError(f"got {len(source_ids)} sources, but {len(target_ids)} targets")
 
         def over(indices: np.ndarray, rows: int, length: int) -> Iterator[Any]:
             source = _batch([source_ids[i] for i in indices], rows, length)

@@ -18,13 +18,12 @@ def main() -> None:
     """Writes the file.
 
     Raises:
-      InputError: its folder does not exist, the file exists already, or `--combination` is given
-        for a single model.
+      InputError: the file exists already, or `--combination` is given for a single model.
     """
     flags.check_combination()
     output = Path(FLAGS.output).absolute()
-    if output.exists() or not output.parent.is_dir():
-        raise InputError(f"--output must be a new file in a folder that exists: {FLAGS.output}")
+    if output.exists():
+        raise InputError(f"--output must be a new file: {FLAGS.output} exists")
     sizes = {"batch_size": FLAGS.batch_size, "source_length": FLAGS.source_length}
     export(
         [FLAGS.workdir, *FLAGS.also],

@@ -50,9 +50,8 @@ def settle(workdir: Path, given: dict) -> Experiment:
             return wanted
         longer = wanted.train.steps >= stored.train.steps
         ignored = {"label", "train.steps"} if longer else {"label"}
-        if (workdir / CONTENT).is_file():  # the content is compared, wherever the files lie
-            ignored.update(config_lib.PLACES)
-        changed = flags.differing(stored, wanted, ignored=ignored)
+        # Where data lie may change: their content is compared by `check_content`.
+        changed = flags.differing(stored, wanted, ignored=ignored | {*config_lib.PLACES})
         if changed:
             raise InputError(
                 f"{workdir} holds a run with other flags: {'; '.join(changed)}. Take another "
@@ -101,8 +100,10 @@ def alone(workdir: Path) -> Iterator[None]:
     Creates the folder if it does not exist, and then removes it if it stays empty.
 
     Raises:
-      InputError: another process is training in it.
+      InputError: it is a file, or another process is training in it.
     """
+    if workdir.is_file():
+        raise InputError(f"{workdir} is a file, not the folder of a run")
     new = not workdir.exists()
     workdir.mkdir(parents=True, exist_ok=True)
     folder = os.open(workdir, os.O_RDONLY)
@@ -121,7 +122,7 @@ def alone(workdir: Path) -> Iterator[None]:
 def check_content(workdir: Path, corpus: Corpus) -> None:
     """Raises InputError if the run in a folder was trained on other data."""
     file = workdir / CONTENT
-    if not (file.is_file() and has_begun(workdir)):
+    if not has_begun(workdir):
         return
     with reading(file):
         known = file.read_text("utf-8").strip()

@@ -54,12 +54,13 @@ def main() -> None:
     """Trains, then evaluates on the test split if there is one."""
     workdir = Path(FLAGS.workdir)
     given = flags.given()
-    experiment = settle(workdir, given)
-    check(experiment)
-    check_code(workdir, experiment.model)
-    tell_inherited(inherited(experiment, given))
-    corpus = open_corpus(experiment.data)
-    train(workdir, experiment, corpus)
+    with alone(workdir):
+        experiment = settle(workdir, given)
+        check(experiment)
+        check_code(workdir, experiment.model)
+        tell_inherited(inherited(experiment, given))
+        corpus = open_corpus(experiment.data)
+        train(workdir, experiment, corpus)
     if "test" in corpus.splits:
         file = evaluation_file(workdir, "test")
         if not file.is_file():
@@ -73,11 +74,6 @@ def main() -> None:
 
 def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     """Trains an experiment that passed `check`; finds all other errors before it writes files."""
-    with alone(workdir):
-        _train(workdir, experiment, corpus)
-
-
-def _train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     check_content(workdir, corpus)
     config, device = experiment.train, jax.devices()[0]
     check_precision(config.compute, device)

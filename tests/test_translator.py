@@ -22,7 +22,7 @@ from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import BOS, EOS, SPECIALS, UNK
 from attn_jax.translator import Translator
 from experiments.evaluate import evaluate_split
-from experiments.folder import evaluation_file, inherited, settle
+from experiments.folder import alone, evaluation_file, inherited, settle
 from experiments.train import train, training_pairs
 
 OPTIONS = {
@@ -47,7 +47,8 @@ OPTIONS = {
 
 def train_in(folder, options):
     experiment = settle(folder, options)
-    train(folder, experiment, open_corpus(experiment.data))
+    with alone(folder):
+        train(folder, experiment, open_corpus(experiment.data))
 
 
 @pytest.fixture(scope="module")
@@ -222,6 +223,8 @@ def test_an_export_has_the_limits_of_its_run(workdir, tmp_path):
         attn_jax.export(workdir, tmp_path / "file", source_length=6, min_length=50)
     with pytest.raises(InputError, match="unknown=copy cannot be exported"):
         attn_jax.export(workdir, tmp_path / "file", source_length=6, unknown="copy")
+    with pytest.raises(InputError, match="its folder does not exist"):
+        attn_jax.export(workdir, tmp_path / "none" / "file")
     assert not (tmp_path / "file").exists()
 
 
@@ -290,7 +293,7 @@ def test_refuses_models_that_do_not_go_together(workdir, tmp_path):
     with pytest.raises(InputError, match="unknown combination of models 'sum'"):
         attn_jax.load([workdir, workdir], combination="sum")
     with pytest.raises(InputError, match="unknown checkpoint '7'; allowed: best, last, 150, 300"):
-        attn_jax.load(workdir, "7")
+        attn_jax.load(workdir, 7)
     with pytest.raises(InputError, match="no run was given"):
         attn_jax.load([])
 
@@ -329,6 +332,8 @@ def test_refuses_sentences_that_are_empty_or_too_long(translator, sentences, mes
 def test_refuses_targets_without_sources(translator):
     with pytest.raises(InputError, match="got 1 sources, but 2 targets"):
         translator.score(["1"], ["1", "2"])
+    with pytest.raises(InputError, match="expected a list of source sentences, got one: '1 2'"):
+        translator.score("1 2", ["2 1"])
 
 
 def test_needs_nothing_but_the_folder(workdir, translator, tmp_path):

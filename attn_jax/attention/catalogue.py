@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from attn_jax.attention import monotonic, normalizers, position_scores, scores, sparse, windows
-from attn_jax.attention.names import find
-from attn_jax.attention.parts import Part, attribute, unbound
+from attn_jax.attention.parts import Part, attribute, name_of, unbound
 from attn_jax.errors import InputError
+from attn_jax.names import choose_or_import, numbers, parse
 
 SCORES: dict[str, Callable] = {
     "additive": scores.additive,
@@ -83,7 +83,12 @@ def resolve(what: str, part: str | Callable) -> Part:
     Raises:
       InputError: there is no such name, module, function or setting.
     """
-    return Part(part) if callable(part) else find(TABLES[what], part, what)
+    if callable(part):
+        return Part(part)
+    name, given = parse(part, what)
+    function = choose_or_import(TABLES[what], name, what)
+    settings = numbers(name, given, Part(function).settings)
+    return Part(function, tuple(sorted(settings.items())))
 
 
 def mechanism(
@@ -107,7 +112,7 @@ def mechanism(
     functions = [unbound(part.function) for part in made]
     for refused, reason in _refusals(*functions):
         if refused:
-            raise InputError(f"{reason}: got {score!r}, {window!r} and {normalizer!r}")
+            raise InputError(f"{reason}: got {', '.join(map(name_of, functions))}")
     return made
 
 

@@ -41,7 +41,8 @@ def attend(
       query: decoder state.
       keys: what the score compares the query with, computed once per sentence, usually [S, A].
       values: the annotations to sum. Keys and values must be finite, also where the mask is False.
-      mask: True where the query may attend; None: everywhere.
+      mask: True where the query may attend; None: everywhere. Windows and scores of positions count
+        masked positions too, and `forward` does not cross them.
       score: a function `(query, keys) -> [S]`, its parameters bound by `functools.partial`, or the
         name of a score without parameters, such as `scaled_dot`.
       window: a function `(query, mask) -> (support [S], gain [S])` or a name, such as
@@ -72,7 +73,7 @@ def _sentence(values: Array, mask: Array | None) -> tuple[Array, Bool[Array, " S
         raise InputError(f"the values must be [S, D], S at least 1, got {list(values.shape)}")
     if not jnp.issubdtype(values.dtype, jnp.floating):
         raise InputError(f"the values must be floating-point numbers, got {values.dtype}")
-    mask = jnp.ones(len(values), bool) if mask is None else jnp.asarray(mask)
+    mask = jnp.ones_like(values[:, 0], bool) if mask is None else jnp.asarray(mask)
     if mask.shape != values.shape[:1] or mask.dtype != bool:
         raise InputError(
             f"the mask must be bool [{len(values)}], like the values, got {mask.dtype} "
@@ -92,7 +93,7 @@ def attend_all(
     normalizer: str | Callable = "auto",
     rng: Array | None = None,
 ) -> tuple[Float[Array, "T D"], Float[Array, "T S"]]:
-    """Attends from each of a sequence of queries to one sentence.
+    """Attends from each of a sequence of queries to one sentence. To be used under `jax.jit`.
 
     Queries are processed in parallel where possible. A mechanism that looks back processes them one
     after another. A score with hidden units is computed for one query at a time, since those of all
@@ -209,6 +210,11 @@ def weigh_step(
             "and a gain [S]"
         )
     support, gain = near
+    if support.shape != mask.shape or support.dtype != bool:
+        raise InputError(
+            f"the support of the window {name_of(parts.window.function)} must be bool "
+            f"[{mask.size}], like the mask, got {support.dtype} {list(support.shape)}"
+        )
     scores = run("score", parts.score, query, keys)
     wanted = mask.shape if parts.normalizer.scores == 1 else (parts.normalizer.scores, *mask.shape)
     if scores.shape != wanted:
@@ -221,7 +227,13 @@ def weigh_step(
     reachable = (scores != -jnp.inf).reshape(-1, mask.size).all(axis=0)
     # Weights are in float32 at least, whatever the precision of products.
     scores = widen(jnp.where(reachable, scores, 0))
-    weights = gain * run("normalizer", parts.normalizer, scores, support & reachable, rng=rng)
+    weights = run("normalizer", parts.normalizer, scores, support & reachable, rng=rng)
+    if weights.shape != mask.shape:
+        raise InputError(
+            f"the normalizer {name_of(parts.normalizer.function)} gives shape "
+            f"{list(weights.shape)} for the weights of {mask.size} positions"
+        )
+    weights = gain * weights
     if memory is not None:
         wide = weights.astype(memory.weights.dtype)
         memory = Memory(memory.step + 1, wide, memory.total + wide, carries)
@@ -253,5 +265,5 @@ def begin(
         for what, part in zip(parts._fields, parts, strict=True)
         if part.has_carry
     }
-    nothing = jnp.zeros(mask.shape)
+    nothing = jnp.zeros_like(mask, float)  # like the mask, also in how `shard_map` splits it
     return Memory(jnp.zeros((), jnp.int32), nothing, nothing, carries)

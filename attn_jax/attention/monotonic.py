@@ -57,7 +57,7 @@ def _noisy(scores: Array, r: Array, noise: float, rng: Array | None) -> Array:
     section 2.5.
     """
     if noise < 0:
-        raise InputError(f"monotonic: noise must be at least 0, got {noise:g}")
+        raise InputError(f"noise must be at least 0, got {noise:g}")
     energies = widen(scores) + r
     return energies if rng is None else energies + noise * jax.random.normal(rng, energies.shape)
 
@@ -120,11 +120,7 @@ def _spread(
     return spread.at[positions].add(weights[:, None] * within)[chunk - 1 :]
 
 
-def _mocha_start(mask: Bool[Array, " S"]) -> Float[Array, " S"]:
-    return _first(mask)
-
-
-@part(shapes=_offset, start=_mocha_start, scores=2)
+@part(shapes=_offset, start=_first, scores=2)
 def hard_mocha(
     scores: Float[Array, "2 S"],
     mask: Bool[Array, " S"],
@@ -141,7 +137,7 @@ def hard_mocha(
     return _spread(stopped, scores[1], mask, chunk).astype(scores.dtype), stopped
 
 
-@part(shapes=_offset, initial={"r": -1.0}, start=_mocha_start, decoding=hard_mocha, scores=2)
+@part(shapes=_offset, initial={"r": -1.0}, start=_first, decoding=hard_mocha, scores=2)
 def mocha(
     scores: Float[Array, "2 S"],
     mask: Bool[Array, " S"],

@@ -61,13 +61,14 @@ def null(
     Cost: time T S, memory T S.
     Sum: at most 1.
     """
-    wide = jnp.concatenate([jnp.asarray(n, jnp.float32)[None], widen(scores)])
+    wide = widen(scores)
+    with_null = jnp.concatenate([jnp.asarray(n, wide.dtype)[None], wide])
     somewhere = jnp.concatenate([mask.any()[None], mask])
-    return jax.nn.softmax(wide, where=somewhere)[1:].astype(scores.dtype)
+    return jax.nn.softmax(with_null, where=somewhere)[1:].astype(scores.dtype)
 
 
 def sigmoid(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
-    """σ(e_j - log n), n real positions.
+    """σ(e_j - log n), n positions in the window.
 
     Positions do not compete. The bias -log n makes the weights sum to about 1 for scores near 0.
 
@@ -75,8 +76,9 @@ def sigmoid(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array,
     Cost: time T S, memory T S.
     Sum: any.
     """
-    count = jnp.maximum(mask.sum(), 1).astype(jnp.float32)
-    weights = jax.nn.sigmoid(widen(scores) - jnp.log(count))
+    wide = widen(scores)
+    count = jnp.maximum(mask.sum(), 1).astype(wide.dtype)
+    weights = jax.nn.sigmoid(wide - jnp.log(count))
     return jnp.where(mask, weights, 0).astype(scores.dtype)
 
 

@@ -51,33 +51,31 @@ def _additive_query(query: Float[Array, " Q"], *, W: Float[Array, "Q A"]) -> Arr
     return query @ W
 
 
-@jax.checkpoint
-def _tanh_scores(
-    query: Float[Array, " A"], keys: Float[Array, "S A"], v: Float[Array, " A"]
-) -> Float[Array, " S"]:
-    # The hidden units are recomputed for the derivative: storing those of all steps would take
-    # T S A numbers, and more time.
-    return weighted(jnp.tanh(query + keys), v)
-
-
 @jax.custom_jvp
 def weighted(hidden: Float[Array, "S A"], v: Float[Array, " A"]) -> Float[Array, " S"]:
     """H v, the scores of hidden units H."""
     # A sum, kept apart from the computation of the units: in a loop, XLA's CPU backend runs a plain
     # product, or the two fused, on one core or slowly.
-    return (jax.lax.optimization_barrier(hidden) * v).sum(axis=-1)
+    return _total(jax.lax.optimization_barrier(hidden) * v)
+
+
+def _total(terms: Float[Array, "S A"]) -> Float[Array, " S"]:
+    return terms.sum(axis=-1, dtype=jnp.promote_types(terms.dtype, jnp.float32))
 
 
 @weighted.defjvp
 def _weighted_jvp(primals, tangents):
     (hidden, v), (of_hidden, of_v) = primals, tangents
-    return weighted(hidden, v), (of_hidden * v).sum(axis=-1) + hidden @ of_v
+    return weighted(hidden, v), _total(of_hidden * v) + hidden @ of_v
 
 
+@jax.checkpoint
 def _energies(
     query: Float[Array, " A"], keys: Float[Array, "S A"], *, v: Float[Array, " A"]
 ) -> Float[Array, " S"]:
-    return _tanh_scores(query, keys, v)
+    # The hidden units are recomputed for the derivative: storing those of all steps would take
+    # T S A numbers, and more time.
+    return weighted(jnp.tanh(query + keys), v)
 
 
 @part(shapes=additive_shapes, keys=additive_keys, hidden=(_additive_query, _energies))
@@ -221,7 +219,7 @@ def _linear_query(query: Float[Array, " Q"], *, W: Float[Array, "Q A"]) -> Array
 
 @jax.checkpoint
 def _log_products(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:
-    # The hidden units are recomputed for the derivative, as in `_tanh_scores`.
+    # The hidden units are recomputed for the derivative, as in `_energies`.
     return jax.nn.logsumexp(query + keys, axis=-1)
 
 

@@ -74,6 +74,7 @@ def _power(base: Float[Array, " S"], exponent: float) -> Float[Array, " S"]:
     return jnp.where(positive, jnp.where(positive, base, 1) ** exponent, 0)
 
 
+@functools.partial(jax.jit, static_argnums=1)  # else an eager call compiles the loop each time
 def _threshold_2(shifted: Float[Array, " S"], alpha: float) -> Float[Array, ""]:
     # Michelot 1986: as long as the support is too large, its threshold is too low, so that the
     # threshold only rises. This usually takes a few passes, and is faster than sorting.
@@ -101,6 +102,7 @@ def _threshold_15(shifted: Float[Array, " S"], alpha: float) -> Float[Array, ""]
     return thresholds[(descending >= thresholds).sum() - 1]
 
 
+@functools.partial(jax.jit, static_argnums=1)
 def _threshold_bisected(shifted: Float[Array, " S"], alpha: float) -> Float[Array, ""]:
     def halve(_, interval):
         low, high = interval
@@ -108,6 +110,6 @@ def _threshold_bisected(shifted: Float[Array, " S"], alpha: float) -> Float[Arra
         enough = _power(shifted - middle, 1 / (alpha - 1)).sum() >= 1
         return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
 
-    interval = jnp.full((), -1, shifted.dtype), jnp.zeros((), shifted.dtype)
+    interval = jnp.full_like(shifted[0], -1), jnp.zeros_like(shifted[0])
     low, _ = jax.lax.fori_loop(0, BISECTIONS, halve, interval)
     return low

@@ -22,7 +22,7 @@ def full(query: Float[Array, " Q"], mask: Bool[Array, " S"]) -> Window:
     Paper: Luong, Pham and Manning 2015, section 3.1 (global attention).
     Cost: none.
     """
-    return mask, jnp.ones(mask.shape)
+    return mask, jnp.ones(mask.shape, jnp.float32)
 
 
 def _within(mask: Bool[Array, " S"], centre: Array, half_width: int) -> Bool[Array, " S"]:
@@ -51,7 +51,7 @@ def local_m(
     Cost: time T S, memory T S.
     """
     centre = jnp.minimum(step + 1, _length(mask))
-    return _within(mask, centre, half_width), jnp.ones(mask.shape)
+    return _within(mask, centre, half_width), jnp.ones(mask.shape, jnp.float32)
 
 
 def _local_p_shapes(sizes: Sizes) -> Shapes:

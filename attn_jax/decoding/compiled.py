@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.decoding.beam import beam, flat, side_by_side
@@ -20,11 +21,16 @@ WORDS = 256  # of known targets whose probabilities are held at once; at least o
 
 
 class Forced(NamedTuple):
-    """Predictions of the models for given targets."""
+    """Predictions of the models for given targets: of a batch B, or of one of its sentences."""
 
-    log_probabilities: Float[Array, "B T"]  # of each word, `EOS` included; 0 for padding
-    correct: Bool[Array, "B T"]  # whether the word is the most probable
-    weights: Float[Array, "B L N T S"]
+    log_probabilities: Float[Array, "*B T"]  # in nats, of each word, `EOS` included; 0 for padding
+    correct: Bool[Array, "*B T"]  # whether the word is the most probable
+    weights: Float[Array, "*B L N T S"]
+
+    @property
+    def alignment(self) -> Array | np.ndarray:
+        """The mean of the weights over layers and heads, [*B, T, S]."""
+        return self.weights.mean(axis=(-4, -3))
 
 
 @functools.partial(jax.jit, static_argnames=("combination", "search", "longest"))

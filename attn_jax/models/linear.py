@@ -65,6 +65,7 @@ _product.defvjp(
 )
 
 
+# Not `stop_gradient` of the matrix: second derivatives go through it.
 @jax.custom_vjp
 def _of_inputs_alone(inputs: Array, matrix: Array) -> Array:
     return multiply(inputs, matrix)

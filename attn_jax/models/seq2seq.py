@@ -91,7 +91,8 @@ class Seq2Seq(nnx.Module):
         Args:
           source: source sentences, padded with `PAD`.
           target: target sentences, each ending with `EOS`.
-          rng: for training: turns on dropout and what attention does only in training.
+          rng: for training: turns on dropout and what attention does only in training. Without it,
+            the weights of `monotonic` and `mocha` are hard and have no gradient.
         """
         reading, writing = split(rng, 2)
         before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)

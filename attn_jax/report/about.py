@@ -84,7 +84,7 @@ def searches(systems: Systems) -> str:
     told: dict[str, list[str]] = {}
     for label, cells in systems.items():
         for cell in cells:
-            options = cell.evaluation.get("search", {})
+            options = cell.evaluation["search"]
             words = ", ".join(f"{name}={value}" for name, value in options.items()) or "greedy"
             if label not in told.setdefault(words, []):
                 told[words].append(label)

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
+from attn_jax.errors import InputError
 from attn_jax.names import head_name
 from attn_jax.report.labels import wrapped
 from attn_jax.report.style import COLOURS, styled
@@ -22,6 +23,14 @@ LARGEST = 40.0  # inches of the figure of all heads; tokens are made smaller to 
 
 def _visible(tokens: Sequence[str]) -> list[str]:
     return ["␣" if token == " " else token for token in tokens]
+
+
+def _check_sizes(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> None:
+    if np.shape(alignment) != (len(target), len(source)):
+        raise InputError(
+            f"weights {list(np.shape(alignment))} do not fit {len(target)} target tokens (with the "
+            f"end of the sentence, if it has weights) and {len(source)} source tokens"
+        )
 
 
 def _draw_heat_map(
@@ -50,7 +59,11 @@ def heat_map(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]
       alignment: weights [T, S].
       source: S tokens.
       target: T tokens, end of sentence included.
+
+    Raises:
+      InputError: the numbers of tokens are others.
     """
+    _check_sizes(alignment, source, target)
     size = 1.8 + 0.26 * len(source), 1.2 + 0.26 * len(target)
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
@@ -148,7 +161,8 @@ def heads(
 
 @styled
 def step_bars(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Figure:
-    """The weights of each step as a separate bar chart."""
+    """The weights of each step as a separate bar chart. Arguments and errors as in `heat_map`."""
+    _check_sizes(alignment, source, target)
     figure = Figure(
         figsize=(1.2 + 0.24 * len(source), 0.5 + 0.42 * len(target)), layout="constrained"
     )

@@ -104,7 +104,7 @@ def read_cell(folder: Path) -> Cell:
     options = config.values(config.read(folder / "flags.txt"))
     path = folder / CONTENT
     with reading(path):
-        content = path.read_text("utf-8").strip() if path.is_file() else None
+        content = path.read_text("utf-8").strip()
     journal = read(folder / JOURNAL)
     path = folder / "evaluation.test.json"
     with reading(path):
@@ -143,10 +143,9 @@ def find_cells(root: Path) -> tuple[list[Cell], dict[Path, str]]:
         except InputError as error:
             left_out[folder] = str(error)
             continue
-        if cell.content is not None:
-            here = {name: cell.options[name] for name in config.PLACES}
-            there = places.setdefault(cell.content, here)
-            cell = dataclasses.replace(cell, options=cell.options | there)
+        here = {name: cell.options[name] for name in config.PLACES}
+        there = places.setdefault(cell.content, here)
+        cell = dataclasses.replace(cell, options=cell.options | there)
         run = cell.system, cell.seed
         if first.setdefault(run, folder) == folder:
             cells.append(cell)

@@ -52,7 +52,7 @@ def cost_of(cell: Cell) -> dict[str, Any]:
     last = cell.journal[-1]
     return {
         "parameters": cell.evaluation["parameters"],
-        "best_step": cell.evaluation.get("step"),
+        "best_step": cell.evaluation["step"],
         "steps": last["step"],
         "steps_per_second": last["steps_per_second"],
         "seconds": cell.seconds,

@@ -50,8 +50,7 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[State, Progress
         read(workdir / JOURNAL)  # checked now, since `fit` writes to it
     if not (workdir / "checkpoints").is_dir():
         return state, Progressed()
-    checkpoints = Checkpoints(workdir / "checkpoints")
-    try:
+    with contextlib.closing(Checkpoints(workdir / "checkpoints")) as checkpoints:
         step = checkpoints.latest
         if step is None:
             return state, Progressed()
@@ -61,8 +60,6 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[State, Progress
             checkpoints.restore(step, "rest", state.rest),
         )
         return state, _progressed(checkpoints, workdir)
-    finally:
-        checkpoints.close()
 
 
 def finished(config: Train, workdir: Path) -> bool:
@@ -73,12 +70,9 @@ def finished(config: Train, workdir: Path) -> bool:
     """
     if not (workdir / "checkpoints").is_dir():
         return False
-    checkpoints = Checkpoints(workdir / "checkpoints")
-    try:
+    with contextlib.closing(Checkpoints(workdir / "checkpoints")) as checkpoints:
         step = checkpoints.latest
         return step is not None and _progressed(checkpoints, workdir).finished(step, config)
-    finally:
-        checkpoints.close()
 
 
 def _progressed(checkpoints: Checkpoints, workdir: Path) -> Progressed:

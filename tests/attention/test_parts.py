@@ -4,9 +4,11 @@ import sys
 import types
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
 
 from attn_jax import InputError, attend, part
 from attn_jax.attention import monotonic, normalizers, scores, sparse
@@ -114,6 +116,37 @@ def test_a_window_gives_a_support_and_a_gain():
 
     with pytest.raises(InputError, match="the window everywhere must return two arrays"):
         attend(keys[0], keys, keys, score="dot", window=everywhere)
+
+
+def test_parts_return_arrays_of_the_sentence():
+    keys = jnp.ones((3, 2))
+
+    def soft(query, mask):
+        return mask.astype(float), 1.0
+
+    def summed(scores, mask):
+        return scores.sum()
+
+    with pytest.raises(InputError, match=r"support of the window soft must be bool \[3\].*float32"):
+        attend(keys[0], keys, keys, score="dot", window=soft)
+    with pytest.raises(InputError, match=r"summed gives shape \[\] for the weights of 3 positions"):
+        attend(keys[0], keys, keys, score="dot", normalizer=summed)
+
+
+def test_scores_are_summed_in_float32_at_least():
+    query, keys = jnp.ones(2, jnp.bfloat16), jnp.ones((3, 2), jnp.bfloat16)
+    assert scores.dot(query, keys).dtype == jnp.float32
+    assert scores.additive(query, keys, W=keys[:2], v=query).dtype == jnp.float32
+
+
+@pytest.mark.parametrize("normalizer", ["forward", "entmax(alpha=1.25)"])
+def test_loops_run_under_shard_map(normalizer):
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), "b")
+    read = jax.vmap(partial(attend_all, score="dot", normalizer=normalizer))
+    shared = jax.shard_map(read, mesh=mesh, in_specs=P("b"), out_specs=P("b"))
+    arrays = jnp.ones((2, 4, 3)), jnp.ones((2, 5, 3)), jnp.ones((2, 5, 3))
+    for one, other in zip(jax.jit(shared)(*arrays), read(*arrays), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
 def test_arguments_bound_before_are_kept():

@@ -17,6 +17,7 @@ from attn_jax.data.gold import Gold
 from attn_jax.data.vocabulary import Symbols
 from attn_jax.decoding.alignments import Reading, argmax
 from experiments.align import best_reading
+from experiments.folder import alone
 
 SMALL = [
     "--data.examples=300",
@@ -203,6 +204,15 @@ def test_a_damaged_checkpoint_is_told_in_a_sentence_whose_advice_holds(workdir, 
 
 def loss_of(folder):
     return json.loads((folder / "metrics.jsonl").read_text().splitlines()[0])["train_loss"]
+
+
+def test_a_folder_is_locked_before_it_is_read(tmp_path):
+    with alone(tmp_path):
+        assert "another process is training" in refused("train", f"--workdir={tmp_path}", *SMALL)
+    assert not list(tmp_path.iterdir())
+    file = tmp_path / "file"
+    file.touch()
+    assert "file is a file, not the folder of a run" in refused("train", f"--workdir={file}")
 
 
 def test_a_terminated_sweep_ends_its_runs(tmp_path):

@@ -6,6 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
+from attn_jax.errors import InputError
 from attn_jax.report import alignments
 from attn_jax.report.style import STYLE, save
 
@@ -24,6 +25,12 @@ def test_bars_are_the_weights_of_each_step():
         alignments.step_bars(alignment, ["x", "y"], ["a", "b"]).axes, alignment, strict=True
     ):
         np.testing.assert_allclose([bar.get_height() for bar in axes.patches], weights)
+
+
+@pytest.mark.parametrize("draw", [alignments.heat_map, alignments.step_bars])
+def test_refuses_tokens_that_do_not_fit(draw):
+    with pytest.raises(InputError, match=r"\[2, 2\] do not fit 1 target .* and 2 source tokens"):
+        draw(np.ones((2, 2)), ["x", "y"], ["a"])
 
 
 def test_wrong_tokens_are_red():

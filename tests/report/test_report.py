@@ -54,7 +54,9 @@ def write_run(folder, score, seed, exact, level="symbol", **more):
         "heads": HEADS,
         "sentences": 3,
         "signatures": {"bleu": "nrefs:1"},
+        "search": {},
     }
+    (folder / "data.txt").write_text(repr([v for k, v in options.items() if k[:5] == "data."]))
     (folder / "evaluation.test.json").write_text(json.dumps(evaluation))
     (folder / "predictions.test.jsonl").write_text("\n".join(map(json.dumps, SENTENCES)))
     record = {
