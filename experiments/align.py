@@ -16,7 +16,7 @@ import numpy as np
 from absl import flags as absl_flags
 
 from attn_jax.data.gold import Gold, read_gold
-from attn_jax.data.text_files import read_pairs
+from attn_jax.data.text_files import check_complete, read_pairs
 from attn_jax.decoding.alignments import (
     EXTRACTIONS,
     SYMMETRIZATIONS,
@@ -49,7 +49,10 @@ from experiments.units import UNITS, Pairs, between, check_same_tokens, words
 
 def read_text(sources: str, targets: str) -> Pairs:
     """The sentences of two files."""
-    return tuple(zip(*read_pairs((Path(sources), Path(targets))), strict=True))
+    paths = Path(sources), Path(targets)
+    pairs = read_pairs(paths)
+    check_complete(pairs, paths)
+    return tuple(zip(*pairs, strict=True))
 
 
 def read_gold_of(path: str, pairs: Pairs) -> list[Gold]:

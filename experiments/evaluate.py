@@ -18,7 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from attn_jax.data.datasets import Corpus, Example, open_corpus
-from attn_jax.data.text_files import read_pairs
+from attn_jax.data.text_files import check_complete, read_pairs
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.metrics import ter
@@ -200,6 +200,7 @@ def main() -> None:
     if FLAGS.sources:
         sources, targets = Path(FLAGS.sources), Path(FLAGS.targets)
         pairs = read_pairs((sources, targets))
+        check_complete(pairs, (sources, targets))
         if place == workdir:
             print_evaluation(sources.name, evaluate_text(best_checkpoint(workdir), pairs, search))
         else:

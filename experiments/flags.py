@@ -159,6 +159,21 @@ def absolute(field: Any, value: Any) -> Any:
     return value
 
 
+def _refuse_overridden(words: list[str]) -> None:
+    """Raises InputError if a flag file that comes after a flag gives it another value."""
+    files = [nth for nth, word in enumerate(words) if word.lstrip("-").startswith("flagfile")]
+    for word in words[: max(files, default=0)]:
+        name, _, value = word.lstrip("-").partition("=")
+        if not value or name not in FLAGS or name == "flagfile":
+            continue
+        flag = FLAGS[name]
+        if isinstance(flag.value, int | float | str) and flag.parser.parse(value) != flag.value:
+            raise InputError(
+                f"--{name}={value} has no effect: the flag file after it sets "
+                f"--{name}={flag.value}; give it after --flagfile"
+            )
+
+
 def parse(arguments: list[str]) -> list[str]:
     """Parses a command line.
 
@@ -172,7 +187,8 @@ def parse(arguments: list[str]) -> list[str]:
     except SystemExit:  # absl exits with status 1 after it has shown help
         sys.exit()
     if len(rest) > 1:
-        raise InputError(f"{rest[1]!r} is no flag: flags look like --name=value")
+        raise InputError(f"{rest[1]!r} is not a flag: flags look like --name=value")
+    _refuse_overridden(arguments[1:])
     for name in _needed:
         if not FLAGS[name].value:
             raise InputError(f"--{name} is missing: the {FLAGS[name].help}")

@@ -52,7 +52,7 @@ class Advice(NamedTuple):
 
 NONE = Advice()
 OF_TRAINING = Advice(
-    "; a run goes on from its last validation, if it had one, with the same command",
+    "; the same command resumes the run from its last validation, if there was one",
     "; training needs less with a smaller --train.batch_size, or with --train.microbatches",
 )
 

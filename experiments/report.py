@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import IO
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -19,20 +20,33 @@ from experiments import flags
 from experiments.flags import FLAGS
 from experiments.program import run
 
+BORDER = 3  # beside each column of a table
+
 
 def print_table(title: str, table: tables.Table, file: IO[str] | None = None) -> None:
-    """Prints a table to a file, by default to standard output."""
+    """Prints a table to a file, by default to standard output.
+
+    What is wider than the terminal is printed as several tables, since rich would cut figures off.
+    """
     file = file or sys.stdout
-    printed = Table(title=title)
-    for nth, name in enumerate(table.heading):
-        # In a narrow terminal, names are folded, but figures are not.
-        printed.add_column(
-            name, justify="right" if nth else "left", no_wrap=bool(nth), overflow="fold"
-        )
-    for row in table.rows:
-        printed.add_row(*row)
-    # A pipe has no width, and rich's default would cut tables too short.
-    Console(file=file, markup=False, width=None if file.isatty() else 200).print(printed)
+    # A pipe has no width, and rich's default would split tables too early.
+    console = Console(file=file, markup=False, width=None if file.isatty() else 200)
+    columns = list(zip(table.heading, *table.rows, strict=True))
+    widths = [max(map(cell_len, column)) + BORDER for column in columns]
+    widths[0] = min(widths[0], max(console.width // 3, 12))  # names are folded
+    groups: list[list[int]] = [[]]
+    for nth in range(1, len(columns)):
+        if groups[-1] and sum(widths[n] for n in [0, *groups[-1], nth]) >= console.width:
+            groups.append([])
+        groups[-1].append(nth)
+    for group in groups:
+        printed = Table(title=title)
+        printed.add_column(table.heading[0], overflow="fold", width=widths[0] - BORDER)
+        for nth in group:
+            printed.add_column(table.heading[nth], justify="right", no_wrap=True)
+        for row in table.rows:
+            printed.add_row(row[0], *(row[nth] for nth in group))
+        console.print(printed)
 
 
 def print_comparison(comparison: Comparison) -> None:

@@ -185,6 +185,8 @@ def main() -> None:
     root = Path(FLAGS.workdir)
     if not grid() and not FLAGS.systems:
         raise InputError("give what varies, such as --grid.model.score=additive,dot")
+    if (root / "flags.txt").is_file():
+        raise InputError(f"{root} is the folder of a run: take another --workdir for a sweep")
     systems = read_systems(Path(FLAGS.systems)) if FLAGS.systems else [{}]
     planned = cells(systems, grid(), flags.given())
     waiting = unfinished(root, planned)

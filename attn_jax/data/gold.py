@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from attn_jax.data.text_files import decode_lines, read_data
+from attn_jax.data.text_files import read_lines
 from attn_jax.errors import InputError
 
 LINK = re.compile(r"(\d+)([-?p])(\d+)")
@@ -51,7 +51,7 @@ def read_gold(path: Path, sizes: Sequence[tuple[int, int]], first: int = 0) -> l
 
 
 def _read(path: Path, sentences: int, first: int) -> list[Gold]:
-    lines = decode_lines(read_data(path), str(path))
+    lines = read_lines(path)
     if lines and TALP.fullmatch(lines[0].strip()):
         return _of_links(path, lines, sentences)
     if len(lines) != sentences:

@@ -8,7 +8,7 @@ import numpy as np
 
 from attn_jax.config import Data
 from attn_jax.data.datasets import Example
-from attn_jax.data.text_files import decode_lines, read_data
+from attn_jax.data.text_files import read_lines
 from attn_jax.errors import InputError
 
 Links = Sequence[tuple[int, int]]  # (source, target), counted from 0
@@ -21,7 +21,7 @@ def read_pharaoh(path: Path) -> list[Links]:
       InputError: the file cannot be read, or a line has another format (the message gives its
         number).
     """
-    lines = decode_lines(read_data(path), str(path))
+    lines = read_lines(path)
     return [_parse(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import tensorflow_datasets as tfds
 
 from attn_jax.config import Data
-from attn_jax.data.text_files import find_sides, read_pairs
+from attn_jax.data.text_files import check_complete, find_sides, read_pairs
 from attn_jax.data.text_pairs import TextPairs
 from attn_jax.errors import InputError
 
@@ -46,7 +46,10 @@ def make_parallel(config: Data, directory: str) -> tfds.core.DatasetBuilder:
         prefix = getattr(config, option)
         if prefix:
             files[split] = find_sides(prefix, config.source, config.target)
-            digest.update(repr((split, read_pairs(files[split]))).encode())
+            pairs = read_pairs(files[split])
+            if split != tfds.Split.TRAIN:  # training leaves incomplete pairs out
+                check_complete(pairs, files[split])
+            digest.update(repr((split, pairs)).encode())
         elif split != "test":
             raise InputError(
                 f"--data.name=parallel needs --data.{option}: the prefix of two files, or a TSV"

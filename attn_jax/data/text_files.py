@@ -2,6 +2,7 @@
 
 import gzip
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from attn_jax.errors import InputError
@@ -24,17 +25,13 @@ def read_data(path: Path) -> bytes:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file, plain or gzip, none of them empty.
+    """The lines of a UTF-8 file, plain or gzip.
 
     Raises:
-      InputError: the file cannot be read or is empty, or a line is empty or not UTF-8 (the message
-        gives its number).
+      InputError: the file cannot be read or is empty, or a line is not UTF-8 (the message gives its
+        number).
     """
-    lines = decode_lines(read_data(path), str(path))
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            raise InputError(f"{path}, line {number}: the line is empty")
-    return lines
+    return decode_lines(read_data(path), str(path))
 
 
 def decode_lines(data: bytes, name: str) -> list[str]:
@@ -91,7 +88,7 @@ def _existing(prefix: str, side: str) -> Path:
 
 
 def read_pairs(paths: tuple[Path, ...]) -> list[tuple[str, str]]:
-    """The sentence pairs of one split.
+    """The sentence pairs of one split, a side of which may be empty.
 
     Args:
       paths: one file of two tab-separated columns, or the files of source and target.
@@ -115,9 +112,29 @@ def _read_columns(path: Path) -> list[tuple[str, str]]:
     pairs = []
     for number, line in enumerate(read_lines(path), start=1):
         columns = line.split("\t")
-        if len(columns) != 2 or not all(column.strip() for column in columns):
+        if not line.strip():
+            columns = ["", ""]
+        if len(columns) != 2:
             raise InputError(
                 f"{path}, line {number}: expected two columns with one tab between them"
             )
         pairs.append((columns[0], columns[1]))
     return pairs
+
+
+def check_complete(pairs: Sequence[tuple[str, str]], paths: tuple[Path, ...]) -> None:
+    """Raises InputError if a sentence is empty; the message gives the first line and their number.
+
+    Args:
+      pairs: the sentence pairs.
+      paths: the file or files that they were read from.
+    """
+    empty = [
+        f"{paths[side % len(paths)]}, line {number}"
+        for number, pair in enumerate(pairs, start=1)
+        for side, sentence in enumerate(pair)
+        if not sentence.strip()
+    ]
+    if empty:
+        others = f"; {len(empty) - 1} more sentences are empty" if len(empty) > 1 else ""
+        raise InputError(f"{empty[0]}: the sentence is empty{others}")

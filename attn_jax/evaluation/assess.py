@@ -44,8 +44,10 @@ def assess(
     chrf, chrf_signature = metrics.chrf(texts, targets)
     words = translator.target.words
     log_probabilities = np.concatenate([f.log_probabilities for f in forced])
+    with np.errstate(over="ignore"):  # by a model that has diverged
+        perplexity = float(np.exp(-log_probabilities.mean()))
     figures = {
-        "perplexity": float(np.exp(-log_probabilities.mean())),
+        "perplexity": perplexity,
         "token_accuracy": 100 * float(np.concatenate([f.correct for f in forced]).mean()),
         "exact_match": metrics.exact_match(texts, list(map(translator.target.join, references))),
         "bleu": bleu,

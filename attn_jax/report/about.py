@@ -84,10 +84,8 @@ def searches(systems: Systems) -> str:
     told: dict[str, list[str]] = {}
     for label, cells in systems.items():
         for cell in cells:
-            options = cell.evaluation["search"]
-            words = ", ".join(f"{name}={value}" for name, value in options.items()) or "greedy"
-            if label not in told.setdefault(words, []):
-                told[words].append(label)
+            if label not in told.setdefault(cell.search, []):
+                told[cell.search].append(label)
     if len(told) == 1:
         return f"Decoding: {next(iter(told))}."
     return "Decoding: " + "; ".join(f"{', '.join(who)}: {how}" for how, who in told.items()) + "."

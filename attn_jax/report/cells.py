@@ -80,14 +80,20 @@ class Cell:
         return float((steps / rates).sum())
 
     @property
+    def search(self) -> str:
+        """How the run was decoded: the options that were given, or `greedy`."""
+        given = self.evaluation["search"]
+        return ", ".join(f"{name}={value}" for name, value in given.items()) or "greedy"
+
+    @property
     def seed(self) -> int:
         """The seed of the run."""
         return self.options["seed"]
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Everything that determines the run: options, content of the data, the user's own code."""
-        return self.options | {"data": self.content, "code": self.code}
+        """Everything that determines the figures: options, data, the user's own code, decoding."""
+        return self.options | {"data": self.content, "code": self.code, "search": self.search}
 
     @property
     def system(self) -> tuple:

@@ -96,10 +96,11 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
         alignments.heat_map(alignment, source, written),
         f"What {label} attends to as it writes each token (seed {systems[label][0].seed})",
     )
+    shown = f"; the first {MOST_BARS} of {len(written)} steps" if len(written) > MOST_BARS else ""
     yield picture(
         "steps",
         alignments.step_bars(alignment[:MOST_BARS], source, written[:MOST_BARS]),
-        f"The same weights as bars, step by step ({label})",
+        f"The same weights as bars, step by step ({label}{shown})",
     )
     if len(panels) > 1:
         caption = (

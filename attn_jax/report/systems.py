@@ -72,24 +72,27 @@ def varying_facts(cells: Sequence[Cell]) -> list[str]:
 def names_of(cells: list[Cell]) -> list[str]:
     """A unique name for the system of each of these runs.
 
-    The name is the label, or without one the options that vary; if several vary, those that have
-    their defaults are omitted, except for the score. If two systems have the same name, the options
-    are appended to the label. If that is not enough, all facts that vary are listed, data and code
-    included.
+    The name is the label, or without one the options that vary. If the score varies, it is named,
+    and others where they do not have their defaults; otherwise one or two options are always named,
+    and more of them only where they do not have their defaults. If two systems have the same name,
+    the options are appended to the label. If that is not enough, all facts that vary are listed,
+    data, code and decoding included.
     """
     usual = config.values(config.Experiment())
     different = varying_facts(cells)
-    differing_options = [name for name in different if name not in ("data", "code")]
+    differing_options = [name for name in different if name in usual]
     varying = [name for name in differing_options if name != "label"]
 
     def options(cell: Cell) -> str:
+        told = [name for name in varying if cell.options[name] != usual[name]]
+        if "model.score" not in varying and (len(varying) <= 2 or not told):
+            told = varying
         words = []
         for name in varying:
-            value = cell.options[name]
             if name == "model.score":
-                words.append(value)
-            elif len(varying) == 1 or value != usual[name]:
-                words.append(f"{name.removeprefix('model.')}={value}")
+                words.append(cell.options[name])
+            elif name in told:
+                words.append(f"{name.removeprefix('model.')}={cell.options[name]}")
         return ", ".join(words)
 
     def briefly(cell: Cell) -> str:

@@ -194,10 +194,10 @@ def _progress_bar(
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("loss {task.fields[loss]:.3f}"),
+        TextColumn("loss {task.fields[loss]}"),
         console=console,
         disable=not console.is_terminal,
     )
-    task = bar.add_task("training", total=steps, completed=first, loss=np.nan)
+    task = bar.add_task("training", total=steps, completed=first, loss="…")
     with bar:
-        yield lambda step, loss: bar.update(task, completed=step, loss=loss)
+        yield lambda step, loss: bar.update(task, completed=step, loss=f"{loss:.3f}")

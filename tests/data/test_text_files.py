@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from attn_jax.data.text_files import find_sides, read_pairs
+from attn_jax.data.text_files import check_complete, find_sides, read_pairs
 from attn_jax.errors import InputError
 
 
@@ -33,12 +33,10 @@ def test_reads_two_columns(tmp_path):
     [
         ("t.de", b"one\n", r"t\.de has 1 lines, but .*t\.en\.gz has 2"),
         ("t.de", b"one\n\xff\n", r"t\.de, line 2: not UTF-8"),
-        ("t.de", b"one\n \n", r"t\.de, line 2: the line is empty"),
         ("t.de", b"", r"t\.de is empty"),
         ("t.en.gz", b"no gzip", r"cannot read .*t\.en\.gz"),
         ("t", b"one column\n", r"t, line 1: expected two columns"),
         ("t", b"a\tb\tc\n", r"t, line 1: expected two columns"),
-        ("t", b"a\t\n", r"t, line 1: expected two columns"),
     ],
 )
 def test_says_what_is_wrong(prefix, tmp_path, name, content, message):
@@ -46,6 +44,22 @@ def test_says_what_is_wrong(prefix, tmp_path, name, content, message):
     sides = ("", "") if name == "t" else ("de", "en")
     with pytest.raises(InputError, match=message):
         read(prefix, *sides)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.de", b"one\n \n", r"t\.de, line 2: the sentence is empty$"),
+        ("t.de", b"\n\n", r"t\.de, line 1: the sentence is empty; 1 more sentences are empty"),
+        ("t", b"a\t\n", r"t, line 1: the sentence is empty"),
+        ("t", b"a\tb\n\n", r"t, line 2: the sentence is empty; 1 more"),
+    ],
+)
+def test_names_empty_sentences(prefix, tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    paths = find_sides(prefix, *(("", "") if name == "t" else ("de", "en")))
+    with pytest.raises(InputError, match=message):
+        check_complete(read_pairs(paths), paths)
 
 
 def test_names_the_files_that_are_missing(prefix):

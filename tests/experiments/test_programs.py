@@ -319,7 +319,7 @@ def test_evaluate_says_what_it_does_not_know_of_a_text(workdir, tmp_path):
         ("1 2\n", "2 1\n", ["--split=test"], "give --split or another text"),
         ("1 2\n", "2 1\n3\n", [], "a has 1 lines, but"),
         ("", "", [], "a is empty"),
-        ("1\n\n", "1\n2\n", [], "a, line 2: the line is empty"),
+        ("1\n\n", "1\n2\n", [], "a, line 2: the sentence is empty"),
         ("1\n2\n", "1\n" + "2 " * 513, [], "text pair 2 has 513 tokens, more than"),
     ],
 )
@@ -424,7 +424,7 @@ def refused(name, *arguments, **options):
         (["--train.steps=many"], "train.steps"),
         (["--train.metric=blue"], "did you mean bleu?"),
         (["--data.bleu_tokenizer=14a"], "unknown BLEU tokenisation '14a' (did you mean 13a?)"),
-        (["additive"], "'additive' is no flag"),
+        (["additive"], "'additive' is not a flag"),
         (["--data.name=parallel"], "--data.name=parallel needs --data.train"),
         (["--data.name=parallel", "--data.train=none", "--data.source=a"], "none does not exist"),
         (["--train.initial=nowhere"], "nowhere has no checkpoint of a run"),
@@ -464,6 +464,20 @@ def test_the_sides_of_a_text_must_match(tmp_path):
     assert "t.en has 1" in line
 
 
+def test_a_flag_file_does_not_undo_flags_before_it(workdir, tmp_path):
+    file, run = f"--flagfile={workdir / 'flags.txt'}", f"--workdir={tmp_path / 'run'}"
+    line = refused("train", run, f"--train.initial={workdir}", file)
+    assert f"--train.initial={workdir} has no effect: the flag file after it sets" in line
+    assert not (tmp_path / "run").exists()
+    works("train", run, "--seed=0", file, f"--train.initial={workdir}", "--train.steps=1")
+
+
+def test_a_sweep_is_not_put_into_a_run(workdir):
+    line = refused("sweep", f"--workdir={workdir}", *SMALL, "--grid.seed=0,1")
+    assert "is the folder of a run: take another --workdir for a sweep" in line
+    assert not (workdir / "seed=0.log").exists()
+
+
 def test_another_run_is_not_overwritten(workdir):
     before = (workdir / "flags.txt").read_text()
     line = refused("train", f"--workdir={workdir}", "--model.score=dot", "--seed=3")
@@ -492,7 +506,7 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
     folder = tmp_path / "text"
     folder.mkdir()
     pairs = "".join(f"{n} a\t{n} b b\n" for n in range(20))
-    (folder / "train").write_text(f"{pairs}{'a ' * 513}\tb\n")
+    (folder / "train").write_text(f"{pairs}{'a ' * 513}\tb\n\nc\t\n")
     (folder / "valid").write_text("0 a\t0 b b\n21 a\t21 b b\n")
 
     def flags():
@@ -503,14 +517,15 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
     told = works("train", *flags()).stdout
     assert "no test split: nothing is evaluated" in told
     assert "1 of 2 validation pairs are training pairs too" in told
-    # Each number occurs once, too rarely to be known; the pair that is left out does not count.
+    assert "20 training pairs (3 left out, empty or of over 100 tokens)" in told
+    # Each number occurs once, too rarely to be known; pairs that are left out do not count.
     assert "50.0 and 33.3 % of training, 50.0 and 33.3 % of validation" in told
     assert "this run has no use for --data.examples=300 --data.held_out=20" in told
     assert "--model.norm=pre" in told
     folder = folder.rename(tmp_path / "elsewhere")
     assert "resuming from step 20" in works("train", *flags()).stderr
     evaluation = ["evaluate", f"--workdir={tmp_path / 'run'}", "--split=train"]
-    assert "1 pairs left out, empty or of over 512 tokens" in works(*evaluation).stdout
+    assert "3 pairs left out, empty or of over 512 tokens" in works(*evaluation).stdout
     (folder / "train").write_text("a\tb\n")
     assert "are not those that the run" in refused("train", *flags(), "--train.steps=30")
     assert "are not those that the run" in refused(*evaluation)

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -455,6 +456,35 @@ def test_a_narrow_terminal_leaves_figures_whole(monkeypatch):
     assert "12.34" in terminal.getvalue()
 
 
+@pytest.mark.parametrize("width", [30, 60, 80, 120])
+def test_a_wide_table_is_split_and_keeps_names_and_figures(monkeypatch, width):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", str(width))
+    figures = [f"{nth}.00 ± {nth}.11" for nth in range(10, 24)]
+    table = tables.Table(
+        ["system", *(f"figure {nth}" for nth in range(14))], [["one", *figures], ["two", *figures]]
+    )
+    print_table("quality", table, terminal := Terminal())
+    shown = re.sub(r"\x1b\[[\d;]*m", "", terminal.getvalue())
+    assert max(map(len, shown.splitlines())) <= width
+    for word in (*figures, *table.heading):
+        assert word in shown
+    assert shown.count("one") == shown.count("two") == shown.count("system")
+
+
+def test_other_decoding_makes_another_system(tmp_path):
+    for seed in (1, 2):
+        write_run(tmp_path / str(seed), "dot", seed, 50.0)
+    file = tmp_path / "2" / "evaluation.test.json"
+    evaluation = json.loads(file.read_text())
+    file.write_text(json.dumps(evaluation | {"search": {"beam_size": 5}}))
+    (comparison,) = compare(find_cells(tmp_path)[0])
+    assert set(comparison.systems) == {"dot, search=greedy", "dot, search=beam_size=5"}
+
+
 def test_a_sentence_that_is_drawn_can_be_read():
     short, long = (
         {"source": ["a"] * length, "target": ["a"], "hypothesis": ["b"] * length}
@@ -491,7 +521,11 @@ def test_options_of_one_name_are_told_apart(tmp_path):
         write_run(tmp_path / room, "dot", 0, 50.0, **{f"{room}.max_length": 64})
     write_run(tmp_path / "usual", "dot", 0, 50.0)
     systems = by_system(find_cells(tmp_path)[0])
-    assert set(systems) == {"dot", "train.max_length=64", "data.max_length=64"}
+    assert set(systems) == {
+        "data.max_length=512, train.max_length=100",
+        "data.max_length=512, train.max_length=64",
+        "data.max_length=64, train.max_length=100",
+    }
 
 
 def test_steps_to_learn_are_those_of_the_first_good_validation(tmp_path):
