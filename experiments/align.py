@@ -109,8 +109,9 @@ def unit_weights(
         reading = best_reading(translator, *development, extract)
     shares = masses([one.weights for one in forced])
     print(
-        f"{name}: {reading}; weight of a word on nothing {shares['null_mass']:.1f} %, of the "
-        f"end of the sentence on the last source token {shares['end_mass']:.1f} %",
+        f"{name}: {reading}; mean weight of target words on no source word "
+        f"{shares['null_mass']:.1f} %, of the end of the sentence on the last source word "
+        f"{shares['end_mass']:.1f} %",
         file=sys.stderr,
     )
     return between(units, translator, pairs, [read(one.weights, reading) for one in forced])
@@ -156,7 +157,7 @@ def check_flags() -> None:
     if "dev_gold" in chosen[1:]:
         raise InputError(f"give --{chosen[0]} or --dev_gold, which chooses it")
     if FLAGS["gold_first"].present and not (FLAGS.gold or FLAGS.dev_gold):
-        raise InputError("--gold_first is of gold links: give --gold")
+        raise InputError("--gold_first needs --gold or --dev_gold")
     if FLAGS.unit == "token" and (FLAGS.gold or FLAGS.dev_gold):
         raise InputError("--unit=token makes links of tokens, and gold links are of words")
     if FLAGS["symmetrization"].present and not FLAGS.reverse:
@@ -261,7 +262,9 @@ if __name__ == "__main__":
     absl_flags.DEFINE_string(
         "gold", "", "file of gold links: lines of 0-0 (sure) and 1?2 (possible), or NAACL's format"
     )
-    absl_flags.DEFINE_integer("gold_first", 0, "what gold lines count the first word as", 0, 1)
+    absl_flags.DEFINE_integer(
+        "gold_first", 0, "number of the first word in gold lines, 0 or 1", 0, 1
+    )
     for side in ("sources", "targets", "gold"):
         absl_flags.DEFINE_string(f"dev_{side}", "", f"{side} to choose the best head and shift on")
     absl_flags.DEFINE_string(

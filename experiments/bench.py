@@ -63,7 +63,7 @@ def one_device(peers: str) -> None:
     found = subprocess.run(ask, capture_output=True, text=True).stdout.strip()
     if backend != "gpu" or found != "True":
         raise InputError(
-            f"this project would run on a {backend.upper()} and its peers on the CPU: begin with "
+            f"this project would run on a {backend.upper()} and its peers on the CPU: set "
             "JAX_PLATFORMS=cpu, or install a PyTorch that finds a GPU into .venv-peers"
         )
     # This project would split a batch over several GPUs; its peers use one.

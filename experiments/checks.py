@@ -34,8 +34,8 @@ def check(experiment: Experiment) -> None:
     attended = experiment.train.guided_alignment or experiment.train.coverage_loss
     if attended and score_function(experiment.model.score) in CONTROLS:
         raise InputError(
-            f"--model.score={experiment.model.score} has no weights that could be learned: leave "
-            "--train.guided_alignment and --train.coverage_loss out"
+            f"--model.score={experiment.model.score} has no weights that could be trained: leave "
+            "out --train.guided_alignment and --train.coverage_loss"
         )
     rows = experiment.train.batch_size
 
@@ -82,8 +82,8 @@ def check_mask(what: str, name: str) -> None:
         low, high = (weigh(part, rng, padding) for padding in (-3.0, 3.0))
         if high[2] or not jnp.allclose(low, high):
             raise InputError(
-                f"--model.{what}={name} attends where its mask is False, where there is only "
-                "padding, or is changed by the scores there"
+                f"--model.{what}={name} gives weight to padding, where its mask is False, or "
+                "depends on the scores there"
             )
 
 
@@ -103,6 +103,6 @@ def check_encoder(config: Model) -> None:
     for one, other in zip(*map(jax.tree.leaves, (alone, padded)), strict=True):
         if not jnp.allclose(one, other, rtol=1e-3, atol=1e-4):
             raise InputError(
-                f"--model.encoder={config.encoder} reads what is padding, where its mask is False: "
-                "a sentence beside a longer one would have other annotations or another summary"
+                f"--model.encoder={config.encoder} depends on padding, where its mask is False: a "
+                "sentence would be encoded differently beside a longer one"
             )

@@ -208,8 +208,8 @@ def main() -> None:
         return
     if place != workdir:
         raise InputError(
-            f"a split is evaluated with the best checkpoint: give --workdir={workdir}, or to "
-            f"evaluate {place}, --sources and --targets"
+            f"a split is evaluated with the best checkpoint: give --workdir={workdir}, or a text "
+            f"to evaluate {place} on, by --sources and --targets"
         )
     corpus = open_corpus(data)
     check_content(workdir, corpus)

@@ -47,19 +47,21 @@ def define_experiment() -> None:
 def define_models() -> None:
     """Defines the flags that choose the checkpoints to decode with, and how to combine them."""
     define_workdir("folder of a run, or of one checkpoint in it (runs/mine/checkpoints/1500)")
-    flags.DEFINE_multi_string("also", [], "another run or checkpoint that writes with it; repeat")
+    flags.DEFINE_multi_string(
+        "also", [], "another run or checkpoint to combine with; can be repeated"
+    )
     flags.DEFINE_enum(
         "combination",
         "log_probabilities",
         [*COMBINATIONS, "parameters"],
-        "of several: an ensemble by the mean of these, or one model of mean parameters",
+        "of several models: an ensemble by the mean of these, or one model with mean parameters",
     )
 
 
 def check_combination() -> None:
     """Raises InputError if `--combination` is given for a single model."""
     if FLAGS["combination"].present and not FLAGS.also:
-        raise InputError("--combination is of several models: name others with --also")
+        raise InputError("--combination is for several models: add others with --also")
 
 
 def load_models() -> Translator:

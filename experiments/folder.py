@@ -54,9 +54,9 @@ def settle(workdir: Path, given: dict) -> Experiment:
         changed = flags.differing(stored, wanted, ignored=ignored | {*config_lib.PLACES})
         if changed:
             raise InputError(
-                f"{workdir} holds a run with other flags: {'; '.join(changed)}. Take another "
-                f"--workdir, which --train.initial={workdir} begins with the parameters of this "
-                "one, or the flags of that run"
+                f"{workdir} holds a run with other flags: {'; '.join(changed)}. Use the flags of "
+                f"that run, or another --workdir (with --train.initial={workdir} to start from the "
+                "parameters of this one)"
             )
         return wanted
     if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
@@ -90,7 +90,7 @@ def inherited(experiment: Experiment, given: dict) -> list[str]:
 def tell_inherited(options: list[str]) -> None:
     """Prints the options that were not given but taken from the folder of the run."""
     if options:
-        print(f"as begun: {' '.join(options)}", flush=True)
+        print(f"as in the folder of the run: {' '.join(options)}", flush=True)
 
 
 @contextlib.contextmanager
@@ -128,8 +128,8 @@ def check_content(workdir: Path, corpus: Corpus) -> None:
         known = file.read_text("utf-8").strip()
     if known != corpus.content:
         raise InputError(
-            f"the data are not those that the run in {workdir} was begun with: take another "
-            "--workdir, or the data of that run"
+            f"the data are not those that the run in {workdir} was trained on: use those data, or "
+            "another --workdir"
         )
 
 

@@ -65,7 +65,7 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
     try:
         parse(sys.argv)
         if jax.config.jax_enable_x64:
-            raise InputError("parameters are float32: leave JAX_ENABLE_X64 out")
+            raise InputError("parameters are float32: unset JAX_ENABLE_X64")
         use_compilation_cache()
         logging.set_verbosity(logging.ERROR)  # TFDS warns of every data set that it does not ship
         main()

@@ -69,8 +69,8 @@ def main() -> None:
     if not cells:
         reasons = "".join(f"; {folder}: {why}" for folder, why in left_out.items())
         raise InputError(
-            f"{root} holds no run that was evaluated on a test split: where the data have one, a "
-            f"training does it at its end, and `./launch.sh evaluate` at any time{reasons}"
+            f"{root} holds no run that was evaluated on a test split: training does that at its "
+            f"end if the data have one, `./launch.sh evaluate` at any time{reasons}"
         )
     comparisons = list(compare(cells))
     # Written before printing, since the reader of the output may close the pipe.

@@ -92,7 +92,7 @@ def cells(
     options = set().union(*systems)
     differing = {name for name in options if len({system.get(name) for system in systems}) > 1}
     for name in varied.keys() & (fixed.keys() | options):
-        raise InputError(f"--{name} is fixed and varied at the same time")
+        raise InputError(f"--{name} is both fixed and varied")
     for name in differing & fixed.keys():
         raise InputError(f"--{name} cannot be {fixed[name]} for all: the systems differ in it")
     made = {}
@@ -184,7 +184,9 @@ def main() -> None:
     jax.config.update("jax_platforms", "cpu")
     root = Path(FLAGS.workdir)
     if not grid() and not FLAGS.systems:
-        raise InputError("give what varies, such as --grid.model.score=additive,dot")
+        raise InputError(
+            "nothing varies: give --systems or a grid, such as --grid.model.score=additive,dot"
+        )
     if (root / "flags.txt").is_file():
         raise InputError(f"{root} is the folder of a run: take another --workdir for a sweep")
     systems = read_systems(Path(FLAGS.systems)) if FLAGS.systems else [{}]
@@ -193,7 +195,7 @@ def main() -> None:
     places = slots(FLAGS.jobs) if waiting else []
     root.mkdir(parents=True, exist_ok=True)
     print(
-        f"{len(planned)} runs, {len(planned) - len(waiting)} of them finished; what each says goes "
+        f"{len(planned)} runs, {len(planned) - len(waiting)} of them finished; their output goes "
         f"to {root}/<run>.log",
         flush=True,
     )

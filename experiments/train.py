@@ -69,7 +69,7 @@ def main() -> None:
             found = json.loads(file.read_text("utf-8"))
         print_evaluation("test", found)
     else:
-        print("no test split: nothing is evaluated, and reports leave this run out")
+        print("no test split: the run is not evaluated, and reports leave it out")
 
 
 def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
@@ -167,7 +167,7 @@ def check_tokens(initial: Path, experiment: Experiment) -> None:
         if getattr(theirs, name) != getattr(ours, name):
             raise InputError(
                 f"the run in {initial} has --data.{name}={getattr(theirs, name)}, and this one "
-                f"{getattr(ours, name)}: parameters go with their tokens"
+                f"{getattr(ours, name)}: parameters need the same tokens"
             )
 
 

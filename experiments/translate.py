@@ -44,7 +44,7 @@ def n_best(number: int, hypotheses: list[Hypothesis]) -> Iterator[str]:
 
 def converse(translator: Translator, options: dict) -> None:
     """Prompts for sentences until there are no more; prints translations and their alignments."""
-    print("a sentence on each line; an empty one ends", file=sys.stderr)
+    print("one sentence per line; an empty line ends the program", file=sys.stderr)
     for turn in itertools.count():
         sentence = _asked()
         if not sentence:

@@ -217,9 +217,9 @@ def weigh_step(
         )
     scores = run("score", parts.score, query, keys)
     wanted = mask.shape if parts.normalizer.scores == 1 else (parts.normalizer.scores, *mask.shape)
-    if scores.shape != wanted:
+    if _shape(scores) != list(wanted):
         raise InputError(
-            f"the score {name_of(parts.score.function)} gives shape {list(scores.shape)}, "
+            f"the score {name_of(parts.score.function)} gives shape {_shape(scores)}, "
             f"but the normalizer {name_of(parts.normalizer.function)} takes {list(wanted)}"
         )
     # A position is reachable if none of its scores (mocha has two) is -inf. NaN scores are kept, so
@@ -228,16 +228,21 @@ def weigh_step(
     # Weights are in float32 at least, whatever the precision of products.
     scores = widen(jnp.where(reachable, scores, 0))
     weights = run("normalizer", parts.normalizer, scores, support & reachable, rng=rng)
-    if weights.shape != mask.shape:
+    if _shape(weights) != [mask.size]:
         raise InputError(
-            f"the normalizer {name_of(parts.normalizer.function)} gives shape "
-            f"{list(weights.shape)} for the weights of {mask.size} positions"
+            f"the normalizer {name_of(parts.normalizer.function)} gives shape {_shape(weights)} "
+            f"for the weights of {mask.size} positions"
         )
     weights = gain * weights
     if memory is not None:
         wide = weights.astype(memory.weights.dtype)
         memory = Memory(memory.step + 1, wide, memory.total + wide, carries)
     return memory, weights
+
+
+def _shape(result: Any) -> list[int] | None:
+    """The shape of what a part has returned; None if it is no array, as without a `return`."""
+    return list(result.shape) if hasattr(result, "shape") else None
 
 
 def begin(

@@ -50,7 +50,7 @@ def labelled(systems: Systems) -> Iterator[str]:
     }
     if varying and own:
         yield "\n".join(
-            f"- {label}: " + (f"`{' '.join(options)}`" if options else "the defaults")
+            f"- {label}: " + (f"`{' '.join(options)}`" if options else "no other options")
             for label, options in own.items()
         )
 

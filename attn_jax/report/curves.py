@@ -81,7 +81,7 @@ def quality_by_length(profile: Profile) -> Figure:
     for axes, (name, systems) in zip(all_axes, profile.figures.items(), strict=True):
         for nth, (label, runs) in enumerate(systems.items()):
             _mean_line(axes, places, runs, label, nth)
-        axes.set_xticks(places, profile.ranges)
+        axes.set_xticks(places, profile.ranges, rotation=30)
         axes.set(xlabel="source tokens", ylabel=name)
     if "BLEU" not in profile.figures:  # then it is exact match
         all_axes[0].set_ylim(-3, 103)

@@ -72,10 +72,20 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     ]
     if profile.tells_more:
         drawn = curves.quality_by_length(profile)
-        parts.append(picture("length", drawn, "Quality by source length"))
+        parts.append(
+            picture(
+                "length", drawn, "Quality by source length (bands: standard deviation over seeds)"
+            )
+        )
         parts.append(tables.by_length(profile).markdown())
     if any(len(cell.journal) > 1 for cells in systems.values() for cell in cells):
-        parts.append(picture("learning", curves.learning_curves(systems), "Learning curves"))
+        parts.append(
+            picture(
+                "learning",
+                curves.learning_curves(systems),
+                "Learning curves (bands: standard deviation over seeds)",
+            )
+        )
     if known:
         caption = "Accuracy by source position"
         parts.append(picture("position", curves.accuracy_by_position(known), caption))

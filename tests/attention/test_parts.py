@@ -127,6 +127,11 @@ def test_parts_return_arrays_of_the_sentence():
     def summed(scores, mask):
         return scores.sum()
 
+    def forgotten(query, keys):
+        keys @ query
+
+    with pytest.raises(InputError, match="the score forgotten gives shape None"):
+        attend(keys[0], keys, keys, score=forgotten)
     with pytest.raises(InputError, match=r"support of the window soft must be bool \[3\].*float32"):
         attend(keys[0], keys, keys, score="dot", window=soft)
     with pytest.raises(InputError, match=r"summed gives shape \[\] for the weights of 3 positions"):

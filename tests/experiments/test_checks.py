@@ -62,7 +62,9 @@ def test_parts_of_ones_own_attend_to_no_padding(tmp_path, monkeypatch):
         ("normalizer", "scaled(power=2)"),
         ("window", "everywhere"),
     ):
-        with pytest.raises(InputError, match=f"--model.{what}=.*attends where its mask is False"):
+        with pytest.raises(
+            InputError, match=f"--model.{what}=.*gives weight to padding, where its mask is False"
+        ):
             check_mask(what, f"masked_parts:{name}")
 
 
@@ -102,5 +104,5 @@ def test_an_encoder_of_ones_own_reads_no_padding(tmp_path, monkeypatch):
     check_encoder(Model())
     check_encoder(Model(encoder="own_encoders:Heeds"))
     for name in ("ReadsPadding", "SumsPaddingUp"):
-        with pytest.raises(InputError, match=f"own_encoders:{name} reads what is padding"):
+        with pytest.raises(InputError, match=f"own_encoders:{name} depends on padding"):
             check_encoder(Model(encoder=f"own_encoders:{name}"))

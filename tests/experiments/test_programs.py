@@ -88,7 +88,9 @@ def test_a_sweep_looks_at_all_values_before_it_starts(tmp_path):
     root = tmp_path / "root"
     line = refused("sweep", f"--workdir={root}", *SMALL, "--grid.model.score=dot,dott")
     assert "model.score=dott: unknown score 'dott'" in line
-    assert "give what varies" in refused("sweep", f"--workdir={root}", *SMALL)
+    assert "nothing varies: give --systems or a grid" in refused(
+        "sweep", f"--workdir={root}", *SMALL
+    )
     assert not root.exists()
 
 
@@ -289,7 +291,10 @@ def test_evaluate_measures_a_text_that_is_not_of_the_data_and_writes_nothing(wor
     assert perplexity(given) == perplexity(found)
     assert contents(workdir) == before
     line = refused("evaluate", f"--workdir={one}")
-    assert f"give --workdir={workdir}, or to evaluate {one}, --sources and --targets" in line
+    assert (
+        f"give --workdir={workdir}, or a text to evaluate {one} on, by --sources and --targets"
+        in line
+    )
 
 
 def perplexity(told):
@@ -434,7 +439,7 @@ def refused(name, *arguments, **options):
         (["--data.name=dates", "--train.guided_alignment=1"], "text in words with --data.links"),
         (["--train.guided_alignment=1", "--train.guided_head=2.1"], "head=2.1 does not exist"),
         (["--train.order=sorted(batches=0)"], "batches must be at least 1"),
-        (["--model.score=last", "--train.coverage_loss=1"], "no weights that could be learned"),
+        (["--model.score=last", "--train.coverage_loss=1"], "no weights that could be trained"),
         (["--data.links=x"], "--data.links is of your own text, and --data.name=reverse is not"),
         (["--train.max_length=4", "--data.shortest=5"], "longer than --train.max_length=4"),
         (["--model.window=local_m(half_width=1e30)"], "half_width must be of type int"),
@@ -515,7 +520,7 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
         return [f"--workdir={tmp_path / 'run'}", *model, *SMALL, *data]
 
     told = works("train", *flags()).stdout
-    assert "no test split: nothing is evaluated" in told
+    assert "no test split: the run is not evaluated" in told
     assert "1 of 2 validation pairs are training pairs too" in told
     assert "20 training pairs (3 left out, empty or of over 100 tokens)" in told
     # Each number occurs once, too rarely to be known; pairs that are left out do not count.
@@ -719,7 +724,7 @@ def test_the_best_head_and_shift_are_those_of_the_lowest_error():
         (["--symmetrization=union"], "combines two directions: give --reverse"),
         (["--reverse=x", "--symmetrization=agreement", "--links=argmax"], "makes its own"),
         (["--of=posterior", "--shift=1"], "--shift chooses among weights"),
-        (["--gold_first=1"], "--gold_first is of gold links"),
+        (["--gold_first=1"], "--gold_first needs --gold"),
         (["--weights=w.txt"], "--weights must be a file .npz in a folder that exists"),
         (["--dev_gold=x"], "give all of --dev_sources, --dev_targets and --dev_gold, or none"),
         (["--gold={0}/b"], "line 1: expected the numbers of one of 2 sentences"),

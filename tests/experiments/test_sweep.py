@@ -66,7 +66,7 @@ def test_a_missing_file_is_refused(tmp_path):
     ],
 )
 def test_an_option_given_twice_is_refused(systems, varied, fixed):
-    with pytest.raises(InputError, match="--seed is fixed and varied"):
+    with pytest.raises(InputError, match="--seed is both fixed and varied"):
         sweep.cells(systems, varied, fixed)
 
 

@@ -251,7 +251,7 @@ def test_what_stands_behind_labels_is_told(tmp_path):
     write_run(tmp_path / "a", "general", 0, 50.0, label="One", **{"model.heads": 2})
     write_run(tmp_path / "b", "additive", 0, 60.0, label="Two")
     page = write_report(compare(find_cells(tmp_path)[0]), tmp_path).read_text()
-    assert "\n\n- Two: the defaults\n- One: `--model.score=general --model.heads=2`\n\n" in page
+    assert "\n\n- Two: no other options\n- One: `--model.score=general --model.heads=2`\n\n" in page
     (alone,) = compare([read_cell(tmp_path / "a")])
     assert not any(line.startswith("- ") for line in about(alone.systems, alone.profile))
 
