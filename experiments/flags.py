@@ -13,9 +13,7 @@ from attn_jax.config import Experiment
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError, choose
-from attn_jax.loading import load
 from attn_jax.options import fields
-from attn_jax.translator import Translator
 
 # `--help` shows a flag under the program that asked this module to define it.
 flags.disclaim_key_flags()
@@ -62,16 +60,6 @@ def check_combination() -> None:
     """Raises InputError if `--combination` is given for a single model."""
     if FLAGS["combination"].present and not FLAGS.also:
         raise InputError("--combination is for several models: add others with --also")
-
-
-def load_models() -> Translator:
-    """The translator of the checkpoints that the flags name.
-
-    Raises:
-      InputError: they cannot be loaded, or `--combination` is given for a single one.
-    """
-    check_combination()
-    return load([FLAGS.workdir, *FLAGS.also], combination=FLAGS.combination)
 
 
 def define_search(left_out: Iterable[str] = ()) -> None:

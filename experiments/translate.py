@@ -14,6 +14,7 @@ from absl import flags as absl_flags
 
 from attn_jax.data.text_files import decode_lines, read_data
 from attn_jax.errors import InputError
+from attn_jax.loading import load
 from attn_jax.report.terminal import strips
 from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translator import Hypothesis, Translator
@@ -76,7 +77,8 @@ def main() -> None:
     options = flags.search()
     lines_of = n_best if "n_best" in options else best
     options.setdefault("n_best", 1)
-    translator = flags.load_models()
+    flags.check_combination()
+    translator = load([FLAGS.workdir, *FLAGS.also], combination=FLAGS.combination)
     if not FLAGS.input and sys.stdin.isatty():
         converse(translator, options)
         return
