@@ -230,7 +230,7 @@ def test_a_terminated_sweep_ends_its_runs(tmp_path):
     assert sweep.returncode == 130
     assert said.startswith("interrupted; ")
     for seed in range(2):
-        assert "with the same command\n" in (tmp_path / f"seed={seed}.log").read_text()
+        assert "the same command resumes the run" in (tmp_path / f"seed={seed}.log").read_text()
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
