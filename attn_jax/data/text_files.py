@@ -66,6 +66,9 @@ def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
       InputError: a file is missing, a suffix is missing, or one is given for a single file.
     """
     if Path(prefix).is_file():
+        stem, _, suffix = prefix.removesuffix(".gz").rpartition(".")
+        if suffix and suffix in (source, target):
+            raise InputError(f"{prefix} is one side of the text: give the prefix of both, {stem}")
         if source or target:
             raise InputError(
                 f"{prefix} is one file with a source and a target column: leave out --data.source "

@@ -115,7 +115,7 @@ def read_cell(folder: Path) -> Cell:
     path = folder / "evaluation.test.json"
     with reading(path):
         evaluation = json.loads(path.read_text("utf-8"))
-        count = evaluation["sentences"]
+        count, *_ = (evaluation[name] for name in ("sentences", "search", "step"))
     path = folder / "predictions.test.jsonl"
     with reading(path), path.open(encoding="utf-8") as file:
         # By iteration, since `splitlines` would also split at other characters of the text.

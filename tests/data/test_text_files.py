@@ -69,6 +69,12 @@ def test_names_the_files_that_are_missing(prefix):
         read(prefix, target="")
 
 
+@pytest.mark.parametrize("name", ["t.de", "t.en.gz"])
+def test_one_side_is_not_a_prefix(prefix, tmp_path, name):
+    with pytest.raises(InputError, match=r"is one side of the text: give the prefix .*/t$"):
+        read(str(tmp_path / name))
+
+
 def test_a_file_of_two_columns_has_no_sides(tmp_path):
     (tmp_path / "t.tsv").write_text("abc\td\n")
     with pytest.raises(InputError, match=r"leave out --data\.source and --data\.target"):
