@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
-from absl import app, logging
+from absl import app, flags, logging
 
 from attn_jax.data.preparation import cache_directory
 from attn_jax.errors import InputError
@@ -60,6 +60,7 @@ OF_TRAINING = Advice(
 def run(main: Callable[[], None], advice: Advice = NONE) -> None:
     """Runs a program; reports input that cannot be used in one sentence, with status 2."""
     app.define_help_flags()
+    flags.DEFINE_alias("h", "help")
     signal.signal(signal.SIGTERM, _terminate)
     sys.unraisablehook = _not_lost
     try:

@@ -183,8 +183,9 @@ class Subwords(Vocabulary):
                 minloglevel=2,
             )
         except (RuntimeError, OSError) as error:
+            reason = str(error).rpartition("] ")[2]  # without the line of C++ and its condition
             raise InputError(
-                f"SentencePiece cannot learn --data.subwords={config.subwords}: {error}"
+                f"SentencePiece cannot learn --data.subwords={config.subwords}: {reason}"
             ) from error
         return cls(model.getvalue())
 

@@ -544,6 +544,7 @@ def test_a_folder_of_something_else_is_not_written_to(tmp_path):
 
 def test_help_is_no_failure():
     assert "--train.steps" in works("train", "--help").stdout
+    assert "--train.steps" in works("train", "-h").stdout
 
 
 def test_what_is_no_run_cannot_be_used(tmp_path):
