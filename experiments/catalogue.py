@@ -12,7 +12,7 @@ from pathlib import Path
 from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
 from attn_jax.attention.parts import Part, Sizes
 from attn_jax.errors import InputError
-from attn_jax.report.cells import Cell, find_cells
+from attn_jax.report.runs import Run, find_runs
 from attn_jax.report.systems import by_data, by_system
 from attn_jax.report.tables import Table, mean_and_deviation, steps_to_learn
 from experiments import flags
@@ -114,9 +114,9 @@ def mechanisms() -> str:
     return "\n".join(sections)
 
 
-def measured(cells: list[Cell]) -> Table:
+def measured(runs: list[Run]) -> Table:
     """What each mechanism learned on each data set, mean ± standard deviation over seeds."""
-    groups = {name: by_system(group) for name, group in sorted(by_data(cells).items())}
+    groups = {name: by_system(group) for name, group in sorted(by_data(runs).items())}
     heading = ["system", "seeds"]
     for name in groups:
         titles = ("exact %", "aligned %", "shift", "steps to 99 %", "steps/s")
@@ -126,17 +126,17 @@ def measured(cells: list[Cell]) -> Table:
     for label in labels:
         row = [label, str(max(len(systems.get(label, [])) for systems in groups.values()))]
         for systems in groups.values():
-            runs = systems.get(label, [])
-            if not runs:
+            own = systems.get(label, [])
+            if not own:
                 row += [""] * 5
                 continue
-            shifts = {cell.evaluation["alignment_shift"] for cell in runs}
-            rates = [cell.journal[-1]["steps_per_second"] for cell in runs]
+            shifts = {one.evaluation["alignment_shift"] for one in own}
+            rates = [one.journal[-1]["steps_per_second"] for one in own]
             row += [
-                mean_and_deviation([cell.evaluation["exact_match"] for cell in runs], 1),
-                mean_and_deviation([cell.evaluation["alignment_accuracy"] for cell in runs], 1),
+                mean_and_deviation([one.evaluation["exact_match"] for one in own], 1),
+                mean_and_deviation([one.evaluation["alignment_accuracy"] for one in own], 1),
                 ", ".join(f"{shift:+d}" for shift in sorted(shifts)),
-                steps_to_learn(runs),
+                steps_to_learn(own),
                 mean_and_deviation(rates, 0),
             ]
         rows.append(row)
@@ -145,15 +145,15 @@ def measured(cells: list[Cell]) -> Table:
 
 def main() -> None:
     """Writes the page; keeps the remarks on the measurements."""
-    cells, left_out = find_cells(Path(FLAGS.workdir))
-    if not cells or left_out:
+    runs, left_out = find_runs(Path(FLAGS.workdir))
+    if not runs or left_out:
         why = "".join(f", and {folder} ({why})" for folder, why in left_out.items())
-        raise InputError(f"{FLAGS.workdir} holds {len(cells)} runs{why}")
+        raise InputError(f"{FLAGS.workdir} holds {len(runs)} runs{why}")
     said = FILE.read_text("utf-8").partition(MEASURED)[2] if FILE.is_file() else "\n"
-    for cell in cells:
-        if "alignment_shift" not in cell.evaluation:
-            raise InputError(f"the page needs gold alignments, which {cell.data} does not have")
-    table = measured(cells)
+    for one in runs:
+        if "alignment_shift" not in one.evaluation:
+            raise InputError(f"the page needs gold alignments, which {one.data} does not have")
+    table = measured(runs)
     before = sum(line.startswith("|") for line in said.splitlines()) - 2  # less heading and rule
     if len(table.rows) < before:
         raise InputError(

@@ -11,10 +11,10 @@ from rich.table import Table
 from attn_jax.errors import InputError
 from attn_jax.report import tables
 from attn_jax.report.about import searches, unfinished
-from attn_jax.report.cells import find_cells
 from attn_jax.report.pages import Comparison, compare, write_report
 from attn_jax.report.ranking import EXPLANATION
-from attn_jax.report.runs import write_runs
+from attn_jax.report.runs import find_runs
+from attn_jax.report.runs_csv import write_runs
 from attn_jax.report.systems import first_run
 from experiments import flags
 from experiments.flags import FLAGS
@@ -65,14 +65,14 @@ def print_comparison(comparison: Comparison) -> None:
 def main() -> None:
     """Prints the tables; writes `report.md` with its figures, and `runs.csv`, into the folder."""
     root = Path(FLAGS.workdir)
-    cells, left_out = find_cells(root)
-    if not cells:
+    runs, left_out = find_runs(root)
+    if not runs:
         reasons = "".join(f"; {folder}: {why}" for folder, why in left_out.items())
         raise InputError(
             f"{root} holds no run that was evaluated on a test split: training does that at its "
             f"end if the data have one, `./launch.sh evaluate` at any time{reasons}"
         )
-    comparisons = list(compare(cells))
+    comparisons = list(compare(runs))
     # Written before printing, since the reader of the output may close the pipe.
     page, data = write_report(comparisons, root), write_runs(comparisons, root)
     for comparison in comparisons:

@@ -78,7 +78,7 @@ def read_systems(file: Path) -> list[dict[str, str]]:
     return systems
 
 
-def cells(
+def plan(
     systems: list[dict[str, str]], varied: dict[str, list[str]], fixed: dict
 ) -> dict[str, dict]:
     """The options of each run, by the name of its folder, which tells what varies.
@@ -113,8 +113,8 @@ def cells(
     return made
 
 
-def run_cell(folder: Path, options: dict, slot: Slot, running: list[subprocess.Popen]) -> None:
-    """Trains and evaluates one cell in a process of its own; its output goes to `<cell>.log`."""
+def train_in(folder: Path, options: dict, slot: Slot, running: list[subprocess.Popen]) -> None:
+    """Trains and evaluates one run in a process of its own; its output goes to `<run>.log`."""
     command = [sys.executable, "-m", "experiments.train", f"--workdir={folder}"]
     with folder.with_name(folder.name + ".log").open("a+") as log:
         begin = log.tell()
@@ -190,7 +190,7 @@ def main() -> None:
     if (root / "flags.txt").is_file():
         raise InputError(f"{root} is the folder of a run: take another --workdir for a sweep")
     systems = read_systems(Path(FLAGS.systems)) if FLAGS.systems else [{}]
-    planned = cells(systems, grid(), flags.given())
+    planned = plan(systems, grid(), flags.given())
     waiting = unfinished(root, planned)
     places = slots(FLAGS.jobs) if waiting else []
     root.mkdir(parents=True, exist_ok=True)
@@ -210,7 +210,7 @@ def main() -> None:
         slot = free.get()
         try:
             tell(f"started {label}")
-            run_cell(root / label, waiting[label], slot, running)
+            train_in(root / label, waiting[label], slot, running)
             tell(f"finished {label}")
         except InputError as error:
             tell(str(error))

@@ -3,22 +3,22 @@
 from collections.abc import Iterator
 
 from attn_jax import config
-from attn_jax.report.cells import Cell
 from attn_jax.report.profiles import Profile
-from attn_jax.report.systems import Systems, first_run, varying_facts
+from attn_jax.report.runs import Run
+from attn_jax.report.systems import Systems, first_run, runs_of, varying_facts
 
 
 def about(systems: Systems, profile: Profile) -> Iterator[str]:
     """Paragraphs on what was compared, and how."""
     first = first_run(systems)
-    asked = {cell.options["train.metric"]: None for cells in systems.values() for cell in cells}
+    asked = dict.fromkeys(run.options["train.metric"] for run in runs_of(systems))
     metrics = " or ".join(asked).replace("_", " ")
     yield (
         f"{first.evaluation['sentences']} test sentences; mean ± standard deviation over seeds. "
         f"Each run is evaluated at the checkpoint with its best validation {metrics}. "
         f"{searches(systems)}"
     )
-    if len({cell.cutting for cells in systems.values() for cell in cells}) > 1:
+    if len({run.cutting for run in runs_of(systems)}) > 1:
         lengths = f" Lengths are in tokens of {next(iter(systems))}."
         yield (
             "The systems cut text into different tokens: perplexity, token accuracy and token "
@@ -35,18 +35,14 @@ def labelled(systems: Systems) -> Iterator[str]:
     """Lists the options of each label, if any vary."""
     usual = config.values(config.Experiment())
     varying = [
-        name
-        for name in varying_facts([cell for cells in systems.values() for cell in cells])
-        if name in usual and name != "label"
+        name for name in varying_facts(runs_of(systems)) if name in usual and name != "label"
     ]
     own = {
         label: [
-            f"--{name}={cell.options[name]}"
-            for name in varying
-            if cell.options[name] != usual[name]
+            f"--{name}={run.options[name]}" for name in varying if run.options[name] != usual[name]
         ]
-        for label, (cell, *_) in systems.items()
-        if cell.options["label"]
+        for label, (run, *_) in systems.items()
+        if run.options["label"]
     }
     if varying and own:
         yield "\n".join(
@@ -57,21 +53,21 @@ def labelled(systems: Systems) -> Iterator[str]:
 
 def unfinished(systems: Systems) -> Iterator[str]:
     """Names the systems with a run that was not trained to its end."""
-    found = [label for label, cells in systems.items() if any(cell.interrupted for cell in cells)]
+    found = [label for label, runs in systems.items() if any(run.interrupted for run in runs)]
     if found:
         yield f"Not trained to the end: {', '.join(found)}."
 
 
-def signatures(cell: Cell) -> list[str]:
+def signatures(run: Run) -> list[str]:
     """sacrebleu's signatures of its metrics, if the target is in words."""
-    if not cell.in_words:
+    if not run.in_words:
         return []
-    return [f"{name}: `{text}`" for name, text in cell.evaluation["signatures"].items()]
+    return [f"{name}: `{text}`" for name, text in run.evaluation["signatures"].items()]
 
 
 def shared_options(systems: Systems) -> list[str]:
     """The options that all runs have and that are not the defaults, as flags."""
-    first, *others = [cell.options for cells in systems.values() for cell in cells]
+    first, *others = [run.options for run in runs_of(systems)]
     return [
         f"--{name}={first[name]}"
         for name, usual in config.values(config.Experiment()).items()
@@ -82,10 +78,10 @@ def shared_options(systems: Systems) -> list[str]:
 def searches(systems: Systems) -> str:
     """How each system was decoded."""
     told: dict[str, list[str]] = {}
-    for label, cells in systems.items():
-        for cell in cells:
-            if label not in told.setdefault(cell.search, []):
-                told[cell.search].append(label)
+    for label, runs in systems.items():
+        for run in runs:
+            if label not in told.setdefault(run.search, []):
+                told[run.search].append(label)
     if len(told) == 1:
         return f"Decoding: {next(iter(told))}."
     return "Decoding: " + "; ".join(f"{', '.join(who)}: {how}" for how, who in told.items()) + "."

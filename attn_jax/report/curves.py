@@ -26,12 +26,12 @@ def _legend(figure: Figure, axes: Axes) -> None:
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper", frameon=False)
 
 
-def _mean_line(axes: Axes, x: Sequence, runs: Sequence[Sequence[float]], label: str, nth: int):
-    """Draws the mean over runs, and their range as a band.
+def _mean_line(axes: Axes, x: Sequence, lines: Sequence[Sequence[float]], label: str, nth: int):
+    """Draws the mean of the lines of several runs, and their range as a band.
 
     Each line is thinner than the previous one, which stays visible where the two coincide.
     """
-    values = np.array(runs)
+    values = np.array(lines)
     colour = COLOURS[nth % len(COLOURS)]
     axes.plot(
         x,
@@ -56,10 +56,11 @@ def learning_curves(systems: Systems) -> Figure:
     figure, all_axes = _new(2, 8, 3)
     names = "valid_perplexity", "valid_bleu" if in_words else "valid_exact_match"
     for axes, name in zip(all_axes, names, strict=True):
-        for nth, (label, cells) in enumerate(systems.items()):
-            runs = [{line["step"]: line[name] for line in cell.journal} for cell in cells]
-            steps = sorted(set.intersection(*map(set, runs)))
-            _mean_line(axes, steps, [[run[step] for step in steps] for run in runs], label, nth)
+        for nth, (label, runs) in enumerate(systems.items()):
+            curves = [{line["step"]: line[name] for line in run.journal} for run in runs]
+            steps = sorted(set.intersection(*map(set, curves)))
+            lines = [[curve[step] for step in steps] for curve in curves]
+            _mean_line(axes, steps, lines, label, nth)
         axes.set_xlabel("training step")
     all_axes[0].set(ylabel="validation perplexity", yscale="log")
     all_axes[0].yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -79,8 +80,8 @@ def quality_by_length(profile: Profile) -> Figure:
     figure, all_axes = _new(2, 8, 3)
     places = range(len(profile.ranges))
     for axes, (name, systems) in zip(all_axes, profile.figures.items(), strict=True):
-        for nth, (label, runs) in enumerate(systems.items()):
-            _mean_line(axes, places, runs, label, nth)
+        for nth, (label, lines) in enumerate(systems.items()):
+            _mean_line(axes, places, lines, label, nth)
         axes.set_xticks(places, profile.ranges, rotation=30)
         axes.set(xlabel="source tokens", ylabel=name)
     if "BLEU" not in profile.figures:  # then it is exact match
@@ -93,9 +94,9 @@ def quality_by_length(profile: Profile) -> Figure:
 def accuracy_by_position(systems: Systems) -> Figure:
     """The percentage of correct target tokens by source position."""
     figure, (axes,) = _new(1, 5, 3)
-    for nth, (label, cells) in enumerate(systems.items()):
-        runs = [by_position(cell.sentences) for cell in cells]
-        _mean_line(axes, range(1, len(runs[0]) + 1), runs, label, nth)
+    for nth, (label, runs) in enumerate(systems.items()):
+        lines = [by_position(run.sentences) for run in runs]
+        _mean_line(axes, range(1, len(lines[0]) + 1), lines, label, nth)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set(xlabel="source position", ylabel="correct target tokens, %", ylim=(-3, 103))
     _legend(figure, axes)

@@ -8,12 +8,12 @@ from matplotlib.figure import Figure
 
 from attn_jax.report import alignments, curves, tables
 from attn_jax.report.about import about, signatures
-from attn_jax.report.cells import Cell
 from attn_jax.report.profiles import Profile, by_length
 from attn_jax.report.ranking import EXPLANATION, ranks
+from attn_jax.report.runs import Run
 from attn_jax.report.sentences import sentence_of, telling_sentence
 from attn_jax.report.style import save
-from attn_jax.report.systems import Systems, by_data, by_system, first_run, stem
+from attn_jax.report.systems import Systems, by_data, by_system, first_run, runs_of, stem
 from attn_jax.tokens import EOS, SPECIALS
 
 MOST_BARS = 20  # most steps drawn as bars, each about as high as two rows of a heat map
@@ -30,9 +30,9 @@ class Comparison(NamedTuple):
     profile: Profile  # by source length
 
 
-def compare(cells: list[Cell]) -> Iterator[Comparison]:
+def compare(runs: list[Run]) -> Iterator[Comparison]:
     """Compares the runs of each data set."""
-    for name, group in by_data(cells).items():
+    for name, group in by_data(runs).items():
         systems = by_system(group)
         places = ranks(systems)
         shown = tables.quality(systems, places), tables.cost(systems), by_length(systems)
@@ -53,7 +53,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     """The section of the page on one data set; writes its figures into the folder."""
     systems, profile = comparison.systems, comparison.profile
     first = first_run(systems)
-    known = {label: cells for label, cells in systems.items() if cells[0].has_gold}
+    known = {label: runs for label, runs in systems.items() if runs[0].has_gold}
 
     def picture(kind: str, figure: Figure, caption: str) -> str:
         path = f"{stem(comparison.name)}-{kind}.png"
@@ -78,7 +78,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
             )
         )
         parts.append(tables.by_length(profile).markdown())
-    if any(len(cell.journal) > 1 for cells in systems.values() for cell in cells):
+    if any(len(run.journal) > 1 for run in runs_of(systems)):
         parts.append(
             picture(
                 "learning",
@@ -96,9 +96,9 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
 def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
     """Figures of one sentence: under the best system, also step by step, and under all systems."""
     panels = {}
-    for label, cells in systems.items():
-        weights, source, written = sentence_of(cells[0], index)
-        reference = [*cells[0].sentences[index]["target"], SPECIALS[EOS]]
+    for label, runs in systems.items():
+        weights, source, written = sentence_of(runs[0], index)
+        reference = [*runs[0].sentences[index]["target"], SPECIALS[EOS]]
         panels[label] = alignments.Panel(weights.mean(axis=(0, 1)), source, written, reference)
     label, (alignment, source, written, _) = next(iter(panels.items()))
     yield picture(
@@ -123,8 +123,8 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
 def seeds_drawn(systems: Systems) -> str:
     """The seed of the run that is drawn for each system."""
     told: dict[int, list[str]] = {}
-    for label, (cell, *_) in systems.items():
-        told.setdefault(cell.seed, []).append(label)
+    for label, (run, *_) in systems.items():
+        told.setdefault(run.seed, []).append(label)
     if len(told) == 1:
         return f"seed {next(iter(told))}"
     return "; ".join(f"{', '.join(labels)}: seed {seed}" for seed, labels in told.items())
@@ -132,19 +132,19 @@ def seeds_drawn(systems: Systems) -> str:
 
 def all_heads(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
     """Layers and heads of the systems that have several: a figure of one sentence, and a table."""
-    for number, (label, (cell, *_)) in enumerate(systems.items(), start=1):
-        weights, source, written = sentence_of(cell, index)
+    for number, (label, (run, *_)) in enumerate(systems.items(), start=1):
+        weights, source, written = sentence_of(run, index)
         if weights[..., 0, 0].size > 1:
-            drawn = alignments.heads(weights, source, written, accuracies(cell))
-            caption = f"Each layer and head of {label} (seed {cell.seed})"
+            drawn = alignments.heads(weights, source, written, accuracies(run))
+            caption = f"Each layer and head of {label} (seed {run.seed})"
             yield picture(f"heads-{number}", drawn, caption)
-            yield tables.heads(cell).markdown()
+            yield tables.heads(run).markdown()
 
 
-def accuracies(cell: Cell) -> dict[tuple[int, int], str]:
+def accuracies(run: Run) -> dict[tuple[int, int], str]:
     """The alignment accuracy of each layer and head, where known, as a suffix of its title."""
     return {
         (entry["layer"], entry["head"]): f": {entry['alignment_accuracy']:.0f}%"
-        for entry in cell.evaluation["heads"]
+        for entry in run.evaluation["heads"]
         if "alignment_accuracy" in entry
     }

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attn_jax.evaluation.metrics import bleu, error_rate, exact_match
-from attn_jax.report.cells import Cell
+from attn_jax.report.runs import Run
 from attn_jax.report.systems import Systems, first_run
 
 Sentence = dict[str, Any]
@@ -36,13 +36,13 @@ def length_bins(sentences: list[Sentence], count: int = 6) -> list[Bin]:
     ]
 
 
-def measured(cell: Cell, sentences: list[Sentence]) -> dict[str, float]:
+def measured(run: Run, sentences: list[Sentence]) -> dict[str, float]:
     """Two metrics of sentences, by title: BLEU (words) or exact match, and an error rate."""
     said, wanted = ([one[side] for one in sentences] for side in ("hypothesis", "target"))
     errors = error_rate(said, wanted)
-    if cell.in_words:
+    if run.in_words:
         texts, references = ([one[side] for one in sentences] for side in ("text", "reference"))
-        score, _ = bleu(texts, references, cell.options["data.bleu_tokenizer"])
+        score, _ = bleu(texts, references, run.options["data.bleu_tokenizer"])
         return {"BLEU": score, "token error rate, %": errors}
     return {"exact match, %": exact_match(said, wanted), "symbol error rate, %": errors}
 
@@ -63,13 +63,13 @@ def by_length(systems: Systems) -> Profile:
     """The metrics of each system in each range of source length."""
     bins = length_bins(first_run(systems).sentences)
     figures: dict[str, dict[str, np.ndarray]] = {}
-    for label, cells in systems.items():
-        runs = [
-            [measured(cell, [cell.sentences[place] for place in one.places]) for one in bins]
-            for cell in cells
+    for label, runs in systems.items():
+        found = [
+            [measured(run, [run.sentences[place] for place in one.places]) for one in bins]
+            for run in runs
         ]
-        for name in runs[0][0]:
-            own = np.array([[found[name] for found in run] for run in runs])
+        for name in found[0][0]:
+            own = np.array([[in_bin[name] for in_bin in of_run] for of_run in found])
             figures.setdefault(name, {})[label] = own
     return Profile([one.name for one in bins], figures)
 

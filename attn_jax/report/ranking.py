@@ -3,7 +3,7 @@
 import numpy as np
 
 from attn_jax.evaluation.significance import bleu_differs, counts_differ
-from attn_jax.report.cells import Cell
+from attn_jax.report.runs import Run
 from attn_jax.report.systems import Systems
 
 LEVEL = 0.05  # p-values below it count as a difference
@@ -18,24 +18,24 @@ EXPLANATION = {
 }
 
 
-def p_value(first: list[Cell], second: list[Cell]) -> float:
+def p_value(first: list[Run], second: list[Run]) -> float:
     """The p-value of two systems being equally good, in BLEU or in exact match.
 
     Args:
       first, second: the runs of the system, one for each seed, with the same seeds in both.
     """
     if first[0].measure == "bleu":
-        texts = ([[s["text"] for s in cell.sentences] for cell in own] for own in (first, second))
+        texts = ([[s["text"] for s in run.sentences] for run in own] for own in (first, second))
         references = [sentence["reference"] for sentence in first[0].sentences]
         return bleu_differs(*texts, references, first[0].options["data.bleu_tokenizer"])
     hits = (
-        np.sum([[s["hypothesis"] == s["target"] for s in cell.sentences] for cell in own], axis=0)
+        np.sum([[s["hypothesis"] == s["target"] for s in run.sentences] for run in own], axis=0)
         for own in (first, second)
     )
     return counts_differ(*hits)
 
 
-def better(first: list[Cell], second: list[Cell]) -> bool:
+def better(first: list[Run], second: list[Run]) -> bool:
     """Whether the first system is better for each seed that both have, and significantly so.
 
     If they have no seed in common, their first runs are compared.
@@ -53,9 +53,9 @@ def ranks(systems: Systems) -> list[int]:
     A new rank begins with a system to which every system of the rank above is `better`.
     """
     found, above = [], []
-    for place, cells in enumerate(systems.values(), start=1):
-        if all(better(other, cells) for other in above):
+    for place, runs in enumerate(systems.values(), start=1):
+        if all(better(other, runs) for other in above):
             above, rank = [], place
-        above.append(cells)
+        above.append(runs)
         found.append(rank)
     return found

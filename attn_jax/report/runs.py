@@ -1,59 +1,160 @@
-"""`runs.csv`: a row for each run, for other programs."""
+"""Runs that were evaluated, read from their folders."""
 
-import csv
-import itertools
-from collections.abc import Sequence
+import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
-from attn_jax.report.cells import Cell
-from attn_jax.report.pages import Comparison
-from attn_jax.report.systems import varying_facts
+import numpy as np
+
+from attn_jax import config
+from attn_jax.errors import InputError
+from attn_jax.files import CONTENT, reading
+from attn_jax.journal import JOURNAL, read
+from attn_jax.own_code import digest
 
 
-def write_runs(comparisons: Sequence[Comparison], folder: Path) -> Path:
-    """Writes `runs.csv` into the folder that contains the runs of comparisons; returns its path."""
-    rows = rows_of(comparisons, folder)
-    names = dict.fromkeys(itertools.chain(*rows))  # in order; a run may lack some
-    path = folder / "runs.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, names)
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One evaluated run."""
+
+    options: dict[str, Any]
+    evaluation: dict[str, Any]
+    journal: list[dict[str, Any]]
+    sentences: list[dict[str, Any]]
+    weights: list[np.ndarray]  # of the first sentences, [L, N, T, S]
+    content: str | None = None  # identifies its data by content, independent of their path
+    folder: Path = Path()
+    code: str = ""  # a digest of the user's own code
+
+    @property
+    def data(self) -> str:
+        """The name of the data set, or of the user's own test file, and the sides if given."""
+        test, *sides = (self.options[f"data.{name}"] for name in ("test", "source", "target"))
+        return "-".join(filter(None, [Path(test).name or self.options["data.name"], *sides]))
+
+    @property
+    def in_words(self) -> bool:
+        """Whether the target is text in words, rather than symbols or characters."""
+        return self.options["data.target_level"] in ("word", "subword")
+
+    @property
+    def measure(self) -> str:
+        """The metric by which systems are ranked: BLEU for words, else exact match."""
+        return "bleu" if self.in_words else "exact_match"
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The metrics of its evaluation, and `sharpness`, the mean over heads."""
+        facts = ("step", "parameters", "sentences")
+        figures = self.evaluation.items()
+        known = {k: v for k, v in figures if isinstance(v, int | float) and k not in facts}
+        sharpness = float(np.mean([head["sharpness"] for head in self.evaluation["heads"]]))
+        return known | {"sharpness": sharpness}
+
+    @property
+    def has_gold(self) -> bool:
+        """Whether all sentences have a gold alignment."""
+        return all(sentence["gold"] is not None for sentence in self.sentences)
+
+    @property
+    def cutting(self) -> tuple:
+        """The options that determine how text is split into tokens, and the vocabularies."""
+        names = ("source_level", "target_level", "words", "min_count", "subwords", "vocabulary")
+        return tuple(self.options[f"data.{name}"] for name in names)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether training ended before its last step although `patience` was off."""
+        last = self.journal[-1]["step"]
+        return not self.options["train.patience"] and last < self.options["train.steps"]
+
+    @property
+    def seconds(self) -> float:
+        """The duration of training: the steps before each validation, divided by their rate.
+
+        Rates exclude compilations, which the first run of a sweep does for the following ones.
+        """
+        steps = np.diff([line["step"] for line in self.journal], prepend=0)
+        rates = [line["steps_per_second"] for line in self.journal]
+        return float((steps / rates).sum())
+
+    @property
+    def search(self) -> str:
+        """How the run was decoded: the options that were given, or `greedy`."""
+        given = self.evaluation["search"]
+        return ", ".join(f"{name}={value}" for name, value in given.items()) or "greedy"
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return self.options["seed"]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Everything that determines the figures: options, data, the user's own code, decoding."""
+        return self.options | {"data": self.content, "code": self.code, "search": self.search}
+
+    @property
+    def system(self) -> tuple:
+        """What runs of one system have in common: all facts but the seed."""
+        return tuple(v for name, v in self.facts.items() if name != "seed")
 
 
-def rows_of(comparisons: Sequence[Comparison], folder: Path) -> list[dict[str, Any]]:
-    """A row for each run: its folder, system, seed, rank, metrics, cost and the facts that vary.
+def read_run(folder: Path) -> Run:
+    """Reads the evaluated run in a folder.
 
-    Args:
-      comparisons: comparisons of runs under `folder`.
-      folder: the folders of runs are given relative to it.
+    Raises:
+      InputError: one of its files is missing or damaged.
     """
-    placed = [
-        ({"comparison": one.name, "system": label, "seed": cell.seed, "rank": rank}, cell)
-        for one in comparisons
-        for (label, cells), rank in zip(one.systems.items(), one.ranks, strict=True)
-        for cell in cells
-    ]
-    varying = varying_facts([cell for _, cell in placed])
-    return [
-        {"folder": cell.folder.relative_to(folder).as_posix()}
-        | place
-        | cell.figures
-        | cost_of(cell)
-        | {name: cell.facts[name] for name in varying}
-        for place, cell in placed
-    ]
+    options = config.values(config.read(folder / "flags.txt"))
+    path = folder / CONTENT
+    with reading(path):
+        content = path.read_text("utf-8").strip()
+    journal = read(folder / JOURNAL)
+    path = folder / "evaluation.test.json"
+    with reading(path):
+        evaluation = json.loads(path.read_text("utf-8"))
+        count, *_ = (evaluation[name] for name in ("sentences", "search", "step"))
+    path = folder / "predictions.test.jsonl"
+    with reading(path), path.open(encoding="utf-8") as file:
+        # By iteration, since `splitlines` would also split at other characters of the text.
+        sentences = list(map(json.loads, file))
+    path = folder / "alignments.test.npz"
+    with reading(path), path.open("rb") as file, np.load(file) as arrays:
+        weights = list(arrays.values())
+    if not journal or not weights or len(sentences) != count:
+        raise InputError(f"{folder} is damaged: its files do not fit together")
+    code = digest(folder)
+    return Run(options, evaluation, journal, sentences, weights, content, folder, code)
 
 
-def cost_of(cell: Cell) -> dict[str, Any]:
-    """The size of a run and the cost of its training; `best_step` is that of its evaluation."""
-    last = cell.journal[-1]
-    return {
-        "parameters": cell.evaluation["parameters"],
-        "best_step": cell.evaluation["step"],
-        "steps": last["step"],
-        "steps_per_second": last["steps_per_second"],
-        "seconds": cell.seconds,
-    }
+def find_runs(root: Path) -> tuple[list[Run], dict[Path, str]]:
+    """The evaluated runs under a folder, and the reasons for leaving others out, by their folders.
+
+    A run with the same data, code and options as another, seed included, is a duplicate and left
+    out. Runs whose data have the same content get the data paths of the first of them, so that
+    paths do not distinguish them.
+    """
+    runs: list[Run] = []
+    left_out: dict[Path, str] = {}
+    first: dict[tuple, Path] = {}
+    places: dict[str, dict[str, Any]] = {}
+    for folder in sorted(file.parent for file in root.rglob("flags.txt")):
+        if not (folder / "evaluation.test.json").is_file():
+            left_out[folder] = "not evaluated on a test split"
+            continue
+        try:
+            run = read_run(folder)
+        except InputError as error:
+            left_out[folder] = str(error)
+            continue
+        here = {name: run.options[name] for name in config.PLACES}
+        there = places.setdefault(run.content, here)
+        run = dataclasses.replace(run, options=run.options | there)
+        same = run.system, run.seed
+        if first.setdefault(same, folder) == folder:
+            runs.append(run)
+        else:
+            left_out[folder] = f"the same as {first[same]}"
+    return runs, left_out

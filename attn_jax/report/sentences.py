@@ -1,7 +1,7 @@
 """The choice of the sentence that a report draws, and its weights and tokens."""
 
 from attn_jax.evaluation.metrics import edit_distance
-from attn_jax.report.cells import Cell
+from attn_jax.report.runs import Run
 from attn_jax.report.systems import Systems, first_run
 from attn_jax.tokens import EOS, SPECIALS
 
@@ -9,12 +9,12 @@ MOST_STEPS = 40  # most steps drawn of a sentence, which a poorly trained model 
 FEWEST_TOKENS = 5  # of a target, if possible: fewer show little of an alignment
 
 
-def sentence_of(cell: Cell, index: int) -> tuple:
+def sentence_of(run: Run, index: int) -> tuple:
     """The weights [L, N, T, S], the source tokens and the written tokens of a sentence.
 
     At most the first `MOST_STEPS` steps; the end of the sentence is included.
     """
-    sentence, weights = cell.sentences[index], cell.weights[index]
+    sentence, weights = run.sentences[index], run.weights[index]
     written = [*sentence["hypothesis"], SPECIALS[EOS]][: weights.shape[2]]
     return weights[:, :, :MOST_STEPS], sentence["source"], written[:MOST_STEPS]
 
@@ -30,15 +30,15 @@ def telling_sentence(systems: Systems) -> int:
     def length(index: int) -> int:
         return len(sentences[index]["source"])
 
-    def errors(cell: Cell, index: int) -> int:
-        sentence = cell.sentences[index]
+    def errors(run: Run, index: int) -> int:
+        sentence = run.sentences[index]
         return edit_distance(sentence["hypothesis"], sentence["target"])
 
     def spread(index: int) -> int:
-        counts = [errors(cells[0], index) for cells in systems.values()]
+        counts = [errors(runs[0], index) for runs in systems.values()]
         return max(counts) - min(counts)
 
-    pictured = range(min(len(cells[0].weights) for cells in systems.values()))
+    pictured = range(min(len(runs[0].weights) for runs in systems.values()))
     readable = [index for index in pictured if length(index) <= MOST_STEPS]
     long = [index for index in readable if len(sentences[index]["target"]) >= FEWEST_TOKENS]
     return max(long or readable, key=spread) if readable else min(pictured, key=length)

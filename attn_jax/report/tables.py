@@ -7,8 +7,8 @@ import numpy as np
 
 from attn_jax.evaluation.significance import interval
 from attn_jax.names import head_name
-from attn_jax.report.cells import Cell
 from attn_jax.report.profiles import Profile
+from attn_jax.report.runs import Run
 from attn_jax.report.systems import Systems, first_run
 
 TITLES = {
@@ -85,20 +85,20 @@ def interval_over_seeds(values: Sequence[float]) -> str:
 def quality(systems: Systems, ranks: Sequence[int]) -> Table:
     """The rank and the metrics of each system on the test split."""
     first = first_run(systems)
-    figures = {label: [cell.figures for cell in cells] for label, cells in systems.items()}
-    measured = {name for runs in figures.values() for run in runs for name in run}
+    figures = {label: [run.figures for run in runs] for label, runs in systems.items()}
+    measured = {name for of_runs in figures.values() for own in of_runs for name in own}
     hidden = {*(OF_SYMBOLS if first.in_words else OF_TEXT)}
     if "alignment_accuracy" in measured:
         hidden.add("sharpness")
     known = [name for name in TITLES if name in measured - hidden]
-    seeded = any(len(cells) > 1 for cells in systems.values())
+    seeded = any(len(runs) > 1 for runs in systems.values())
     rows = []
-    for (label, cells), rank in zip(systems.items(), ranks, strict=True):
-        row = [label, str(len(cells)), str(rank)]
+    for (label, runs), rank in zip(systems.items(), ranks, strict=True):
+        row = [label, str(len(runs)), str(rank)]
         if seeded:
-            row.append(interval_over_seeds([cell.evaluation[first.measure] for cell in cells]))
+            row.append(interval_over_seeds([run.evaluation[first.measure] for run in runs]))
         for name in known:
-            values = [run[name] for run in figures[label] if name in run]
+            values = [own[name] for own in figures[label] if name in own]
             if name == "alignment_shift":
                 row.append(", ".join(f"{value:+d}" for value in sorted(set(values))))
             else:
@@ -118,17 +118,17 @@ def by_length(profile: Profile) -> Table:
     """The first metric of a profile, for each system and range of source length."""
     name, systems = next(iter(profile.figures.items()))
     rows = [
-        [label, *(mean_and_deviation(values, 1) for values in runs.T)]
-        for label, runs in systems.items()
+        [label, *(mean_and_deviation(values, 1) for values in figures.T)]
+        for label, figures in systems.items()
     ]
     return Table([f"{name} by source tokens", *profile.ranges], rows)
 
 
-def heads(cell: Cell) -> Table:
+def heads(run: Run) -> Table:
     """The sharpness of each layer and head of one run, and its alignment accuracy where known."""
-    gold = "alignment_accuracy" in cell.evaluation
+    gold = "alignment_accuracy" in run.evaluation
     rows = []
-    for entry in cell.evaluation["heads"]:
+    for entry in run.evaluation["heads"]:
         row = [head_name(entry["layer"], entry["head"]), f"{entry['sharpness']:.1f}"]
         if gold:
             row += [f"{entry['alignment_accuracy']:.1f}", f"{entry['alignment_shift']:+d}"]
@@ -136,14 +136,14 @@ def heads(cell: Cell) -> Table:
     return Table(["", "largest weight %", *(["aligned %", "shift"] if gold else [])], rows)
 
 
-def steps_to_learn(cells: list[Cell]) -> str:
+def steps_to_learn(runs: list[Run]) -> str:
     """Steps until the first validation with at least 99 % exact match; a dash if a run has none.
 
     Meant for symbols and characters: sentences in words do not reach this.
     """
     firsts = []
-    for cell in cells:
-        learned = [line["step"] for line in cell.journal if line["valid_exact_match"] >= 99]
+    for run in runs:
+        learned = [line["step"] for line in run.journal if line["valid_exact_match"] >= 99]
         if not learned:
             return "–"  # noqa: RUF001
         firsts.append(learned[0])
@@ -156,17 +156,17 @@ def cost(systems: Systems) -> Table:
     learned = [] if in_words else ["to 99 %"]
     heading = ["system", "parameters", "steps", *learned, "steps/s", "target tokens/s", "seconds"]
     rows = []
-    for label, cells in systems.items():
-        last = [cell.journal[-1] for cell in cells]
+    for label, runs in systems.items():
+        last = [run.journal[-1] for run in runs]
         rows.append(
             [
                 label,
-                f"{cells[0].evaluation['parameters']:,}",
+                f"{runs[0].evaluation['parameters']:,}",
                 mean_and_deviation([line["step"] for line in last], 0),
-                *([] if in_words else [steps_to_learn(cells)]),
+                *([] if in_words else [steps_to_learn(runs)]),
                 mean_and_deviation([line["steps_per_second"] for line in last], 1),
                 mean_and_deviation([line["target_tokens_per_second"] for line in last], 0),
-                mean_and_deviation([cell.seconds for cell in cells], 0),
+                mean_and_deviation([run.seconds for run in runs], 0),
             ]
         )
     return Table(heading, rows)

@@ -21,7 +21,7 @@ def test_systems_are_combined_with_the_grid(tmp_path):
         {"model.score": "dot", "model.normalizer": "sparsemax"},
         {"model.window": "local_p(half_width=2)"},
     ]
-    planned = sweep.cells(systems, {"seed": ["0", "1"]}, {"data.name": "copy"})
+    planned = sweep.plan(systems, {"seed": ["0", "1"]}, {"data.name": "copy"})
     assert list(planned) == [
         "model.score=dot,model.normalizer=sparsemax,seed=0",
         "model.score=dot,model.normalizer=sparsemax,seed=1",
@@ -67,29 +67,29 @@ def test_a_missing_file_is_refused(tmp_path):
 )
 def test_an_option_given_twice_is_refused(systems, varied, fixed):
     with pytest.raises(InputError, match="--seed is both fixed and varied"):
-        sweep.cells(systems, varied, fixed)
+        sweep.plan(systems, varied, fixed)
 
 
 def test_what_systems_differ_in_cannot_be_fixed():
     with pytest.raises(InputError, match="--seed cannot be 2 for all: the systems differ in it"):
-        sweep.cells([{"seed": "1"}, {"seed": "3"}], {}, {"seed": "2"})
+        sweep.plan([{"seed": "1"}, {"seed": "3"}], {}, {"seed": "2"})
 
 
 def test_what_all_systems_agree_on_may_be_fixed_otherwise():
     systems = [{"seed": "1", "model.score": "dot"}, {"seed": "1", "model.score": "general"}]
-    planned = sweep.cells(systems, {}, {"seed": "2"})
+    planned = sweep.plan(systems, {}, {"seed": "2"})
     assert [options["seed"] for options in planned.values()] == ["2", "2"]
 
 
 def test_a_name_too_long_for_a_folder_is_refused():
     with pytest.raises(InputError, match="is too long for the name of a folder"):
-        sweep.cells([{}], {"data.train": ["/" + "a" * 250]}, {})
+        sweep.plan([{}], {"data.train": ["/" + "a" * 250]}, {})
 
 
 def test_systems_of_one_name_are_refused():
     systems = [{"label": label, "model.score": "dot"} for label in "aab"]
     with pytest.raises(InputError, match="two systems are called 'label=a': give each its own"):
-        sweep.cells(systems, {}, {})
+        sweep.plan(systems, {}, {})
 
 
 def test_systems_without_a_label_are_called_by_what_differs():
@@ -98,7 +98,7 @@ def test_systems_without_a_label_are_called_by_what_differs():
         {"model.score": "general"},
         {"model.score": "concat"},
     ]
-    assert list(sweep.cells(systems, {}, {})) == [
+    assert list(sweep.plan(systems, {}, {})) == [
         "label=a",
         "model.score=general",
         "model.score=concat",
@@ -124,14 +124,14 @@ def test_folders_say_what_varies_alone():
         {"data.train": "/a/long/path", "model.score": "dot"},
         {"data.train": "/a/long/path", "model.score": "general", "model.heads": "2"},
     ]
-    planned = sweep.cells(systems, {"seed": ["0"]}, {})
+    planned = sweep.plan(systems, {"seed": ["0"]}, {})
     assert list(planned) == ["model.score=dot,seed=0", "model.score=general,model.heads=2,seed=0"]
 
 
 def test_two_systems_of_one_label_are_refused():
     systems = [{"label": "a/b", "model.score": "dot"}, {"label": "a-b", "model.score": "gmm"}]
     with pytest.raises(InputError, match="two systems are called 'label=a-b'"):
-        sweep.cells(systems, {}, {})
+        sweep.plan(systems, {}, {})
 
 
 def test_systems_with_labels_come_from_flag_files(tmp_path, monkeypatch):
@@ -146,7 +146,7 @@ def test_systems_with_labels_come_from_flag_files(tmp_path, monkeypatch):
         "label": "One",
         "model.score": "dot",
     }
-    planned = sweep.cells(systems, {"train.steps": ["1"]}, {})
+    planned = sweep.plan(systems, {"train.steps": ["1"]}, {})
     assert list(planned) == ["label=One,train.steps=1", "label=Two,train.steps=1"]
     Path("systems.txt").write_text("--flagfile=none.flags\n")
     with pytest.raises(InputError, match=r"systems.txt, line 1: .*none\.flags"):

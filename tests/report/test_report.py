@@ -14,12 +14,12 @@ from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.report import curves, profiles, tables
 from attn_jax.report.about import about, searches, unfinished
-from attn_jax.report.cells import Cell, find_cells, read_cell
 from attn_jax.report.labels import wrapped
 from attn_jax.report.pages import compare, seeds_drawn, write_report
 from attn_jax.report.profiles import Bin, by_length, by_position, length_bins
 from attn_jax.report.ranking import ranks
-from attn_jax.report.runs import write_runs
+from attn_jax.report.runs import Run, find_runs, read_run
+from attn_jax.report.runs_csv import write_runs
 from attn_jax.report.sentences import telling_sentence
 from attn_jax.report.systems import by_data, by_system, names_of
 from attn_jax.report.terminal import strips
@@ -87,9 +87,9 @@ def root(tmp_path):
 
 
 def test_a_page_with_its_figures(root):
-    cells, left_out = find_cells(root)
+    runs, left_out = find_runs(root)
     assert left_out == {root / "d": "not evaluated on a test split"}
-    page = write_report(compare(cells), root).read_text()
+    page = write_report(compare(runs), root).read_text()
     assert (
         "| additive | 2 | 1 | 66.6 to 100.0 | 108.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | "
         "92.00 ± 2.83 | +1 |" in page
@@ -107,7 +107,7 @@ def test_a_page_with_its_figures(root):
 
 def test_each_compared_run_is_a_row_of_data(root):
     write_run(root / "e" / "f", "gmm", 7, 50.0, level="word", label="mine, 2")
-    comparisons = list(compare(find_cells(root)[0]))
+    comparisons = list(compare(find_runs(root)[0]))
     path = write_runs(comparisons, root)
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -133,7 +133,7 @@ def test_runs_need_not_have_the_same_figures(root):
     evaluation = json.loads(file.read_text())
     del evaluation["alignment_accuracy"]
     file.write_text(json.dumps(evaluation))
-    with write_runs(list(compare(find_cells(root)[0])), root).open() as lines:
+    with write_runs(list(compare(find_runs(root)[0])), root).open() as lines:
         known = {row["folder"]: row["alignment_accuracy"] for row in csv.DictReader(lines)}
     assert known == {"a": "", "b": "90.0", "c": "94.0"}
 
@@ -153,15 +153,15 @@ def test_a_run_with_a_damaged_file_is_left_out(root, name, content):
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 3] if content is None else content)
     with pytest.raises(InputError, match=str(root / "a")):
-        read_cell(root / "a")
-    cells, left_out = find_cells(root)
-    assert [cell.options["model.score"] for cell in cells] == ["additive", "additive"]
+        read_run(root / "a")
+    runs, left_out = find_runs(root)
+    assert [run.options["model.score"] for run in runs] == ["additive", "additive"]
     assert str(root / "a") in left_out[root / "a"]
 
 
 def test_runs_that_differ_in_the_seed_alone_are_one_system(root):
-    systems = by_system(by_data(find_cells(root)[0])["reverse"])
-    assert {label: [cell.seed for cell in cells] for label, cells in systems.items()} == {
+    systems = by_system(by_data(find_runs(root)[0])["reverse"])
+    assert {label: [run.seed for run in runs] for label, runs in systems.items()} == {
         "additive": [0, 1],
         "last": [0],
     }
@@ -173,8 +173,8 @@ def test_runs_of_one_content_are_one_system_wherever_it_lies(tmp_path):
         folder = tmp_path / str(seed)
         write_run(folder, "dot", seed, 90.0, **{"data.name": "parallel", "data.train": place})
         (folder / "data.txt").write_text(content)
-    systems = by_system(find_cells(tmp_path)[0])
-    assert {label: [cell.seed for cell in cells] for label, cells in systems.items()} == {
+    systems = by_system(find_runs(tmp_path)[0])
+    assert {label: [run.seed for run in runs] for label, runs in systems.items()} == {
         "data.train=/a": [0, 1],
         "data.train=/b": [2],
     }
@@ -182,9 +182,9 @@ def test_runs_of_one_content_are_one_system_wherever_it_lies(tmp_path):
 
 def test_a_run_and_its_copy_are_one_seed(root):
     write_run(root / "z", "additive", 1, 94.0)
-    cells, left_out = find_cells(root)
+    runs, left_out = find_runs(root)
     assert left_out[root / "z"] == f"the same as {root / 'c'}"
-    assert len(cells) == 3
+    assert len(runs) == 3
 
 
 def test_runs_of_one_test_text_are_compared(root):
@@ -193,21 +193,21 @@ def test_runs_of_one_test_text_are_compared(root):
     write_run(root / "f", "dot", 1, 50.0)
     file = root / "f" / "predictions.test.jsonl"
     file.write_text(file.read_text().replace('"reference": "c"', '"reference": "d"'))
-    first, second = by_data(find_cells(root)[0]).values()
-    assert [cell.options["model.score"] for cell in first] == [
+    first, second = by_data(find_runs(root)[0]).values()
+    assert [run.options["model.score"] for run in first] == [
         "last",
         "additive",
         "additive",
         "dot",
     ]
-    assert [cell.seed for cell in second] == [1]
+    assert [run.seed for run in second] == [1]
 
 
 def test_pairs_of_other_languages_are_not_compared(tmp_path):
     for side in ("de", "fr"):
         sides = {"data.name": "set/of_tfds", "data.source": side, "data.target": "en"}
         write_run(tmp_path / side, "dot", 0, 50.0, **sides)
-    assert list(by_data(find_cells(tmp_path)[0])) == ["set/of_tfds-de-en", "set/of_tfds-fr-en"]
+    assert list(by_data(find_runs(tmp_path)[0])) == ["set/of_tfds-de-en", "set/of_tfds-fr-en"]
 
 
 def test_no_two_comparisons_have_the_same_name_or_files(tmp_path):
@@ -216,9 +216,9 @@ def test_no_two_comparisons_have_the_same_name_or_files(tmp_path):
         write_run(folder, "dot", 0, 50.0, **{"data.name": "parallel", "data.test": test})
         file = folder / "predictions.test.jsonl"
         file.write_text(file.read_text().replace('"reference": "c"', f'"reference": "{nth}"'))
-    found = by_data(find_cells(tmp_path)[0])
+    found = by_data(find_runs(tmp_path)[0])
     assert list(found) == ["test", "test-2", "test-2-2", "a test", "a-test-2"]
-    page = write_report(compare(find_cells(tmp_path)[0]), tmp_path)
+    page = write_report(compare(find_runs(tmp_path)[0]), tmp_path)
     assert page.read_text().count("\n## ") == 5
     assert len(list(tmp_path.glob("*-length.png"))) == 5
 
@@ -236,13 +236,13 @@ def test_learning_curves_are_over_the_steps_that_all_runs_have(tmp_path):
         )
         journal = "".join(json.dumps(line) + "\n" for line in lines)
         (tmp_path / str(seed) / "metrics.jsonl").write_text(journal)
-    axes, _ = curves.learning_curves(by_system(find_cells(tmp_path)[0])).axes
+    axes, _ = curves.learning_curves(by_system(find_runs(tmp_path)[0])).axes
     np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[10, 10], [20, 20], [30, 30]])
 
 
 def test_a_label_may_have_any_signs(tmp_path, capsys):
     write_run(tmp_path / "a", "dot", 0, 50.0, label="[ours]")
-    (comparison,) = compare(find_cells(tmp_path)[0])
+    (comparison,) = compare(find_runs(tmp_path)[0])
     print_table("quality", comparison.quality)
     assert "[ours]" in capsys.readouterr().out
 
@@ -250,9 +250,9 @@ def test_a_label_may_have_any_signs(tmp_path, capsys):
 def test_what_stands_behind_labels_is_told(tmp_path):
     write_run(tmp_path / "a", "general", 0, 50.0, label="One", **{"model.heads": 2})
     write_run(tmp_path / "b", "additive", 0, 60.0, label="Two")
-    page = write_report(compare(find_cells(tmp_path)[0]), tmp_path).read_text()
+    page = write_report(compare(find_runs(tmp_path)[0]), tmp_path).read_text()
     assert "\n\n- Two: no other options\n- One: `--model.score=general --model.heads=2`\n\n" in page
-    (alone,) = compare([read_cell(tmp_path / "a")])
+    (alone,) = compare([read_run(tmp_path / "a")])
     assert not any(line.startswith("- ") for line in about(alone.systems, alone.profile))
 
 
@@ -260,14 +260,14 @@ def test_labels_name_systems_where_they_tell_them_apart(tmp_path):
     write_run(tmp_path / "a", "dot", 0, 50.0, label="One")
     write_run(tmp_path / "b", "dot", 1, 50.0, label="One")
     write_run(tmp_path / "c", "general", 0, 60.0, label="Two")
-    assert set(by_system(find_cells(tmp_path)[0])) == {"One", "Two"}
+    assert set(by_system(find_runs(tmp_path)[0])) == {"One", "Two"}
     write_run(tmp_path / "d", "gmm", 0, 60.0, label="Two")
-    systems = by_system(find_cells(tmp_path)[0])
+    systems = by_system(find_runs(tmp_path)[0])
     assert set(systems) == {"One", "Two, general", "Two, gmm"}
     write_run(tmp_path / "e", "additive", 0, 60.0)
-    assert set(by_system(find_cells(tmp_path)[0])) == {*systems, "additive"}
+    assert set(by_system(find_runs(tmp_path)[0])) == {*systems, "additive"}
     write_run(tmp_path / "f", "dot", 0, 60.0, label="additive")
-    assert len(by_system(find_cells(tmp_path)[0])) == 5
+    assert len(by_system(find_runs(tmp_path)[0])) == 5
 
 
 def test_runs_of_other_data_are_another_system(tmp_path):
@@ -275,8 +275,8 @@ def test_runs_of_other_data_are_another_system(tmp_path):
     for seed, content in [(0, "one"), (1, "one"), (0, "two")]:
         write_run(tmp_path / f"{content}{seed}", "dot", seed, 50.0)
         (tmp_path / f"{content}{seed}" / "data.txt").write_text(content + "\n")
-    cells, left_out = find_cells(tmp_path)
-    systems = by_system(cells)
+    runs, left_out = find_runs(tmp_path)
+    systems = by_system(runs)
     assert not left_out
     assert {name: len(own) for name, own in systems.items()} == {
         "dot, data=one": 2,
@@ -291,13 +291,13 @@ def test_runs_of_other_code_are_another_system(tmp_path):
         write_run(folder, "mine:own", seed, 50.0)
         (folder / "code").mkdir()
         (folder / "code" / "mine.py").write_text(code)
-    cells, left_out = find_cells(tmp_path)
-    systems = by_system(cells)
+    runs, left_out = find_runs(tmp_path)
+    systems = by_system(runs)
     assert not left_out
     assert sorted(len(own) for own in systems.values()) == [1, 2]
     assert all(name.startswith("mine:own, code=") for name in systems)
     write_run(tmp_path / "dot", "dot", 0, 50.0)
-    comparisons = list(compare(find_cells(tmp_path)[0]))
+    comparisons = list(compare(find_runs(tmp_path)[0]))
     assert all(
         name == "dot" or name.startswith("score=mine:own, code=") for name in comparisons[0].systems
     )
@@ -321,12 +321,12 @@ def test_runs_of_other_code_are_another_system(tmp_path):
 def test_no_name_is_that_of_two_systems(tmp_path, systems, names):
     for number, options in enumerate(systems):
         write_run(tmp_path / str(number), "additive", 0, 50.0, **options)
-    assert names_of(find_cells(tmp_path)[0]) == names
+    assert names_of(find_runs(tmp_path)[0]) == names
 
 
 def test_text_is_measured_by_bleu(tmp_path):
     write_run(tmp_path / "a", "dot", 0, 50.0, level="word")
-    systems = by_system(find_cells(tmp_path)[0])
+    systems = by_system(find_runs(tmp_path)[0])
     table = tables.by_length(by_length(systems))
     assert table.heading == ["BLEU by source tokens", "1", "2", "3"]
     exact = sacrebleu.corpus_bleu(["b a"], [["b a"]]).score
@@ -340,13 +340,13 @@ def test_a_sign_that_cuts_lines_elsewhere_is_read(tmp_path):
     said = [sentence | {"text": "a\u2028b"} for sentence in SENTENCES]
     lines = (json.dumps(sentence, ensure_ascii=False) + "\n" for sentence in said)
     (tmp_path / "a" / "predictions.test.jsonl").write_text("".join(lines), "utf-8")
-    ((cell,), _) = find_cells(tmp_path)
-    assert cell.sentences == said
+    ((run,), _) = find_runs(tmp_path)
+    assert run.sentences == said
 
 
 def test_each_head_is_drawn_and_tabled(tmp_path):
     write_run(tmp_path / "a", "dot", 0, 50.0, **{"model.heads": 2})
-    page = write_report(compare(find_cells(tmp_path)[0]), tmp_path).read_text()
+    page = write_report(compare(find_runs(tmp_path)[0]), tmp_path).read_text()
     assert "| layer 1, head 2 | 30.0 | 12.6 | -1 |" in page
     assert "(reverse-heads-1.png)" in page
     assert (tmp_path / "reverse-heads-1.png").is_file()
@@ -360,7 +360,7 @@ def test_systems_may_cut_the_source_into_other_tokens(tmp_path):
     (tmp_path / "b" / "predictions.test.jsonl").write_text("\n".join(map(json.dumps, said)))
     weights = [np.full((1, 1, 3, len(one["source"])), 0.1) for one in said]
     np.savez(tmp_path / "b" / "alignments.test.npz", *weights)
-    (comparison,) = compare(find_cells(tmp_path)[0])
+    (comparison,) = compare(find_runs(tmp_path)[0])
     rows = tables.by_length(comparison.profile).rows
     assert [row[1:] for row in rows] == [["0.0", "100.0", "0.0"]] * 2
     page = write_report([comparison], tmp_path).read_text()
@@ -376,7 +376,7 @@ def test_what_is_known_of_some_systems_is_told_of_them(tmp_path):
     file = tmp_path / "b" / "evaluation.test.json"
     known = {k: v for k, v in json.loads(file.read_text()).items() if "alignment" not in k}
     file.write_text(json.dumps(known))
-    (comparison,) = compare(find_cells(tmp_path)[0])
+    (comparison,) = compare(find_runs(tmp_path)[0])
     (*_, first), (*_, second) = (row[-2:] for row in comparison.quality.rows)
     assert comparison.quality.heading[-2:] == ["aligned %", "shift"]
     assert (first, second) == ("", "+1")
@@ -395,7 +395,7 @@ def test_without_gold_alignments_sharpness_is_told(tmp_path, capsys):
         known = {k: v for k, v in evaluation.items() if "alignment" not in k}
         heads = [{"layer": 1, "head": 1 + n, "sharpness": s} for n, s in enumerate((first, 30.0))]
         (run / "evaluation.test.json").write_text(json.dumps(known | {"heads": heads}))
-    (comparison,) = compare(find_cells(tmp_path)[0])
+    (comparison,) = compare(find_runs(tmp_path)[0])
     assert comparison.quality.heading[-1] == "sharpness %"
     assert comparison.quality.rows[0][-1] == "52.50 ± 3.54"
     print_comparison(comparison)
@@ -405,7 +405,7 @@ def test_without_gold_alignments_sharpness_is_told(tmp_path, capsys):
 
 
 def test_where_alignments_are_known_sharpness_is_not_told(root):
-    (comparison,) = compare(find_cells(root)[0])
+    (comparison,) = compare(find_runs(root)[0])
     page = write_report([comparison], root).read_text()
     assert "sharpness %" not in comparison.quality.heading
     assert tables.ABOUT_ALIGNMENT in page
@@ -419,7 +419,7 @@ def test_one_range_of_lengths_is_not_told(tmp_path, capsys):
         said = [one | {"source": ["a", "b"]} for one in SENTENCES]
         (tmp_path / run / "predictions.test.jsonl").write_text("\n".join(map(json.dumps, said)))
         np.savez(tmp_path / run / "alignments.test.npz", *[np.ones((1, 1, 3, 2))] * 3)
-    (comparison,) = compare(find_cells(tmp_path)[0])
+    (comparison,) = compare(find_runs(tmp_path)[0])
     page = write_report([comparison], tmp_path).read_text()
     print_comparison(comparison)
     assert not (tmp_path / "reverse-length.png").exists()
@@ -431,7 +431,7 @@ def test_runs_that_were_interrupted_are_named(tmp_path):
     for score, steps, patience in [("dot", 20, 0), ("general", 30, 0), ("concat", 30, 2)]:
         options = {"train.steps": steps, "train.patience": patience}
         write_run(tmp_path / score, score, 0, 50.0, **options)
-    (comparison,) = compare(find_cells(tmp_path)[0])
+    (comparison,) = compare(find_runs(tmp_path)[0])
     (told,) = unfinished(comparison.systems)
     assert told == "Not trained to the end: general, train.steps=30."
     assert told in write_report([comparison], tmp_path).read_text()
@@ -440,7 +440,7 @@ def test_runs_that_were_interrupted_are_named(tmp_path):
 def test_text_of_the_user_is_called_by_its_file_and_sides(tmp_path):
     own = {"data.name": "parallel", "data.test": "/a/my test", "data.source": "de"}
     write_run(tmp_path / "a", "dot", 0, 50.0, **own)
-    (comparison,) = compare(find_cells(tmp_path)[0])
+    (comparison,) = compare(find_runs(tmp_path)[0])
     assert comparison.name == "my test-de"
     assert "](my-test-de-length.png)" in write_report([comparison], tmp_path).read_text()
 
@@ -481,7 +481,7 @@ def test_other_decoding_makes_another_system(tmp_path):
     file = tmp_path / "2" / "evaluation.test.json"
     evaluation = json.loads(file.read_text())
     file.write_text(json.dumps(evaluation | {"search": {"beam_size": 5}}))
-    (comparison,) = compare(find_cells(tmp_path)[0])
+    (comparison,) = compare(find_runs(tmp_path)[0])
     assert set(comparison.systems) == {"dot, search=greedy", "dot, search=beam_size=5"}
 
 
@@ -490,9 +490,9 @@ def test_a_sentence_that_is_drawn_can_be_read():
         {"source": ["a"] * length, "target": ["a"], "hypothesis": ["b"] * length}
         for length in (3, 200)
     )
-    cell = Cell({}, {}, [], [long, short], [np.ones((1, 1, 1, 1))] * 2)
-    assert telling_sentence({"a": [cell]}) == 1
-    assert telling_sentence({"a": [Cell({}, {}, [], [long], cell.weights[:1])]}) == 0
+    run = Run({}, {}, [], [long, short], [np.ones((1, 1, 1, 1))] * 2)
+    assert telling_sentence({"a": [run]}) == 1
+    assert telling_sentence({"a": [Run({}, {}, [], [long], run.weights[:1])]}) == 0
 
 
 def test_a_sentence_with_tokens_to_align_is_preferred():
@@ -502,11 +502,11 @@ def test_a_sentence_with_tokens_to_align_is_preferred():
     ]
 
     def drawn(sentences):
-        cells = [
-            Cell({}, {}, [], own, [np.ones((1, 1, 1, 1))] * len(own))
+        runs = [
+            Run({}, {}, [], own, [np.ones((1, 1, 1, 1))] * len(own))
             for own in (sentences, [one | {"hypothesis": one["target"]} for one in sentences])
         ]
-        return telling_sentence({"a": cells[:1], "b": cells[1:]})
+        return telling_sentence({"a": runs[:1], "b": runs[1:]})
 
     assert drawn(sentences) == 2
     assert drawn([sentences[0], sentences[3]]) == 0
@@ -520,7 +520,7 @@ def test_options_of_one_name_are_told_apart(tmp_path):
     for room in ("train", "data"):
         write_run(tmp_path / room, "dot", 0, 50.0, **{f"{room}.max_length": 64})
     write_run(tmp_path / "usual", "dot", 0, 50.0)
-    systems = by_system(find_cells(tmp_path)[0])
+    systems = by_system(find_runs(tmp_path)[0])
     assert set(systems) == {
         "data.max_length=512, train.max_length=100",
         "data.max_length=512, train.max_length=64",
@@ -531,19 +531,19 @@ def test_options_of_one_name_are_told_apart(tmp_path):
 def test_steps_to_learn_are_those_of_the_first_good_validation(tmp_path):
     for seed, exact in enumerate((99.0, 99.5, 98.9)):
         write_run(tmp_path / str(seed), "dot", seed, exact)
-    cells, _ = find_cells(tmp_path)
-    assert tables.steps_to_learn(cells[:2]) == "10 ± 0"
-    assert tables.steps_to_learn(cells) == "–"  # noqa: RUF001
+    runs, _ = find_runs(tmp_path)
+    assert tables.steps_to_learn(runs[:2]) == "10 ± 0"
+    assert tables.steps_to_learn(runs) == "–"  # noqa: RUF001
 
 
 def test_seconds_are_those_of_steps_at_their_rates(tmp_path):
     """Not those of compilation, whose results the second run of a sweep finds in the cache."""
     write_run(tmp_path / "a", "dot", 0, 50.0)
-    cell = read_cell(tmp_path / "a")
+    run = read_run(tmp_path / "a")
     lines = [(100, 4.0, 60.0), (300, 2.0, 161.0), (310, 0.5, 182.0)]
     names = "step", "steps_per_second", "seconds"
     journal = [dict(zip(names, line, strict=True)) for line in lines]
-    assert dataclasses.replace(cell, journal=journal).seconds == 25 + 100 + 20
+    assert dataclasses.replace(run, journal=journal).seconds == 25 + 100 + 20
 
 
 def test_several_options_are_told_where_they_are_not_the_default(tmp_path):
@@ -555,22 +555,20 @@ def test_several_options_are_told_where_they_are_not_the_default(tmp_path):
         write_run(tmp_path / name, "dot", 0, 50.0)
         lines = config.lines(config.experiment(options))
         (tmp_path / name / "flags.txt").write_text("\n".join(lines))
-    systems = by_system(find_cells(tmp_path)[0])
+    systems = by_system(find_runs(tmp_path)[0])
     assert set(systems) == {"dot", "dot, normalizer=sparsemax", "gmm"}
 
 
 def test_profiles_by_hand(root):
-    (cell, *_), _ = find_cells(root)
-    worse = dataclasses.replace(
-        cell, sentences=[one | {"hypothesis": []} for one in cell.sentences]
-    )
-    profile = by_length({"one": [cell, worse], "other": [worse]})
+    (run, *_), _ = find_runs(root)
+    worse = dataclasses.replace(run, sentences=[one | {"hypothesis": []} for one in run.sentences])
+    profile = by_length({"one": [run, worse], "other": [worse]})
     assert profile.ranges == ["1", "2", "3"]
     exact, errors = profile.figures["exact match, %"], profile.figures["symbol error rate, %"]
     np.testing.assert_allclose(exact["one"], [[0, 100, 0], [0, 0, 0]])
     np.testing.assert_allclose(errors["one"], [[100, 0, 200 / 3], [100, 100, 100]])
     np.testing.assert_allclose(errors["other"], [[100, 100, 100]])
-    pooled = profiles.measured(cell, [cell.sentences[0], cell.sentences[2]])
+    pooled = profiles.measured(run, [run.sentences[0], run.sentences[2]])
     assert pooled == {"exact match, %": 50.0, "symbol error rate, %": 40.0}
     assert by_position(SENTENCES) == [pytest.approx(100 / 3), 50.0, 100.0]
     assert length_bins(SENTENCES, 3) == [Bin("1", [1]), Bin("2", [0]), Bin("3", [2])]
@@ -578,34 +576,34 @@ def test_profiles_by_hand(root):
 
 
 def test_systems_that_do_not_differ_share_a_rank():
-    def cell(right, seed=0):
+    def run(right, seed=0):
         sentences = [
             {"hypothesis": [str(nth if nth < right else -1)], "target": [str(nth)]}
             for nth in range(40)
         ]
         options = {"data.target_level": "symbol", "seed": seed}
-        return Cell(options, {"exact_match": 2.5 * right}, [], sentences, [])
+        return Run(options, {"exact_match": 2.5 * right}, [], sentences, [])
 
-    systems = {"a": [cell(36)], "b": [cell(35)], "c": [cell(20, 1), cell(20)]}
+    systems = {"a": [run(36)], "b": [run(35)], "c": [run(20, 1), run(20)]}
     assert ranks(systems) == [1, 1, 3]
-    assert ranks(systems | {"d": [cell(19)]}) == [1, 1, 3, 3]
+    assert ranks(systems | {"d": [run(19)]}) == [1, 1, 3, 3]
     # The third differs from the first and not from the second.
-    assert ranks({"a": [cell(30)], "b": [cell(26)], "c": [cell(22)]}) == [1, 1, 1]
+    assert ranks({"a": [run(30)], "b": [run(26)], "c": [run(22)]}) == [1, 1, 1]
     # Better on average, but not in the seed that both have.
-    assert ranks({"a": [cell(10), cell(40, 1)], "b": [cell(30), cell(18, 2)]}) == [1, 1]
+    assert ranks({"a": [run(10), run(40, 1)], "b": [run(30), run(18, 2)]}) == [1, 1]
 
 
 def test_more_seeds_tell_more(generator):
     """96 and 92 % of 400 sentences differ in two of three single seeds, and in six together."""
 
     def system(share, seeds):
-        def cell(seed):
+        def run(seed):
             right = generator.random(400) < share
             sentences = [{"hypothesis": [int(one)], "target": [1]} for one in right]
             options = {"data.target_level": "symbol", "seed": seed}
-            return Cell(options, {"exact_match": 100 * right.mean()}, [], sentences, [])
+            return Run(options, {"exact_match": 100 * right.mean()}, [], sentences, [])
 
-        return [cell(seed) for seed in seeds]
+        return [run(seed) for seed in seeds]
 
     def told(seeds):
         good, worse = system(0.96, range(seeds)), system(0.92, range(seeds))
@@ -621,14 +619,14 @@ def test_text_is_ranked_by_bleu():
     words = ["the", "cat", "sat", "on", "a", "mat", "and", "ate", "its", "old", "hat", "there"]
     references = [" ".join(np.random.default_rng(n).permutation(words)) for n in range(40)]
 
-    def cell(texts, bleu):
+    def run(texts, bleu):
         sentences = [{"reference": r, "text": t} for r, t in zip(references, texts, strict=True)]
         options = {"data.target_level": "word", "seed": 0, "data.bleu_tokenizer": "none"}
-        return Cell(options, {"bleu": bleu}, [], sentences, [])
+        return Run(options, {"bleu": bleu}, [], sentences, [])
 
     good, worse = references, [r.replace("cat", "dog") for r in references]
-    assert ranks({"a": [cell(good, 100.0)], "b": [cell(worse, 80.0)]}) == [1, 2]
-    assert ranks({"a": [cell(worse, 80.0)], "b": [cell(worse, 80.0)]}) == [1, 1]
+    assert ranks({"a": [run(good, 100.0)], "b": [run(worse, 80.0)]}) == [1, 2]
+    assert ranks({"a": [run(worse, 80.0)], "b": [run(worse, 80.0)]}) == [1, 1]
 
 
 def test_each_way_of_decoding_is_told(tmp_path):
@@ -636,7 +634,7 @@ def test_each_way_of_decoding_is_told(tmp_path):
         write_run(tmp_path / score, score, 0, 50.0)
         file = tmp_path / score / "evaluation.test.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | {"search": search}))
-    told = searches(by_system(find_cells(tmp_path)[0]))
+    told = searches(by_system(find_runs(tmp_path)[0]))
     assert told == "Decoding: dot, gmm: greedy; general: beam_size=5."
 
 
@@ -662,12 +660,12 @@ def test_labels_are_cut_where_options_end(label, lines):
 def test_the_seed_of_each_run_that_is_drawn_is_told(tmp_path):
     for score, seed in (("dot", 3), ("dot", 4), ("general", 5)):
         write_run(tmp_path / str(seed), score, seed, 90.0 - seed, **{"model.heads": 2})
-    page = write_report(compare(find_cells(tmp_path)[0]), tmp_path).read_text()
+    page = write_report(compare(find_runs(tmp_path)[0]), tmp_path).read_text()
     assert "*What dot attends to as it writes each token (seed 3)*" in page
     assert "the reference are red (dot: seed 3; general: seed 5)*" in page
     assert "*Each layer and head of general (seed 5)*" in page
     write_run(tmp_path / "6", "gmm", 3, 1.0)
-    (runs, *_) = by_data([read_cell(tmp_path / name) for name in "36"]).values()
+    (runs, *_) = by_data([read_run(tmp_path / name) for name in "36"]).values()
     assert seeds_drawn(by_system(runs)) == "seed 3"
 
 

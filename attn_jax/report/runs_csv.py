@@ -1,0 +1,59 @@
+"""`runs.csv`: a row for each run, for other programs."""
+
+import csv
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from attn_jax.report.pages import Comparison
+from attn_jax.report.runs import Run
+from attn_jax.report.systems import varying_facts
+
+
+def write_runs(comparisons: Sequence[Comparison], folder: Path) -> Path:
+    """Writes `runs.csv` into the folder that contains the runs of comparisons; returns its path."""
+    rows = rows_of(comparisons, folder)
+    names = dict.fromkeys(itertools.chain(*rows))  # in order; a run may lack some
+    path = folder / "runs.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def rows_of(comparisons: Sequence[Comparison], folder: Path) -> list[dict[str, Any]]:
+    """A row for each run: its folder, system, seed, rank, metrics, cost and the facts that vary.
+
+    Args:
+      comparisons: comparisons of runs under `folder`.
+      folder: the folders of runs are given relative to it.
+    """
+    placed = [
+        ({"comparison": one.name, "system": label, "seed": run.seed, "rank": rank}, run)
+        for one in comparisons
+        for (label, runs), rank in zip(one.systems.items(), one.ranks, strict=True)
+        for run in runs
+    ]
+    varying = varying_facts([run for _, run in placed])
+    return [
+        {"folder": run.folder.relative_to(folder).as_posix()}
+        | place
+        | run.figures
+        | cost_of(run)
+        | {name: run.facts[name] for name in varying}
+        for place, run in placed
+    ]
+
+
+def cost_of(run: Run) -> dict[str, Any]:
+    """The size of a run and the cost of its training; `best_step` is that of its evaluation."""
+    last = run.journal[-1]
+    return {
+        "parameters": run.evaluation["parameters"],
+        "best_step": run.evaluation["step"],
+        "steps": last["step"],
+        "steps_per_second": last["steps_per_second"],
+        "seconds": run.seconds,
+    }
