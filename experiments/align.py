@@ -42,8 +42,8 @@ from attn_jax.translator import Translator
 from experiments import flags
 from experiments.examples import warn_of_unknown
 from experiments.flags import FLAGS
+from experiments.printing import print_table
 from experiments.program import run
-from experiments.report import print_table
 from experiments.units import UNITS, Pairs, between, check_same_tokens, words
 
 

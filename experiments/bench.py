@@ -24,8 +24,8 @@ from experiments.benchmarks.end_to_end import BEAMS, GOALS, end_to_end
 from experiments.benchmarks.figure import relative_times
 from experiments.benchmarks.start import start
 from experiments.flags import FLAGS, define_workdir
+from experiments.printing import print_table
 from experiments.program import run
-from experiments.report import print_table
 
 ABSENT = "–"  # noqa: RUF001
 

@@ -1,12 +1,6 @@
 """Tables and figures of the runs under a folder: `./launch.sh report --workdir=runs/main`."""
 
-import sys
 from pathlib import Path
-from typing import IO
-
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
 
 from attn_jax.errors import InputError
 from attn_jax.report import tables
@@ -18,35 +12,8 @@ from attn_jax.report.runs_csv import write_runs
 from attn_jax.report.systems import first_run
 from experiments import flags
 from experiments.flags import FLAGS
+from experiments.printing import print_table
 from experiments.program import run
-
-BORDER = 3  # beside each column of a table
-
-
-def print_table(title: str, table: tables.Table, file: IO[str] | None = None) -> None:
-    """Prints a table to a file, by default to standard output.
-
-    What is wider than the terminal is printed as several tables, since rich would cut figures off.
-    """
-    file = file or sys.stdout
-    # A pipe has no width, and rich's default would split tables too early.
-    console = Console(file=file, markup=False, width=None if file.isatty() else 200)
-    columns = list(zip(table.heading, *table.rows, strict=True))
-    widths = [max(map(cell_len, column)) + BORDER for column in columns]
-    widths[0] = min(widths[0], max(console.width // 3, 12))  # names are folded
-    groups: list[list[int]] = [[]]
-    for nth in range(1, len(columns)):
-        if groups[-1] and sum(widths[n] for n in [0, *groups[-1], nth]) >= console.width:
-            groups.append([])
-        groups[-1].append(nth)
-    for group in groups:
-        printed = Table(title=title)
-        printed.add_column(table.heading[0], overflow="fold", width=widths[0] - BORDER)
-        for nth in group:
-            printed.add_column(table.heading[nth], justify="right", no_wrap=True)
-        for row in table.rows:
-            printed.add_row(row[0], *(row[nth] for nth in group))
-        console.print(printed)
 
 
 def print_comparison(comparison: Comparison) -> None:

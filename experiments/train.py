@@ -31,7 +31,7 @@ from attn_jax.training.step import start
 from attn_jax.translator import Translator
 from experiments import flags
 from experiments.checks import check
-from experiments.evaluate import evaluate_split, print_evaluation
+from experiments.evaluation import evaluate_split
 from experiments.examples import check_lengths, encode, fits, seen_in_training, unknown_shares
 from experiments.flags import FLAGS
 from experiments.folder import (
@@ -46,6 +46,7 @@ from experiments.folder import (
     settle,
     tell_inherited,
 )
+from experiments.printing import print_evaluation
 from experiments.program import OF_TRAINING, run
 from experiments.unused import unused
 

@@ -72,6 +72,15 @@ def test_flags_stay_in_the_programs():
         assert not any(module.startswith("absl") for module in imported(file)), file
 
 
+def test_programs_import_no_programs():
+    files = {file.stem: file for file in (PACKAGE.parent / "experiments").glob("*.py")}
+    programs = {name for name, file in files.items() if "__main__" in file.read_text()}
+    for name, file in files.items():
+        for module in imported(file):
+            where, _, rest = module.partition(".")
+            assert where != "experiments" or rest.split(".")[0] not in programs, name
+
+
 def test_nothing_imports_tensorflow():
     program = "import sys, experiments.train, experiments.sweep; print('tensorflow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -21,7 +21,7 @@ from attn_jax.loading import best_checkpoint, experiment_of, mean_parameters
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import BOS, EOS, SPECIALS, UNK
 from attn_jax.translator import Translator
-from experiments.evaluate import evaluate_split
+from experiments.evaluation import evaluate_split
 from experiments.folder import alone, evaluation_file, inherited, settle
 from experiments.train import train, training_pairs
 
@@ -454,7 +454,7 @@ def test_an_evaluation_of_what_is_no_longer_the_best_is_not_kept(workdir, monkey
     corpus = open_corpus(experiment_of(workdir).data)
     best = best_checkpoint(workdir)
     checkpoints = iter([best, best.with_name("400")])
-    monkeypatch.setattr("experiments.evaluate.best_checkpoint", lambda _: next(checkpoints))
+    monkeypatch.setattr("experiments.evaluation.best_checkpoint", lambda _: next(checkpoints))
     with pytest.raises(InputError, match="has been trained on in the meantime"):
         evaluate_split(workdir, corpus, "train", {})
     assert not evaluation_file(workdir, "train").exists()

@@ -23,7 +23,8 @@ from attn_jax.report.runs_csv import write_runs
 from attn_jax.report.sentences import telling_sentence
 from attn_jax.report.systems import by_data, by_system, names_of
 from attn_jax.report.terminal import strips
-from experiments.report import print_comparison, print_table
+from experiments.printing import print_table
+from experiments.report import print_comparison
 
 SENTENCES = [
     {"source": ["a", "b"], "target": ["b", "a"], "hypothesis": ["b", "a"], "gold": [1, 0]},

@@ -1,0 +1,63 @@
+"""Tables in the terminal."""
+
+import sys
+from typing import IO
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from attn_jax.report import tables
+
+BORDER = 3  # beside each column of a table
+
+
+def print_table(title: str, table: tables.Table, file: IO[str] | None = None) -> None:
+    """Prints a table to a file, by default to standard output.
+
+    What is wider than the terminal is printed as several tables, since rich would cut figures off.
+    """
+    file = file or sys.stdout
+    # A pipe has no width, and rich's default would split tables too early.
+    console = Console(file=file, markup=False, width=None if file.isatty() else 200)
+    columns = list(zip(table.heading, *table.rows, strict=True))
+    widths = [max(map(cell_len, column)) + BORDER for column in columns]
+    widths[0] = min(widths[0], max(console.width // 3, 12))  # names are folded
+    groups: list[list[int]] = [[]]
+    for nth in range(1, len(columns)):
+        if groups[-1] and sum(widths[n] for n in [0, *groups[-1], nth]) >= console.width:
+            groups.append([])
+        groups[-1].append(nth)
+    for group in groups:
+        printed = Table(title=title)
+        printed.add_column(table.heading[0], overflow="fold", width=widths[0] - BORDER)
+        for nth in group:
+            printed.add_column(table.heading[nth], justify="right", no_wrap=True)
+        for row in table.rows:
+            printed.add_row(row[0], *(row[nth] for nth in group))
+        console.print(printed)
+
+
+def print_evaluation(text: str, result: dict, chosen: str = "the best on validation") -> None:
+    """Prints the figures of a split or of a text as a table.
+
+    Args:
+      text: the name of the split or text, for the title.
+      result: what `evaluation.measure` returns.
+      chosen: how the checkpoint was chosen.
+    """
+    table = Table(title=f"{escape(text)}, {result['sentences']} sentences")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    whole = {"parameters": "{:,}", "alignment_shift": "{:+d}"}
+    for name, value in result.items():
+        if isinstance(value, float) or name in whole:
+            table.add_row(name.replace("_", " "), whole.get(name, "{:.2f}").format(value))
+    console = Console()
+    console.print(table)
+    console.print(f"checkpoint: step {result['step']}, {chosen}", highlight=False)
+    options = [f"{name}={value}" for name, value in result["search"].items()]
+    console.print(f"decoding: {', '.join(options) or 'greedy'}", highlight=False)
+    for name, signature in result["signatures"].items():
+        console.print(f"{name}: {signature}", highlight=False, soft_wrap=True)
