@@ -9,7 +9,6 @@ from pathlib import Path
 
 import jax
 
-from attn_jax import config as config_lib
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import Corpus, Example, open_corpus
 from attn_jax.data.links import links_of
@@ -29,7 +28,7 @@ from attn_jax.training.precision import advice
 from attn_jax.training.precision import check as check_precision
 from attn_jax.training.step import start
 from attn_jax.translator import Translator
-from experiments import flags
+from experiments import flags, unused
 from experiments.checks import check
 from experiments.evaluation import evaluate_split
 from experiments.examples import check_lengths, encode, fits, seen_in_training, unknown_shares
@@ -48,7 +47,6 @@ from experiments.folder import (
 )
 from experiments.printing import print_evaluation
 from experiments.program import OF_TRAINING, run
-from experiments.unused import unused
 
 
 def main() -> None:
@@ -104,7 +102,7 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         batches.summary(),
         unknown_shares({"training": pairs} | held_out),
         *seen_in_training(examples, {"validation": validation, "test": test}),
-        useless(experiment),
+        unused.told(experiment),
         summary(config),
         advice(config.compute, device),
     ]
@@ -170,13 +168,6 @@ def check_tokens(initial: Path, experiment: Experiment) -> None:
                 f"the run in {initial} has --data.{name}={getattr(theirs, name)}, and this one "
                 f"{getattr(ours, name)}: parameters need the same tokens"
             )
-
-
-def useless(experiment: Experiment) -> str:
-    """A message that names the options without effect; empty if there are none."""
-    given = config_lib.values(experiment)
-    told = " ".join(flags.as_arguments({name: given[name] for name in unused(experiment)}))
-    return f"this run has no use for {told}" if told else ""
 
 
 def training_pairs(

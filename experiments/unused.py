@@ -1,11 +1,16 @@
 """Options that were given but have no effect on the run."""
 
+import dataclasses
+import functools
 from collections.abc import Callable
 
+import jax
+
 from attn_jax import config
-from attn_jax.config import Experiment
+from attn_jax.config import Experiment, Model
 from attn_jax.data.synthetic import TASKS
-from attn_jax.models.unread import unread
+from attn_jax.models.seq2seq import initialize
+from experiments import flags
 
 MADE = (*TASKS, "dates")
 
@@ -40,3 +45,32 @@ def unused(run: Experiment) -> list[str]:
     given, usual = config.values(run), config.values(Experiment())
     useless = [name for name, uses in USES.items() if given[name] != usual[name] and not uses(run)]
     return list(dict.fromkeys(useless + [f"model.{name}" for name in unread(run.model)]))
+
+
+def unread(model: Model) -> list[str]:
+    """The names of options that are not at their default although the model does not use them."""
+    read = set()
+
+    class Watched(Model):
+        def __getattribute__(self, name: str):
+            read.add(name)
+            return super().__getattribute__(name)
+
+    def shapes(options: Model) -> list[jax.ShapeDtypeStruct]:
+        # Without `jax.jit`, which would read every option to hash its arguments.
+        make = functools.partial(initialize.__wrapped__, options, 5, 5)
+        return jax.tree.leaves(jax.eval_shape(make, jax.random.key(0)))
+
+    found, usual = shapes(Watched(**vars(model))), vars(Model())
+    # This size is passed to every score, but only some have parameters of it.
+    larger = dataclasses.replace(model, alignment_size=model.alignment_size + 1)
+    if model.alignment_size != usual["alignment_size"] and shapes(larger) == found:
+        read.discard("alignment_size")
+    return [name for name in usual if getattr(model, name) != usual[name] and name not in read]
+
+
+def told(run: Experiment) -> str:
+    """A message that names the options without effect; empty if there are none."""
+    given = config.values(run)
+    named = " ".join(flags.as_arguments({name: given[name] for name in unused(run)}))
+    return f"this run has no use for {named}" if named else ""

@@ -3,7 +3,8 @@
 import pytest
 
 from attn_jax import config
-from experiments.unused import USES, unused
+from attn_jax.config import Model
+from experiments.unused import USES, unread, unused
 
 OPTIONS = {
     "data.source": "de",
@@ -17,6 +18,7 @@ OPTIONS = {
     "model.dropout_kind": "variational",
     "model.stack": "residual",
 }
+SMALL = {"embedding_size": 8, "annotation_size": 8, "hidden_size": 8}
 
 
 @pytest.mark.parametrize(
@@ -43,3 +45,24 @@ def test_what_a_run_does_not_use_is_named(options, used):
     run = config.experiment(OPTIONS | options)
     assert set(unused(run)) == OPTIONS.keys() - used
     assert config.values(run).keys() >= USES.keys()
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (Model(), []),
+        (Model(**SMALL, cell="lstm", stack="residual", decoder_layers=2), []),
+        (Model(**SMALL, norm="pre", positions="rotary"), ["norm", "positions"]),
+        (
+            Model(**SMALL, encoder="transformer", decoder="transformer", cell="lstm", norm="pre"),
+            ["cell"],
+        ),
+        (Model(**SMALL, decoder="luong", readout_size=16), ["readout_size"]),
+        (Model(**SMALL, alignment_size=5), []),
+        (Model(**SMALL, score="dot", alignment_size=5), ["alignment_size"]),
+        # Only the encoder consists of blocks: the decoder has a cell.
+        (Model(**SMALL, encoder="transformer", cell="lstm", norm="pre"), []),
+    ],
+)
+def test_options_that_no_part_reads_are_named(model, expected):
+    assert unread(model) == expected
