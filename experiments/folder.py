@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from attn_jax import config as config_lib
+from attn_jax import config
 from attn_jax.config import Experiment, Model
 from attn_jax.data.datasets import Corpus, with_defaults
 from attn_jax.data.vocabulary import Vocabulary, save_vocabulary
@@ -43,15 +43,14 @@ def settle(workdir: Path, given: dict) -> Experiment:
     """
     file = workdir / "flags.txt"
     if file.is_file():
-        stored = config_lib.read(file)
-        wanted = config_lib.experiment(config_lib.values(stored) | given)
-        wanted = dataclasses.replace(wanted, data=with_defaults(wanted.data))
+        stored = config.read(file)
+        wanted = experiment_with(config.values(stored) | given)
         if not has_begun(workdir):
             return wanted
         longer = wanted.train.steps >= stored.train.steps
         ignored = {"label", "train.steps"} if longer else {"label"}
         # Where data lie may change: their content is compared by `check_content`.
-        changed = flags.differing(stored, wanted, ignored=ignored | {*config_lib.PLACES})
+        changed = flags.differing(stored, wanted, ignored=ignored | {*config.PLACES})
         if changed:
             raise InputError(
                 f"{workdir} holds a run with other flags: {'; '.join(changed)}. Use the flags of "
@@ -66,22 +65,22 @@ def settle(workdir: Path, given: dict) -> Experiment:
             f"checkpoints under {workdir} could not be read again, for the [ in its name: take "
             "another --workdir, or give systems of a sweep another --label"
         )
-    return begun_with(given)
+    return experiment_with(given)
 
 
-def begun_with(given: dict) -> Experiment:
-    """The experiment of a new run with the given options."""
-    experiment = config_lib.experiment(given)
+def experiment_with(options: dict) -> Experiment:
+    """The experiment with these options, and defaults for the others, also of its data set."""
+    experiment = config.experiment(options)
     return dataclasses.replace(experiment, data=with_defaults(experiment.data))
 
 
 def inherited(experiment: Experiment, given: dict) -> list[str]:
     """The options, as flags, that were not given and have other values than in a new run."""
-    new = config_lib.values(begun_with(given))
+    new = config.values(experiment_with(given))
     return flags.as_arguments(
         {
             name: value
-            for name, value in config_lib.values(experiment).items()
+            for name, value in config.values(experiment).items()
             if name not in given and value != new[name]
         }
     )
@@ -145,7 +144,7 @@ def record(
 ) -> None:
     """Records a run in its folder: options, content of the data, vocabularies and user's code."""
     # Written first, so that the same command works again if the rest cannot be written.
-    write_whole(workdir / "flags.txt", "\n".join(config_lib.lines(experiment)) + "\n")
+    write_whole(workdir / "flags.txt", "\n".join(config.lines(experiment)) + "\n")
     write_whole(workdir / CONTENT, corpus.content + "\n")
     for side, vocabulary in (("source", source), ("target", target)):
         save_vocabulary(vocabulary, workdir / f"vocabulary.{side}.json")

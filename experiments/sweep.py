@@ -20,7 +20,7 @@ from queue import Queue
 import jax
 from absl import flags as absl_flags
 
-from attn_jax import config as config_lib
+from attn_jax import config
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
@@ -68,7 +68,7 @@ def read_systems(file: Path) -> list[dict[str, str]]:
     for number, line in enumerate(lines, start=1):
         try:
             system = flags.options_of(shlex.split(line, comments=True))
-            config_lib.experiment(system)
+            config.experiment(system)
         except ValueError as error:  # InputError is one
             raise InputError(f"{file}, line {number}: {error}") from error
         if system:
@@ -98,7 +98,7 @@ def plan(
     made = {}
     for system, combination in itertools.product(systems, itertools.product(*varied.values())):
         chosen = system | dict(zip(varied, combination, strict=True))
-        config_lib.experiment(chosen | fixed)
+        config.experiment(chosen | fixed)
         own = {"label"} if "label" in differing & system.keys() else differing
         told = {k: v for k, v in chosen.items() if k in varied or k in own}
         folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")

@@ -21,30 +21,15 @@ from attn_jax.files import reading
 from attn_jax.loading import experiment_of, load_parameters, load_vocabularies, located
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.tokens import SPECIALS
+from attn_jax.training import devices, loop, precision
 from attn_jax.training.checkpoint import Misfit
-from attn_jax.training.devices import summary
-from attn_jax.training.loop import begin, fit
-from attn_jax.training.precision import advice
-from attn_jax.training.precision import check as check_precision
 from attn_jax.training.step import start
 from attn_jax.translator import Translator
-from experiments import flags, unused
+from experiments import flags, folder, unused
 from experiments.checks import check
 from experiments.evaluation import evaluate_split
 from experiments.examples import check_lengths, encode, fits, seen_in_training, unknown_shares
 from experiments.flags import FLAGS
-from experiments.folder import (
-    alone,
-    check_code,
-    check_content,
-    evaluation_file,
-    forget_evaluations,
-    has_begun,
-    inherited,
-    record,
-    settle,
-    tell_inherited,
-)
 from experiments.printing import print_evaluation
 from experiments.program import OF_TRAINING, run
 
@@ -53,15 +38,15 @@ def main() -> None:
     """Trains, then evaluates on the test split if there is one."""
     workdir = Path(FLAGS.workdir)
     given = flags.given()
-    with alone(workdir):
-        experiment = settle(workdir, given)
+    with folder.alone(workdir):
+        experiment = folder.settle(workdir, given)
         check(experiment)
-        check_code(workdir, experiment.model)
-        tell_inherited(inherited(experiment, given))
+        folder.check_code(workdir, experiment.model)
+        folder.tell_inherited(folder.inherited(experiment, given))
         corpus = open_corpus(experiment.data)
         train(workdir, experiment, corpus)
     if "test" in corpus.splits:
-        file = evaluation_file(workdir, "test")
+        file = folder.evaluation_file(workdir, "test")
         if not file.is_file():
             evaluate_split(workdir, corpus, "test", {})
         with reading(file):
@@ -73,15 +58,15 @@ def main() -> None:
 
 def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     """Trains an experiment that passed `check`; finds all other errors before it writes files."""
-    check_content(workdir, corpus)
+    folder.check_content(workdir, corpus)
     config, device = experiment.train, jax.devices()[0]
-    check_precision(config.compute, device)
+    precision.check(config.compute, device)
     examples, validation = corpus.examples("train"), corpus.examples("validation")
     test = corpus.examples("test") if "test" in corpus.splits else []
     source, target = vocabularies(workdir, experiment, examples)
     rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
     model = initialize(experiment.model, len(source), len(target), rng_parameters)
-    state, progressed = begin(config, model, workdir)
+    state, progressed = loop.begin(config, model, workdir)
     step = int(state.parts.step)
     if config.initial and not step:  # not when resuming: that run may be gone by then
         state = start(initial_parameters(Path(config.initial), model), config)
@@ -103,20 +88,20 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         unknown_shares({"training": pairs} | held_out),
         *seen_in_training(examples, {"validation": validation, "test": test}),
         unused.told(experiment),
-        summary(config),
-        advice(config.compute, device),
+        devices.summary(config),
+        precision.advice(config.compute, device),
     ]
-    record(workdir, experiment, corpus, source, target)
+    folder.record(workdir, experiment, corpus, source, target)
     more = not progressed.finished(step, config)
     if more:
-        forget_evaluations(workdir)
+        folder.forget_evaluations(workdir)
     print("\n".join(filter(None, about)), flush=True)
 
     def evaluate(model: Seq2Seq) -> dict[str, float]:
         translator = Translator([model], source, target, experiment.data.max_length)
         return assess(translator, validation, experiment.data.bleu_tokenizer, {}).figures
 
-    fit(
+    loop.fit(
         config,
         state,
         progressed,
@@ -127,7 +112,7 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         larger_is_better=METRICS[config.metric],
     )
     if more:
-        forget_evaluations(workdir)  # that other processes may have written in the meantime
+        folder.forget_evaluations(workdir)  # that other processes may have written in the meantime
 
 
 def vocabularies(
@@ -135,7 +120,7 @@ def vocabularies(
 ) -> tuple[Vocabulary, Vocabulary]:
     """The vocabularies of the run, of the run it starts from, or of the training text."""
     last = "vocabulary.target.json"  # of the two files, the one written last
-    if has_begun(workdir):
+    if folder.has_begun(workdir):
         return load_vocabularies(workdir)
     initial, _ = located(Path(experiment.train.initial))
     if experiment.train.initial and (initial / last).is_file():

@@ -430,7 +430,7 @@ def test_until_something_is_trained_options_data_and_code_may_change(tmp_path, m
         (modules / f"{name}.py").write_text("def own(query, keys):\n    return keys @ query\n")
     small = OPTIONS | {"train.steps": 1, "data.examples": 100}
     with monkeypatch.context() as failing:
-        failing.setattr("experiments.train.fit", lambda *_, **__: None)
+        failing.setattr("attn_jax.training.loop.fit", lambda *_, **__: None)
         train_in(run, small | {"model.score": "first_try:own", "data.symbols": 5})
     assert [file.name for file in (run / "code").iterdir()] == ["first_try.py"]
     train_in(run, small | {"model.score": "second_try:own"})
@@ -445,7 +445,7 @@ def test_until_something_is_trained_options_data_and_code_may_change(tmp_path, m
 
 def test_an_evaluation_in_the_midst_of_training_does_not_stay(tmp_path, monkeypatch):
     file = evaluation_file(tmp_path / "run", "test")
-    monkeypatch.setattr("experiments.train.fit", lambda *_, **__: file.write_text("{}"))
+    monkeypatch.setattr("attn_jax.training.loop.fit", lambda *_, **__: file.write_text("{}"))
     train_in(tmp_path / "run", OPTIONS)
     assert not file.exists()
 

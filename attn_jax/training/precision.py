@@ -24,15 +24,20 @@ def multiplies_bfloat16(device: jax.Device) -> bool:
         has = PROCESSOR.read_text().split() if PROCESSOR.is_file() else []
         return any(instruction in has for instruction in INSTRUCTIONS)
     if device.platform == "gpu":
-        # A number on NVIDIA's GPUs; others have names, such as gfx90a.
-        major = str(getattr(device, "compute_capability", "")).partition(".")[0]
-        return major.isdigit() and int(major) >= 8
+        return (_capability(device) or 0) >= 8
     return device.platform == "tpu"
+
+
+def _capability(device: jax.Device) -> int | None:
+    """The major compute capability of an NVIDIA GPU; None for other devices."""
+    # Other GPUs have names instead, such as gfx90a.
+    major = str(getattr(device, "compute_capability", "")).partition(".")[0]
+    return int(major) if major.isdigit() else None
 
 
 def check(compute: str, device: jax.Device) -> None:
     """Raises InputError if bfloat16 is asked for on an NVIDIA GPU that does not multiply it."""
-    known = str(getattr(device, "compute_capability", "")).partition(".")[0].isdigit()
+    known = _capability(device) is not None
     if compute == "bfloat16" and known and not multiplies_bfloat16(device):
         raise InputError(
             f"--train.compute=bfloat16 needs a GPU of compute capability 8 or more: this one, "

@@ -12,7 +12,7 @@ from attn_jax.training.step import start, train_step
 from experiments import sweep
 from experiments.checks import check
 from experiments.flags import options_of
-from experiments.folder import begun_with
+from experiments.folder import experiment_with
 from experiments.unused import unused
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +20,7 @@ PRESETS = sorted((ROOT / "experiments" / "presets").glob("*.flags"))
 
 
 def read(name):
-    return begun_with(options_of([f"--flagfile=experiments/presets/{name}.flags"]))
+    return experiment_with(options_of([f"--flagfile=experiments/presets/{name}.flags"]))
 
 
 @pytest.fixture(autouse=True)
