@@ -16,6 +16,7 @@ import numpy as np
 from absl import flags as absl_flags
 
 from attn_jax.data.gold import Gold, read_gold
+from attn_jax.data.pharaoh import pharaoh
 from attn_jax.data.text_files import check_complete, read_pairs
 from attn_jax.decoding.alignments import (
     EXTRACTIONS,
@@ -23,7 +24,6 @@ from attn_jax.decoding.alignments import (
     Links,
     Reading,
     masses,
-    pharaoh,
     read,
     readings,
     turned,

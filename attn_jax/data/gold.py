@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from attn_jax.data.pharaoh import parse
 from attn_jax.data.text_files import read_lines
 from attn_jax.errors import InputError
 
-LINK = re.compile(r"(\d+)([-?p])(\d+)")
 TALP = re.compile(r"(\d+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+[\d.]+)?")
 
 
@@ -63,17 +63,11 @@ def _read(path: Path, sentences: int, first: int) -> list[Gold]:
 
 
 def _of_line(line: str, first: int, name: str) -> Iterable[tuple[int, int, bool]]:
-    for field in line.split():
-        link = LINK.fullmatch(field)
-        if not link:
-            raise InputError(
-                f"{name}: expected links such as 0-0 (sure) or 1?2 (possible), got {field[:60]!r}"
-            )
-        source, kind, target = link.groups()
-        positions = int(source) - first, int(target) - first
-        if min(positions) < 0:
-            raise InputError(f"{name}: the link {field} is counted from 0, not from {first}")
-        yield *positions, kind == "-"
+    for source, sign, target in parse(line, name, "-?p", "0-0 (sure) or 1?2 (possible)"):
+        if min(source, target) < first:
+            link = f"{source}{sign}{target}"
+            raise InputError(f"{name}: the link {link} is counted from 0, not from {first}")
+        yield source - first, target - first, sign == "-"
 
 
 def _of_links(path: Path, lines: list[str], sentences: int) -> list[Gold]:

@@ -1,6 +1,5 @@
 """Links between source and target words: read from files, and as matrices for the guided loss."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from attn_jax.config import Data
 from attn_jax.data.datasets import Example
+from attn_jax.data.pharaoh import parse
 from attn_jax.data.text_files import read_lines
 from attn_jax.errors import InputError
 
@@ -22,14 +22,10 @@ def read_pharaoh(path: Path) -> list[Links]:
         number).
     """
     lines = read_lines(path)
-    return [_parse(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
-
-
-def _parse(line: str, name: str) -> Links:
-    fields = line.split()
-    if not all(re.fullmatch(r"\d+-\d+", field) for field in fields):
-        raise InputError(f"{name}: expected links such as 0-0 2-1, got {line[:60]!r}")
-    return [tuple(map(int, field.split("-"))) for field in fields]
+    return [
+        [(source, target) for source, _, target in parse(line, f"{path}, line {number}")]
+        for number, line in enumerate(lines, start=1)
+    ]
 
 
 def links_of(config: Data, examples: Sequence[Example]) -> list[Links]:

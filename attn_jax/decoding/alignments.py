@@ -3,7 +3,7 @@
 Links are sets of (source, target) positions, counted from 0, without the end of the sentence.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -191,11 +191,6 @@ SYMMETRIZATIONS: dict[str, Callable[..., Links]] = {
     "grow_diag_final_and": _of_links(grow_diag_final_and),
     "agreement": agreement,
 }
-
-
-def pharaoh(links: Iterable[tuple[int, int]]) -> str:
-    """Links as a line of the Pharaoh format, `source-target`."""
-    return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
 def masses(weights: Sequence[np.ndarray]) -> dict[str, float]:

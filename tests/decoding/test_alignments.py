@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attn_jax.data.pharaoh import pharaoh
 from attn_jax.decoding.alignments import (
     SYMMETRIZATIONS,
     Reading,
@@ -14,7 +15,6 @@ from attn_jax.decoding.alignments import (
     grow_diag_final,
     grow_diag_final_and,
     masses,
-    pharaoh,
     read,
     readings,
     threshold,
