@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from attn_jax.data.vocabulary import Vocabulary
-from attn_jax.decoding.alignments import by_words
+from attn_jax.decoding.readings import by_words
 from attn_jax.errors import InputError
 from attn_jax.translator import Translator
 

@@ -15,7 +15,8 @@ from matplotlib.image import imread
 
 from attn_jax.data.gold import Gold
 from attn_jax.data.vocabulary import Symbols
-from attn_jax.decoding.alignments import Reading, argmax
+from attn_jax.decoding.links import argmax
+from attn_jax.decoding.readings import Reading
 from experiments.align import best_reading
 from experiments.folder import alone
 

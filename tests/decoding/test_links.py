@@ -6,17 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attn_jax.data.pharaoh import pharaoh
-from attn_jax.decoding.alignments import (
+from attn_jax.decoding.links import (
     SYMMETRIZATIONS,
-    Reading,
     argmax,
-    by_words,
     grow_diag,
     grow_diag_final,
     grow_diag_final_and,
-    masses,
-    read,
-    readings,
     threshold,
     turned,
 )
@@ -37,26 +32,6 @@ def test_links_over_a_threshold():
     with pytest.raises(InputError, match="least must be above 0 and at most 1, got 2"):
         threshold(WEIGHTS, least=2)
     assert threshold(WEIGHTS, least=0.2) == {(1, 0), (2, 0), (0, 1), (1, 1), (2, 1), (2, 2)}
-
-
-def test_a_reading_is_a_head_and_a_shift(generator):
-    weights = generator.random((2, 3, 5, 4))
-    np.testing.assert_allclose(read(weights, Reading()), weights.mean(axis=(0, 1))[:4])
-    np.testing.assert_array_equal(read(weights, Reading((1, 2), 1)), weights[1, 2, 1:])
-    back = read(weights, Reading((0, 1), -1))
-    np.testing.assert_array_equal(back[1:], weights[0, 1, :3])
-    assert not np.any(back[0])
-    assert not np.any(read(weights, Reading((0, 1), 2))[3])
-    assert len(readings(2, 3)) == 4 * 7
-    assert readings(1, 1, (0, 1)) == [Reading(), Reading(None, 1)]
-    assert str(Reading((1, 2), 1)) == "layer 2, head 3, shift +1"
-
-
-def test_tokens_become_words_by_hand():
-    # Source tokens 0 and 1 are one word, as are target tokens 1 and 2.
-    weights = np.array([[0.2, 0.3, 0.5], [0.6, 0.2, 0.2], [0.0, 0.4, 0.6]])
-    words = by_words(weights, [0, 0, 1], [0, 1, 1], (3, 2))
-    np.testing.assert_allclose(words, [[0.5, 0.5, 0], [0.6, 0.4, 0]])
 
 
 def test_symmetrization_by_hand():
@@ -107,8 +82,3 @@ def test_directions_that_agree_stay_as_they_are(name):
     weights = np.array([[0.9, 0.1, 0.0], [0.0, 0.1, 0.9], [0.1, 0.8, 0.1]])
     expected = {(0, 0), (2, 1), (1, 2)}
     assert SYMMETRIZATIONS[name](weights, weights.T, argmax) == expected
-
-
-def test_masses_by_hand():
-    weights = np.array([[0.5, 0.25], [0.0, 0.5], [0.3, 0.7]])[None, None]
-    assert masses([weights]) == {"null_mass": pytest.approx(37.5), "end_mass": pytest.approx(70)}

@@ -1,0 +1,84 @@
+"""From the attention weights of all layers and heads to those between words."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from attn_jax.names import head_name
+
+
+class Reading(NamedTuple):
+    """Which of a model's weights are taken as its alignment."""
+
+    head: tuple[int, int] | None = None  # layer and head, from 0; None: the mean over all
+    shift: int = 0  # the weights of step t + shift are those of target token t
+
+    def __str__(self) -> str:
+        part = "mean of all heads"
+        if self.head:
+            part = head_name(self.head[0] + 1, self.head[1] + 1)
+        return f"{part}, shift {self.shift:+d}"
+
+
+def readings(layers: int, heads: int, shifts: Sequence[int] = (0, 1, -1, 2)) -> list[Reading]:
+    """All readings of the weights of `layers` layers and `heads` heads, simplest first.
+
+    Depending on whether a model attends from the state before or after a word, the weights that
+    belong to the word are found one or two steps earlier or later.
+    """
+    parts = [None, *np.ndindex(layers, heads)] if layers * heads > 1 else [None]
+    return [Reading(part, shift) for shift in shifts for part in parts]
+
+
+def read(weights: np.ndarray, reading: Reading) -> np.ndarray:
+    """The weights [T - 1, S] of each target word; zeros where the shifted step does not exist.
+
+    Args:
+      weights: [L, N, T, S], end of sentence included.
+      reading: which weights to take.
+    """
+    chosen = weights.mean(axis=(0, 1)) if reading.head is None else weights[reading.head]
+    steps = np.arange(len(chosen) - 1) + reading.shift
+    inside = (steps >= 0) & (steps < len(chosen))
+    return np.where(inside[:, None], chosen[np.clip(steps, 0, len(chosen) - 1)], 0)
+
+
+def by_words(
+    weights: np.ndarray, source: Sequence[int], target: Sequence[int], sizes: tuple[int, int]
+) -> np.ndarray:
+    """Converts weights between tokens to weights between words.
+
+    Weights are summed over the tokens of a source word, and averaged over those of a target word.
+
+    Args:
+      weights: [T, S].
+      source, target: the index, from 0, of the word to which each token belongs.
+      sizes: the numbers of source and target words.
+
+    Returns:
+      Weights [target words, source words].
+    """
+    into = np.zeros((weights.shape[1], sizes[0]))
+    into[np.arange(len(source)), source] = 1
+    rows = np.zeros((sizes[1], len(target)))
+    rows[target, np.arange(len(target))] = 1
+    return rows / np.maximum(rows.sum(axis=1, keepdims=True), 1) @ weights @ into
+
+
+def masses(weights: Sequence[np.ndarray]) -> dict[str, float]:
+    """Percentages of weight that do not contribute to links between words.
+
+    Args:
+      weights: of each sentence, [L, N, T, S], end of sentence included.
+
+    Returns:
+      `null_mass`, the mean weight of target words that is on no source word, and `end_mass`, the
+      mean weight of the last step, which writes `EOS`, on the last source word.
+    """
+    means = [one.mean(axis=(0, 1)) for one in weights]
+    nothing = np.concatenate([1 - one[:-1].sum(axis=1) for one in means])
+    return {
+        "null_mass": 100 * float(np.clip(nothing, 0, 1).mean()) if nothing.size else 0.0,
+        "end_mass": 100 * float(np.mean([one[-1, -1] for one in means])),
+    }
