@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.attention.catalogue import Mechanism, mechanism
-from attn_jax.attention.normalizers import widen
 from attn_jax.attention.parts import Memory, Part, Sizes, name_of
+from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 
 Keys = PyTree[Float[Array, "S ..."]]

@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attn_jax.attention.normalizers import softmax, widen
+from attn_jax.attention.normalizers import softmax
 from attn_jax.attention.parts import Memory, Shapes, Sizes, part
+from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 
 

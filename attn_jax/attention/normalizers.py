@@ -9,12 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.parts import Shapes, Sizes, part
+from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
-
-
-def widen(scores: Float[Array, "..."]) -> Float[Array, "..."]:
-    """The numbers, in float32 at least."""
-    return scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
 
 
 def softmax(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:

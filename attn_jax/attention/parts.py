@@ -191,7 +191,7 @@ class Part:
     def decoding(self) -> "Part":
         """The part that replaces this one outside training: usually the same."""
         other = attribute(self.function, "decoding", None)
-        return Part(bind(other, self._bound), self.given) if other else self
+        return Part(bind(other, self._fixed), self.given) if other else self
 
     @property
     def has_carry(self) -> bool:
@@ -199,14 +199,14 @@ class Part:
         return attribute(self.function, "start", None) is not None
 
     @property
-    def _bound(self) -> dict[str, Any]:
+    def _fixed(self) -> dict[str, Any]:
         """The settings and the arguments that are bound to the function."""
         bound = self.function.keywords if isinstance(self.function, functools.partial) else {}
         return bound | dict(self.given)
 
     def start(self, mask: Bool[Array, " S"]) -> Any:
         """The initial carry, computed with the parameters that are bound to the function."""
-        return bind(attribute(self.function, "start", None), self._bound)(mask)
+        return bind(attribute(self.function, "start", None), self._fixed)(mask)
 
     @property
     def hidden(self) -> tuple[Callable, Callable] | None:
@@ -215,7 +215,7 @@ class Part:
         None for other scores.
         """
         halves = attribute(self.function, "hidden", None)
-        return halves and tuple(bind(half, self._bound) for half in halves)
+        return halves and tuple(bind(half, self._fixed) for half in halves)
 
     @property
     def scores(self) -> int:
@@ -234,13 +234,13 @@ class Part:
     def keys(self, annotations: Float[Array, "S D"], parameters: Mapping[str, Any]) -> Array:
         """The keys of a score for one sentence, [S, A]."""
         keys = attribute(self.function, "keys", annotations_themselves)
-        return bind(keys, self._bound | dict(parameters))(annotations)
+        return bind(keys, self._fixed | dict(parameters))(annotations)
 
     def shapes(self, sizes: Sizes) -> Shapes:
         """The names and shapes of the parameters that are not bound to the function."""
         shapes = attribute(self.function, "shapes", None)
-        known = bind(shapes, self._bound)(sizes) if shapes else {}
-        return {name: shape for name, shape in known.items() if name not in self._bound}
+        known = bind(shapes, self._fixed)(sizes) if shapes else {}
+        return {name: shape for name, shape in known.items() if name not in self._fixed}
 
     @property
     def initial(self) -> dict[str, float]:

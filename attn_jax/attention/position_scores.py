@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attn_jax.attention.normalizers import widen
 from attn_jax.attention.parts import Memory, Shapes, Sizes, part
 from attn_jax.attention.scores import (
     additive_keys,
@@ -18,6 +17,7 @@ from attn_jax.attention.scores import (
     same_size,
     weighted,
 )
+from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 
 

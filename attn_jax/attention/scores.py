@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attn_jax.attention.normalizers import widen
 from attn_jax.attention.parts import Memory, Shapes, Sizes, bind, part
+from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attn_jax.attention.normalizers import widen
+from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 
 BISECTIONS = 50  # they find a threshold in [-1, 0] to within 2^-50, near the precision of float64

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attn_jax.attention.normalizers import widen
 from attn_jax.attention.parts import Shapes, Sizes, part
+from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 
 Window = tuple[Bool[Array, " S"], Float[Array, " S"]]
