@@ -1,6 +1,6 @@
 """The text of a page: what was compared, how, and by which metrics."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from attn_jax import config
 from attn_jax.report.profiles import Profile
@@ -77,11 +77,15 @@ def shared_options(systems: Systems) -> list[str]:
 
 def searches(systems: Systems) -> str:
     """How each system was decoded."""
-    told: dict[str, list[str]] = {}
-    for label, runs in systems.items():
-        for run in runs:
-            if label not in told.setdefault(run.search, []):
-                told[run.search].append(label)
-    if len(told) == 1:
-        return f"Decoding: {next(iter(told))}."
-    return "Decoding: " + "; ".join(f"{', '.join(who)}: {how}" for how, who in told.items()) + "."
+    told = of_each((label, run.search) for label, runs in systems.items() for run in runs)
+    return f"Decoding: {told}."
+
+
+def of_each(facts: Iterable[tuple[str, str]]) -> str:
+    """Facts about labels, each after the labels of which it is true, or alone if true of all."""
+    labels: dict[str, dict[str, None]] = {}
+    for label, fact in facts:
+        labels.setdefault(fact, {})[label] = None
+    if len(labels) == 1:
+        return next(iter(labels))
+    return "; ".join(f"{', '.join(own)}: {fact}" for fact, own in labels.items())

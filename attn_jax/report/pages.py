@@ -7,7 +7,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from attn_jax.report import alignments, curves, tables
-from attn_jax.report.about import about, signatures
+from attn_jax.report.about import about, of_each, signatures
 from attn_jax.report.profiles import Profile, by_length
 from attn_jax.report.ranking import EXPLANATION, ranks
 from attn_jax.report.runs import Run
@@ -122,12 +122,7 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
 
 def seeds_drawn(systems: Systems) -> str:
     """The seed of the run that is drawn for each system."""
-    told: dict[int, list[str]] = {}
-    for label, (run, *_) in systems.items():
-        told.setdefault(run.seed, []).append(label)
-    if len(told) == 1:
-        return f"seed {next(iter(told))}"
-    return "; ".join(f"{', '.join(labels)}: seed {seed}" for seed, labels in told.items())
+    return of_each((label, f"seed {run.seed}") for label, (run, *_) in systems.items())
 
 
 def all_heads(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
