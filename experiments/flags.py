@@ -8,7 +8,6 @@ from typing import Any
 
 from absl import flags
 
-from attn_jax import config
 from attn_jax.config import Experiment
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.decoding.options import Search, search_of
@@ -130,16 +129,6 @@ def options_of(words: list[str]) -> dict[str, Any]:
 def as_arguments(options: dict[str, Any]) -> list[str]:
     """Options as command-line arguments."""
     return [f"--{name}={value}" for name, value in options.items()]
-
-
-def differing(stored: Experiment, wanted: Experiment, ignored: Iterable[str] = ()) -> list[str]:
-    """Phrases that describe each option whose stored and wanted values differ."""
-    before, now = config.values(stored), config.values(wanted)
-    return [
-        f"--{name} was {before[name]!r} and is now {now[name]!r}"
-        for name in before
-        if before[name] != now[name] and name not in ignored
-    ]
 
 
 def absolute(field: Any, value: Any) -> Any:

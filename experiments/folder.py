@@ -50,7 +50,7 @@ def settle(workdir: Path, given: dict) -> Experiment:
         longer = wanted.train.steps >= stored.train.steps
         ignored = {"label", "train.steps"} if longer else {"label"}
         # Where data lie may change: their content is compared by `check_content`.
-        changed = flags.differing(stored, wanted, ignored=ignored | {*config.PLACES})
+        changed = differing(stored, wanted, ignored | {*config.PLACES})
         if changed:
             raise InputError(
                 f"{workdir} holds a run with other flags: {'; '.join(changed)}. Use the flags of "
@@ -66,6 +66,16 @@ def settle(workdir: Path, given: dict) -> Experiment:
             "another --workdir, or give systems of a sweep another --label"
         )
     return experiment_with(given)
+
+
+def differing(stored: Experiment, wanted: Experiment, ignored: set[str]) -> list[str]:
+    """Phrases that describe each option whose stored and wanted values differ."""
+    before, now = config.values(stored), config.values(wanted)
+    return [
+        f"--{name} was {before[name]!r} and is now {now[name]!r}"
+        for name in before
+        if before[name] != now[name] and name not in ignored
+    ]
 
 
 def experiment_with(options: dict) -> Experiment:
