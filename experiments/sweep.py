@@ -178,6 +178,44 @@ def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
     return waiting
 
 
+def train_all(root: Path, waiting: dict[str, dict], places: list[Slot]) -> None:
+    """Trains and evaluates runs, each as soon as there is a slot for it.
+
+    Raises:
+      InputError: runs have failed; the others have been finished.
+    """
+    free: Queue = Queue()
+    running: list[subprocess.Popen] = []
+    for slot in places:
+        free.put(slot)
+
+    def work(label: str) -> None:
+        slot = free.get()
+        try:
+            tell(f"started {label}")
+            train_in(root / label, waiting[label], slot, running)
+            tell(f"finished {label}")
+        except InputError as error:
+            tell(str(error))
+            raise
+        finally:
+            free.put(slot)
+
+    with ThreadPoolExecutor(len(places)) as pool:
+        futures = [pool.submit(work, label) for label in waiting]
+        try:
+            wait(futures)
+        except KeyboardInterrupt as interrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            if isinstance(interrupt, Terminated):
+                for process in running:
+                    process.terminate()  # has no effect on one that has ended
+            raise
+    failures = [str(future.exception()) for future in futures if future.exception()]
+    if failures:
+        raise InputError("; ".join(failures))
+
+
 def main() -> None:
     """Trains and evaluates all runs that are not finished."""
     # This process only checks the runs, so it leaves accelerators to them.
@@ -199,38 +237,8 @@ def main() -> None:
         f"to {root}/<run>.log",
         flush=True,
     )
-    if not waiting:
-        return
-    free: Queue = Queue()
-    running: list[subprocess.Popen] = []
-    for slot in places:
-        free.put(slot)
-
-    def work(label: str) -> None:
-        slot = free.get()
-        try:
-            tell(f"started {label}")
-            train_in(root / label, waiting[label], slot, running)
-            tell(f"finished {label}")
-        except InputError as error:
-            tell(str(error))
-            raise
-        finally:
-            free.put(slot)
-
-    with ThreadPoolExecutor(free.qsize()) as pool:
-        futures = [pool.submit(work, label) for label in waiting]
-        try:
-            wait(futures)
-        except KeyboardInterrupt as interrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            if isinstance(interrupt, Terminated):
-                for process in running:
-                    process.terminate()  # has no effect on one that has ended
-            raise
-    failures = [str(future.exception()) for future in futures if future.exception()]
-    if failures:
-        raise InputError("; ".join(failures))
+    if waiting:
+        train_all(root, waiting, places)
 
 
 if __name__ == "__main__":
