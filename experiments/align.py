@@ -142,7 +142,7 @@ def print_errors(found: dict[str, list[Links]], golds: list[Gold]) -> None:
 
 
 def check_flags() -> None:
-    """Raises InputError if flags do not fit together; makes the folder for figures."""
+    """Raises InputError if flags do not fit together."""
     chosen = [name for name in ("head", "shift", "dev_gold") if FLAGS[name].present]
     if FLAGS.of == "posterior" and chosen:
         raise InputError(f"--{chosen[0]} chooses among weights, of which the posterior has one")
@@ -161,13 +161,31 @@ def check_flags() -> None:
         FLAGS.weights.endswith(".npz") and Path(FLAGS.weights).parent.is_dir()
     ):
         raise InputError(f"--weights must be a file .npz in a folder that exists: {FLAGS.weights}")
-    if FLAGS.figures:
-        Path(FLAGS.figures).mkdir(parents=True, exist_ok=True)
+
+
+def draw_all(folder: Path, translator: Translator, pairs: Pairs, weights: list[np.ndarray]) -> None:
+    """Draws the weights between the units of each pair.
+
+    If the model has several heads, also draws the weights of each head between tokens.
+    """
+    units = UNITS[FLAGS.unit]
+    drawn = zip(weights, translator.force(*pairs), *pairs, strict=True)
+    for number, (one, forced, source, target) in enumerate(drawn, start=1):
+        sources, _ = units(translator.source, source)
+        targets, _ = units(translator.target, target)
+        save(heat_map(one, sources, targets), folder / f"alignment-{number}.png")
+        if forced.weights[..., 0, 0].size > 1:
+            read_tokens = translator.source.split(source)
+            written = [*translator.target.split(target), SPECIALS[EOS]]
+            figure = heads(forced.weights, read_tokens, written)
+            save(figure, folder / f"heads-{number}.png")
 
 
 def main() -> None:
     """Writes links to standard output, and scores, weights and pictures if flags ask for them."""
     check_flags()
+    if FLAGS.figures:  # made first: if it cannot be, nothing has been computed in vain
+        Path(FLAGS.figures).mkdir(parents=True, exist_ok=True)
     pairs = read_text(FLAGS.sources, FLAGS.targets)
     golds = read_gold_of(FLAGS.gold, pairs) if FLAGS.gold else None
     development = read_development()
@@ -205,24 +223,6 @@ def main() -> None:
     # Printed last, since the reader of the links may close the pipe.
     for one in links:
         print(pharaoh(one))
-
-
-def draw_all(folder: Path, translator: Translator, pairs: Pairs, weights: list[np.ndarray]) -> None:
-    """Draws the weights between the units of each pair.
-
-    If the model has several heads, also draws the weights of each head between tokens.
-    """
-    units = UNITS[FLAGS.unit]
-    drawn = zip(weights, translator.force(*pairs), *pairs, strict=True)
-    for number, (one, forced, source, target) in enumerate(drawn, start=1):
-        sources, _ = units(translator.source, source)
-        targets, _ = units(translator.target, target)
-        save(heat_map(one, sources, targets), folder / f"alignment-{number}.png")
-        if forced.weights[..., 0, 0].size > 1:
-            read_tokens = translator.source.split(source)
-            written = [*translator.target.split(target), SPECIALS[EOS]]
-            figure = heads(forced.weights, read_tokens, written)
-            save(figure, folder / f"heads-{number}.png")
 
 
 if __name__ == "__main__":

@@ -13,17 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from absl import flags
+from absl import flags as absl_flags
 
 from attn_jax.errors import InputError, choose
 from attn_jax.report.style import save
 from attn_jax.report.tables import Table
+from experiments import flags
 from experiments.benchmarks.cases import GROUPS, Case
 from experiments.benchmarks.compare import Measured, Side, compare
 from experiments.benchmarks.end_to_end import BEAMS, GOALS, end_to_end
 from experiments.benchmarks.figure import relative_times
 from experiments.benchmarks.start import start
-from experiments.flags import FLAGS, define_workdir
+from experiments.flags import FLAGS
 from experiments.printing import print_table
 from experiments.program import run
 
@@ -182,11 +183,11 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    define_workdir("folder for the figures")
-    flags.DEFINE_string("peers", sys.executable, "the Python of an environment with the peers")
-    flags.DEFINE_list("only", list(BENCHMARKS), "benchmarks")
-    flags.DEFINE_integer("rounds", 7, "repetitions of each side", lower_bound=1)
-    flags.DEFINE_string(
+    flags.define_workdir("folder for the figures")
+    absl_flags.DEFINE_string("peers", sys.executable, "the Python of an environment with the peers")
+    absl_flags.DEFINE_list("only", list(BENCHMARKS), "benchmarks")
+    absl_flags.DEFINE_integer("rounds", 7, "repetitions of each side", lower_bound=1)
+    absl_flags.DEFINE_string(
         "multi30k",
         "../shared/data/multi30k_ende/tok",
         "folder with the captions of multi30k.flags, for end_to_end",
