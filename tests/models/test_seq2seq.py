@@ -37,7 +37,9 @@ def make(*, seed=1, target_size=TARGET_SIZE, **options):
         "readout_size": 13,
         "feedforward_size": 17,
     }
-    return initialize(Model(**(sizes | options)), SOURCE_SIZE, target_size, jax.random.key(seed))
+    config = Model(**(sizes | options))
+    # Without `jax.jit`: compiling the whole takes four times as long as compiling its operations.
+    return initialize.__wrapped__(config, SOURCE_SIZE, target_size, jax.random.key(seed))
 
 
 @jax.jit
