@@ -100,18 +100,9 @@ def catalogue(table: Mapping[str, Callable]) -> Table:
 
 def mechanisms() -> str:
     """The page without the measurements."""
-    sections = [
-        INTRODUCTION,
-        *(
-            f"## {title}\n\n{catalogue(table).markdown()}\n"
-            for title, table in {
-                "Scores": SCORES,
-                "Windows": WINDOWS,
-                "Normalizers": NORMALIZERS,
-            }.items()
-        ),
-    ]
-    return "\n".join(sections)
+    tables = {"Scores": SCORES, "Windows": WINDOWS, "Normalizers": NORMALIZERS}
+    sections = [f"## {title}\n\n{catalogue(table).markdown()}\n" for title, table in tables.items()]
+    return "\n".join([INTRODUCTION, *sections])
 
 
 def measured(runs: list[Run]) -> Table:

@@ -19,9 +19,7 @@ flags.disclaim_key_flags()
 
 FLAGS = flags.FLAGS
 DEFINE = {int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFINE_string}
-
-
-_needed: list[str] = []
+_needed: list[str] = []  # flags without a default
 
 
 def define_needed(name: str, help: str) -> None:

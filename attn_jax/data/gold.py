@@ -9,7 +9,7 @@ from attn_jax.data.pharaoh import parse
 from attn_jax.data.text_files import read_lines
 from attn_jax.errors import InputError
 
-TALP = re.compile(r"(\d+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+[\d.]+)?")
+NAACL = re.compile(r"(\d+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+[\d.]+)?")
 
 
 class Gold(NamedTuple):
@@ -52,17 +52,17 @@ def read_gold(path: Path, sizes: Sequence[tuple[int, int]], first: int = 0) -> l
 
 def _read(path: Path, sentences: int, first: int) -> list[Gold]:
     lines = read_lines(path)
-    if lines and TALP.fullmatch(lines[0].strip()):
-        return _of_links(path, lines, sentences)
+    if lines and NAACL.fullmatch(lines[0].strip()):
+        return _of_naacl(path, lines, sentences)
     if len(lines) != sentences:
         raise InputError(f"{path} has {len(lines)} lines, but there are {sentences} sentence pairs")
     return [
-        _gold(_of_line(line, first, f"{path}, line {number}"))
+        _gold(_of_pharaoh(line, first, f"{path}, line {number}"))
         for number, line in enumerate(lines, start=1)
     ]
 
 
-def _of_line(line: str, first: int, name: str) -> Iterable[tuple[int, int, bool]]:
+def _of_pharaoh(line: str, first: int, name: str) -> Iterable[tuple[int, int, bool]]:
     for source, sign, target in parse(line, name, "-?p", "0-0 (sure) or 1?2 (possible)"):
         if min(source, target) < first:
             link = f"{source}{sign}{target}"
@@ -70,12 +70,12 @@ def _of_line(line: str, first: int, name: str) -> Iterable[tuple[int, int, bool]
         yield source - first, target - first, sign == "-"
 
 
-def _of_links(path: Path, lines: list[str], sentences: int) -> list[Gold]:
+def _of_naacl(path: Path, lines: list[str], sentences: int) -> list[Gold]:
     links: list[list[tuple[int, int, bool]]] = [[] for _ in range(sentences)]
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        link = TALP.fullmatch(line.strip())
+        link = NAACL.fullmatch(line.strip())
         if not link or not 1 <= int(link[1]) <= sentences:
             raise InputError(
                 f"{path}, line {number}: expected the numbers of one of {sentences} sentences, of "
