@@ -54,6 +54,8 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     systems, profile = comparison.systems, comparison.profile
     first = first_run(systems)
     known = {label: runs for label, runs in systems.items() if runs[0].has_gold}
+    several = any(len(runs) > 1 for runs in systems.values())
+    bands = " (bands: lowest to highest over seeds)" if several else ""
 
     def picture(kind: str, figure: Figure, caption: str) -> str:
         path = f"{stem(comparison.name)}-{kind}.png"
@@ -72,23 +74,14 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     ]
     if profile.tells_more:
         drawn = curves.quality_by_length(profile)
-        parts.append(
-            picture(
-                "length", drawn, "Quality by source length (bands: standard deviation over seeds)"
-            )
-        )
+        parts.append(picture("length", drawn, f"Quality by source length{bands}"))
         parts.append(tables.by_length(profile).markdown())
     if any(len(run.journal) > 1 for run in runs_of(systems)):
-        parts.append(
-            picture(
-                "learning",
-                curves.learning_curves(systems),
-                "Learning curves (bands: standard deviation over seeds)",
-            )
-        )
+        drawn = curves.learning_curves(systems)
+        parts.append(picture("learning", drawn, f"Learning curves{bands}"))
     if known:
-        caption = "Accuracy by source position"
-        parts.append(picture("position", curves.accuracy_by_position(known), caption))
+        drawn = curves.accuracy_by_position(known)
+        parts.append(picture("position", drawn, f"Accuracy by source position{bands}"))
     index = telling_sentence(systems)
     return [*parts, *one_sentence(systems, index, picture), *all_heads(systems, index, picture)]
 

@@ -106,6 +106,19 @@ def test_a_page_with_its_figures(root):
     assert all(f"({name})" in page for name in pictures)
 
 
+def test_bands_are_the_range_over_seeds(root):
+    (comparison,) = compare(find_runs(root)[0])
+    page = write_report([comparison], root).read_text()
+    assert page.count("*Learning curves (bands: lowest to highest over seeds)*") == 1
+    axes = curves.learning_curves(comparison.systems).axes[1]
+    (band,) = axes.collections  # the other system has one seed
+    (path,) = band.get_paths()
+    assert set(path.vertices[:, 1]) == {90.0, 94.0}
+    write_run(root / "alone", "dot", 0, 50.0)
+    (alone,) = compare(find_runs(root / "alone")[0])
+    assert "bands" not in write_report([alone], root / "alone").read_text()
+
+
 def test_each_compared_run_is_a_row_of_data(root):
     write_run(root / "e" / "f", "gmm", 7, 50.0, level="word", label="mine, 2")
     comparisons = list(compare(find_runs(root)[0]))
