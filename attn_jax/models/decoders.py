@@ -95,7 +95,7 @@ class Recurrent(nnx.Module):
             self.start(source, len(projected)),
             (
                 projected,
-                self.dropout.steps(within, len(projected)),
+                self.dropout.steps(within, len(projected), len(self.cell.cells)),
                 None if attending is None else jax.random.split(attending, len(projected)),
             ),
         )

@@ -46,9 +46,11 @@ class Ordinary:
         """The features, of one step or of all steps, with dropout."""
         return dropped(features, self.rate, rng, features.shape)
 
-    def steps(self, rng: Array | None, count: int) -> Array | None:
-        """A random key for each of `count` steps."""
-        return None if rng is None else jax.random.split(rng, count)
+    def steps(self, rng: Array | None, count: int, layers: int) -> Array | None:
+        """A random key for each of `count` steps of stacked layers; None if none is used."""
+        if rng is None or self.rate == 0 or layers == 1:
+            return None
+        return jax.random.split(rng, count)
 
     def recurrent(self, hidden: Float[Array, "B H"], rng: Array | None) -> Float[Array, "B H"]:
         """The previous hidden state as the recurrent product reads it: without dropout."""
@@ -68,9 +70,11 @@ class Variational(Ordinary):
         rows, *steps, size = features.shape
         return dropped(features, self.rate, rng, (rows, *[1] * len(steps), size))
 
-    def steps(self, rng: Array | None, count: int) -> Array | None:
-        """The same random key for each of `count` steps."""
-        return None if rng is None else jnp.broadcast_to(rng, (count, *rng.shape))
+    def steps(self, rng: Array | None, count: int, layers: int) -> Array | None:
+        """The same random key for each of `count` steps; None if none is used."""
+        if rng is None or self.rate == 0:
+            return None
+        return jnp.broadcast_to(rng, (count, *rng.shape))
 
     def recurrent(self, hidden: Float[Array, "B H"], rng: Array | None) -> Float[Array, "B H"]:
         """The previous hidden state as the recurrent product reads it: with dropout."""

@@ -13,6 +13,7 @@ from flax import nnx
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, PyTree
 
+from attn_jax.models import lstm
 from attn_jax.models.activations import keeping_values, sigmoid, tanh
 from attn_jax.models.deferral import scan
 from attn_jax.models.linear import Linear
@@ -103,14 +104,7 @@ class LSTM(nnx.Module):
     ) -> tuple[Float[Array, "B H"], Float[Array, "B H"]]:
         """The next state, from the inputs projected by `input` (G = 4 H)."""
         _, memory = state
-        return self._gated(memory, projected + self.recurrent(hidden))
-
-    @staticmethod
-    @keeping_values
-    def _gated(memory: Array, gates: Array) -> tuple[Array, Array]:
-        i, f, g, o = jnp.split(gates, 4, axis=-1)
-        memory = sigmoid(f) * memory + sigmoid(i) * tanh(g)
-        return sigmoid(o) * tanh(memory), memory
+        return lstm.gated(memory, projected + self.recurrent(hidden))
 
 
 class Tanh(nnx.Module):
@@ -205,8 +199,12 @@ def unroll(
         return state, stack.output(state)
 
     # Transposed before the projection, which usually makes them larger.
-    projected = stack.input(jnp.swapaxes(inputs, 0, 1))
-    rngs = stack.dropout.steps(rng, len(projected))
-    steps = projected, jnp.swapaxes(mask, 0, 1), rngs
-    last, outputs = scan(step, stack, initial, steps, reverse=reverse)
+    projected, mask = stack.input(jnp.swapaxes(inputs, 0, 1)), jnp.swapaxes(mask, 0, 1)
+    rngs = stack.dropout.steps(rng, len(projected), len(stack.cells))
+    if rngs is None and [type(cell) for cell in stack.cells] == [LSTM]:
+        matrix = stack.cells[0].recurrent.kernel[...]
+        state, outputs = lstm.layer(matrix, projected, mask, initial[0], reverse)
+        last = (state,)
+    else:
+        last, outputs = scan(step, stack, initial, (projected, mask, rngs), reverse=reverse)
     return last, jnp.swapaxes(outputs, 0, 1)

@@ -26,14 +26,27 @@ def test_nothing_is_dropped_at_use(kind):
     dropout = make_dropout(Model(dropout=0.2, dropout_kind=kind))
     assert dropout(ONES, None) is ONES
     np.testing.assert_array_equal(dropout.recurrent(ONES[:, 0], None), ONES[:, 0])
-    assert dropout.steps(None, 5) is None
+    assert dropout.steps(None, 5, layers=2) is None
+
+
+def test_steps_have_keys_only_where_a_mask_is_drawn_in_a_step():
+    """Ordinary dropout draws one between layers, variational dropout also for the state."""
+    for kind, layers, rate, drawn in [
+        ("ordinary", 1, 0.2, False),
+        ("ordinary", 2, 0.2, True),
+        ("ordinary", 2, 0.0, False),
+        ("variational", 1, 0.2, True),
+        ("variational", 2, 0.0, False),
+    ]:
+        dropout = make_dropout(Model(dropout=rate, dropout_kind=kind))
+        assert (dropout.steps(RNG, 5, layers) is not None) == drawn
 
 
 def test_ordinary_dropout_is_drawn_anew_for_each_step():
     dropout = make_dropout(Model(dropout=0.5))
     dropped = dropout(ONES, RNG)
     assert len({bytes(np.asarray(dropped[0, step])) for step in range(50)}) == 50
-    first, second = (dropout(ONES[:, 0], rng) for rng in dropout.steps(RNG, 2))
+    first, second = (dropout(ONES[:, 0], rng) for rng in dropout.steps(RNG, 2, layers=2))
     assert np.any(first != second)
     np.testing.assert_array_equal(dropout.recurrent(ONES[:, 0], RNG), ONES[:, 0])
 
@@ -43,7 +56,7 @@ def test_variational_dropout_is_that_of_the_sentence():
     dropped = dropout(ONES, RNG)
     assert np.all(dropped == dropped[:, :1])
     assert len({bytes(np.asarray(dropped[row, 0])) for row in range(7)}) == 7
-    first, second = (dropout(ONES[:, 0], rng) for rng in dropout.steps(RNG, 2))
+    first, second = (dropout(ONES[:, 0], rng) for rng in dropout.steps(RNG, 2, layers=2))
     np.testing.assert_array_equal(first, second)
     assert 0.3 < (dropout.recurrent(ONES[:, 0], RNG) == 0).mean() < 0.7
 
@@ -62,7 +75,7 @@ def test_variational_dropout_hides_the_same_units_of_the_state_at_all_steps():
     (cell,) = stack.cells
     cell.recurrent.kernel[...] = jnp.eye(61)
     state, passed = (jnp.full((1, 61), 0.5),), []
-    for rng in stack.dropout.steps(RNG, 3):
+    for rng in stack.dropout.steps(RNG, 3, layers=1):
         before, (state,) = state[0], stack(state, jnp.zeros((1, 61)), rng)
         passed.append(np.asarray(state != 0))
         np.testing.assert_allclose(state[state != 0], np.tanh(2 * before[state != 0]), rtol=1e-5)

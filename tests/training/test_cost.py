@@ -31,7 +31,7 @@ def batch(source_length=S, target_length=T):
 
 def counted(model):
     def loss(model):
-        return loss_of(Train(), model, *batch(), None, jnp.zeros((), int), jax.random.key(0))
+        return loss_of(Train(), model, *batch(), None, 1, jnp.zeros((), int), jax.random.key(0))
 
     return operations(loss, model), operations(jax.grad(loss), model)
 
@@ -50,7 +50,7 @@ def test_rnnsearch_forwards():
     encoder = 2 * (E * gates * half + half * gates * half) + D * A
     attention = H * A + S * D  # v · tanh(...), a sum of S A terms, is not computed as a product
     decoder = E * gates * H + attention + D * gates * H + H * gates * H
-    output = (H + E + D) * 2 * R + R * V
+    output = (H + E + D) * 2 * R + (R + 1) * V  # the last with its bias
     expected = 2 * B * (S * encoder + half * H + T * (decoder + output))
     forwards, _ = counted(make(decoder="bahdanau", score="additive"))
     assert forwards == expected
