@@ -38,38 +38,18 @@ def output_loss(
 ) -> Float[Array, ""]:
     """The weighted sum, in nats, of the cross-entropies; weights are not differentiated."""
 
-    def add(total: Array, part: tuple) -> tuple[Array, None]:
-        tokens, biased_features = part
-        logits = _logits(biased_features, biased)
-        losses = cross_entropy(logits, tokens.targets, label_smoothing)
+    def add(total: Array, tokens: Tokens) -> tuple[Array, None]:
+        losses = cross_entropy(_logits(matrix, bias, tokens), tokens.targets, label_smoothing)
         return total + (tokens.weights * losses).sum(), None
 
-    biased = _with_bias(factor(matrix), bias)
+    matrix = factor(matrix)
     parts = _cut(Tokens(factor(features), targets, weights), bias.size)
-    return jax.lax.scan(add, jnp.zeros(()), (parts, _with_ones(parts.features, biased)))[0]
+    return jax.lax.scan(add, jnp.zeros(()), parts)[0]
 
 
-def _with_bias(matrix: Float[Array, "F V"], bias: Float[Array, " V"]) -> Float[Array, "F+R V"]:
-    """[W; b], which gives x W + b in one product, [x 1] [W; b].
-
-    XLA's CPU backend would add the bias in a pass of its own over all logits. If the matrix is
-    rounded, the bias is the sum of two rows, so that it keeps twice as many digits.
-    """
-    high = bias.astype(matrix.dtype)
-    rows = [high] if high.dtype == bias.dtype else [high, (bias - high).astype(matrix.dtype)]
-    return jnp.vstack([matrix, *rows])
-
-
-def _with_ones(features: Float[Array, "*any F"], biased: Array) -> Float[Array, "*any F+R"]:
-    """The features, followed by 1 for each row of the bias."""
-    *leading, size = features.shape
-    ones = jnp.ones((*leading, len(biased) - size), features.dtype)
-    return jnp.concatenate([features, ones], axis=-1)
-
-
-def _logits(features: Float[Array, "N F+R"], biased: Float[Array, "F+R V"]) -> Float[Array, "N V"]:
+def _logits(matrix: Array, bias: Array, tokens: Tokens) -> Float[Array, "N V"]:
     # XLA's CPU backend would fuse the product and the softmax's maximum into one slower loop.
-    return jax.lax.optimization_barrier(multiply(features, biased))
+    return jax.lax.optimization_barrier(multiply(tokens.features, matrix)) + bias
 
 
 def _cut(tokens: Tokens, vocabulary: int) -> Tokens:
@@ -91,10 +71,10 @@ def _forward(
     matrix: Array, bias: Array, features: Array, targets: Array, weights: Array, smoothing: float
 ) -> tuple[Array, tuple[Array, Array, Array]]:
     def add(sums: tuple, part: tuple) -> tuple[tuple, Array]:
-        tokens, biased_features, columns = part
+        tokens, columns = part
         targets, weights = tokens.targets[:, None], tokens.weights[:, None]
         total, of_matrix, of_bias = sums
-        logits = _logits(biased_features, biased)
+        logits = _logits(matrix, bias, tokens)
         largest = logits.max(axis=-1, keepdims=True)
         # Shared by the sum and the softmax; otherwise the backend would compute them twice.
         exponentials = jax.lax.optimization_barrier(jnp.exp(logits - largest))
@@ -112,10 +92,9 @@ def _forward(
     words, share = jnp.arange(bias.size), smoothing / bias.size
     sums = jnp.zeros(()), jnp.zeros_like(matrix), jnp.zeros_like(bias)
     matrix, features = factor(matrix), factor(features)
-    biased = _with_bias(matrix, bias)
     parts = _cut(Tokens(features, targets, weights), bias.size)
-    inputs = parts, _with_ones(parts.features, biased), row_major(parts.features.mT)
-    (total, *of_parameters), of_features = jax.lax.scan(add, sums, inputs)
+    columns = row_major(parts.features.mT)
+    (total, *of_parameters), of_features = jax.lax.scan(add, sums, (parts, columns))
     of_features = of_features.reshape(-1, features.shape[1])[: len(features)]
     return total, (*of_parameters, of_features)
 

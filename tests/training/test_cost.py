@@ -50,7 +50,7 @@ def test_rnnsearch_forwards():
     encoder = 2 * (E * gates * half + half * gates * half) + D * A
     attention = H * A + S * D  # v · tanh(...), a sum of S A terms, is not computed as a product
     decoder = E * gates * H + attention + D * gates * H + H * gates * H
-    output = (H + E + D) * 2 * R + (R + 1) * V  # the last with its bias
+    output = (H + E + D) * 2 * R + R * V
     expected = 2 * B * (S * encoder + half * H + T * (decoder + output))
     forwards, _ = counted(make(decoder="bahdanau", score="additive"))
     assert forwards == expected
