@@ -18,11 +18,10 @@ def loss_of(
     source: Int[Array, "B S"],
     target: Int[Array, "B T"],
     links: Float[Array, "B T S"] | None,
-    count: Int[Array, ""],
     step: Int[Array, ""],
     rng: Array,
 ) -> Float[Array, ""]:
-    """The sum of the losses of the target tokens, divided by `count`.
+    """The sum of the losses of the target tokens.
 
     Args:
       config: the options of the losses and of scheduled sampling.
@@ -30,8 +29,6 @@ def loss_of(
       source: source sentences.
       target: target sentences, each ended by `EOS`.
       links: the links for the guided loss, as `guided_loss` takes them.
-      count: what the losses are averaged over. They are divided before they are differentiated,
-        which spares a pass over the gradients.
       step: steps done.
       rng: the key for this batch.
     """
@@ -41,14 +38,14 @@ def loss_of(
         share = config.scheduled_sampling * jnp.minimum(step / config.sampling_steps, 1)
         given = sampled(model, source, target, share, sampling)
     features, alignment = model(source, given, training)
-    weights = (target != PAD) / count
-    rows = features.reshape(-1, features.shape[-1]), target.ravel(), weights.ravel()
+    real = target != PAD
+    rows = features.reshape(-1, features.shape[-1]), target.ravel(), real.ravel()
     total = output_loss(*model.words.output_layer(), *rows, config.label_smoothing)
     if config.coverage_loss:
-        total += config.coverage_loss * (weights * coverage_loss(alignment)).sum()
+        total += config.coverage_loss * coverage_loss(alignment).sum(where=real)
     if config.guided_alignment:
         guided = guided_weights(alignment, config.guided_head)
-        total += config.guided_alignment * (weights * guided_loss(guided, links)).sum()
+        total += config.guided_alignment * guided_loss(guided, links).sum(where=real)
     return total
 
 

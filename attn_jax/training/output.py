@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.models.factors import factor, row_major
 from attn_jax.models.linear import multiply, of_inputs
@@ -20,11 +20,11 @@ LOGITS = 2**21  # held at once, 8 MiB, unless parts of F tokens need more
 
 
 class Tokens(NamedTuple):
-    """The features and targets of some tokens, and the weights of their losses in the sum."""
+    """The features and targets of some tokens, and whether their losses are counted."""
 
     features: Float[Array, "N F"]
     targets: Int[Array, " N"]
-    weights: Float[Array, " N"]
+    counted: Bool[Array, " N"]
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
@@ -33,17 +33,17 @@ def output_loss(
     bias: Float[Array, " V"],
     features: Float[Array, "N F"],
     targets: Int[Array, " N"],
-    weights: Float[Array, " N"],
+    counted: Bool[Array, " N"],
     label_smoothing: float,
 ) -> Float[Array, ""]:
-    """The weighted sum, in nats, of the cross-entropies; weights are not differentiated."""
+    """The sum, in nats, of the cross-entropies of the counted tokens."""
 
     def add(total: Array, tokens: Tokens) -> tuple[Array, None]:
         losses = cross_entropy(_logits(matrix, bias, tokens), tokens.targets, label_smoothing)
-        return total + (tokens.weights * losses).sum(), None
+        return total + losses.sum(where=tokens.counted), None
 
     matrix = factor(matrix)
-    parts = _cut(Tokens(factor(features), targets, weights), bias.size)
+    parts = _cut(Tokens(factor(features), targets, counted), bias.size)
     return jax.lax.scan(add, jnp.zeros(()), parts)[0]
 
 
@@ -68,11 +68,11 @@ def _cut(tokens: Tokens, vocabulary: int) -> Tokens:
 
 
 def _forward(
-    matrix: Array, bias: Array, features: Array, targets: Array, weights: Array, smoothing: float
+    matrix: Array, bias: Array, features: Array, targets: Array, counted: Array, smoothing: float
 ) -> tuple[Array, tuple[Array, Array, Array]]:
     def add(sums: tuple, part: tuple) -> tuple[tuple, Array]:
         tokens, columns = part
-        targets, weights = tokens.targets[:, None], tokens.weights[:, None]
+        targets, counted = tokens.targets[:, None], tokens.counted[:, None]
         total, of_matrix, of_bias = sums
         logits = _logits(matrix, bias, tokens)
         largest = logits.max(axis=-1, keepdims=True)
@@ -80,10 +80,10 @@ def _forward(
         exponentials = jax.lax.optimization_barrier(jnp.exp(logits - largest))
         normalizer = exponentials.sum(axis=-1, keepdims=True)
         losses = (largest + jnp.log(normalizer))[:, 0] - expected(logits, tokens.targets, smoothing)
-        total += (tokens.weights * losses).sum()
+        total += losses.sum(where=tokens.counted)
 
-        of_logits = exponentials * (weights / normalizer) - weights * share
-        of_logits -= jnp.where(targets == words, weights * (1 - smoothing), 0)
+        of_logits = exponentials * (counted / normalizer) - counted * share
+        of_logits -= jnp.where(targets == words, counted * (1 - smoothing), 0)
         of_logits = factor(of_logits)  # for all uses below, so that it is written once
         of_bias += of_logits.sum(axis=0, dtype=of_bias.dtype)
         of_matrix += multiply(columns, of_logits)
@@ -92,7 +92,7 @@ def _forward(
     words, share = jnp.arange(bias.size), smoothing / bias.size
     sums = jnp.zeros(()), jnp.zeros_like(matrix), jnp.zeros_like(bias)
     matrix, features = factor(matrix), factor(features)
-    parts = _cut(Tokens(features, targets, weights), bias.size)
+    parts = _cut(Tokens(features, targets, counted), bias.size)
     columns = row_major(parts.features.mT)
     (total, *of_parameters), of_features = jax.lax.scan(add, sums, (parts, columns))
     of_features = of_features.reshape(-1, features.shape[1])[: len(features)]

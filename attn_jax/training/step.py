@@ -120,7 +120,7 @@ def train_step(
 
     def mean(model: Seq2Seq, rng: Array, part: tuple) -> Float[Array, ""]:
         with choose(PRECISIONS, config.compute, "precision")():
-            return loss_of(config, model, *part, count, step, rng)
+            return loss_of(config, model, *part, step, rng) / count
 
     gradient_of = partial(accumulated, jax.value_and_grad(mean), config.microbatches)
     if mesh is not None:

@@ -31,7 +31,7 @@ def batch(source_length=S, target_length=T):
 
 def counted(model):
     def loss(model):
-        return loss_of(Train(), model, *batch(), None, 1, jnp.zeros((), int), jax.random.key(0))
+        return loss_of(Train(), model, *batch(), None, jnp.zeros((), int), jax.random.key(0))
 
     return operations(loss, model), operations(jax.grad(loss), model)
 

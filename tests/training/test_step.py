@@ -167,7 +167,7 @@ def test_the_share_of_drawn_words_rises_from_zero():
 
     def loss(step, config, target=TARGET):
         step = jnp.asarray(step)
-        return loss_of(config, model, SOURCE, target, None, 1, step, jax.random.key(0))
+        return loss_of(config, model, SOURCE, target, None, step, jax.random.key(0))
 
     np.testing.assert_allclose(loss(0, config), loss(0, Train()), rtol=1e-6)
     assert loss(10, config) != loss(0, Train())
