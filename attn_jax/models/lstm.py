@@ -70,9 +70,7 @@ def layer(
     initial: State,
     reverse: bool,
 ) -> tuple[State, Float[Array, "T B H"]]:
-    """Runs an LSTM over all steps.
-
-    The same as a scan of the cell, which is the oracle of its test.
+    """Runs an LSTM over all steps, with the same result as a scan of the cell.
 
     Args:
       matrix: U, of the recurrent product.

@@ -1,7 +1,6 @@
 """The LSTM's own derivatives, against JAX's derivative of the formulas in a scan."""
 
 import jax
-import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import pytest
