@@ -14,7 +14,7 @@ from attn_jax.decoding import compiled
 from attn_jax.decoding.batches import in_order
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.decoding.options import Search, search_of
-from attn_jax.decoding.search import Found
+from attn_jax.decoding.search import SearchResult
 from attn_jax.decoding.unknown import replaced
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq
@@ -139,7 +139,9 @@ class Translator:
             found = jax.device_get(found)
             for row, index in enumerate(indices):
                 hypotheses = [
-                    self._hypothesis(Found(*(leaf[row, nth] for leaf in found)), sources[index])
+                    self._hypothesis(
+                        SearchResult(*(leaf[row, nth] for leaf in found)), sources[index]
+                    )
                     for nth in range(search.n_best)
                     if np.isfinite(found.score[row, nth])
                 ]
@@ -154,7 +156,7 @@ class Translator:
 
         return in_order(list(map(len, sources)), decode, max(search.beam_size, search.n_best))
 
-    def _hypothesis(self, found: Found, source: Sequence[int]) -> Hypothesis:
+    def _hypothesis(self, found: SearchResult, source: Sequence[int]) -> Hypothesis:
         steps = np.count_nonzero(found.tokens != PAD)
         tokens = self.target.decode(found.tokens[:steps].tolist())
         return Hypothesis(

@@ -16,7 +16,7 @@ from attn_jax.models.seq2seq import initialize
 from attn_jax.names import choose_with_settings, failure
 from attn_jax.own_code import own_modules, own_parts
 from attn_jax.tokens import PAD, UNK
-from attn_jax.training.step import start, train_step
+from attn_jax.training.step import init_state, train_step
 from experiments import flags
 
 
@@ -41,7 +41,7 @@ def check(experiment: Experiment) -> None:
 
     def one_step(rng: jax.Array) -> tuple:
         ids, links = jnp.ones((rows, 3), jnp.int32), jnp.ones((rows, 3, 3))
-        state = start(initialize(experiment.model, 5, 5, rng), experiment.train)
+        state = init_state(initialize(experiment.model, 5, 5, rng), experiment.train)
         return train_step(state, ids, ids, rng, links, config=experiment.train)
 
     try:

@@ -22,8 +22,8 @@ from attn_jax.loading import experiment_of, load_parameters, load_vocabularies, 
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.tokens import SPECIALS
 from attn_jax.training import devices, loop, precision
-from attn_jax.training.checkpoint import Misfit
-from attn_jax.training.step import start
+from attn_jax.training.checkpoint import CheckpointMismatch
+from attn_jax.training.step import init_state
 from attn_jax.translator import Translator
 from experiments import flags, folder, unused
 from experiments.checks import check
@@ -66,10 +66,10 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     source, target = vocabularies(workdir, experiment, examples)
     rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
     model = initialize(experiment.model, len(source), len(target), rng_parameters)
-    state, progressed = loop.begin(config, model, workdir)
+    state, progress = loop.begin(config, model, workdir)
     step = int(state.parts.step)
     if config.initial and not step:  # not when resuming: that run may be gone by then
-        state = start(initial_parameters(Path(config.initial), model), config)
+        state = init_state(initial_parameters(Path(config.initial), model), config)
     held_out = {
         "validation": encode(validation, source, target),
         "test": encode(test, source, target),
@@ -92,7 +92,7 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         precision.advice(config.compute, device),
     ]
     folder.record(workdir, experiment, corpus, source, target)
-    more = not progressed.finished(step, config)
+    more = not progress.finished(step, config)
     if more:
         folder.forget_evaluations(workdir)
     print("\n".join(filter(None, about)), flush=True)
@@ -104,7 +104,7 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     loop.fit(
         config,
         state,
-        progressed,
+        progress,
         batches.from_step,
         evaluate,
         workdir,
@@ -136,12 +136,12 @@ def initial_parameters(place: Path, model: Seq2Seq) -> Seq2Seq:
     initial, checkpoint = located(place)
     try:
         return load_parameters(initial, model, checkpoint)
-    except Misfit as error:
+    except CheckpointMismatch as error:
         file = initial / "flags.txt"
         if not file.is_file():
             raise
         hint = f"--flagfile={file}, before other flags, gives the model of that run"
-        raise Misfit(f"{error}; {hint}") from error
+        raise CheckpointMismatch(f"{error}; {hint}") from error
 
 
 def check_tokens(initial: Path, experiment: Experiment) -> None:

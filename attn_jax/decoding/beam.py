@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.decoding.penalties import none, uncovered
-from attn_jax.decoding.search import Found, Step, largest, permitted
+from attn_jax.decoding.search import SearchResult, Step, largest, permitted
 from attn_jax.decoding.shrinking import until_done
 from attn_jax.tokens import BOS, EOS, PAD
 
@@ -43,7 +43,7 @@ class Trace(NamedTuple):
     weights: Float[Array, "B T W ..."]  # of the places before the step
 
 
-def side_by_side(tree: PyTree, width: int) -> PyTree:
+def tiled(tree: PyTree, width: int) -> PyTree:
     """Repeats each row of the leaves, [B, W, ...]; scalar leaves are left as they are."""
     return jax.tree.map(
         lambda leaf: jnp.repeat(leaf[:, None], width, axis=1) if leaf.ndim else leaf, tree
@@ -68,7 +68,7 @@ def beam(
     length_penalty: Callable[[Array], Array] = none,
     coverage_penalty: float = 0.0,
     shortest: int = 0,
-) -> Found:
+) -> SearchResult:
     """Finds the K best hypotheses of each sentence.
 
     Each step takes the 2W most probable extensions of the prefixes of a sentence. Those among the
@@ -96,7 +96,7 @@ def beam(
       Hypotheses [B, K], best first; if fewer than K were found, the others have a score of -∞.
     """
     rows, length = mask.shape
-    state = side_by_side(state, 1)
+    state = tiled(state, 1)
     first = jnp.full((rows, 1), BOS)
     axes = jax.tree.map(lambda leaf: 1 if leaf.ndim else None, state)
     step = jax.vmap(step, in_axes=(None, axes, 1), out_axes=(axes, 1, 1))
@@ -166,7 +166,7 @@ def best_of(ended: Ended, new: Ended) -> Ended:
     return jax.tree.map(lambda leaf: jnp.take_along_axis(leaf, kept, axis=1), both)
 
 
-def read_back(trace: Trace, ended: Ended) -> Found:
+def read_back(trace: Trace, ended: Ended) -> SearchResult:
     """Traces the finished hypotheses back from their last words to their first."""
 
     def back(place: Int[Array, "B K"], inputs: tuple) -> tuple:
@@ -187,7 +187,7 @@ def read_back(trace: Trace, ended: Ended) -> Found:
     _, (words, weights) = jax.lax.scan(
         back, jnp.zeros_like(ended.places), (indices, trace), reverse=True
     )
-    return Found(
+    return SearchResult(
         jnp.moveaxis(words, 0, -1),
         jnp.where(found, ended.totals, 0),
         ended.scores,

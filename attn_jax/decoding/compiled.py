@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from attn_jax.decoding.beam import beam, flat, side_by_side
+from attn_jax.decoding.beam import beam, flat, tiled
 from attn_jax.decoding.ensemble import Models, all_layers, combined, stepping
 from attn_jax.decoding.options import Search
 from attn_jax.decoding.penalties import LENGTH_PENALTIES
-from attn_jax.decoding.search import Found, best, drawn, walk
+from attn_jax.decoding.search import SearchResult, best, drawn, generate
 from attn_jax.decoding.unknown import forbidding
 from attn_jax.names import choose_with_settings
 from attn_jax.tokens import BOS, PAD
@@ -42,7 +42,7 @@ def decode(
     combination: str,
     search: Search,
     longest: int,
-) -> Found:
+) -> SearchResult:
     """Decodes K hypotheses of each sentence, [B, K].
 
     The hypotheses of a row that holds only `PAD`, to fill up a batch, are meaningless.
@@ -87,9 +87,9 @@ def decode(
         pick = drawn(search.temperature, search.top_k, search.top_p)
     times = search.n_best
     drawing = jax.vmap(jax.random.split, in_axes=(0, None))(rngs, times)
-    found = walk(
+    found = generate(
         step,
-        *flat(side_by_side((encoded, state), times)),
+        *flat(tiled((encoded, state), times)),
         jnp.repeat(limits, times),
         drawing.reshape(-1, *rngs.shape[1:]),
         max_length,

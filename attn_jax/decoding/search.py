@@ -19,12 +19,12 @@ from attn_jax.tokens import BOS, EOS, PAD
 Step = Callable[
     [PyTree, PyTree, Int[Array, " R"]], tuple[PyTree, Float[Array, "R V"], Float[Array, "R ... S"]]
 ]
-Pick = Callable[[Array, Int[Array, ""], Float[Array, "R V"]], Int[Array, " R"]]
+Sampler = Callable[[Array, Int[Array, ""], Float[Array, "R V"]], Int[Array, " R"]]
 
 PARTS = 16  # into which `largest` cuts a long row
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The result of a search: a hypothesis for each row, or K for each sentence, [B, K, ...]."""
 
     tokens: Int[Array, "... T"]  # up to and including `EOS`, then `PAD`
@@ -81,8 +81,8 @@ def best(
     return words[:, 0]
 
 
-def drawn(temperature: float, top_k: int = 0, top_p: float = 1.0) -> Pick:
-    """A `Pick` that samples from the most probable words.
+def drawn(temperature: float, top_k: int = 0, top_p: float = 1.0) -> Sampler:
+    """A `Sampler` that samples from the most probable words.
 
     Each row has its own random key, so that its samples do not depend on the other rows.
 
@@ -117,7 +117,7 @@ def most_probable(
     return jnp.where(log_probabilities >= least, log_probabilities, -jnp.inf)
 
 
-def walk(
+def generate(
     step: Step,
     source: PyTree,
     state: PyTree,
@@ -125,9 +125,9 @@ def walk(
     rngs: Array,
     max_length: int,
     *,
-    pick: Pick = best,
+    pick: Sampler = best,
     shortest: int = 0,
-) -> Found:
+) -> SearchResult:
     """Decodes word by word, until the sentence of every row has ended.
 
     Args:
@@ -175,4 +175,4 @@ def walk(
     index = jnp.zeros((), int)
     carry = (index, state, first, limits == 0, jnp.zeros(rows), tokens, history)
     *_, total, tokens, history = until_done(advance, active, (source, limits, rngs), carry)
-    return Found(tokens, total, total, history)
+    return SearchResult(tokens, total, total, history)

@@ -48,8 +48,8 @@ class SelfAttention(nnx.Module):
         entered = self.residual.enter(inputs)
         projected = self.inputs(entered).reshape(*inputs.shape[:2], 3, self.heads, -1)
         queries, keys, values = jnp.moveaxis(projected, 2, 0)
-        turn = self.positions.turn
-        return turn(queries, positions), turn(keys, positions), values
+        rotate = self.positions.rotate
+        return rotate(queries, positions), rotate(keys, positions), values
 
     def _read(self, inputs: Array, heads: tuple, mask: Array, rng: Array | None) -> Array:
         read = jax.nn.dot_product_attention(*heads, mask=mask[:, None])

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
-from attn_jax.models.linear import multiply
+from attn_jax.models.linear import matmul
 
 
 class Separate(nnx.Module):
@@ -48,7 +48,7 @@ class Separate(nnx.Module):
     def logits(self, features: Float[Array, "*any F"]) -> Float[Array, "*any V"]:
         """The outputs of the output layer, in float32 whatever the precision of products."""
         matrix, bias = self.output_layer()
-        return multiply(features, matrix) + bias
+        return matmul(features, matrix) + bias
 
 
 class Shared(Separate):

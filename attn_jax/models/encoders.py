@@ -43,7 +43,7 @@ class Backward(Forward):
         return run(self.cell, inputs, mask, rng, reverse=True)
 
 
-class BothWays(nnx.Module):
+class Bidirectional(nnx.Module):
     """One layer in each direction, h_j = [→h_j; ←h_j]. Its summary is ←h_1.
 
     Bahdanau, Cho and Bengio 2014, section 3.2 and appendix A.2.1.
@@ -95,7 +95,7 @@ def run(
 
 
 LAYERS: dict[str, type[nnx.Module]] = {
-    "bidirectional": BothWays,
+    "bidirectional": Bidirectional,
     "unidirectional": Forward,
     "backward": Backward,
 }

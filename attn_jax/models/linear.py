@@ -15,7 +15,7 @@ from attn_jax.models.deferral import defer, deferring
 from attn_jax.models.factors import factor, rounded, row_major
 
 
-def multiply(inputs: Float[Array, "*any F"], matrix: Float[Array, "F G"]) -> Float[Array, "*any G"]:
+def matmul(inputs: Float[Array, "*any F"], matrix: Float[Array, "F G"]) -> Float[Array, "*any G"]:
     """x W, with sums in float32 at least."""
     wide = jnp.promote_types(inputs.dtype, jnp.float32)
     return jnp.matmul(factor(inputs), factor(matrix), preferred_element_type=wide)
@@ -56,11 +56,11 @@ def of_matrix(inputs: Float[Array, "*any F"], gradient: Float[Array, "*any G"]) 
 
 @jax.custom_vjp
 def _product(inputs: Array, matrix: Array) -> Array:
-    return multiply(inputs, matrix)
+    return matmul(inputs, matrix)
 
 
 _product.defvjp(
-    lambda inputs, matrix: (multiply(inputs, matrix), (factor(inputs), factor(matrix))),
+    lambda inputs, matrix: (matmul(inputs, matrix), (factor(inputs), factor(matrix))),
     lambda factors, gradient: (of_inputs(gradient, factors[1]), of_matrix(factors[0], gradient)),
 )
 
@@ -68,11 +68,11 @@ _product.defvjp(
 # Not `stop_gradient` of the matrix: second derivatives go through it.
 @jax.custom_vjp
 def _of_inputs_alone(inputs: Array, matrix: Array) -> Array:
-    return multiply(inputs, matrix)
+    return matmul(inputs, matrix)
 
 
 _of_inputs_alone.defvjp(
-    lambda inputs, matrix: (multiply(inputs, matrix), factor(matrix)),
+    lambda inputs, matrix: (matmul(inputs, matrix), factor(matrix)),
     lambda matrix, gradient: (of_inputs(gradient, matrix), None),
 )
 

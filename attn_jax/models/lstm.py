@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attn_jax.models.factors import factor
-from attn_jax.models.linear import multiply, of_inputs, of_matrix
+from attn_jax.models.linear import matmul, of_inputs, of_matrix
 
 State = tuple[Float[Array, "B H"], Float[Array, "B H"]]  # h and c
 
@@ -94,7 +94,7 @@ def _forward(
         t = len(mask) - 1 - nth if reverse else nth
         state, gates, states = carry
         hidden, memory = state
-        own = _opened(_at(gates, t) + multiply(hidden, matrix))
+        own = _opened(_at(gates, t) + matmul(hidden, matrix))
         state = _where(mask[t], _moved(memory, own), state)
         states = jax.tree.map(lambda all_steps, one: _put(all_steps, one, t), states, state)
         return state, _put(gates, own, t), states

@@ -26,7 +26,7 @@ class Sinusoidal:
         return vectors + waves.astype(vectors.dtype)
 
     @staticmethod
-    def turn(
+    def rotate(
         heads: Float[Array, "B T N H"], positions: Int[Array, " T"]
     ) -> Float[Array, "B T N H"]:
         """Queries or keys, unchanged."""
@@ -46,7 +46,7 @@ class Rotary:
         return vectors
 
     @staticmethod
-    def turn(
+    def rotate(
         heads: Float[Array, "B T N H"], positions: Int[Array, " T"]
     ) -> Float[Array, "B T N H"]:
         """Queries or keys [B, T, N, H], rotated; H must be even."""

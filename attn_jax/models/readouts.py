@@ -24,7 +24,7 @@ class Maxout(nnx.Module):
         return jnp.maximum(*jnp.split(self.linear(jnp.concatenate(inputs, axis=-1)), 2, axis=-1))
 
 
-class SideBySide(nnx.Module):
+class Concatenated(nnx.Module):
     """The concatenated inputs, so that the readout is linear: the output layer alone."""
 
     def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
@@ -35,10 +35,12 @@ class SideBySide(nnx.Module):
         return jnp.concatenate(inputs, axis=-1)
 
 
-READOUTS: dict[str, type[nnx.Module]] = {"maxout": Maxout, "linear": SideBySide}
+READOUTS: dict[str, type[nnx.Module]] = {"maxout": Maxout, "linear": Concatenated}
 
 
-def make_readout(config: Model, inputs: int, usual: str, *, rngs: nnx.Rngs) -> Maxout | SideBySide:
+def make_readout(
+    config: Model, inputs: int, usual: str, *, rngs: nnx.Rngs
+) -> Maxout | Concatenated:
     """The readout selected by the options; `usual` is what `auto` stands for."""
     name = usual if config.readout == "auto" else config.readout
     return choose(READOUTS, name, "readout")(config, inputs, rngs=rngs)

@@ -19,7 +19,7 @@ from attn_jax.models.readouts import make_readout
 from attn_jax.models.residuals import make_last_norm
 
 
-class Entrance(nnx.Module):
+class InputEmbedding(nnx.Module):
     """From word vectors to the inputs of the lowest block.
 
     Word vectors are multiplied by √E (section 3.4) and, where the sizes differ, mapped linearly to
@@ -64,7 +64,7 @@ class TransformerEncoder(nnx.Module):
 
     def __init__(self, config: Model, *, rngs: nnx.Rngs):
         width = self.summary_size = config.annotation_size
-        self.entrance = Entrance(config, width, rngs=rngs)
+        self.input_embedding = InputEmbedding(config, width, rngs=rngs)
         self.blocks = nnx.List(
             [EncoderBlock(config, width, rngs=rngs) for _ in range(config.encoder_layers)]
         )
@@ -78,7 +78,7 @@ class TransformerEncoder(nnx.Module):
     ) -> tuple[Float[Array, "B S D"], Summary]:
         """The annotations and the summary."""
         first, *rngs = split(rng, 1 + len(self.blocks))
-        features = self.entrance(embeddings, jnp.arange(embeddings.shape[1]), first)
+        features = self.input_embedding(embeddings, jnp.arange(embeddings.shape[1]), first)
         everywhere = jnp.broadcast_to(mask[:, None], (*mask.shape, mask.shape[1]))
         for block, own in zip(self.blocks, rngs, strict=True):
             features = block(features, everywhere, own)
@@ -139,7 +139,7 @@ class Transformer(nnx.Module):
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         width = config.hidden_size
-        self.entrance = Entrance(config, width, rngs=rngs)
+        self.input_embedding = InputEmbedding(config, width, rngs=rngs)
         self.blocks = nnx.List(
             [DecoderBlock(config, rngs=rngs) for _ in range(config.decoder_layers)]
         )
@@ -161,7 +161,7 @@ class Transformer(nnx.Module):
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
         """The next state, the features for the output layer, and the weights."""
         index, states = state
-        features = self.entrance(embedding[:, None], index[None], None)[:, 0]
+        features = self.input_embedding(embedding[:, None], index[None], None)[:, 0]
         following, alignment = [], []
         for block, own, projected in zip(self.blocks, states, source.projected, strict=True):
             own, features, weights = block.step(own, index, features, projected, source.mask)
@@ -177,7 +177,7 @@ class Transformer(nnx.Module):
         `embeddings` are the vectors of the previous word at each step.
         """
         first, *rngs = split(rng, 1 + len(self.blocks))
-        features = self.entrance(embeddings, jnp.arange(embeddings.shape[1]), first)
+        features = self.input_embedding(embeddings, jnp.arange(embeddings.shape[1]), first)
         alignment = []
         for block, projected, own in zip(self.blocks, source.projected, rngs, strict=True):
             features, weights = block(features, projected, source.mask, own)

@@ -43,7 +43,7 @@ def uninterrupted() -> Iterator[None]:
         signal.raise_signal(number)
 
 
-class Misfit(InputError):
+class CheckpointMismatch(InputError):
     """The checkpoint is of another model."""
 
 
@@ -100,7 +100,7 @@ class Checkpoints:
         """Restores the `model` or the `rest` of a step, in the structure of `like`.
 
         Raises:
-          Misfit: the stored arrays have other names, types or shapes.
+          CheckpointMismatch: the stored arrays have other names, types or shapes.
           InputError: the checkpoint is missing or damaged.
         """
         place = self._directory / str(step)
@@ -109,7 +109,7 @@ class Checkpoints:
             stored, expected = facts["shapes"][item], shapes(wanted)
             for name in sorted(stored.keys() | expected.keys()):
                 if stored.get(name) != expected.get(name):
-                    raise Misfit(
+                    raise CheckpointMismatch(
                         f"{place} does not fit this model: {name} is "
                         f"{stored.get(name, 'not there')}, wanted {expected.get(name, 'nothing')}"
                     )

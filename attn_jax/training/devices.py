@@ -12,7 +12,7 @@ from attn_jax.config import Train
 AXIS = "devices"
 
 
-def sharing(config: Train) -> Mesh | None:
+def make_mesh(config: Train) -> Mesh | None:
     """A mesh of the most devices that split each part of a batch evenly; None if only one does."""
     devices = jax.local_devices()
     rows = config.batch_size // config.microbatches
@@ -22,7 +22,7 @@ def sharing(config: Train) -> Mesh | None:
 
 def summary(config: Train) -> str:
     """A phrase that describes the devices on which a run is trained."""
-    mesh, devices = sharing(config), jax.local_devices()
+    mesh, devices = make_mesh(config), jax.local_devices()
     kind = devices[0].device_kind
     if len(devices) == 1:
         return f"on one device: {kind}"
@@ -35,7 +35,7 @@ def summary(config: Train) -> str:
     return f"{told}; more do not divide {whole} evenly"
 
 
-def shared(function: Callable, mesh: Mesh) -> Callable:
+def data_parallel(function: Callable, mesh: Mesh) -> Callable:
     """Splits the batch of a function of a model, an `rng` and a batch over the devices of a mesh.
 
     The function returns sums over the rows of its batch, which are then summed over the devices.
@@ -53,11 +53,11 @@ def shared(function: Callable, mesh: Mesh) -> Callable:
     )
 
 
-def on_each(tree: PyTree, mesh: Mesh) -> PyTree:
+def replicate(tree: PyTree, mesh: Mesh) -> PyTree:
     """Copies a tree to each device of a mesh."""
     return jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
 
 
-def on_first(tree: PyTree) -> PyTree:
+def first_replica(tree: PyTree) -> PyTree:
     """The copy of a replicated tree on the first device."""
     return jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+from rich import progress as rich_progress
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from attn_jax.config import Train
 from attn_jax.errors import InputError
@@ -16,14 +16,14 @@ from attn_jax.files import reading
 from attn_jax.journal import JOURNAL, Journal, read
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.training.checkpoint import Checkpoints, WritableCheckpoints
-from attn_jax.training.devices import on_each, on_first, sharing
-from attn_jax.training.step import State, go_on, start, train_step
+from attn_jax.training.devices import first_replica, make_mesh, replicate
+from attn_jax.training.step import FlatState, init_state, resume, train_step
 from attn_jax.training.throughput import Throughput
 
 LOOK_EVERY = 20  # steps between reads of the loss, which stall the device
 
 
-class Progressed(NamedTuple):
+class Progress(NamedTuple):
     """The progress of a run, stored in each checkpoint beside its state."""
 
     best: float = -np.inf  # best validation metric, negated if smaller is better
@@ -37,7 +37,7 @@ class Progressed(NamedTuple):
         return step >= config.steps or 0 < config.patience <= since
 
 
-def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[State, Progressed]:
+def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Progress]:
     """The state and progress of the last checkpoint in a workdir, or the initial ones.
 
     Writes nothing.
@@ -45,21 +45,21 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[State, Progress
     Raises:
       InputError: the checkpoint or the journal is damaged, or the checkpoint is of another model.
     """
-    state = start(model, config)
+    state = init_state(model, config)
     if (workdir / JOURNAL).exists():
         read(workdir / JOURNAL)  # checked now, since `fit` writes to it
     if not (workdir / "checkpoints").is_dir():
-        return state, Progressed()
+        return state, Progress()
     with contextlib.closing(Checkpoints(workdir / "checkpoints")) as checkpoints:
         step = checkpoints.latest
         if step is None:
-            return state, Progressed()
-        state = go_on(
+            return state, Progress()
+        state = resume(
             step,
             checkpoints.restore(step, "model", state.result),
             checkpoints.restore(step, "rest", state.rest),
         )
-        return state, _progressed(checkpoints, workdir)
+        return state, _progress_of(checkpoints, workdir)
 
 
 def finished(config: Train, workdir: Path) -> bool:
@@ -72,19 +72,19 @@ def finished(config: Train, workdir: Path) -> bool:
         return False
     with contextlib.closing(Checkpoints(workdir / "checkpoints")) as checkpoints:
         step = checkpoints.latest
-        return step is not None and _progressed(checkpoints, workdir).finished(step, config)
+        return step is not None and _progress_of(checkpoints, workdir).finished(step, config)
 
 
-def _progressed(checkpoints: Checkpoints, workdir: Path) -> Progressed:
+def _progress_of(checkpoints: Checkpoints, workdir: Path) -> Progress:
     facts = checkpoints.facts(checkpoints.latest)
     with reading(workdir / "checkpoints" / str(checkpoints.latest)):
-        return Progressed(*(facts[name] for name in Progressed._fields))
+        return Progress(*(facts[name] for name in Progress._fields))
 
 
 def fit(
     config: Train,
-    state: State,
-    progressed: Progressed,
+    state: FlatState,
+    progress: Progress,
     batches: Callable[[int], Iterator],
     evaluate: Callable[[Seq2Seq], dict[str, float]],
     workdir: Path,
@@ -97,7 +97,7 @@ def fit(
     Args:
       config: the options of training.
       state: the state to start from; its buffers are donated.
-      progressed: the progress to start from.
+      progress: the progress to start from.
       batches: maps a number of steps done to the batches that follow.
       evaluate: maps a model to its validation metrics, which include `config.metric`.
       workdir: where `metrics.jsonl` and `checkpoints/` are kept.
@@ -110,7 +110,7 @@ def fit(
     journal = Journal(workdir / JOURNAL)
     checkpoints = WritableCheckpoints(workdir / "checkpoints", config.keep)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    mesh = sharing(config)
+    mesh = make_mesh(config)
     try:
         first = int(state.parts.step)
         if first:
@@ -119,12 +119,12 @@ def fit(
         throughput, losses = Throughput(), []
         following = batches(first)
         if mesh is not None:
-            state = on_each(state, mesh)
+            state = replicate(state, mesh)
         with _progress_bar(console, first, config.steps) as advance:
             for step in range(first + 1, config.steps + 1):
-                if progressed.finished(step - 1, config):
+                if progress.finished(step - 1, config):
                     console.print(
-                        f"no better {config.metric} since step {progressed.best_step}: stopping"
+                        f"no better {config.metric} since step {progress.best_step}: stopping"
                     )
                     break
                 batch = next(following)
@@ -138,24 +138,24 @@ def fit(
                     losses = _finite(losses, step)
                     advance(step, losses[-1])
                     seconds = throughput.close()
-                    progressed = progressed._replace(seconds=progressed.seconds + seconds)
+                    progress = progress._replace(seconds=progress.seconds + seconds)
                     if step == first + 1:
                         console.print(
                             f"step {step}: loss {losses[-1]:.3f} ({seconds:.1f} s, compilation "
                             "included)"
                         )
                 if validate:
-                    shown = state if mesh is None else on_first(state)
+                    shown = state if mesh is None else first_replica(state)
                     figures = evaluate(shown.result)
                     record = {"step": step, "train_loss": float(np.mean(losses))}
                     record |= throughput.rates() | {f"valid_{k}": v for k, v in figures.items()}
-                    record["seconds"] = round(progressed.seconds, 2)
+                    record["seconds"] = round(progress.seconds, 2)
                     journal.write(record)
                     console.print(_summary(record, config.metric))
                     value = figures[config.metric] * (1 if larger_is_better else -1)
-                    if value > progressed.best:
-                        progressed = progressed._replace(best=value, best_step=step)
-                    checkpoints.save(step, shown.result, shown.rest, progressed._asdict(), value)
+                    if value > progress.best:
+                        progress = progress._replace(best=value, best_step=step)
+                    checkpoints.save(step, shown.result, shown.rest, progress._asdict(), value)
                     losses = []
                     throughput.reset()
     finally:
@@ -189,12 +189,12 @@ def _progress_bar(
     console: Console, first: int, steps: int
 ) -> Iterator[Callable[[int, float], None]]:
     """Shows a progress bar if in a terminal; yields a function that sets its step and loss."""
-    bar = Progress(
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("loss {task.fields[loss]}"),
+    bar = rich_progress.Progress(
+        rich_progress.TextColumn("training"),
+        rich_progress.BarColumn(),
+        rich_progress.MofNCompleteColumn(),
+        rich_progress.TimeRemainingColumn(),
+        rich_progress.TextColumn("loss {task.fields[loss]}"),
         console=console,
         disable=not console.is_terminal,
     )

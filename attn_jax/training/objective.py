@@ -12,7 +12,7 @@ from attn_jax.training.losses import coverage_loss, guided_loss, guided_weights
 from attn_jax.training.output import output_loss
 
 
-def loss_of(
+def loss_fn(
     config: Train,
     model: Seq2Seq,
     source: Int[Array, "B S"],

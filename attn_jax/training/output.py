@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.models.factors import factor, row_major
-from attn_jax.models.linear import multiply, of_inputs
+from attn_jax.models.linear import matmul, of_inputs
 from attn_jax.training.losses import cross_entropy, expected
 
 LOGITS = 2**21  # held at once, 8 MiB, unless parts of F tokens need more
@@ -49,7 +49,7 @@ def output_loss(
 
 def _logits(matrix: Array, bias: Array, tokens: Tokens) -> Float[Array, "N V"]:
     # XLA's CPU backend would fuse the product and the softmax's maximum into one slower loop.
-    return jax.lax.optimization_barrier(multiply(tokens.features, matrix)) + bias
+    return jax.lax.optimization_barrier(matmul(tokens.features, matrix)) + bias
 
 
 def _cut(tokens: Tokens, vocabulary: int) -> Tokens:
@@ -86,7 +86,7 @@ def _forward(
         of_logits -= jnp.where(targets == words, counted * (1 - smoothing), 0)
         of_logits = factor(of_logits)  # for all uses below, so that it is written once
         of_bias += of_logits.sum(axis=0, dtype=of_bias.dtype)
-        of_matrix += multiply(columns, of_logits)
+        of_matrix += matmul(columns, of_logits)
         return (total, of_matrix, of_bias), of_inputs(of_logits, matrix)
 
     words, share = jnp.arange(bias.size), smoothing / bias.size

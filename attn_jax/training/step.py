@@ -14,8 +14,8 @@ from attn_jax.config import Train
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
-from attn_jax.training.devices import shared
-from attn_jax.training.objective import loss_of
+from attn_jax.training.devices import data_parallel
+from attn_jax.training.objective import loss_fn
 from attn_jax.training.optimizer import make_optimizer
 from attn_jax.training.precision import PRECISIONS
 
@@ -26,7 +26,7 @@ COUNTS: dict[str, Callable[[Int[Array, "B T"]], Int[Array, ""]]] = {
 }
 
 
-class Parts(NamedTuple):
+class TrainState(NamedTuple):
     """What training carries from one step to the next."""
 
     step: Int[Array, ""]  # steps done
@@ -37,7 +37,7 @@ class Parts(NamedTuple):
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class State:
+class FlatState:
     """The parts as a flat list of leaves.
 
     A compiled function flattens its arguments and unflattens its results. For a list this costs
@@ -48,12 +48,12 @@ class State:
     structure: jax.tree_util.PyTreeDef = field(metadata={"static": True})
 
     @classmethod
-    def of(cls, parts: Parts) -> "State":
+    def of(cls, parts: TrainState) -> "FlatState":
         """The state that has these parts."""
         return cls(*jax.tree.flatten(parts))
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> TrainState:
         """The parts, unflattened."""
         return jax.tree.unflatten(self.structure, self.leaves)
 
@@ -70,25 +70,25 @@ class State:
         return parts.optimizer, None if parts.average is None else parts.model
 
 
-def start(model: Seq2Seq, config: Train) -> State:
+def init_state(model: Seq2Seq, config: Train) -> FlatState:
     """The initial state."""
     average = jax.tree.map(jnp.copy, model) if config.average else None
     optimizer = make_optimizer(config).init(model)
-    return State.of(Parts(jnp.zeros((), jnp.int32), model, optimizer, average))
+    return FlatState.of(TrainState(jnp.zeros((), jnp.int32), model, optimizer, average))
 
 
-def go_on(step: int, result: Seq2Seq, rest: tuple) -> State:
+def resume(step: int, result: Seq2Seq, rest: tuple) -> FlatState:
     """Rebuilds the state after `step` steps from its `result` and its `rest`."""
     optimizer, model = rest
     done = jnp.asarray(step, jnp.int32)
     if model is None:
-        return State.of(Parts(done, result, optimizer, None))
-    return State.of(Parts(done, model, optimizer, result))
+        return FlatState.of(TrainState(done, result, optimizer, None))
+    return FlatState.of(TrainState(done, model, optimizer, result))
 
 
 @partial(jax.jit, static_argnames=("config", "mesh"), donate_argnames="state")
 def train_step(
-    state: State,
+    state: FlatState,
     source: Int[Array, "B S"],
     target: Int[Array, "B T"],
     rng: Array,
@@ -96,7 +96,7 @@ def train_step(
     *,
     config: Train,
     mesh: jax.sharding.Mesh | None = None,
-) -> tuple[State, Float[Array, ""]]:
+) -> tuple[FlatState, Float[Array, ""]]:
     """One training step: the gradient of the loss, and an update by the optimiser.
 
     Args:
@@ -120,11 +120,11 @@ def train_step(
 
     def mean(model: Seq2Seq, rng: Array, part: tuple) -> Float[Array, ""]:
         with choose(PRECISIONS, config.compute, "precision")():
-            return loss_of(config, model, *part, step, rng) / count
+            return loss_fn(config, model, *part, step, rng) / count
 
     gradient_of = partial(accumulated, jax.value_and_grad(mean), config.microbatches)
     if mesh is not None:
-        gradient_of = shared(gradient_of, mesh)
+        gradient_of = data_parallel(gradient_of, mesh)
     rng = jax.random.fold_in(rng, step)
     loss, gradient = gradient_of(model, rng, (source, target, links))
     updates, optimizer = make_optimizer(config).update(gradient, optimizer, model)
@@ -134,7 +134,7 @@ def train_step(
         # A smaller decay at the beginning forgets the first parameters faster.
         kept = jnp.minimum(config.average, (1 + done) / (10 + done))
         average = optax.incremental_update(model, average, 1 - kept)
-    return State.of(Parts(done, model, optimizer, average)), loss * count / tokens
+    return FlatState.of(TrainState(done, model, optimizer, average)), loss * count / tokens
 
 
 def accumulated(function, parts: int, model: Seq2Seq, rng: Array, batch: tuple) -> tuple:

@@ -8,7 +8,7 @@ import numpy as np
 from attn_jax.config import Model, Train
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS
-from attn_jax.training.step import start, train_step
+from attn_jax.training.step import init_state, train_step
 from experiments.benchmarks.side import serve
 
 OPTIONS = {
@@ -59,7 +59,7 @@ def prepare(
     """Prepares a training step on one batch."""
     config = Train(compute=precision)
     model = initialize(model_of(system, size), vocabulary, vocabulary, jax.random.key(0))
-    state = start(model, config)
+    state = init_state(model, config)
     generator = np.random.default_rng(0)
     source = generator.integers(4, vocabulary, (batch, source_length), np.int32)
     target = generator.integers(4, vocabulary, (batch, target_length), np.int32)

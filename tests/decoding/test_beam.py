@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from attn_jax.decoding.beam import beam
 from attn_jax.decoding.penalties import average, gnmt, none, uncovered
-from attn_jax.decoding.search import largest, walk
+from attn_jax.decoding.search import generate, largest
 from attn_jax.errors import InputError
 from attn_jax.tokens import BOS, EOS, PAD
 from tests.decoding.tables import all_sentences, log_probability, probabilities, table_step
@@ -141,7 +141,7 @@ def test_a_beam_of_one_is_greedy(seed, limits):
     found = run(tables, weights, jnp.array(limits), width=1)
     source = jnp.asarray(tables), jnp.asarray(weights)
     rngs = jax.random.split(jax.random.key(0), B)
-    greedy = walk(table_step, source, jnp.zeros((), int), jnp.array(limits), rngs, 9)
+    greedy = generate(table_step, source, jnp.zeros((), int), jnp.array(limits), rngs, 9)
     np.testing.assert_array_equal(found.tokens[:, 0], greedy.tokens)
     np.testing.assert_allclose(found.log_probability[:, 0], greedy.log_probability, rtol=1e-6)
     np.testing.assert_array_equal(found.weights[:, 0], greedy.weights)

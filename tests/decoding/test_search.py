@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax.decoding.search import drawn, most_probable, walk
+from attn_jax.decoding.search import drawn, generate, most_probable
 from attn_jax.tokens import BOS, EOS, PAD
 from tests.decoding.tables import probabilities, table_step
 
@@ -19,7 +19,7 @@ def test_equals_a_loop(generator):
     limits = [T, 4, 6]
     source = jnp.asarray(tables), jnp.asarray(weights)
     found = jax.jit(
-        lambda: walk(table_step, source, START, jnp.array(limits), RNGS, T, shortest=2)
+        lambda: generate(table_step, source, START, jnp.array(limits), RNGS, T, shortest=2)
     )()
     for row in range(B):
         before, total, tokens = BOS, 0.0, []
@@ -45,7 +45,7 @@ def test_stops_when_all_have_ended():
         ends = jax.nn.one_hot(jnp.where(state >= source, EOS, 5), V) * 20
         return state + 1, jax.nn.log_softmax(ends), jnp.ones((len(source), S)) / S
 
-    found = walk(step, jnp.arange(B), START, jnp.full(B, T), RNGS, T)
+    found = generate(step, jnp.arange(B), START, jnp.full(B, T), RNGS, T)
     jax.effects_barrier()
     assert sorted(steps) == [0, 1, 2]
     np.testing.assert_array_equal((found.tokens != PAD).sum(axis=1), [1, 2, 3])
@@ -55,7 +55,7 @@ def test_rows_that_fill_up_are_not_decoded():
     tables = np.zeros((B, T, V, V), np.float32)
     tables[..., 5] = 1
     source = jnp.asarray(tables), jnp.ones((B, T, S)) / S
-    found = walk(table_step, source, START, jnp.array([T, 0, T]), RNGS, T)
+    found = generate(table_step, source, START, jnp.array([T, 0, T]), RNGS, T)
     assert not np.any(found.tokens[1])
     assert found.log_probability[1] == 0
 

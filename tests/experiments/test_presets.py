@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 from attn_jax.models.seq2seq import initialize
-from attn_jax.training.step import start, train_step
+from attn_jax.training.step import init_state, train_step
 from experiments import sweep
 from experiments.checks import check
 from experiments.flags import options_of
@@ -61,7 +61,7 @@ def abstract(name, source_size, target_size):
 
     def one_step(model):
         ids = jnp.ones((experiment.train.batch_size, 50), jnp.int32)
-        state = start(model, experiment.train)
+        state = init_state(model, experiment.train)
         return train_step(state, ids, ids, jax.random.key(0), config=experiment.train)
 
     state, loss = jax.eval_shape(one_step, model)

@@ -82,7 +82,7 @@ def encode(model, source):
     lasts = []
     for number, layer in enumerate(model.encoder.layers):
         kind = type(layer).__name__
-        if kind == "BothWays":
+        if kind == "Bidirectional":
             forward, backward = (Cell(each.cells[0]) for each in (layer.forward, layer.backward))
             both = forward.run(vectors), backward.run(vectors[::-1])[::-1]
             annotations = [np.concatenate(pair) for pair in zip(*both, strict=True)]

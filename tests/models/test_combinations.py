@@ -20,7 +20,7 @@ from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training.arrays import named_leaves
-from attn_jax.training.step import start, train_step
+from attn_jax.training.step import init_state, train_step
 
 # The projections of heads that a score does not use.
 UNREAD = dict.fromkeys(("mean", "last"), ("queries", "keys"))
@@ -170,7 +170,7 @@ def test_runs_trains_and_decodes(case):
     layers, rows, length = config.decoder_layers, len(SOURCE), TARGET.shape[1]
 
     state, loss = train_step(
-        start(model, Train(coverage_loss=0.1)),
+        init_state(model, Train(coverage_loss=0.1)),
         SOURCE,
         TARGET,
         jax.random.key(1),

@@ -17,12 +17,12 @@ def around(residual, x, f):
     return x + y if pre else normed(residual.norm, x + y), *rest
 
 
-def enter(entrance, vectors):
+def enter(input_embedding, vectors):
     xs = []
     for position, vector in enumerate(vectors):
         x = np.sqrt(len(vector)) * vector
-        x = x if entrance.linear is None else linear(entrance.linear, x)
-        if entrance.positions.__name__ == "Sinusoidal":
+        x = x if input_embedding.linear is None else linear(input_embedding.linear, x)
+        if input_embedding.positions.__name__ == "Sinusoidal":
             angles = [position / 10000 ** (2 * (i // 2) / len(x)) for i in range(len(x))]
             x = x + [np.cos(a) if i % 2 else np.sin(a) for i, a in enumerate(angles)]
         xs.append(x)
@@ -75,7 +75,7 @@ def last(stack, xs):
 
 def encode(encoder, vectors):
     """The annotations, their mean, and no states."""
-    xs = enter(encoder.entrance, vectors)
+    xs = enter(encoder.input_embedding, vectors)
     for block in encoder.blocks:
         xs = self_attend(block.self_attention, xs, lambda t: range(len(vectors)))
         xs = [feed(block.feed_forward, x) for x in xs]
@@ -85,7 +85,7 @@ def encode(encoder, vectors):
 
 def decode(decoder, vectors, annotations, attend):
     """The features and the alignment; `attend` is the cross-attention of one query."""
-    xs, alignment = enter(decoder.entrance, vectors), []
+    xs, alignment = enter(decoder.input_embedding, vectors), []
     for block in decoder.blocks:
         xs = self_attend(block.self_attention, xs, lambda t: range(t + 1))
         cross = block.cross_attention

@@ -11,8 +11,8 @@ import pytest
 from attn_jax.config import Train
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training import loop
-from attn_jax.training.devices import on_each, on_first, shared, sharing, summary
-from attn_jax.training.step import start, train_step
+from attn_jax.training.devices import data_parallel, first_replica, make_mesh, replicate, summary
+from attn_jax.training.step import init_state, train_step
 from tests.training import test_loop
 from tests.training.test_step import make
 
@@ -51,16 +51,19 @@ def test_four_devices_go_where_one_does(model, train):
     config = Train(**(options | weighted | train))
     source, target, links = batch()
     begun = make(**model)
-    mesh = sharing(config)
+    mesh = make_mesh(config)
     assert mesh.size == 4
-    one, four = (start(jax.tree.map(jnp.copy, begun), config) for _ in range(2))
-    four = on_each(four, mesh)
+    one, four = (init_state(jax.tree.map(jnp.copy, begun), config) for _ in range(2))
+    four = replicate(four, mesh)
     for _ in range(3):
         one, loss = train_step(one, source, target, RNG, links, config=config)
         four, again = train_step(four, source, target, RNG, links, config=config, mesh=mesh)
         np.testing.assert_allclose(loss, again, rtol=1e-5)
     for plain, other, first in zip(
-        one.leaves, on_first(four).leaves, jax.tree.leaves(start(begun, config)), strict=True
+        one.leaves,
+        first_replica(four).leaves,
+        jax.tree.leaves(init_state(begun, config)),
+        strict=True,
     ):
         np.testing.assert_allclose(other, plain, rtol=1e-4, atol=1e-6)
         assert other.devices() == first.devices()
@@ -69,10 +72,10 @@ def test_four_devices_go_where_one_does(model, train):
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer"])
 def test_devices_send_one_another_nothing_but_sums(decoder):
     config = Train(batch_size=8)
-    mesh = sharing(config)
+    mesh = make_mesh(config)
     model = make(decoder=decoder)
     lowered = train_step.lower(
-        on_each(start(model, config), mesh), *batch()[:2], RNG, config=config, mesh=mesh
+        replicate(init_state(model, config), mesh), *batch()[:2], RNG, config=config, mesh=mesh
     )
     sent = re.findall(
         r" (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)\(",
@@ -85,7 +88,7 @@ def test_each_device_draws_numbers_of_its_own():
     def drawn(model, rng, rows):
         return jnp.zeros(4).at[rows].set(jax.random.uniform(rng))
 
-    numbers = shared(drawn, sharing(Train(batch_size=4)))({}, RNG, jnp.arange(4))
+    numbers = data_parallel(drawn, make_mesh(Train(batch_size=4)))({}, RNG, jnp.arange(4))
     assert len(set(numbers.tolist())) == 4
 
 
@@ -105,7 +108,7 @@ def test_each_device_draws_numbers_of_its_own():
 )
 def test_devices_have_as_many_rows(batch_size, microbatches, count, told):
     config = Train(batch_size=batch_size, microbatches=microbatches)
-    mesh = sharing(config)
+    mesh = make_mesh(config)
     assert (mesh.size if mesh else None) == count
     assert summary(config).removesuffix(" evenly") == told
 

@@ -7,7 +7,7 @@ import pytest
 from attn_jax.config import Model, Train
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS
-from attn_jax.training.objective import loss_of
+from attn_jax.training.objective import loss_fn
 from tests.training.counting import operations
 
 B, S, T, E, H, D, A, R, V = 4, 11, 13, 16, 24, 32, 20, 28, 500
@@ -31,7 +31,7 @@ def batch(source_length=S, target_length=T):
 
 def counted(model):
     def loss(model):
-        return loss_of(Train(), model, *batch(), None, jnp.zeros((), int), jax.random.key(0))
+        return loss_fn(Train(), model, *batch(), None, jnp.zeros((), int), jax.random.key(0))
 
     return operations(loss, model), operations(jax.grad(loss), model)
 

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 from attn_jax.config import Train
-from attn_jax.training.devices import sharing, summary
+from attn_jax.training.devices import make_mesh, summary
 
 
 def test_one_device_shares_with_none():
-    assert sharing(Train()) is None
+    assert make_mesh(Train()) is None
     assert summary(Train()) == "on one device: cpu"
 
 

@@ -11,7 +11,7 @@ from attn_jax.config import Model, Train
 from attn_jax.decoding.compiled import decode, force
 from attn_jax.decoding.options import Search
 from attn_jax.models.seq2seq import DECODERS, initialize
-from attn_jax.training.step import start, train_step
+from attn_jax.training.step import init_state, train_step
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 IDS = jnp.ones((3, 5), jnp.int32)
@@ -44,7 +44,7 @@ def test_the_training_step(model):
     def one(state, source, target, rng):
         return step(state, source, target, jax.random.wrap_key_data(rng))
 
-    assert lowers(one, start(model, config), IDS, IDS, rng)
+    assert lowers(one, init_state(model, config), IDS, IDS, rng)
 
 
 @pytest.mark.parametrize("search", [Search(), Search(beam_size=3, coverage_penalty=0.1)])
@@ -63,7 +63,7 @@ def test_forcing(model):
 
 def test_no_compilation_after_the_first_of_a_shape(model):
     config = Train()
-    state, before = start(model, config), train_step._cache_size()
+    state, before = init_state(model, config), train_step._cache_size()
     for length in (5, 7, 5, 7, 5):
         ids = jnp.ones((3, length), jnp.int32)
         state, _ = train_step(state, ids, ids, jax.random.key(0), config=config)

@@ -9,8 +9,8 @@ from attn_jax.config import Model, Train
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import DECODERS, initialize
 from attn_jax.tokens import EOS, PAD, UNK
-from attn_jax.training.objective import loss_of, sampled
-from attn_jax.training.step import go_on, start, train_step
+from attn_jax.training.objective import loss_fn, sampled
+from attn_jax.training.step import init_state, resume, train_step
 
 SOURCE = jnp.array([[4, 9, 6, 7], [5, 8, PAD, PAD], [10, 4, 4, PAD], [7, PAD, PAD, PAD]])
 TARGET = jnp.array([[7, 5, EOS], [10, EOS, PAD], [4, 4, EOS], [EOS, PAD, PAD]])
@@ -32,7 +32,7 @@ def make(**options):
 def run(model, steps=1, links=None, **options):
     """The loss of the last of some steps, and the state after it."""
     config = Train(**({"warmup_steps": 0} | options))
-    state = start(jax.tree.map(jnp.copy, model), config)
+    state = init_state(jax.tree.map(jnp.copy, model), config)
     for _ in range(steps):
         state, loss = train_step(state, SOURCE, TARGET, jax.random.key(1), links, config=config)
     return float(loss), state
@@ -125,7 +125,7 @@ def test_bfloat16_keeps_parameters_and_weights_in_float32(decoder):
 
 def test_the_average_is_a_decaying_mean_of_the_parameters():
     config = Train(warmup_steps=0, average=0.5)
-    state = start(make(), config)
+    state = init_state(make(), config)
     average = jax.tree.map(np.array, state.parts.model)
     for step in range(1, 9):
         state, _ = train_step(state, SOURCE, TARGET, jax.random.key(1), config=config)
@@ -137,7 +137,7 @@ def test_the_average_is_a_decaying_mean_of_the_parameters():
         jax.tree.leaves(average), jax.tree.leaves(state.result), strict=True
     ):
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
-    again = go_on(8, state.result, state.rest)
+    again = resume(8, state.result, state.rest)
     assert jax.tree.structure(again) == jax.tree.structure(state)
     for one, other in zip(jax.tree.leaves(again), jax.tree.leaves(state), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -167,7 +167,7 @@ def test_the_share_of_drawn_words_rises_from_zero():
 
     def loss(step, config, target=TARGET):
         step = jnp.asarray(step)
-        return loss_of(config, model, SOURCE, target, None, step, jax.random.key(0))
+        return loss_fn(config, model, SOURCE, target, None, step, jax.random.key(0))
 
     np.testing.assert_allclose(loss(0, config), loss(0, Train()), rtol=1e-6)
     assert loss(10, config) != loss(0, Train())
