@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, PyTree
 
+from attn_jax.attention import steps
 from attn_jax.attention.catalogue import Mechanism, mechanism
-from attn_jax.attention.context import attend_all, begin, weigh_step
 from attn_jax.attention.parts import Memory, Part, name_of
 from attn_jax.attention.scores import stacked
 from attn_jax.config import Model
@@ -136,12 +136,12 @@ class Attention(nnx.Module):
         """The memory before the first query, [B, K, G, ...]; None if the mechanism needs none."""
 
         def head(parameters: list, mask: Array) -> Memory | None:
-            return begin(mask, **_bound(self.mechanism, parameters))
+            return steps.begin(_bound(self.mechanism, parameters), mask)
 
         over = self._over_heads(head, len(mask), (0, None), (0, None), (None, 0))
         return over(self._parameters(), mask)
 
-    def __call__(
+    def step(
         self,
         memory: Memory | None,
         query: Float[Array, "B Q"],
@@ -150,17 +150,13 @@ class Attention(nnx.Module):
         rng: Array | None = None,
     ) -> tuple[Memory | None, Float[Array, "B O"], Float[Array, "B N S"]]:
         """The new memory, the context and the weights of one query per sentence."""
-
-        def weigh(memory: Memory | None, query: Array, keys: Any, _: Array, *rest: Any, **how: Any):
-            return weigh_step(memory, query, keys, *rest, **how)
-
         queries = self.projections.query(query)
-        memory, weights = self._read(weigh, memory, queries, projected, mask, rng)
+        memory, weights = self._weigh(steps.weigh, memory, queries, projected.keys, mask, rng)
         contexts = mixture(weights, projected.values)
         rows, *_, length = weights.shape
         return memory, self.projections.combine(contexts), weights.reshape(rows, -1, length)
 
-    def over(
+    def __call__(
         self,
         queries: Float[Array, "B T Q"],
         projected: Projected,
@@ -169,14 +165,15 @@ class Attention(nnx.Module):
     ) -> tuple[Float[Array, "B T O"], Float[Array, "B N T S"]]:
         """The contexts and the weights of T queries, computed in parallel where possible."""
 
-        def all_queries(_: None, *inputs: Any, **parts: Any) -> tuple[Array, Array]:
-            return attend_all(*inputs, **parts)
+        def weigh_all(parts: Mechanism, _: None, *inputs: Any) -> Float[Array, "T S"]:
+            return steps.weigh_all(parts, *inputs)
 
         queries = jnp.moveaxis(self.projections.query(queries), 1, 3)
-        contexts, weights = self._read(all_queries, None, queries, projected, mask, rng)
+        weights = self._weigh(weigh_all, None, queries, projected.keys, mask, rng)
+        values = projected.values
+        contexts = jnp.einsum("bkgts,bksh->btkgh", weights.astype(values.dtype), values)
         rows, *_, length, source_length = weights.shape
-        combined = self.projections.combine(jnp.moveaxis(contexts, 3, 1))
-        return combined, weights.reshape(rows, -1, length, source_length)
+        return self.projections.combine(contexts), weights.reshape(rows, -1, length, source_length)
 
     def _over_heads(self, head: Callable, rows: int, *axes: tuple[int | None, ...]) -> Callable:
         """Vectorises a function of one head and one sentence.
@@ -195,12 +192,12 @@ class Attention(nnx.Module):
     def _parameters(self) -> list[dict[str, Array]]:
         return [_arrays(group) for group in (self.window, self.normalizer, *self.scores)]
 
-    def _read(
+    def _weigh(
         self,
-        attend: Callable,
+        weigh: Callable,
         memory: Memory | None,
         queries: Float[Array, "B K G *T Q"],
-        projected: Projected,
+        keys: tuple[Float[Array, "B K ..."], ...],
         mask: Bool[Array, "B S"],
         rng: Array | None,
     ) -> Any:
@@ -208,33 +205,31 @@ class Attention(nnx.Module):
         parts = self.mechanism.decoding if rng is None else self.mechanism
         rngs = None if rng is None else jax.random.split(rng, queries.shape[:3])
 
-        def head(parameters, memory, queries, keys, values, mask, rng):
+        def head(parameters, memory, queries, keys, mask, rng):
             keys = keys if len(self.scores) > 1 else keys[0]
-            bound = _bound(parts, parameters)
-            return attend(memory, queries, keys, values, mask, rng=rng, **bound)
+            return weigh(_bound(parts, parameters), memory, queries, keys, mask, rng)
 
         own = 0 if self.mechanism.score.makes_keys else None
         over = self._over_heads(
             head,
             len(mask),
-            (0, 0, 0, own, None, None, 0),
-            (0, 0, 0, 0, 0, None, 0),
-            (None, 0, 0, 0, 0, 0, 0),
+            (0, 0, 0, own, None, 0),
+            (0, 0, 0, 0, None, 0),
+            (None, 0, 0, 0, 0, 0),
         )
-        keys, values = projected
-        return over(self._parameters(), memory, queries, keys, values, mask, rngs)
+        return over(self._parameters(), memory, queries, keys, mask, rngs)
 
 
 def _arrays(parameters: Mapping[str, nnx.Param]) -> dict[str, Array]:
     return {name: parameter[...] for name, parameter in parameters.items()}
 
 
-def _bound(parts: Mechanism, parameters: list[dict[str, Array]]) -> dict[str, Callable]:
-    """The parts of a mechanism, bound to the parameters of one head."""
+def _bound(parts: Mechanism, parameters: list[dict[str, Array]]) -> Mechanism:
+    """The mechanism, bound to the parameters of one head."""
     window, normalizer, *scores = parameters
     bound = [parts.score.bound(own) for own in scores]
-    return {
-        "score": bound[0] if len(bound) == 1 else stacked(bound),
-        "window": parts.window.bound(window),
-        "normalizer": parts.normalizer.bound(normalizer),
-    }
+    return Mechanism(
+        Part(bound[0] if len(bound) == 1 else stacked(bound)),
+        Part(parts.window.bound(window)),
+        Part(parts.normalizer.bound(normalizer)),
+    )

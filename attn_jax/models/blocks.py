@@ -98,7 +98,7 @@ class CrossAttention(nnx.Module):
     ) -> tuple[PyTree, Float[Array, "B Q"], Float[Array, "B N S"]]:
         """The new memory, the output and the weights of one query per sentence."""
         query = self.residual.enter(inputs)
-        memory, context, weights = self.attention(memory, query, projected, mask)
+        memory, context, weights = self.attention.step(memory, query, projected, mask)
         return memory, self.residual.leave(inputs, context, None), weights
 
     def __call__(
@@ -111,7 +111,7 @@ class CrossAttention(nnx.Module):
         """The outputs and the weights of all queries."""
         attending, leaving = split(rng, 2)
         queries = self.residual.enter(inputs)
-        contexts, weights = self.attention.over(queries, projected, mask, attending)
+        contexts, weights = self.attention(queries, projected, mask, attending)
         return self.residual.leave(inputs, contexts, leaving), weights
 
 

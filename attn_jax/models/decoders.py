@@ -127,7 +127,7 @@ class Bahdanau(Recurrent):
         attending: Array | None = None,
     ) -> tuple:
         cell, memory = state
-        memory, context, weights = self.attention(
+        memory, context, weights = self.attention.step(
             memory, self.cell.output(cell), source.projected, source.mask, attending
         )
         cell = self.cell(cell, projected + self.context(context), within)
@@ -183,7 +183,7 @@ class Luong(Recurrent):
         cell, memory = state
         cell = self.cell(cell, projected, within)
         hidden = self.cell.output(cell)
-        memory, context, weights = self.attention(
+        memory, context, weights = self.attention.step(
             memory, hidden, source.projected, source.mask, attending
         )
         return (cell, memory), (self._read(hidden, context), weights)
@@ -205,7 +205,7 @@ class Luong(Recurrent):
         first, _ = self.start(source, embeddings.shape[1])
         embeddings = self.dropout(embeddings, entering)
         _, states = unroll(self.cell, embeddings, everywhere, first, inside)
-        contexts, alignment = self.attention.over(states, source.projected, source.mask, attending)
+        contexts, alignment = self.attention(states, source.projected, source.mask, attending)
         read = self.dropout(self._read(states, contexts), leaving)
         return self.readout(read), alignment[:, None]
 

@@ -93,7 +93,7 @@ def copied(peer, heads, projection):
 
 @jax.jit
 def attended(attention: Attention, query, annotations, mask):
-    return attention.over(query, attention.project(annotations), mask)
+    return attention(query, attention.project(annotations), mask)
 
 
 @pytest.mark.parametrize(
