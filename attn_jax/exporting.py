@@ -31,7 +31,7 @@ def export(
     The function takes ids [batch_size, source_length], int32, padded with 0. It returns, for K
     hypotheses of each sentence, their ids [batch_size, K, T], up to and including the end of the
     sentence (3) and then 0, their log-probabilities and scores, each [batch_size, K], and their
-    weights [batch_size, K, T, L, N, S]. It runs wherever `jax.export.deserialize` works, with the
+    weights [batch_size, K, L, N, T, S]. It runs wherever `jax.export.deserialize` works, with the
     same version of JAX or a newer one.
 
     Args:
@@ -62,11 +62,10 @@ def export(
             f"source_length must be from 1 to the {translator.max_length} of --data.max_length and "
             f"batch_size at least 1, got {source_length} and {batch_size}"
         )
-    rngs = jax.random.split(jax.random.key(0), batch_size)  # not used by a search
 
     def decode(source: Int[Array, "B S"]) -> tuple[Array, ...]:
         how = {"combination": translator.combination, "longest": translator.max_length}
-        return tuple(compiled.decode(translator.models, source, rngs, search=search, **how))
+        return tuple(compiled.decode(translator.models, source, search=search, **how))
 
     ids = jax.ShapeDtypeStruct((batch_size, source_length), jnp.int32)
     exported = jax_export.export(jax.jit(decode), platforms=PLATFORMS)(ids)

@@ -17,6 +17,7 @@ from attn_jax.decoding.options import Search, search_of
 from attn_jax.decoding.search import SearchResult
 from attn_jax.decoding.unknown import replaced
 from attn_jax.errors import InputError, choose
+from attn_jax.models.factors import BFLOAT16
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import EOS, PAD
 
@@ -72,8 +73,8 @@ class Translator:
         if types - {"float32"}:
             raise InputError(
                 f"models have parameters of float32, not {' and '.join(sorted(types))}; for "
-                'products of bfloat16, jax.config.update("jax_default_matmul_precision", '
-                '"BF16_BF16_F32")'
+                f'products of bfloat16, jax.config.update("jax_default_matmul_precision", '
+                f'"{BFLOAT16}")'
             )
         for words in (model.words for model in models):
             if (words.source_size, words.target_size) != (len(source), len(target)):
@@ -125,6 +126,7 @@ class Translator:
             )
         sources = self._encode(self.source, sentences, "source")
         own = jax.random.split(jax.random.key(search.seed), max(len(sources), 1))
+        # Without the seed, which would only have the program compiled again.
         compiled_for = dataclasses.replace(search, seed=0)
 
         def decode(indices: np.ndarray, rows: int, length: int) -> Iterator[list[Hypothesis]]:
@@ -165,7 +167,7 @@ class Translator:
             float(found.log_probability),
             float(found.score),
             # A copy, since a view would keep the weights of the whole batch in memory.
-            np.moveaxis(found.weights[:steps, ..., : len(source)], 0, -2).copy(),
+            found.weights[:, :, :steps, : len(source)].copy(),
         )
 
     def _with_copies(self, found: Hypothesis, words: Sequence[str]) -> Hypothesis:

@@ -250,7 +250,7 @@ print(json.dumps([log_probabilities[0].tolist(), list(weights.shape)]))
     (expected,) = translator.translate(["3 1 4"], beam_size=3, n_best=2)
     assert texts == [h.tokens for h in expected]
     np.testing.assert_allclose(totals, [h.log_probability for h in expected], rtol=1e-4)
-    assert shape == [2, 2, 13, 1, 1, 6]
+    assert shape == [2, 2, 1, 1, 13, 6]
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def expected(
     return chances * arrived
 
 
-def _offset(sizes: Sizes) -> Shapes:
+def _offset_shapes(sizes: Sizes) -> Shapes:
     return {"r": ()}
 
 
@@ -63,7 +63,7 @@ def _noisy(scores: Array, r: Array, noise: float, rng: Array | None) -> Array:
     return energies if rng is None else energies + noise * jax.random.normal(rng, energies.shape)
 
 
-@part(shapes=_offset)
+@part(shapes=_offset_shapes)
 def hard_monotonic(
     scores: Float[Array, " S"],
     mask: Bool[Array, " S"],
@@ -79,7 +79,7 @@ def hard_monotonic(
     return expected(stops, _before(memory, mask), mask).astype(scores.dtype)
 
 
-@part(shapes=_offset, initial={"r": -1.0}, decoding=hard_monotonic)
+@part(shapes=_offset_shapes, initial={"r": -1.0}, decoding=hard_monotonic)
 def monotonic(
     scores: Float[Array, " S"],
     mask: Bool[Array, " S"],
@@ -121,7 +121,7 @@ def _spread(
     return spread.at[positions].add(weights[:, None] * within)[chunk - 1 :]
 
 
-@part(shapes=_offset, start=_first, scores=2)
+@part(shapes=_offset_shapes, start=_first, scores=2)
 def hard_mocha(
     scores: Float[Array, "2 S"],
     mask: Bool[Array, " S"],
@@ -138,7 +138,7 @@ def hard_mocha(
     return _spread(stopped, scores[1], mask, chunk).astype(scores.dtype), stopped
 
 
-@part(shapes=_offset, initial={"r": -1.0}, start=_first, decoding=hard_mocha, scores=2)
+@part(shapes=_offset_shapes, initial={"r": -1.0}, start=_first, decoding=hard_mocha, scores=2)
 def mocha(
     scores: Float[Array, "2 S"],
     mask: Bool[Array, " S"],

@@ -68,7 +68,7 @@ def relative(
     """
     distance = b.size // 2
     offsets = jnp.clip(jnp.arange(keys.shape[0]) - step, -distance, distance)
-    return products(query, keys) / math.sqrt(query.size) + b[offsets + distance]
+    return products(query, keys) / math.sqrt(query.size) + jnp.asarray(b)[offsets + distance]
 
 
 @jax.checkpoint

@@ -17,7 +17,7 @@ from attn_jax.errors import InputError
 
 
 def products(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:
-    """q · k_j, in float32 at least: half precision is too coarse for the exponents of a softmax."""
+    """q · k_j, summed in float32 at least: half precision is too coarse for a softmax."""
     # Keys come first, in their memory layout: XLA's CPU backend would transpose a second factor,
     # which is slower.
     return widen(keys) @ widen(query)
@@ -246,7 +246,7 @@ def mean(query: Float[Array, " Q"], keys: Float[Array, "S A"]) -> Float[Array, "
 
     A control, to measure what attention gains over averaging.
 
-    Paper: the uniform attention that Jain and Wallace 2019, section 4.1, compare with.
+    Paper: the uniform weights that Wiegreffe and Pinter 2019, section 3.2, compare with.
     Cost: time T S, memory T S.
     """
     return jnp.zeros(keys.shape[0], keys.dtype)

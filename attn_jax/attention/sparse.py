@@ -97,7 +97,9 @@ def _threshold_15(shifted: Float[Array, " S"], alpha: float) -> Float[Array, ""]
     descending = -jnp.sort(-shifted)
     ranks = jnp.arange(1, shifted.size + 1).astype(shifted.dtype)
     means = jnp.cumsum(descending) / ranks
-    spread = jnp.cumsum(descending**2) - ranks * means**2
+    # Σ_{j≤k} (z_j - mean_k)² for each k (Welford 1962): Σ z_j² - k mean_k² would lose its digits.
+    before = jnp.concatenate([descending[:1], means[:-1]])
+    spread = jnp.cumsum((1 - 1 / ranks) * (descending - before) ** 2)
     thresholds = means - jnp.sqrt(jnp.maximum(1 - spread, 0) / ranks)
     return thresholds[(descending >= thresholds).sum() - 1]
 

@@ -6,13 +6,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.decoding.beam import beam, flat, tiled
 from attn_jax.decoding.ensemble import Models, all_layers, combined, stepping
 from attn_jax.decoding.options import Search
 from attn_jax.decoding.penalties import LENGTH_PENALTIES
-from attn_jax.decoding.search import SearchResult, best, drawn, generate
+from attn_jax.decoding.search import SearchResult, Step, best, drawn, generate
 from attn_jax.decoding.unknown import forbidding
 from attn_jax.names import choose_with_settings
 from attn_jax.tokens import BOS, PAD
@@ -37,20 +37,20 @@ class Forced(NamedTuple):
 def decode(
     models: Models,
     source: Int[Array, "B S"],
-    rngs: Array,
+    rngs: Array | None = None,
     *,
     combination: str,
     search: Search,
     longest: int,
 ) -> SearchResult:
-    """Decodes K hypotheses of each sentence, [B, K].
+    """Decodes K hypotheses of each sentence, [B, K], with weights [B, K, L, N, T, S].
 
     The hypotheses of a row that holds only `PAD`, to fill up a batch, are meaningless.
 
     Args:
       models: an ensemble.
       source: the padded sentences.
-      rngs: a random key for each sentence, for sampling.
+      rngs: a random key for each sentence, needed only for sampling.
       combination: how predictions are combined, a name of `ensemble.COMBINATIONS`.
       search: the options of decoding.
       longest: most words of any translation, `EOS` excluded.
@@ -69,7 +69,7 @@ def decode(
         step = forbidding(step)
     if search.beam_size > 1:
         penalty = choose_with_settings(LENGTH_PENALTIES, search.length_penalty, "length penalty")
-        return beam(
+        found = beam(
             step,
             encoded,
             state,
@@ -82,21 +82,36 @@ def decode(
             coverage_penalty=search.coverage_penalty,
             shortest=search.min_length,
         )
-    pick = best
+    else:
+        found = _samples(step, encoded, state, limits, rngs, max_length, search)
+    return found._replace(weights=jnp.moveaxis(found.weights, 2, -2))
+
+
+def _samples(
+    step: Step,
+    encoded: PyTree,
+    state: PyTree,
+    limits: Int[Array, " B"],
+    rngs: Array | None,
+    max_length: int,
+    search: Search,
+) -> SearchResult:
+    """Samples of each sentence, [B, K]; without a temperature, its most probable words."""
+    times, pick = search.n_best, best
     if search.temperature:
         pick = drawn(search.temperature, search.top_k, search.top_p)
-    times = search.n_best
-    drawing = jax.vmap(jax.random.split, in_axes=(0, None))(rngs, times)
+        split = jax.vmap(jax.random.split, in_axes=(0, None))(rngs, times)
+        rngs = split.reshape(-1, *rngs.shape[1:])
     found = generate(
         step,
         *flat(tiled((encoded, state), times)),
         jnp.repeat(limits, times),
-        drawing.reshape(-1, *rngs.shape[1:]),
+        rngs,
         max_length,
         pick=pick,
         shortest=search.min_length,
     )
-    return jax.tree.map(lambda leaf: leaf.reshape(len(source), -1, *leaf.shape[1:]), found)
+    return jax.tree.map(lambda leaf: leaf.reshape(len(limits), -1, *leaf.shape[1:]), found)
 
 
 @functools.partial(jax.jit, static_argnames="combination")

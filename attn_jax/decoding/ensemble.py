@@ -4,7 +4,6 @@ Sutskever, Vinyals and Le 2014, section 3.6; Luong, Pham and Manning 2015, secti
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +11,9 @@ from jaxtyping import Array, Float, Int
 
 from attn_jax.decoding.search import Step
 from attn_jax.errors import choose
+from attn_jax.models.seq2seq import Seq2Seq
 
-Models = tuple[Any, ...]  # each a Seq2Seq
+Models = tuple[Seq2Seq, ...]
 
 
 def of_log_probabilities(log_probabilities: Float[Array, "M *B V"]) -> Float[Array, "*B V"]:

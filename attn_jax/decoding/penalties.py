@@ -21,7 +21,7 @@ def none(length: Int[Array, "..."]) -> Float[Array, "..."]:
 def average(length: Int[Array, "..."]) -> Float[Array, "..."]:
     """The number of words, `EOS` included: mean log-probabilities per word are compared.
 
-    Bahdanau, Cho and Bengio 2014, section 4.3; Cho et al. 2014.
+    Cho et al. 2014, "On the properties of neural machine translation", section 4.3.
     """
     return length.astype(float)
 

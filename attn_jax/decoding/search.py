@@ -19,7 +19,7 @@ from attn_jax.tokens import BOS, EOS, PAD
 Step = Callable[
     [PyTree, PyTree, Int[Array, " R"]], tuple[PyTree, Float[Array, "R V"], Float[Array, "R ... S"]]
 ]
-Sampler = Callable[[Array, Int[Array, ""], Float[Array, "R V"]], Int[Array, " R"]]
+Sampler = Callable[[Array | None, Int[Array, ""], Float[Array, "R V"]], Int[Array, " R"]]
 
 PARTS = 16  # into which `largest` cuts a long row
 
@@ -74,7 +74,7 @@ def up_to(values: Float[Array, "R N"], count: int) -> Float[Array, "R M"]:
 
 
 def best(
-    rngs: Array, index: Int[Array, ""], log_probabilities: Float[Array, "R V"]
+    rngs: Array | None, index: Int[Array, ""], log_probabilities: Float[Array, "R V"]
 ) -> Int[Array, " R"]:
     """Picks the most probable word, as greedy search does."""
     _, words = largest(log_probabilities, 1)
@@ -122,7 +122,7 @@ def generate(
     source: PyTree,
     state: PyTree,
     limits: Int[Array, " R"],
-    rngs: Array,
+    rngs: Array | None,
     max_length: int,
     *,
     pick: Sampler = best,
@@ -136,7 +136,7 @@ def generate(
       state: the initial state.
       limits: the most words of each row, `EOS` included; 0 for a row that only fills up a batch,
         which is not decoded.
-      rngs: a random key for each row, for `pick`.
+      rngs: a random key for each row, for `pick`; None if it draws nothing.
       max_length: T, at least the largest limit.
       pick: chooses the next word of each row; words that may not come next are at -∞.
       shortest: fewest words before `EOS`.

@@ -5,10 +5,13 @@ import jax.numpy as jnp
 from jax.experimental.layout import Layout, with_layout_constraint
 from jaxtyping import Array, Float
 
+# The setting of `jax_default_matmul_precision` for bfloat16 factors and sums in float32.
+BFLOAT16 = "BF16_BF16_F32"
+
 
 def rounding() -> bool:
-    """Whether JAX is configured for products of bfloat16 factors, with sums in float32."""
-    return jax.config.jax_default_matmul_precision == "BF16_BF16_F32"
+    """Whether JAX is configured for products of bfloat16 factors."""
+    return jax.config.jax_default_matmul_precision == BFLOAT16
 
 
 def row_major(array: Float[Array, "*any"]) -> Float[Array, "*any"]:

@@ -12,11 +12,10 @@ from flax import nnx
 from jaxtyping import Array, Float, Int, PyTree
 
 from attn_jax.attention.catalogue import CONTROLS, score_function
-from attn_jax.attention.parts import unbound
 from attn_jax.attention.scores import last
 from attn_jax.config import Model
 from attn_jax.errors import InputError
-from attn_jax.models.attention import Attention, Source
+from attn_jax.models.attention import Source
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.dropout import split
 from attn_jax.models.embeddings import make_embeddings
@@ -62,20 +61,14 @@ class Seq2Seq(nnx.Module):
         decoder = choose_or_import(DECODERS, config.decoder, "decoder")
         if not hasattr(decoder, "step"):
             raise InputError(f"--model.decoder={config.decoder} is not a decoder: it has no `step`")
+        # A control's weights do not depend on the words.
+        self.is_control = score_function(config.score) in CONTROLS
         # Each part has its own key, so that its choice does not change the parameters of others.
         parts = [nnx.Rngs(rng) for rng in jax.random.split(rngs.params(), 3)]
         self.encoder = encoder(config, rngs=parts[0])
         self.decoder = decoder(config, self.encoder.summary_size, rngs=parts[1])
         features = self.decoder.readout.size
         self.words = make_embeddings(config, source_size, target_size, features, rngs=parts[2])
-
-    @property
-    def is_control(self) -> bool:
-        """Whether its score is a control, whose weights do not depend on the words."""
-        return any(
-            isinstance(one, Attention) and unbound(one.mechanism.score.function) in CONTROLS
-            for _, one in nnx.iter_modules(self.decoder)
-        )
 
     def encode(self, source: Int[Array, "B S"], rng: Array | None = None) -> Source:
         """Encodes source sentences, padded with `PAD`. `rng` turns on dropout."""

@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -111,12 +111,10 @@ def names_of(runs: list[Run]) -> list[str]:
         told = (f"{name.removeprefix('model.')}={run.facts[name]}" for name in different)
         return ", ".join([*score, *told])
 
-    def unless_common(names: list[str], name: Callable[[Run], str]) -> list[str]:
+    names = list(map(briefly, runs))
+    for longer in (with_options, fully):
         counts = Counter(names)
-        return [
-            name(run) if counts[known] > 1 else known
-            for known, run in zip(names, runs, strict=True)
+        names = [
+            longer(run) if counts[name] > 1 else name for name, run in zip(names, runs, strict=True)
         ]
-
-    names = unless_common(list(map(briefly, runs)), with_options)
-    return unless_common(names, fully)
+    return names

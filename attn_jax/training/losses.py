@@ -15,10 +15,10 @@ def cross_entropy(
     Label smoothing gives a share of the probability to the whole vocabulary. Szegedy et al. 2016,
     section 7.
     """
-    return jax.nn.logsumexp(logits, axis=-1) - expected(logits, targets, label_smoothing)
+    return jax.nn.logsumexp(logits, axis=-1) - expected_logit(logits, targets, label_smoothing)
 
 
-def expected(
+def expected_logit(
     logits: Float[Array, "... V"], targets: Int[Array, "..."], label_smoothing: float
 ) -> Float[Array, "..."]:
     """The expected logit under the smoothed distribution of the target."""

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.models.factors import factor, row_major
 from attn_jax.models.linear import matmul, of_inputs
-from attn_jax.training.losses import cross_entropy, expected
+from attn_jax.training.losses import cross_entropy, expected_logit
 
 LOGITS = 2**21  # held at once, 8 MiB, unless parts of F tokens need more
 
@@ -79,7 +79,8 @@ def _forward(
         # Shared by the sum and the softmax; otherwise the backend would compute them twice.
         exponentials = jax.lax.optimization_barrier(jnp.exp(logits - largest))
         normalizer = exponentials.sum(axis=-1, keepdims=True)
-        losses = (largest + jnp.log(normalizer))[:, 0] - expected(logits, tokens.targets, smoothing)
+        losses = (largest + jnp.log(normalizer))[:, 0]
+        losses -= expected_logit(logits, tokens.targets, smoothing)
         total += losses.sum(where=tokens.counted)
 
         of_logits = exponentials * (counted / normalizer) - counted * share

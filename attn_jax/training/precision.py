@@ -7,11 +7,12 @@ from pathlib import Path
 import jax
 
 from attn_jax.errors import InputError
+from attn_jax.models.factors import BFLOAT16
 
 # Contexts for the precision of the factors of products; all else has that of the parameters.
 PRECISIONS = {
     "float32": contextlib.nullcontext,
-    "bfloat16": functools.partial(jax.default_matmul_precision, "BF16_BF16_F32"),
+    "bfloat16": functools.partial(jax.default_matmul_precision, BFLOAT16),
 }
 
 PROCESSOR = Path("/proc/cpuinfo")

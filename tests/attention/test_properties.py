@@ -12,6 +12,7 @@ from attn_jax import NORMALIZERS, SCORES, attend
 from attn_jax.attention import monotonic, sparse, windows
 from attn_jax.attention.catalogue import resolve
 from attn_jax.attention.parts import Memory, Sizes
+from tests.attention import oracle
 
 S = 7
 numbers = st.floats(-8, 8, width=32)
@@ -65,6 +66,14 @@ def test_no_point_of_the_simplex_beats_entmax(scores, mask, alpha):
     others = [*np.eye(S)[mask], mask / mask.sum()]
     others += [0.9 * best + 0.1 * other for other in others]
     assert all(value(best) >= value(other) - 1e-4 for other in others)
+
+
+@pytest.mark.parametrize("depth", [1.9, 1.99, 1.999])
+def test_entmax_is_precise_for_many_scores_near_its_threshold(depth):
+    scores, mask = jnp.concatenate([jnp.zeros(1), jnp.full(4999, -depth)]), [True] * 5000
+    weights = sparse.entmax(scores, jnp.array(mask))
+    expected = oracle.entmax(1.5)(np.float64(scores).tolist(), mask, None)
+    assert np.abs(weights - np.array(expected)).sum() < 1e-4
 
 
 WITHOUT_POSITIONS = ["additive", "dot", "scaled_dot", "general", "concat", "cosine", "linear"]

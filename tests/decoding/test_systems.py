@@ -24,7 +24,7 @@ EVERYTHING = Search(beam_size=36, n_best=len(SENTENCES), length_penalty="none")
 
 def run(models, search, combination="log_probabilities"):
     rows = np.pad(SOURCE, ((0, 1), (0, 0)))  # the last row only fills the batch
-    rngs = jax.random.split(jax.random.key(0), len(rows))
+    rngs = jax.random.split(jax.random.key(0), len(rows)) if search.temperature else None
     return decode(models, rows, rngs, combination=combination, search=search, longest=LIMIT - 1)
 
 
@@ -54,7 +54,7 @@ def check(found, log_probabilities, weights):
         assert sorted(sentences) == sorted(SENTENCES)
         for nth, sentence in enumerate(sentences):
             steps, index = len(sentence), SENTENCES.index(sentence)
-            own = np.moveaxis(np.array(found.weights[row, nth, :steps]), 0, -2)
+            own = np.array(found.weights[row, nth, :, :, :steps])
             expected = weights[row, index, :, :, :steps]
             np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-6)
     assert not np.any(np.isfinite(found.score[len(SOURCE) :]))
