@@ -19,7 +19,8 @@ from attn_jax.models.attention import Attention, Projected, Source
 from attn_jax.models.deferral import scan
 from attn_jax.models.dropout import make_dropout, split
 from attn_jax.models.first_states import make_first_state
-from attn_jax.models.linear import Linear
+from attn_jax.models.heads import Unprojected
+from attn_jax.models.linear import Linear, product
 from attn_jax.models.readouts import make_readout
 from attn_jax.models.recurrent import unroll
 from attn_jax.models.stacks import make_stack
@@ -157,6 +158,9 @@ class Luong(Recurrent):
 
     Luong, Pham and Manning 2015, section 3, equation 5, without input feeding: the states do not
     depend on attention, so that all steps can attend in parallel.
+
+    Without heads, the annotations go through the context's part of W_c once per sentence, instead
+    of each context: W_c Σ_j α_j h_j = Σ_j α_j W_c h_j.
     """
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
@@ -169,8 +173,27 @@ class Luong(Recurrent):
         )
         self.readout = make_readout(config, config.hidden_size, "linear", rngs=rngs)
 
+    def project(self, annotations: Float[Array, "B S D"]) -> Projected:
+        """The keys and values of the annotations; without heads, the values are W_c h_j."""
+        projected = super().project(annotations)
+        if self._has_heads:
+            return projected
+        of_context, _ = self._matrices()
+        return projected._replace(values=product(projected.values, of_context))
+
+    @property
+    def _has_heads(self) -> bool:
+        return not isinstance(self.attention.projections, Unprojected)
+
+    def _matrices(self) -> list[Array]:
+        """The parts of W_c, for a context and for a state."""
+        return jnp.split(self.combine.kernel[...], [-self.cell.units])
+
     def _read(self, states: Array, contexts: Array) -> Array:
-        return jnp.tanh(self.combine(contexts, states))
+        if self._has_heads:
+            return jnp.tanh(self.combine(contexts, states))
+        _, of_state = self._matrices()
+        return jnp.tanh(contexts + product(states, of_state))
 
     def advance(
         self,
