@@ -13,7 +13,7 @@ class InputError(ValueError):
     """Input that cannot be used. Programs print its message and exit with status 2."""
 
 
-def reason(error: Exception) -> str:
+def reason(error: BaseException) -> str:
     """The type of an exception and the first line of its message, in at most 200 characters."""
     line = f"{type(error).__name__}: {error}".partition("\n")[0]
     return textwrap.shorten(line, 200, placeholder=" …")

@@ -35,12 +35,13 @@ def read(path: Path) -> list[dict]:
     """
     records = []
     with reading(path):
-        lines = path.read_text("utf-8").splitlines()
+        text = path.read_text("utf-8")
+        lines = text.splitlines()
         for number, line in enumerate(lines, start=1):
             try:
                 records.append(json.loads(line))
             except json.JSONDecodeError:
-                if number < len(lines):
+                if number < len(lines) or text.endswith("\n"):
                     raise
         if not all("step" in record for record in records):
             raise InputError(f"{path} is damaged: a line has no step")

@@ -83,14 +83,14 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Cal
     except (ImportError, AttributeError) as error:
         hint = "; write module:name, without .py" if module.endswith(".py") else ""
         raise InputError(f"{use}: {error}{hint}") from error
-    except Exception as error:  # anything that a user's own module raises
+    except (Exception, SystemExit) as error:  # anything that a user's own module raises
         raise InputError(f"{use}: {failure(error, [module])}") from error
     if not callable(found):
         raise InputError(f"{use}: it is not a function or class")
     return found
 
 
-def failure(error: Exception, modules: Container[str]) -> str:
+def failure(error: BaseException, modules: Container[str]) -> str:
     """An error in a user's own modules, and the last line of these modules in its traceback."""
     reached = [
         f" ({Path(frame.f_code.co_filename).name}, line {line})"

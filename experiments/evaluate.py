@@ -5,6 +5,7 @@ other text, `--sources=new.de --targets=new.en`, one sentence per line, it print
 and writes nothing into the run; then, `--workdir=runs/mine/checkpoints/1500` chooses a checkpoint.
 """
 
+import os
 from pathlib import Path
 
 from absl import flags as absl_flags
@@ -48,6 +49,11 @@ def main() -> None:
         raise InputError(
             f"a split is evaluated with the best checkpoint: give --workdir={workdir}, or a text "
             f"to evaluate {place} on, by --sources and --targets"
+        )
+    if not os.access(workdir, os.W_OK):
+        raise InputError(
+            f"cannot write into {workdir}; to evaluate a text and write nothing, give --sources "
+            "and --targets"
         )
     corpus = open_corpus(data)
     check_content(workdir, corpus)

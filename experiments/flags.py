@@ -114,7 +114,7 @@ def options_of(words: list[str]) -> dict[str, Any]:
     try:
         words = FLAGS.read_flags_from_files(words, force_gnu=False)
     except flags.Error as error:
-        raise InputError(str(error)) from error
+        raise InputError(str(error).removeprefix("ERROR:: ")) from error
     known, options = dict(fields(Experiment)), {}
     for word in words:
         if not word.startswith("--") or "=" not in word:

@@ -41,6 +41,11 @@ def settle(workdir: Path, given: dict) -> Experiment:
     Raises:
       InputError: the workdir holds another run or something else, or cannot hold checkpoints.
     """
+    if "[" in str(workdir.absolute()):
+        raise InputError(
+            f"checkpoints under {workdir} could not be read again, for the [ in its name: take "
+            "another --workdir, or give systems of a sweep another --label"
+        )
     file = workdir / "flags.txt"
     if file.is_file():
         stored = config.read(file)
@@ -60,11 +65,6 @@ def settle(workdir: Path, given: dict) -> Experiment:
         return wanted
     if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
         raise InputError(f"{workdir} exists and is not the folder of a run: take another --workdir")
-    if "[" in str(workdir.absolute()):
-        raise InputError(
-            f"checkpoints under {workdir} could not be read again, for the [ in its name: take "
-            "another --workdir, or give systems of a sweep another --label"
-        )
     return experiment_with(given)
 
 

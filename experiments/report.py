@@ -1,5 +1,6 @@
 """Tables and figures of the runs under a folder: `./launch.sh report --workdir=runs/main`."""
 
+import os
 from pathlib import Path
 
 from attn_jax.errors import InputError
@@ -24,7 +25,7 @@ def print_comparison(comparison: Comparison) -> None:
     if len(systems) > 1:
         print(EXPLANATION[first_run(systems).measure])
     print_table(f"{name}: cost", cost)
-    print(tables.ABOUT_COST)
+    print(tables.about_cost(cost))
     if profile.tells_more:
         print_table(f"{name}: length", tables.by_length(profile))
 
@@ -40,12 +41,16 @@ def main() -> None:
             f"end if the data have one, `./launch.sh evaluate` at any time{reasons}"
         )
     comparisons = list(compare(runs))
-    # Written before printing, since the reader of the output may close the pipe.
-    page, data = write_report(comparisons, root), write_runs(comparisons, root)
+    writable = os.access(root, os.W_OK)
+    if writable:
+        # Written before printing, since the reader of the output may close the pipe.
+        page, data = write_report(comparisons, root), write_runs(comparisons, root)
     for comparison in comparisons:
         print_comparison(comparison)
     for folder, why in left_out.items():
         print(f"left out, {why}: {folder}")
+    if not writable:
+        raise InputError(f"cannot write into {root}: this is all of the report")
     print(f"each run: {data}")
     print(f"report: {page}")
 

@@ -42,7 +42,7 @@ def assess(
     references = [translator.target.split(target) for target in targets]
     bleu, bleu_signature = metrics.bleu(texts, targets, bleu_tokenizer)
     chrf, chrf_signature = metrics.chrf(texts, targets)
-    words = translator.target.words
+    words, text_tokens = translator.target.words, list(map(translator.target.split, texts))
     log_probabilities = np.concatenate([f.log_probabilities for f in forced])
     with np.errstate(over="ignore"):  # by a model that has diverged
         perplexity = float(np.exp(-log_probabilities.mean()))
@@ -53,9 +53,7 @@ def assess(
         "bleu": bleu,
         "chrf": chrf,
         "word_error_rate": metrics.error_rate(list(map(words, texts)), list(map(words, targets))),
-        "symbol_error_rate": metrics.error_rate(
-            list(map(translator.target.split, texts)), references
-        ),
+        "symbol_error_rate": metrics.error_rate(text_tokens, references),
     }
     golds = [example.alignment for example in examples]
     if any(gold is None for gold in golds):
@@ -70,10 +68,13 @@ def assess(
             "hypothesis": hypothesis.tokens,
             "reference": example.target,
             "text": hypothesis.text,
+            "text_tokens": tokens,  # with unknown=copy, not those of the hypothesis
             "log_probability": hypothesis.log_probability,
             "gold": None if example.alignment is None else list(map(int, example.alignment)),
         }
-        for example, reference, hypothesis in zip(examples, references, hypotheses, strict=True)
+        for example, reference, hypothesis, tokens in zip(
+            examples, references, hypotheses, text_tokens, strict=True
+        )
     ]
     return Assessment(
         figures,

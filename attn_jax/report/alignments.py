@@ -18,7 +18,7 @@ from attn_jax.report.style import COLOURS, styled
 
 WIDEST = 12.0  # inches of several panels side by side
 NARROWEST = 3.2  # inches of one of them, to leave room for its title
-LARGEST = 40.0  # inches of the figure of all heads; tokens are made smaller to stay below
+LARGEST = 40.0  # inches of a figure; tokens are made smaller to stay below
 
 
 def _visible(tokens: Sequence[str]) -> list[str]:
@@ -64,10 +64,12 @@ def heat_map(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]
       InputError: the numbers of tokens are others.
     """
     _check_sizes(alignment, source, target)
-    size = 1.8 + 0.26 * len(source), 1.2 + 0.26 * len(target)
+    token = min(0.26, LARGEST / max(len(source), len(target)))
+    size = 1.8 + token * len(source), 1.2 + token * len(target)
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
     image = _draw_heat_map(axes, alignment, source, target)
+    axes.tick_params(labelsize=9 * token / 0.26)
     figure.colorbar(image, ax=axes, shrink=0.6, label="weight")
     return figure
 
@@ -111,7 +113,8 @@ def beside(panels: dict[str, Panel]) -> Figure:
         # All panels have the same size, even if a system stops at once or never.
         axes.set(xlim=(-0.5, widest - 0.5), ylim=(tallest - 0.5, -0.5))
         axes.set_title(title, fontweight="bold")
-        axes.set_facecolor("0.92")  # outside of the sentence, where white would mean a weight of 0
+        # Outside of the sentence, where white would mean a weight of 0, and grey a larger one.
+        axes.set_facecolor("#dce9f5")
         found = common(panel.target, panel.reference)
         for place, tick in enumerate(axes.get_yticklabels()):
             tick.set_color("black" if place in found else "red")
@@ -164,7 +167,11 @@ def step_bars(alignment: np.ndarray, source: Sequence[str], target: Sequence[str
     """The weights of each step as a separate bar chart. Arguments and errors as in `heat_map`."""
     _check_sizes(alignment, source, target)
     figure = Figure(
-        figsize=(1.2 + 0.24 * len(source), 0.5 + 0.42 * len(target)), layout="constrained"
+        figsize=(
+            1.2 + min(0.24 * len(source), LARGEST),
+            0.5 + min(0.42 * len(target), LARGEST),
+        ),
+        layout="constrained",
     )
     all_axes = figure.subplots(len(target), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, weights, token in zip(all_axes, alignment, _visible(target), strict=True):

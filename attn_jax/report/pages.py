@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
+from attn_jax.files import write_whole
 from attn_jax.report import alignments, curves, tables
 from attn_jax.report.about import about, of_each, signatures
 from attn_jax.report.profiles import Profile, by_length
@@ -45,7 +46,7 @@ def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:
     for comparison in comparisons:
         parts += section(comparison, folder)
     page = folder / "report.md"
-    page.write_text("\n\n".join(parts) + "\n", "utf-8")
+    write_whole(page, "\n\n".join(parts) + "\n")
     return page
 
 
@@ -69,7 +70,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         *tables.about_alignment(comparison.quality),
         *([EXPLANATION[first.measure]] if len(systems) > 1 else []),
         comparison.cost.markdown(),
-        tables.ABOUT_COST,
+        tables.about_cost(comparison.cost),
         *signatures(first),
     ]
     if profile.tells_more:

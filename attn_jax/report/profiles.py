@@ -38,12 +38,14 @@ def length_bins(sentences: list[Sentence], count: int = 6) -> list[Bin]:
 
 def measured(run: Run, sentences: list[Sentence]) -> dict[str, float]:
     """Two metrics of sentences, by title: BLEU (words) or exact match, and an error rate."""
-    said, wanted = ([one[side] for one in sentences] for side in ("hypothesis", "target"))
+    said, wanted = ([one[side] for one in sentences] for side in ("text_tokens", "target"))
     errors = error_rate(said, wanted)
     if run.in_words:
         texts, references = ([one[side] for one in sentences] for side in ("text", "reference"))
         score, _ = bleu(texts, references, run.options["data.bleu_tokenizer"])
-        return {"BLEU": score, "token error rate, %": errors}
+        # It is 0 without 4-grams, however good the translations are.
+        has_grams = any(len(reference.split()) >= 4 for reference in references)
+        return {"BLEU": score if has_grams else np.nan, "token error rate, %": errors}
     return {"exact match, %": exact_match(said, wanted), "symbol error rate, %": errors}
 
 

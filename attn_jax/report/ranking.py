@@ -29,7 +29,7 @@ def p_value(first: list[Run], second: list[Run]) -> float:
         references = [sentence["reference"] for sentence in first[0].sentences]
         return bleu_differs(*texts, references, first[0].options["data.bleu_tokenizer"])
     hits = (
-        np.sum([[s["hypothesis"] == s["target"] for s in run.sentences] for run in own], axis=0)
+        np.sum([[s["text_tokens"] == s["target"] for s in run.sentences] for run in own], axis=0)
         for own in (first, second)
     )
     return counts_differ(*hits)

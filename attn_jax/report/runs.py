@@ -59,9 +59,13 @@ class Run:
 
     @property
     def cutting(self) -> tuple:
-        """The options that determine how text is split into tokens, and the vocabularies."""
+        """How text is split into tokens: the options on which that depends, and what they gave.
+
+        The same options learn other subwords from other training data.
+        """
         names = ("source_level", "target_level", "words", "min_count", "subwords", "vocabulary")
-        return tuple(self.options[f"data.{name}"] for name in names)
+        tokens = ((*one["source"], "", *one["target"]) for one in self.sentences)
+        return *(self.options[f"data.{name}"] for name in names), *tokens
 
     @property
     def interrupted(self) -> bool:

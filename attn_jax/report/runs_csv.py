@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from attn_jax.files import writing
 from attn_jax.report.pages import Comparison
 from attn_jax.report.runs import Run
 from attn_jax.report.systems import varying_facts
@@ -16,7 +17,7 @@ def write_runs(comparisons: Sequence[Comparison], folder: Path) -> Path:
     rows = rows_of(comparisons, folder)
     names = dict.fromkeys(itertools.chain(*rows))  # in order; a run may lack some
     path = folder / "runs.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with writing(path) as (beside,), beside.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, names)
         writer.writeheader()
         writer.writerows(rows)

@@ -40,8 +40,10 @@ ABOUT_SHARPNESS = (
 ABOUT_COST = (
     "Rates are those of training before the last validation. Seconds are those of all training "
     "steps, at the rate before each validation. Both leave out validation and, where possible, "
-    "compilation. To 99 %: steps until a validation had 99 % exact match."
+    "compilation."
 )
+TO_LEARN = "to 99 %"
+ABOUT_LEARNING = "To 99 %: steps until a validation had 99 % exact match."
 
 
 class Table(NamedTuple):
@@ -65,7 +67,12 @@ def is_figure(cell: str) -> bool:
 
 
 def mean_and_deviation(values: Sequence[float], digits: int = 2) -> str:
-    """`mean ± sd`, with the sample standard deviation; a single value without a deviation."""
+    """`mean ± sd`, with the sample standard deviation; a single value without a deviation.
+
+    A dash if a value is NaN, which stands for none.
+    """
+    if np.isnan(values).any():
+        return "–"  # noqa: RUF001
     if len(values) == 1:
         return f"{values[0]:.{digits}f}"
     return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
@@ -150,10 +157,15 @@ def steps_to_learn(runs: list[Run]) -> str:
     return mean_and_deviation(firsts, 0)
 
 
+def about_cost(cost: Table) -> str:
+    """Explanations of the columns of a table of cost."""
+    return " ".join([ABOUT_COST, *([ABOUT_LEARNING] if TO_LEARN in cost.heading else [])])
+
+
 def cost(systems: Systems) -> Table:
-    """The cost of each system, as explained by `ABOUT_COST`."""
+    """The cost of each system, as explained by `about_cost`."""
     in_words = first_run(systems).in_words
-    learned = [] if in_words else ["to 99 %"]
+    learned = [] if in_words else [TO_LEARN]
     heading = ["system", "parameters", "steps", *learned, "steps/s", "target tokens/s", "seconds"]
     rows = []
     for label, runs in systems.items():

@@ -548,12 +548,14 @@ def test_help_is_no_failure():
     assert "--train.steps" in works("train", "-h").stdout
 
 
-def test_what_is_no_run_cannot_be_used(tmp_path):
+def test_what_is_no_run_cannot_be_used(workdir, tmp_path):
     assert "is not the folder of a run" in refused("evaluate", f"--workdir={tmp_path}")
     assert "is not the folder of a run" in refused("translate", f"--workdir={tmp_path}")
     assert "holds no run" in refused("report", f"--workdir={tmp_path}")
     assert "--workdir is missing" in refused("train")
     assert "could not be read again" in refused("train", f"--workdir={tmp_path / 'a[1]'}", *SMALL)
+    moved = shutil.copytree(workdir, tmp_path / "b[1]")
+    assert "could not be read again" in refused("train", f"--workdir={moved}")
     said = refused("sweep", f"--workdir={tmp_path / 'sweep'}", *SMALL, "--grid.label=a,b[1]")
     assert "label=b[1] could not be read again" in said
     assert "another --label" in said

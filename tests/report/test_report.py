@@ -35,6 +35,7 @@ SENTENCES = [
 
 for sentence in SENTENCES:
     sentence["text"] = " ".join(sentence["hypothesis"])
+    sentence["text_tokens"] = sentence["hypothesis"]
     sentence["reference"] = " ".join(sentence["target"])
 HEADS = [
     {"layer": 1, "head": 1, "sharpness": 70.0, "alignment_accuracy": 93.2, "alignment_shift": 0},
@@ -575,7 +576,7 @@ def test_several_options_are_told_where_they_are_not_the_default(tmp_path):
 
 def test_profiles_by_hand(root):
     (run, *_), _ = find_runs(root)
-    worse = dataclasses.replace(run, sentences=[one | {"hypothesis": []} for one in run.sentences])
+    worse = dataclasses.replace(run, sentences=[one | {"text_tokens": []} for one in run.sentences])
     profile = by_length({"one": [run, worse], "other": [worse]})
     assert profile.ranges == ["1", "2", "3"]
     exact, errors = profile.figures["exact match, %"], profile.figures["symbol error rate, %"]
@@ -589,10 +590,32 @@ def test_profiles_by_hand(root):
     assert length_bins(SENTENCES * 3, 1) == [Bin("1–3", list(range(9)))]  # noqa: RUF001
 
 
+def test_sentences_without_four_words_have_no_bleu(root):
+    (run, *_), _ = find_runs(root)
+    run = dataclasses.replace(run, options=run.options | {"data.target_level": "word"})
+    long = {"text": "a b c d", "reference": "a b c d", "source": ["a"] * 4}
+    long |= {name: ["a", "b", "c", "d"] for name in ("target", "text_tokens")}
+    profile = by_length({"one": [dataclasses.replace(run, sentences=[*run.sentences, long])]})
+    np.testing.assert_allclose(profile.figures["BLEU"]["one"], [[np.nan] * 3 + [100]])
+    assert tables.by_length(profile).rows == [["one", "–", "–", "–", "100.0"]]  # noqa: RUF001
+
+
+def test_the_same_options_may_cut_text_into_other_tokens(root):
+    (run, *_), _ = find_runs(root)
+    warning = "The systems cut text into different tokens"
+
+    def warned(other):
+        systems = {"one": [run], "other": [dataclasses.replace(run, sentences=other)]}
+        return any(line.startswith(warning) for line in about(systems, by_length(systems)))
+
+    assert not warned(run.sentences)
+    assert warned([one | {"target": ["".join(one["target"])]} for one in run.sentences])
+
+
 def test_systems_that_do_not_differ_share_a_rank():
     def run(right, seed=0):
         sentences = [
-            {"hypothesis": [str(nth if nth < right else -1)], "target": [str(nth)]}
+            {"text_tokens": [str(nth if nth < right else -1)], "target": [str(nth)]}
             for nth in range(40)
         ]
         options = {"data.target_level": "symbol", "seed": seed}
@@ -613,7 +636,7 @@ def test_more_seeds_tell_more(generator):
     def system(share, seeds):
         def run(seed):
             right = generator.random(400) < share
-            sentences = [{"hypothesis": [int(one)], "target": [1]} for one in right]
+            sentences = [{"text_tokens": [int(one)], "target": [1]} for one in right]
             options = {"data.target_level": "symbol", "seed": seed}
             return Run(options, {"exact_match": 100 * right.mean()}, [], sentences, [])
 
