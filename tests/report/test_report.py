@@ -8,7 +8,6 @@ import re
 
 import numpy as np
 import pytest
-import sacrebleu
 
 from attn_jax import config
 from attn_jax.errors import InputError
@@ -344,8 +343,7 @@ def test_text_is_measured_by_bleu(tmp_path):
     systems = by_system(find_runs(tmp_path)[0])
     table = tables.by_length(by_length(systems))
     assert table.heading == ["BLEU by source tokens", "1", "2", "3"]
-    exact = sacrebleu.corpus_bleu(["b a"], [["b a"]]).score
-    assert table.rows == [["dot", "0.0", f"{exact:.1f}", "0.0"]]
+    assert table.rows == [["dot", "–", "–", "–"]]  # noqa: RUF001
     _, axes = curves.learning_curves(systems).axes
     assert axes.get_ylabel() == "validation BLEU"
 
