@@ -179,7 +179,7 @@ def test_parameters_of_another_run_are_needed_until_a_first_checkpoint(workdir, 
     (early / "checkpoints").mkdir(parents=True)  # empty if a run ends before its first checkpoint
     shutil.copy(whole / "flags.txt", early)
     works("train", f"--workdir={early}", *flags)
-    assert loss_of(whole) == loss_fn(early) != loss_fn(other)
+    assert loss_of(whole) == loss_of(early) != loss_of(other)
     line = refused("train", f"--workdir={tmp_path / 'larger'}", *flags, "--model.hidden_size=24")
     assert "does not fit this model" in line
     assert f"--flagfile={other}/flags.txt, before other flags, gives the model of that run" in line
