@@ -125,7 +125,7 @@ def test_runs_on_four_devices_go_on_there_and_on_one(tmp_path, monkeypatch):
     monkeypatch.setattr(test_loop, "CONFIG", without)
     _, _, four, _ = test_loop.train(tmp_path / "c", **options)
     test_loop.train(tmp_path / "d", steps=3, **options)
-    monkeypatch.setattr(loop, "sharing", lambda config: None)
+    monkeypatch.setattr(loop, "make_mesh", lambda config: None)
     _, _, one, _ = test_loop.train(tmp_path / "d", **options)
     for name, leaf in four.items():
         np.testing.assert_allclose(leaf, one[name], rtol=1e-3, atol=1e-5)
