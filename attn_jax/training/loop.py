@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from rich import progress as rich_progress
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as ProgressBar
 
 from attn_jax.config import Train
 from attn_jax.errors import InputError
@@ -189,12 +190,12 @@ def _progress_bar(
     console: Console, first: int, steps: int
 ) -> Iterator[Callable[[int, float], None]]:
     """Shows a progress bar if in a terminal; yields a function that sets its step and loss."""
-    bar = rich_progress.Progress(
-        rich_progress.TextColumn("training"),
-        rich_progress.BarColumn(),
-        rich_progress.MofNCompleteColumn(),
-        rich_progress.TimeRemainingColumn(),
-        rich_progress.TextColumn("loss {task.fields[loss]}"),
+    bar = ProgressBar(
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("loss {task.fields[loss]}"),
         console=console,
         disable=not console.is_terminal,
     )
