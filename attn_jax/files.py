@@ -7,8 +7,6 @@ from pathlib import Path
 
 from attn_jax.errors import InputError, reason
 
-CONTENT = "data.txt"  # identifies the data of a run, by version or by a hash of the content
-
 
 @contextlib.contextmanager
 def writing(*paths: Path) -> Iterator[list[Path]]:

@@ -6,8 +6,6 @@ from pathlib import Path
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
 
-JOURNAL = "metrics.jsonl"  # its name in the folder of a run
-
 
 class Journal:
     """Writes the journal of a run."""

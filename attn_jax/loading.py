@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jax
 
-from attn_jax import config
+from attn_jax import config, run_files
 from attn_jax.config import Experiment, Model
 from attn_jax.data.vocabulary import Vocabulary, load_vocabulary
 from attn_jax.decoding.ensemble import COMBINATIONS
@@ -88,9 +88,9 @@ def experiment_of(workdir: Path) -> Experiment:
     Raises:
       InputError: the folder is not that of a run.
     """
-    file = workdir / "flags.txt"
+    file = run_files.flags(workdir)
     if not file.is_file():
-        raise InputError(f"{workdir} is not the folder of a run: it has no flags.txt")
+        raise InputError(f"{workdir} is not the folder of a run: it has no {file.name}")
     return config.read(file)
 
 
@@ -142,14 +142,14 @@ def best_checkpoint(workdir: Path) -> Path:
       InputError: the run has no checkpoint.
     """
     with _checkpoints(workdir) as checkpoints:
-        return workdir / "checkpoints" / str(_step(workdir, checkpoints, "best"))
+        return run_files.checkpoints(workdir) / str(_step(workdir, checkpoints, "best"))
 
 
 @contextlib.contextmanager
 def _checkpoints(workdir: Path) -> Iterator[Checkpoints]:
-    if not (workdir / "checkpoints").is_dir():
+    if not run_files.checkpoints(workdir).is_dir():
         raise InputError(f"{workdir} has no checkpoint of a run")
-    with contextlib.closing(Checkpoints(workdir / "checkpoints")) as checkpoints:
+    with contextlib.closing(Checkpoints(run_files.checkpoints(workdir))) as checkpoints:
         yield checkpoints
 
 
@@ -165,5 +165,5 @@ def _step(workdir: Path, checkpoints: Checkpoints, name: str) -> int:
 def load_vocabularies(workdir: Path) -> tuple[Vocabulary, Vocabulary]:
     """The source and target vocabularies of a run."""
     return tuple(
-        load_vocabulary(workdir / f"vocabulary.{side}.json") for side in ("source", "target")
+        load_vocabulary(run_files.vocabulary(workdir, side)) for side in ("source", "target")
     )

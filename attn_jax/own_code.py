@@ -9,6 +9,7 @@ import importlib
 import inspect
 from pathlib import Path
 
+from attn_jax import run_files
 from attn_jax.config import Model
 from attn_jax.files import reading, write_whole
 
@@ -35,7 +36,7 @@ def source(module: str) -> str:
 
 def copy_of(workdir: Path, module: str) -> Path:
     """The path of the copy of a module in the folder of a run."""
-    return workdir / "code" / f"{module}.py"
+    return run_files.code(workdir) / f"{module}.py"
 
 
 def keep_code(workdir: Path, model: Model) -> None:
@@ -44,7 +45,7 @@ def keep_code(workdir: Path, model: Model) -> None:
     Call it after building the model, which reports modules that cannot be imported.
     """
     copies = {copy_of(workdir, module): source(module) for module in own_modules(model)}
-    for other in (workdir / "code").glob("*.py"):  # left by a start with other options
+    for other in run_files.code(workdir).glob("*.py"):  # left by a start with other options
         if other not in copies:
             other.unlink()
     for copy, text in copies.items():
@@ -76,7 +77,7 @@ def digest(workdir: Path) -> str:
     Raises:
       InputError: a copy cannot be read.
     """
-    folder = workdir / "code"
+    folder = run_files.code(workdir)
     with reading(folder):
         kept = [(copy.name, copy.read_bytes()) for copy in sorted(folder.glob("*.py"))]
     return hashlib.sha256(repr(kept).encode()).hexdigest()[:8] if kept else ""

@@ -8,7 +8,7 @@ from typing import Any, overload
 import jax
 import numpy as np
 
-from attn_jax.data.pipeline import pad
+from attn_jax.data.pairs import pad
 from attn_jax.data.vocabulary import Vocabulary, copies
 from attn_jax.decoding import compiled
 from attn_jax.decoding.batches import in_order

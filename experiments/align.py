@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 from absl import flags as absl_flags
 
+from attn_jax.alignment.error import alignment_counts, alignment_error
+from attn_jax.alignment.extraction import EXTRACTIONS
+from attn_jax.alignment.readings import Reading, masses, read, readings
+from attn_jax.alignment.symmetrization import SYMMETRIZATIONS, turned
 from attn_jax.data.gold import Gold, read_gold
-from attn_jax.data.pharaoh import pharaoh
+from attn_jax.data.pharaoh import Links, pharaoh
 from attn_jax.data.text_files import check_complete, read_pairs
-from attn_jax.decoding.links import EXTRACTIONS, SYMMETRIZATIONS, Links, turned
-from attn_jax.decoding.readings import Reading, masses, read, readings
 from attn_jax.errors import InputError
-from attn_jax.evaluation.alignment_error import alignment_counts, alignment_error
 from attn_jax.evaluation.significance import ratios_differ
 from attn_jax.files import writing
 from attn_jax.loading import load

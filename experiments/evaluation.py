@@ -8,7 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from attn_jax.data.datasets import Corpus, Example
+from attn_jax import run_files
+from attn_jax.data.datasets import Corpus
+from attn_jax.data.pairs import Example
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.metrics import ter
@@ -16,7 +18,6 @@ from attn_jax.files import writing
 from attn_jax.loading import best_checkpoint, experiment_of, load
 from attn_jax.translator import Translator
 from experiments.examples import check_lengths, encode, fits, warn_of_unknown
-from experiments.folder import evaluation_file
 
 PICTURED = 16  # sentences whose alignments are kept for figures
 
@@ -118,9 +119,9 @@ def measure(
 def write(workdir: Path, result: dict, assessment: Assessment) -> None:
     """Replaces the results of a split in the folder of a run."""
     split = result["split"]
-    predictions = workdir / f"predictions.{split}.jsonl"
-    alignments = workdir / f"alignments.{split}.npz"
-    evaluation = evaluation_file(workdir, split)
+    predictions = run_files.predictions(workdir, split)
+    alignments = run_files.alignments(workdir, split)
+    evaluation = run_files.evaluation(workdir, split)
     with writing(predictions, alignments, evaluation) as beside:
         lines = (json.dumps(one, ensure_ascii=False) + "\n" for one in assessment.sentences)
         beside[0].write_text("".join(lines), "utf-8")

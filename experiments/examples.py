@@ -4,8 +4,7 @@ import itertools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from attn_jax.data.datasets import Example
-from attn_jax.data.pipeline import Pair
+from attn_jax.data.pairs import Example, Pair
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError
 from attn_jax.tokens import UNK

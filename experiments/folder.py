@@ -1,7 +1,4 @@
-"""The folder of a run: which experiment it holds, who may write into it, and its files.
-
-Training writes `metrics.jsonl` and `checkpoints/` beside these files.
-"""
+"""The folder of a run: which experiment it holds, who may write into it, and what is recorded."""
 
 import contextlib
 import dataclasses
@@ -10,13 +7,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from attn_jax import config
+from attn_jax import config, run_files
 from attn_jax.config import Experiment, Model
 from attn_jax.data.datasets import Corpus, with_defaults
 from attn_jax.data.vocabulary import Vocabulary, save_vocabulary
 from attn_jax.errors import InputError
-from attn_jax.files import CONTENT, reading, write_whole
-from attn_jax.journal import JOURNAL
+from attn_jax.files import reading, write_whole
 from attn_jax.own_code import edited, keep_code
 from experiments import flags
 
@@ -25,8 +21,8 @@ SPLITS = ["train", "validation", "test"]
 
 def has_begun(workdir: Path) -> bool:
     """Whether a folder holds any training; before that, options, data and code may change."""
-    journal = workdir / JOURNAL
-    checkpoints = (workdir / "checkpoints").glob("*")
+    journal = run_files.journal(workdir)
+    checkpoints = run_files.checkpoints(workdir).glob("*")
     return (journal.is_file() and journal.stat().st_size > 0) or any(
         folder.name.isdecimal() for folder in checkpoints
     )
@@ -46,7 +42,7 @@ def settle(workdir: Path, given: dict) -> Experiment:
             f"checkpoints under {workdir} could not be read again, for the [ in its name: take "
             "another --workdir, or give systems of a sweep another --label"
         )
-    file = workdir / "flags.txt"
+    file = run_files.flags(workdir)
     if file.is_file():
         stored = config.read(file)
         wanted = experiment_with(config.values(stored) | given)
@@ -130,7 +126,7 @@ def alone(workdir: Path) -> Iterator[None]:
 
 def check_content(workdir: Path, corpus: Corpus) -> None:
     """Raises InputError if the run in a folder was trained on other data."""
-    file = workdir / CONTENT
+    file = run_files.content(workdir)
     if not has_begun(workdir):
         return
     with reading(file):
@@ -154,19 +150,14 @@ def record(
 ) -> None:
     """Records a run in its folder: options, content of the data, vocabularies and user's code."""
     # Written first, so that the same command works again if the rest cannot be written.
-    write_whole(workdir / "flags.txt", "\n".join(config.lines(experiment)) + "\n")
-    write_whole(workdir / CONTENT, corpus.content + "\n")
+    write_whole(run_files.flags(workdir), "\n".join(config.lines(experiment)) + "\n")
+    write_whole(run_files.content(workdir), corpus.content + "\n")
     for side, vocabulary in (("source", source), ("target", target)):
-        save_vocabulary(vocabulary, workdir / f"vocabulary.{side}.json")
+        save_vocabulary(vocabulary, run_files.vocabulary(workdir, side))
     keep_code(workdir, experiment.model)
-
-
-def evaluation_file(workdir: Path, split: str) -> Path:
-    """The file of a split's figures, which is the last one that an evaluation writes."""
-    return workdir / f"evaluation.{split}.json"
 
 
 def forget_evaluations(workdir: Path) -> None:
     """Removes all evaluations of a run, which further training makes obsolete."""
     for split in SPLITS:
-        evaluation_file(workdir, split).unlink(missing_ok=True)
+        run_files.evaluation(workdir, split).unlink(missing_ok=True)

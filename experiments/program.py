@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 from absl import app, flags, logging
 
-from attn_jax.data.preparation import cache_directory
+from attn_jax.cache import cache_directory
 from attn_jax.errors import InputError
 from experiments.flags import parse
 

@@ -20,7 +20,7 @@ from queue import Queue
 import jax
 from absl import flags as absl_flags
 
-from attn_jax import config
+from attn_jax import config, run_files
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
@@ -33,7 +33,6 @@ from experiments.flags import FLAGS
 from experiments.folder import (
     check_code,
     check_content,
-    evaluation_file,
     inherited,
     settle,
     tell_inherited,
@@ -169,7 +168,7 @@ def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
         if "test" not in corpus.splits:
             raise InputError("a sweep compares runs on a test split: give --data.test")
         if not (
-            evaluation_file(root / label, "test").is_file()
+            run_files.evaluation(root / label, "test").is_file()
             and experiment_of(root / label) == experiment
             and finished(experiment.train, root / label)
         ):
@@ -225,7 +224,7 @@ def main() -> None:
         raise InputError(
             "nothing varies: give --systems or a grid, such as --grid.model.score=additive,dot"
         )
-    if (root / "flags.txt").is_file():
+    if run_files.flags(root).is_file():
         raise InputError(f"{root} is the folder of a run: take another --workdir for a sweep")
     systems = read_systems(Path(FLAGS.systems)) if FLAGS.systems else [{}]
     planned = plan(systems, grid(), flags.given())

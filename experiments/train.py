@@ -9,10 +9,12 @@ from pathlib import Path
 
 import jax
 
+from attn_jax import run_files
 from attn_jax.config import Experiment
-from attn_jax.data.datasets import Corpus, Example, open_corpus
+from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.data.links import links_of
-from attn_jax.data.pipeline import Batches, Pair
+from attn_jax.data.pairs import Example, Pair
+from attn_jax.data.pipeline import Batches
 from attn_jax.data.vocabulary import VOCABULARIES, Vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.assess import assess
@@ -46,7 +48,7 @@ def main() -> None:
         corpus = open_corpus(experiment.data)
         train(workdir, experiment, corpus)
     if "test" in corpus.splits:
-        file = folder.evaluation_file(workdir, "test")
+        file = run_files.evaluation(workdir, "test")
         if not file.is_file():
             evaluate_split(workdir, corpus, "test", {})
         with reading(file):
@@ -119,11 +121,10 @@ def vocabularies(
     workdir: Path, experiment: Experiment, examples: Sequence[Example]
 ) -> tuple[Vocabulary, Vocabulary]:
     """The vocabularies of the run, of the run it starts from, or of the training text."""
-    last = "vocabulary.target.json"  # of the two files, the one written last
     if folder.has_begun(workdir):
         return load_vocabularies(workdir)
     initial, _ = located(Path(experiment.train.initial))
-    if experiment.train.initial and (initial / last).is_file():
+    if experiment.train.initial and run_files.vocabulary(initial, "target").is_file():
         check_tokens(initial, experiment)
         return load_vocabularies(initial)
     build = choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
@@ -137,7 +138,7 @@ def initial_parameters(place: Path, model: Seq2Seq) -> Seq2Seq:
     try:
         return load_parameters(initial, model, checkpoint)
     except CheckpointMismatch as error:
-        file = initial / "flags.txt"
+        file = run_files.flags(initial)
         if not file.is_file():
             raise
         hint = f"--flagfile={file}, before other flags, gives the model of that run"

@@ -10,22 +10,36 @@ import pytest
 import attn_jax
 
 PACKAGE = Path(attn_jax.__file__).parent
-BASE = {"errors", "tokens", "options", "config", "files", "journal", "names", "own_code"}
+BASE = {
+    "errors",
+    "tokens",
+    "options",
+    "config",
+    "files",
+    "run_files",
+    "journal",
+    "names",
+    "own_code",
+    "cache",
+}
 MAY_IMPORT = {
     "errors": set(),
     "tokens": set(),
     "files": {"errors"},
+    "run_files": set(),
+    "cache": set(),
     "journal": {"errors", "files"},
     "options": {"errors"},
     "config": {"errors", "options"},
     "names": {"errors", "options"},
-    "own_code": {"config", "files"},
+    "own_code": {"config", "files", "run_files"},
     "attention": {"errors", "names", "attention"},
     "models": BASE | {"attention", "models"},
     "data": BASE | {"data"},
     "training": BASE | {"models", "training"},
     "decoding": BASE | {"models", "decoding"},
-    "evaluation": BASE | {"evaluation"},
+    "alignment": BASE | {"data", "alignment"},
+    "evaluation": BASE | {"alignment", "evaluation"},
     "report": BASE | {"evaluation", "report"},
     "translator": BASE | {"data", "models", "decoding"},
     "loading": BASE | {"data", "models", "decoding", "training", "translator"},
@@ -33,6 +47,7 @@ MAY_IMPORT = {
 }
 THIRD_PARTY = {
     "attention": {"jax", "jaxtyping"},
+    "alignment": {"numpy"},
     "evaluation": {"numpy", "sacrebleu", "scipy"},
     "report": {"numpy", "matplotlib"},
 }

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import attn_jax
+from attn_jax import run_files
 from attn_jax.config import Experiment, Model
-from attn_jax.data.datasets import Example, open_corpus
+from attn_jax.data.datasets import open_corpus
+from attn_jax.data.pairs import Example
 from attn_jax.data.vocabulary import Symbols
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import assess
@@ -22,7 +24,7 @@ from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import BOS, EOS, SPECIALS, UNK
 from attn_jax.translator import Translator
 from experiments.evaluation import evaluate_split
-from experiments.folder import alone, evaluation_file, inherited, settle
+from experiments.folder import alone, inherited, settle
 from experiments.train import train, training_pairs
 
 OPTIONS = {
@@ -444,7 +446,7 @@ def test_until_something_is_trained_options_data_and_code_may_change(tmp_path, m
 
 
 def test_an_evaluation_in_the_midst_of_training_does_not_stay(tmp_path, monkeypatch):
-    file = evaluation_file(tmp_path / "run", "test")
+    file = run_files.evaluation(tmp_path / "run", "test")
     monkeypatch.setattr("attn_jax.training.loop.fit", lambda *_, **__: file.write_text("{}"))
     train_in(tmp_path / "run", OPTIONS)
     assert not file.exists()
@@ -457,7 +459,7 @@ def test_an_evaluation_of_what_is_no_longer_the_best_is_not_kept(workdir, monkey
     monkeypatch.setattr("experiments.evaluation.best_checkpoint", lambda _: next(checkpoints))
     with pytest.raises(InputError, match="has been trained on in the meantime"):
         evaluate_split(workdir, corpus, "train", {})
-    assert not evaluation_file(workdir, "train").exists()
+    assert not run_files.evaluation(workdir, "train").exists()
 
 
 def test_pairs_with_an_empty_side_are_left_out():

@@ -4,27 +4,19 @@ import dataclasses
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 import tensorflow_datasets as tfds
 
+from attn_jax.cache import cache_directory
 from attn_jax.config import Data
 from attn_jax.data.dates import make_dates
+from attn_jax.data.pairs import Example
 from attn_jax.data.parallel import make_parallel
-from attn_jax.data.preparation import cache_directory, prepared
+from attn_jax.data.preparation import prepared
 from attn_jax.data.synthetic import make_sequences
 from attn_jax.data.text_files import read_data
 from attn_jax.errors import InputError
 from attn_jax.files import reading
-
-
-class Example(NamedTuple):
-    """One sentence pair; `alignment` is the source position of each target token, where known."""
-
-    source: str
-    target: str
-    alignment: np.ndarray | None = None
 
 
 @dataclasses.dataclass(frozen=True)

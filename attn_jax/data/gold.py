@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from attn_jax.data.pharaoh import parse
+from attn_jax.data.pharaoh import Links, parse
 from attn_jax.data.text_files import read_lines
 from attn_jax.errors import InputError
 
@@ -15,8 +15,8 @@ NAACL = re.compile(r"(\d+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+[\d.]+)?")
 class Gold(NamedTuple):
     """The links of one sentence pair, (source, target) counted from 0."""
 
-    sure: frozenset[tuple[int, int]]
-    possible: frozenset[tuple[int, int]]  # the sure ones included
+    sure: Links
+    possible: Links  # the sure ones included
 
 
 def read_gold(path: Path, sizes: Sequence[tuple[int, int]], first: int = 0) -> list[Gold]:

@@ -1,4 +1,4 @@
-"""Links between source and target words: read from files, and as matrices for the guided loss."""
+"""Links of training pairs, which guide attention: where they come from, and as weights."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,26 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from attn_jax.config import Data
-from attn_jax.data.datasets import Example
-from attn_jax.data.pharaoh import parse
-from attn_jax.data.text_files import read_lines
+from attn_jax.data.pairs import Example
+from attn_jax.data.pharaoh import Links, read_pharaoh
 from attn_jax.errors import InputError
-
-Links = Sequence[tuple[int, int]]  # (source, target), counted from 0
-
-
-def read_pharaoh(path: Path) -> list[Links]:
-    """Reads the links of each sentence pair from lines such as `0-0 2-1`; a line may be empty.
-
-    Raises:
-      InputError: the file cannot be read, or a line has another format (the message gives its
-        number).
-    """
-    lines = read_lines(path)
-    return [
-        [(source, target) for source, _, target in parse(line, f"{path}, line {number}")]
-        for number, line in enumerate(lines, start=1)
-    ]
 
 
 def links_of(config: Data, examples: Sequence[Example]) -> list[Links]:
@@ -42,7 +25,7 @@ def links_of(config: Data, examples: Sequence[Example]) -> list[Links]:
                 "Pharaoh file"
             )
         return [
-            [(int(source), target) for target, source in enumerate(example.alignment)]
+            {(int(source), target) for target, source in enumerate(example.alignment)}
             for example in examples
         ]
     if not {config.source_level, config.target_level} <= {"word", "symbol"}:
@@ -57,7 +40,7 @@ def links_of(config: Data, examples: Sequence[Example]) -> list[Links]:
         )
     for number, (pairs, example) in enumerate(zip(links, examples, strict=True), start=1):
         sizes = len(example.source.split()), len(example.target.split())
-        for source, target in pairs:
+        for source, target in sorted(pairs):
             if source >= sizes[0] or target >= sizes[1]:
                 raise InputError(
                     f"{config.links}, line {number}: the link {source}-{target} is beyond the "

@@ -1,9 +1,26 @@
 """Links between words in the Pharaoh format, a line such as `0-0 2-1` for each sentence pair."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Set
+from pathlib import Path
 
+from attn_jax.data.text_files import read_lines
 from attn_jax.errors import InputError
+
+Links = Set[tuple[int, int]]  # positions (source, target), counted from 0
+
+
+def read_pharaoh(path: Path) -> list[Links]:
+    """Reads the links of each sentence pair; a line may be empty.
+
+    Raises:
+      InputError: the file cannot be read, or a line has another format (the message gives its
+        number).
+    """
+    return [
+        {(source, target) for source, _, target in parse(line, f"{path}, line {number}")}
+        for number, line in enumerate(read_lines(path), start=1)
+    ]
 
 
 def parse(
@@ -27,6 +44,6 @@ def parse(
         yield int(link[1]), link[2], int(link[3])
 
 
-def pharaoh(links: Iterable[tuple[int, int]]) -> str:
+def pharaoh(links: Links) -> str:
     """Links (source, target) as a line, in order."""
     return " ".join(f"{source}-{target}" for source, target in sorted(links))

@@ -8,19 +8,12 @@ import grain
 import numpy as np
 
 from attn_jax.config import Train
-from attn_jax.data.links import Links, matrix
+from attn_jax.data.links import matrix
 from attn_jax.data.orders import ORDERS, Plan, make_shapes
+from attn_jax.data.pairs import Pair, pad
 from attn_jax.names import choose_with_settings
 from attn_jax.options import LARGEST
-from attn_jax.tokens import EOS, PAD
-
-
-class Pair(NamedTuple):
-    """Source and target ids, without `EOS`, and the links between them where known."""
-
-    source: Sequence[int]
-    target: Sequence[int]
-    links: Links | None = None
+from attn_jax.tokens import EOS
 
 
 class Batch(NamedTuple):
@@ -29,14 +22,6 @@ class Batch(NamedTuple):
     source: np.ndarray
     target: np.ndarray
     links: np.ndarray | None = None  # [B, T, S], where all pairs have links
-
-
-def pad(rows: Sequence[Sequence[int]], length: int) -> np.ndarray:
-    """Rows of ids as one array [B, length], `PAD` on the right."""
-    padded = np.full((len(rows), length), PAD, np.int32)
-    for row, ids in zip(padded, rows, strict=True):
-        row[: len(ids)] = ids
-    return padded
 
 
 class Batches:

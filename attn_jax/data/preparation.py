@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import io
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,14 +12,6 @@ from attn_jax.errors import InputError, reason
 from attn_jax.files import reading
 
 Builder = tfds.core.DatasetBuilder
-
-
-def cache_directory() -> Path:
-    """The folder of data sets and compiled programs: `$ATTN_JAX_CACHE`, or in the user's cache."""
-    own = os.environ.get("ATTN_JAX_CACHE")
-    if own:
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "attn_jax"
 
 
 def prepared(make: Callable[[], Builder], directory: Path) -> Builder:

@@ -42,7 +42,7 @@ class Vocabulary(abc.ABC):
         """The words of a text, as counted by word error rates."""
         return text.split()
 
-    def words_of(self, text: str) -> list[int]:
+    def word_indices(self, text: str) -> list[int]:
         """The index, from 0, of the word to which each token of a text belongs."""
         return list(range(len(self.split(text))))
 
@@ -132,7 +132,7 @@ class Characters(Vocabulary):
     def split(self, text: str) -> list[str]:
         return list(text)
 
-    def words_of(self, text: str) -> list[int]:
+    def word_indices(self, text: str) -> list[int]:
         before = [" ", *text]
         return _counted(a.isspace() and not b.isspace() for a, b in pairwise(before))
 
@@ -157,7 +157,7 @@ class Subwords(Vocabulary):
     def split(self, text: str) -> list[str]:
         return list(chain.from_iterable(self._pieces(text)))
 
-    def words_of(self, text: str) -> list[int]:
+    def word_indices(self, text: str) -> list[int]:
         return [number for number, pieces in enumerate(self._pieces(text)) for _ in pieces]
 
     def join(self, tokens: Sequence[str]) -> str:
@@ -264,7 +264,7 @@ def copies(source: Vocabulary, target: Vocabulary, text: str) -> list[str]:
     """
     if isinstance(target, Words):
         words = text.split() or [text]  # a text in characters may be all spaces
-        return [words[number] for number in source.words_of(text)]
+        return [words[number] for number in source.word_indices(text)]
     return [source.join([token]) for token in source.split(text)]
 
 

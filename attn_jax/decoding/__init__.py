@@ -1,1 +1,1 @@
-"""Decoding: search with a step function, and alignments from attention weights."""
+"""Decoding: search with a step function, and forced decoding."""

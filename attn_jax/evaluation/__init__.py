@@ -1,1 +1,1 @@
-"""Evaluation: how good hypotheses and alignments are, in NumPy."""
+"""Evaluation: how good hypotheses are, in NumPy."""

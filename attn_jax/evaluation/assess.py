@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from attn_jax.alignment.accuracy import alignment_accuracy, by_head
 from attn_jax.evaluation import metrics
-from attn_jax.evaluation.alignment_error import alignment_accuracy, by_head
 
 
 class Assessment(NamedTuple):

@@ -128,11 +128,11 @@ def _backward(reverse: bool, kept: tuple, gradients: tuple[State, Array]) -> tup
 layer.defvjp(_forward, _backward)
 
 
-def _at(steps: Float[Array, "T *any"], t: Array) -> Float[Array, "*any"]:
+def _at(steps: Float[Array, "T ..."], t: Array) -> Float[Array, "..."]:
     return jax.lax.dynamic_index_in_dim(steps, t, keepdims=False)
 
 
-def _put(steps: Float[Array, "T *any"], one: Float[Array, "*any"], t: Array) -> Array:
+def _put(steps: Float[Array, "T ..."], one: Float[Array, "..."], t: Array) -> Array:
     return jax.lax.dynamic_update_index_in_dim(steps, one, t, 0)
 
 
@@ -140,7 +140,7 @@ def _where(real: Bool[Array, " B"], state: State, other: State) -> State:
     return jax.tree.map(lambda one, two: jnp.where(real[:, None], one, two), state, other)
 
 
-def _before(reverse: bool, first: Array, states: Float[Array, "T *any"]) -> Array:
+def _before(reverse: bool, first: Array, states: Float[Array, "T ..."]) -> Array:
     """The state before each step."""
     kept = [states[1:], first[None]] if reverse else [first[None], states[:-1]]
     return jnp.concatenate(kept)

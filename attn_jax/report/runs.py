@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from attn_jax import config
+from attn_jax import config, run_files
 from attn_jax.errors import InputError
-from attn_jax.files import CONTENT, reading
-from attn_jax.journal import JOURNAL, read
+from attn_jax.files import reading
+from attn_jax.journal import read
 from attn_jax.own_code import digest
 
 
@@ -111,20 +111,20 @@ def read_run(folder: Path) -> Run:
     Raises:
       InputError: one of its files is missing or damaged.
     """
-    options = config.values(config.read(folder / "flags.txt"))
-    path = folder / CONTENT
+    options = config.values(config.read(run_files.flags(folder)))
+    path = run_files.content(folder)
     with reading(path):
         content = path.read_text("utf-8").strip()
-    journal = read(folder / JOURNAL)
-    path = folder / "evaluation.test.json"
+    journal = read(run_files.journal(folder))
+    path = run_files.evaluation(folder, "test")
     with reading(path):
         evaluation = json.loads(path.read_text("utf-8"))
         count, *_ = (evaluation[name] for name in ("sentences", "search", "step"))
-    path = folder / "predictions.test.jsonl"
+    path = run_files.predictions(folder, "test")
     with reading(path), path.open(encoding="utf-8") as file:
         # By iteration, since `splitlines` would also split at other characters of the text.
         sentences = list(map(json.loads, file))
-    path = folder / "alignments.test.npz"
+    path = run_files.alignments(folder, "test")
     with reading(path), path.open("rb") as file, np.load(file) as arrays:
         weights = list(arrays.values())
     if not journal or not weights or len(sentences) != count:
@@ -145,7 +145,7 @@ def find_runs(root: Path) -> tuple[list[Run], dict[Path, str]]:
     first: dict[tuple, Path] = {}
     places: dict[str, dict[str, Any]] = {}
     for folder in sorted(file.parent for file in root.rglob("flags.txt")):
-        if not (folder / "evaluation.test.json").is_file():
+        if not run_files.evaluation(folder, "test").is_file():
             left_out[folder] = "not evaluated on a test split"
             continue
         try:

@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
 
+from attn_jax import run_files
 from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.files import reading
-from attn_jax.journal import JOURNAL, Journal, read
+from attn_jax.journal import Journal, read
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.training.checkpoint import Checkpoints, WritableCheckpoints
 from attn_jax.training.devices import first_replica, make_mesh, replicate
@@ -47,11 +48,11 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Prog
       InputError: the checkpoint or the journal is damaged, or the checkpoint is of another model.
     """
     state = init_state(model, config)
-    if (workdir / JOURNAL).exists():
-        read(workdir / JOURNAL)  # checked now, since `fit` writes to it
-    if not (workdir / "checkpoints").is_dir():
+    if run_files.journal(workdir).exists():
+        read(run_files.journal(workdir))  # checked now, since `fit` writes to it
+    if not run_files.checkpoints(workdir).is_dir():
         return state, Progress()
-    with contextlib.closing(Checkpoints(workdir / "checkpoints")) as checkpoints:
+    with contextlib.closing(Checkpoints(run_files.checkpoints(workdir))) as checkpoints:
         step = checkpoints.latest
         if step is None:
             return state, Progress()
@@ -69,16 +70,16 @@ def finished(config: Train, workdir: Path) -> bool:
     Raises:
       InputError: the last checkpoint is damaged.
     """
-    if not (workdir / "checkpoints").is_dir():
+    if not run_files.checkpoints(workdir).is_dir():
         return False
-    with contextlib.closing(Checkpoints(workdir / "checkpoints")) as checkpoints:
+    with contextlib.closing(Checkpoints(run_files.checkpoints(workdir))) as checkpoints:
         step = checkpoints.latest
         return step is not None and _progress_of(checkpoints, workdir).finished(step, config)
 
 
 def _progress_of(checkpoints: Checkpoints, workdir: Path) -> Progress:
     facts = checkpoints.facts(checkpoints.latest)
-    with reading(workdir / "checkpoints" / str(checkpoints.latest)):
+    with reading(run_files.checkpoints(workdir) / str(checkpoints.latest)):
         return Progress(*(facts[name] for name in Progress._fields))
 
 
@@ -108,8 +109,8 @@ def fit(
     Raises:
       InputError: the loss is not finite.
     """
-    journal = Journal(workdir / JOURNAL)
-    checkpoints = WritableCheckpoints(workdir / "checkpoints", config.keep)
+    journal = Journal(run_files.journal(workdir))
+    checkpoints = WritableCheckpoints(run_files.checkpoints(workdir), config.keep)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     mesh = make_mesh(config)
     try:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from attn_jax.config import Data
-from attn_jax.data.datasets import Example
-from attn_jax.data.links import links_of, matrix, read_pharaoh
+from attn_jax.data.links import links_of, matrix
+from attn_jax.data.pairs import Example
+from attn_jax.data.pharaoh import read_pharaoh
 from attn_jax.errors import InputError
 
 EXAMPLES = [Example("a b c", "x y"), Example("d", "z")]
@@ -22,20 +23,20 @@ def write(tmp_path, text):
 
 def test_reads_pharaoh(tmp_path):
     config = write(tmp_path, "0-1 2-0\n\n")
-    assert links_of(config, EXAMPLES) == [[(0, 1), (2, 0)], []]
+    assert links_of(config, EXAMPLES) == [{(0, 1), (2, 0)}, set()]
     (tmp_path / "l.gz").write_bytes(gzip.compress(b"10-2\r\n"))
-    assert read_pharaoh(tmp_path / "l.gz") == [[(10, 2)]]
+    assert read_pharaoh(tmp_path / "l.gz") == [{(10, 2)}]
     (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf0-0\n")
-    assert read_pharaoh(tmp_path / "marked") == [[(0, 0)]]
+    assert read_pharaoh(tmp_path / "marked") == [{(0, 0)}]
 
 
 def test_made_data_has_its_own():
     examples = [Example("1 2 3", "3 2 1", np.array([2, 1, 0]))]
-    assert links_of(Data(name="reverse"), examples) == [[(2, 0), (1, 1), (0, 2)]]
+    assert links_of(Data(name="reverse"), examples) == [{(2, 0), (1, 1), (0, 2)}]
 
 
 def test_weights_sum_to_one_for_words_with_links():
-    weights = matrix([[(0, 1), (2, 1), (1, 0)], []], source_length=3, target_length=4)
+    weights = matrix([{(0, 1), (2, 1), (1, 0)}, set()], source_length=3, target_length=4)
     np.testing.assert_array_equal(weights[0, :2], [[0, 1, 0], [0.5, 0, 0.5]])
     assert not weights[0, 2:].any()
     assert not weights[1].any()

@@ -7,7 +7,8 @@ import pytest
 
 from attn_jax.config import Train
 from attn_jax.data.orders import Shape, make_shapes, smallest
-from attn_jax.data.pipeline import Batches, Pair
+from attn_jax.data.pairs import Pair
+from attn_jax.data.pipeline import Batches
 from attn_jax.errors import InputError
 from attn_jax.tokens import EOS, PAD
 
@@ -91,7 +92,7 @@ def test_batches_are_no_larger_than_a_shape_that_holds_them():
 
 
 def test_links_are_weights_of_each_target_word():
-    pairs = [Pair([5, 6, 7], [8, 9], [(0, 0), (2, 0), (1, 1)]), Pair([5], [6], [])]
+    pairs = [Pair([5, 6, 7], [8, 9], {(0, 0), (2, 0), (1, 1)}), Pair([5], [6], set())]
     (batch,) = [make(2, 1, pairs=pairs)[0]]
     row = batch.source[:, 1].argmax()  # of the pair with more than one source word
     expected = [[0.5, 0, 0.5], [0, 1, 0], [0, 0, 0]]

@@ -116,7 +116,7 @@ def test_a_word_of_symbols_is_the_whole_sequence():
     ],
 )
 def test_each_token_knows_its_word(level, text, words):
-    assert build_vocabulary(level, [text] * 2, DATA).words_of(text) == words
+    assert build_vocabulary(level, [text] * 2, DATA).word_indices(text) == words
 
 
 def test_subwords_know_their_word():
@@ -124,12 +124,12 @@ def test_subwords_know_their_word():
     text = "der hund am seehaus 7"
     assert len(vocabulary.split(text)) > 5
     spelt = ["", "", "", "", ""]
-    for piece, word in zip(vocabulary.split(text), vocabulary.words_of(text), strict=True):
+    for piece, word in zip(vocabulary.split(text), vocabulary.word_indices(text), strict=True):
         spelt[word] += piece.removeprefix("▁")
     assert spelt == text.split()
     # Also where normalisation adds spaces, or leaves nothing of a word.
-    assert set(vocabulary.words_of("l\u00b4ami haus")) == {0, 1}
-    assert vocabulary.words_of("haus \u200b see")[-1] == 2
+    assert set(vocabulary.word_indices("l\u00b4ami haus")) == {0, 1}
+    assert vocabulary.word_indices("haus \u200b see")[-1] == 2
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_what_is_copied_of_subwords():
     pieces = source.split(text)
     assert len(pieces) > 3
     words = copies(source, build_vocabulary("word", TEXTS, DATA), text)
-    assert words == ["der" if word == 0 else "Жhund" for word in source.words_of(text)]
+    assert words == ["der" if word == 0 else "Жhund" for word in source.word_indices(text)]
     assert copies(source, source, text) == [piece.replace("▁", "") for piece in pieces]
     copied = [piece if piece != "Ж" else "<unk>" for piece in pieces]
     place = copied.index("<unk>")

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from attn_jax.alignment.extraction import argmax
+from attn_jax.alignment.readings import Reading
 from attn_jax.data.gold import Gold
 from attn_jax.data.vocabulary import Symbols
-from attn_jax.decoding.links import argmax
-from attn_jax.decoding.readings import Reading
 from experiments.align import best_reading
 from experiments.folder import alone
 

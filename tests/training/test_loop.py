@@ -12,7 +12,8 @@ import pytest
 
 from attn_jax import journal
 from attn_jax.config import Model, Train
-from attn_jax.data.pipeline import Batches, Pair
+from attn_jax.data.pairs import Pair
+from attn_jax.data.pipeline import Batches
 from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import initialize

@@ -21,27 +21,36 @@ class Reading(NamedTuple):
         return f"{part}, shift {self.shift:+d}"
 
 
-def readings(layers: int, heads: int, shifts: Sequence[int] = (0, 1, -1, 2)) -> list[Reading]:
-    """All readings of the weights of `layers` layers and `heads` heads, simplest first.
+def shifted(alignment: np.ndarray, shift: int) -> np.ndarray:
+    """The weights [T - 1, S] of each target token; zeros where the shifted step does not exist.
 
-    Depending on whether a model attends from the state before or after a word, the weights that
-    belong to the word are found one or two steps earlier or later.
+    A model that attends from the state before a token and one that attends from the state after it
+    may differ by one step in which weights are those of the token.
+
+    Args:
+      alignment: weights [T, S], end of sentence included.
+      shift: the weights of token t are those of step t + shift.
     """
+    steps = np.arange(len(alignment) - 1) + shift
+    inside = (steps >= 0) & (steps < len(alignment))
+    return np.where(inside[:, None], alignment[np.clip(steps, 0, len(alignment) - 1)], 0)
+
+
+def readings(layers: int, heads: int, shifts: Sequence[int] = (0, 1, -1, 2)) -> list[Reading]:
+    """All readings of the weights of `layers` layers and `heads` heads, simplest first."""
     parts = [None, *np.ndindex(layers, heads)] if layers * heads > 1 else [None]
     return [Reading(part, shift) for shift in shifts for part in parts]
 
 
 def read(weights: np.ndarray, reading: Reading) -> np.ndarray:
-    """The weights [T - 1, S] of each target word; zeros where the shifted step does not exist.
+    """The weights [T - 1, S] of each target token, from those of all layers and heads.
 
     Args:
       weights: [L, N, T, S], end of sentence included.
       reading: which weights to take.
     """
     chosen = weights.mean(axis=(0, 1)) if reading.head is None else weights[reading.head]
-    steps = np.arange(len(chosen) - 1) + reading.shift
-    inside = (steps >= 0) & (steps < len(chosen))
-    return np.where(inside[:, None], chosen[np.clip(steps, 0, len(chosen) - 1)], 0)
+    return shifted(chosen, reading.shift)
 
 
 def by_words(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attn_jax.decoding.readings import Reading, by_words, masses, read, readings
+from attn_jax.alignment.readings import Reading, by_words, masses, read, readings
 
 
 def test_a_reading_is_a_head_and_a_shift(generator):

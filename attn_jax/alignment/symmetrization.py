@@ -1,41 +1,11 @@
-"""From weights between words to links, of one direction or of both.
-
-Links are sets of (source, target) positions, counted from 0, without the end of the sentence.
-"""
+"""Links of both directions as one set. Och and Ney 2003, section 4.4; Koehn et al. 2003."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-from attn_jax.errors import InputError
-
-Links = set[tuple[int, int]]
-
-
-def argmax(weights: np.ndarray) -> Links:
-    """Links each target word to the source word with the largest weight.
-
-    A target word has no link if at least as much weight is on no source word, as with a null
-    normalizer or a window.
-    """
-    nothing = 1 - weights.sum(axis=1)
-    linked = weights.max(axis=1) > np.maximum(nothing, 0)
-    return {(int(row.argmax()), step) for step, row in enumerate(weights) if linked[step]}
-
-
-def threshold(weights: np.ndarray, *, least: float = 0.3) -> Links:
-    """Links each target word to all source words with a weight of `least` or more, if any.
-
-    Raises:
-      InputError: `least` is not above 0 and at most 1.
-    """
-    if not 0 < least <= 1:
-        raise InputError(f"least must be above 0 and at most 1, got {least:g}")
-    targets, sources = np.nonzero(weights >= least)
-    return set(zip(sources.tolist(), targets.tolist(), strict=True))
-
-
-EXTRACTIONS: dict[str, Callable[..., Links]] = {"argmax": argmax, "threshold": threshold}
+from attn_jax.alignment.extraction import threshold
+from attn_jax.data.pharaoh import Links
 
 
 def turned(links: Links) -> Links:
@@ -58,7 +28,7 @@ def grow_diag(forward: Links, backward: Links) -> Links:
 
     A link is added if one of its words has no link yet. Koehn, Och and Marcu 2003, section 4.5.
     """
-    either, links = forward | backward, forward & backward
+    either, links = forward | backward, set(forward & backward)
     sources, targets = _linked(links)
     before = None
     while before != len(links):

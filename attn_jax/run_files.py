@@ -1,0 +1,48 @@
+"""Where each file of a run lies in its folder."""
+
+from pathlib import Path
+
+
+def flags(workdir: Path) -> Path:
+    """Every option, as a flag file. A folder with this file is the folder of a run."""
+    return workdir / "flags.txt"
+
+
+def content(workdir: Path) -> Path:
+    """What identifies the data, by version or by a hash of the content."""
+    return workdir / "data.txt"
+
+
+def code(workdir: Path) -> Path:
+    """The folder of copies of the user's own modules."""
+    return workdir / "code"
+
+
+def vocabulary(workdir: Path, side: str) -> Path:
+    """The known tokens of one side: `source`, or `target`, which is written last."""
+    return workdir / f"vocabulary.{side}.json"
+
+
+def journal(workdir: Path) -> Path:
+    """The validations so far."""
+    return workdir / "metrics.jsonl"
+
+
+def checkpoints(workdir: Path) -> Path:
+    """The folder of checkpoints, each named after its step."""
+    return workdir / "checkpoints"
+
+
+def evaluation(workdir: Path, split: str) -> Path:
+    """The metrics of a split. Of the three files of an evaluation, the one written last."""
+    return workdir / f"evaluation.{split}.json"
+
+
+def predictions(workdir: Path, split: str) -> Path:
+    """The sentences of a split with their translations."""
+    return workdir / f"predictions.{split}.jsonl"
+
+
+def alignments(workdir: Path, split: str) -> Path:
+    """The attention weights of the first sentences of a split."""
+    return workdir / f"alignments.{split}.npz"
