@@ -7,22 +7,17 @@ from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
 
 
-class Journal:
-    """Writes the journal of a run."""
+def truncate(path: Path, step: int) -> None:
+    """Removes the records of later steps than `step`, which the run will repeat."""
+    if path.exists():
+        kept = [line for line in read(path) if line["step"] <= step]
+        write_whole(path, "".join(json.dumps(line) + "\n" for line in kept))
 
-    def __init__(self, path: Path):
-        self._path = path
 
-    def truncate(self, step: int) -> None:
-        """Removes the records of later steps than `step`, which the run will repeat."""
-        if self._path.exists():
-            kept = [line for line in read(self._path) if line["step"] <= step]
-            write_whole(self._path, "".join(json.dumps(line) + "\n" for line in kept))
-
-    def write(self, record: dict) -> None:
-        """Appends a record, which must have a `step`."""
-        with self._path.open("a") as file:
-            file.write(json.dumps(record) + "\n")
+def append(path: Path, record: dict) -> None:
+    """Adds a record, which must have a `step`."""
+    with path.open("a") as file:
+        file.write(json.dumps(record) + "\n")
 
 
 def read(path: Path) -> list[dict]:

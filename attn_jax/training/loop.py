@@ -11,11 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
 
-from attn_jax import run_files
+from attn_jax import journal, run_files
 from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.files import reading
-from attn_jax.journal import Journal, read
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.training.checkpoint import Checkpoints, WritableCheckpoints
 from attn_jax.training.devices import first_replica, make_mesh, replicate
@@ -49,7 +48,7 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Prog
     """
     state = init_state(model, config)
     if run_files.journal(workdir).exists():
-        read(run_files.journal(workdir))  # checked now, since `fit` writes to it
+        journal.read(run_files.journal(workdir))  # checked now, since `fit` writes to it
     if not run_files.checkpoints(workdir).is_dir():
         return state, Progress()
     with contextlib.closing(Checkpoints(run_files.checkpoints(workdir))) as checkpoints:
@@ -109,59 +108,54 @@ def fit(
     Raises:
       InputError: the loss is not finite.
     """
-    journal = Journal(run_files.journal(workdir))
+    records = run_files.journal(workdir)
     checkpoints = WritableCheckpoints(run_files.checkpoints(workdir), config.keep)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    mesh = make_mesh(config)
-    try:
-        first = int(state.parts.step)
+    first = int(state.parts.step)
+    bar = _progress_bar(console, first, config.steps)
+    with contextlib.closing(checkpoints), bar as advance:
         if first:
             console.print(f"resuming from step {first}")
-        journal.truncate(first)
-        throughput, losses = Throughput(), []
-        following = batches(first)
+        journal.truncate(records, first)
+        mesh = make_mesh(config)
         if mesh is not None:
             state = replicate(state, mesh)
-        with _progress_bar(console, first, config.steps) as advance:
-            for step in range(first + 1, config.steps + 1):
-                if progress.finished(step - 1, config):
-                    console.print(
-                        f"no better {config.metric} since step {progress.best_step}: stopping"
-                    )
-                    break
-                batch = next(following)
-                state, loss = train_step(
-                    state, *batch[:2], rng, batch.links, config=config, mesh=mesh
+        throughput, losses = Throughput(), []
+        following = batches(first)
+        for step in range(first + 1, config.steps + 1):
+            if progress.finished(step - 1, config):
+                console.print(
+                    f"no better {config.metric} since step {progress.best_step}: stopping"
                 )
-                throughput.count(batch.source, batch.target)
-                losses.append(loss)
-                validate = step % config.valid_every == 0 or step == config.steps
-                if step == first + 1 or step % LOOK_EVERY == 0 or validate:
-                    losses = _finite(losses, step)
-                    advance(step, losses[-1])
-                    seconds = throughput.close()
-                    progress = progress._replace(seconds=progress.seconds + seconds)
-                    if step == first + 1:
-                        console.print(
-                            f"step {step}: loss {losses[-1]:.3f} ({seconds:.1f} s, compilation "
-                            "included)"
-                        )
-                if validate:
-                    shown = state if mesh is None else first_replica(state)
-                    figures = evaluate(shown.result)
-                    record = {"step": step, "train_loss": float(np.mean(losses))}
-                    record |= throughput.rates() | {f"valid_{k}": v for k, v in figures.items()}
-                    record["seconds"] = round(progress.seconds, 2)
-                    journal.write(record)
-                    console.print(_summary(record, config.metric))
-                    value = figures[config.metric] * (1 if larger_is_better else -1)
-                    if value > progress.best:
-                        progress = progress._replace(best=value, best_step=step)
-                    checkpoints.save(step, shown.result, shown.rest, progress._asdict(), value)
-                    losses = []
-                    throughput.reset()
-    finally:
-        checkpoints.close()
+                break
+            batch = next(following)
+            state, loss = train_step(state, *batch[:2], rng, batch.links, config=config, mesh=mesh)
+            throughput.count(batch.source, batch.target)
+            losses.append(loss)
+            validate = step % config.valid_every == 0 or step == config.steps
+            if step == first + 1 or step % LOOK_EVERY == 0 or validate:
+                losses = _finite(losses, step)
+                advance(step, losses[-1])
+                seconds = throughput.close()
+                progress = progress._replace(seconds=progress.seconds + seconds)
+                if step == first + 1:
+                    took = f"{seconds:.1f} s, compilation included"
+                    console.print(f"step {step}: loss {losses[-1]:.3f} ({took})")
+            if not validate:
+                continue
+            shown = state if mesh is None else first_replica(state)
+            figures = evaluate(shown.result)
+            record = {"step": step, "train_loss": float(np.mean(losses))}
+            record |= throughput.rates() | {f"valid_{k}": v for k, v in figures.items()}
+            record["seconds"] = round(progress.seconds, 2)
+            journal.append(records, record)
+            console.print(_summary(record, config.metric))
+            value = figures[config.metric] * (1 if larger_is_better else -1)
+            if value > progress.best:
+                progress = progress._replace(best=value, best_step=step)
+            checkpoints.save(step, shown.result, shown.rest, progress._asdict(), value)
+            losses = []
+            throughput.reset()
 
 
 def _finite(losses: list, step: int) -> list[float]:

@@ -144,7 +144,7 @@ def test_a_journal_damaged_before_its_end_is_refused(tmp_path, text):
     file = tmp_path / "metrics.jsonl"
     file.write_text(text)
     with pytest.raises(InputError, match=r"metrics\.jsonl is (missing or )?damaged"):
-        journal.Journal(file).truncate(4)
+        journal.truncate(file, 4)
     assert file.read_text() == text
 
 
