@@ -77,8 +77,9 @@ def located(place: Path, checkpoint: str = "best") -> tuple[Path, str]:
       place: the folder of a run, or of one checkpoint in it.
       checkpoint: what to return as the checkpoint if `place` is the folder of a run.
     """
-    if place.parent.name == "checkpoints" and place.name.isdigit():
-        return place.parent.parent, place.name
+    workdir = place.parent.parent
+    if place.parent == run_files.checkpoints(workdir) and place.name.isdigit():
+        return workdir, place.name
     return place, checkpoint
 
 
@@ -114,10 +115,7 @@ def mean_parameters(models: Sequence[Seq2Seq]) -> Seq2Seq:
     kinds = [(jax.tree.structure(one), shapes(named_leaves(one))) for one in models]
     if any(kind != kinds[0] for kind in kinds):
         raise InputError("parameters can be averaged only of models with the same --model options")
-    means = [
-        sum(leaves) / len(leaves) for leaves in zip(*map(jax.tree.leaves, models), strict=True)
-    ]
-    return jax.tree.unflatten(jax.tree.structure(models[0]), means)
+    return jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *models)
 
 
 def load_parameters(workdir: Path, model: Seq2Seq, checkpoint: str = "best") -> Seq2Seq:
@@ -133,6 +131,16 @@ def load_parameters(workdir: Path, model: Seq2Seq, checkpoint: str = "best") -> 
     """
     with _checkpoints(workdir) as checkpoints:
         return checkpoints.restore(_step(workdir, checkpoints, checkpoint), "model", model)
+
+
+def checkpoint_of(place: Path) -> Path:
+    """The folder of a checkpoint: the place itself, or the best checkpoint of a run.
+
+    Raises:
+      InputError: the run has no checkpoint.
+    """
+    workdir, _ = located(place)
+    return place if place != workdir else best_checkpoint(workdir)
 
 
 def best_checkpoint(workdir: Path) -> Path:

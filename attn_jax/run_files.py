@@ -29,7 +29,7 @@ def journal(workdir: Path) -> Path:
 
 
 def checkpoints(workdir: Path) -> Path:
-    """The folder of checkpoints, each named after its step."""
+    """The folder of checkpoints, each in a folder named after its step."""
     return workdir / "checkpoints"
 
 

@@ -42,7 +42,7 @@ def check(experiment: Experiment) -> None:
     def one_step(rng: jax.Array) -> tuple:
         ids, links = jnp.ones((rows, 3), jnp.int32), jnp.ones((rows, 3, 3))
         state = init_state(initialize(experiment.model, 5, 5, rng), experiment.train)
-        return train_step(state, ids, ids, rng, links, config=experiment.train)
+        return train_step(state, (ids, ids, links), rng, config=experiment.train)
 
     try:
         jax.eval_shape(one_step, jax.random.key(0))

@@ -1,8 +1,9 @@
 """Evaluates a run: `./launch.sh evaluate --workdir=runs/mine --split=test --beam_size=5`.
 
-This replaces the run's earlier results for that split, which reports read. With two files of any
-other text, `--sources=new.de --targets=new.en`, one sentence per line, it prints the same metrics
-and writes nothing into the run; then, `--workdir=runs/mine/checkpoints/1500` chooses a checkpoint.
+This replaces the run's earlier results for that split, which reports read. Everything else is only
+printed: figures of any other text, as two files with one sentence per line
+(`--sources=new.de --targets=new.en`), of one checkpoint (`--workdir=runs/mine/checkpoints/1500`),
+and of an ensemble (`--also=runs/other`).
 """
 
 import os
@@ -10,24 +11,45 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
-from attn_jax.data.datasets import open_corpus
+from attn_jax.config import Data
+from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.data.text_files import check_complete, read_pairs
 from attn_jax.errors import InputError
-from attn_jax.loading import best_checkpoint, experiment_of, located
+from attn_jax.loading import checkpoint_of, experiment_of, load, located
 from experiments import flags
-from experiments.evaluation import evaluate_split, evaluate_text
+from experiments.evaluation import evaluate_split, examples_of, measure, text_examples
 from experiments.flags import FLAGS
 from experiments.folder import SPLITS, check_content
-from experiments.printing import print_evaluation
+from experiments.printing import best_step, print_evaluation
 from experiments.program import run
 
 
 def check_flags() -> None:
-    """Raises InputError unless the flags name either a split or a pair of files."""
+    """Raises InputError if flags do not fit together."""
     if bool(FLAGS.sources) != bool(FLAGS.targets):
         raise InputError("give both --sources and --targets, or neither")
     if FLAGS.sources and FLAGS["split"].present:
         raise InputError("give --split or another text, by --sources and --targets")
+    flags.check_combination()
+
+
+def corpus_of(workdir: Path, data: Data) -> Corpus:
+    """The data of a run.
+
+    Raises:
+      InputError: they cannot be opened, or are not those that the run was trained on.
+    """
+    try:
+        corpus = open_corpus(data)
+    except InputError as error:
+        if data.name != "parallel":
+            raise
+        raise InputError(
+            f"{error}. If the data of the run have moved, tell it where by `train "
+            f"--workdir={workdir} --data.train=… --data.valid=… --data.test=…`"
+        ) from error
+    check_content(workdir, corpus)
+    return corpus
 
 
 def main() -> None:
@@ -36,32 +58,33 @@ def main() -> None:
     place, search = Path(FLAGS.workdir), flags.search()
     workdir, _ = located(place)
     data = experiment_of(workdir).data
-    if FLAGS.sources:
-        sources, targets = Path(FLAGS.sources), Path(FLAGS.targets)
-        pairs = read_pairs((sources, targets))
-        check_complete(pairs, (sources, targets))
-        if place == workdir:
-            print_evaluation(sources.name, evaluate_text(best_checkpoint(workdir), pairs, search))
-        else:
-            print_evaluation(sources.name, evaluate_text(place, pairs, search), "as given")
+    recorded = place == workdir and not FLAGS.also and not FLAGS.sources
+    if recorded and not os.access(workdir, os.W_OK):
+        raise InputError(
+            f"cannot write into {workdir}; to write nothing, give the folder of a checkpoint in it"
+        )
+    if not FLAGS.sources:
+        corpus = corpus_of(workdir, data)
+    if recorded:
+        result = evaluate_split(workdir, corpus, FLAGS.split, search)
+        print_evaluation(FLAGS.split, result, best_step(result))
         return
-    if place != workdir:
-        raise InputError(
-            f"a split is evaluated with the best checkpoint: give --workdir={workdir}, or a text "
-            f"to evaluate {place} on, by --sources and --targets"
-        )
-    if not os.access(workdir, os.W_OK):
-        raise InputError(
-            f"cannot write into {workdir}; to evaluate a text and write nothing, give --sources "
-            "and --targets"
-        )
-    corpus = open_corpus(data)
-    check_content(workdir, corpus)
-    print_evaluation(FLAGS.split, evaluate_split(workdir, corpus, FLAGS.split, search))
+    checkpoints = [checkpoint_of(Path(one)) for one in (place, *FLAGS.also)]
+    translator = load(checkpoints, combination=FLAGS.combination)
+    if FLAGS.sources:
+        paths = Path(FLAGS.sources), Path(FLAGS.targets)
+        pairs = read_pairs(paths)
+        check_complete(pairs, paths)
+        name, examples = paths[0].name, text_examples(translator, pairs)
+    else:
+        name, examples = FLAGS.split, examples_of(translator, corpus, FLAGS.split)
+    result, _ = measure(translator, examples, data, search)
+    how = f" ({FLAGS.combination})" if FLAGS.also else ""
+    print_evaluation(name, result, f"{', '.join(map(str, checkpoints))}{how}")
 
 
 if __name__ == "__main__":
-    flags.define_workdir("folder of a run, or for another text of one checkpoint in it")
+    flags.define_models()
     flags.define_search(left_out=["n_best"])  # one hypothesis of each sentence is scored
     absl_flags.DEFINE_enum("split", "test", SPLITS, "which examples of the run's own data")
     absl_flags.DEFINE_string(

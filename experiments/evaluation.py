@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
+import optax
 
 from attn_jax import run_files
+from attn_jax.config import TEXT_LEVELS, Data
 from attn_jax.data.datasets import Corpus
 from attn_jax.data.pairs import Example
 from attn_jax.errors import InputError
@@ -32,82 +33,83 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
       search: options of `attn_jax.decoding.options.Search`.
 
     Returns:
-      The content of `evaluation.<split>.json`: the split, and the figures from `measure`.
+      The content of `evaluation.<split>.json`: the split, the step of the checkpoint, and the
+      figures from `measure`.
 
     Raises:
       InputError: another checkpoint has become the best in the meantime.
     """
     checkpoint = best_checkpoint(workdir)
     translator = load(checkpoint)
-    examples = corpus.examples(split)
-    if split == "train":
-        examples = usable(translator, examples)
-    result, assessment = measure(checkpoint, translator, examples, search)
-    result = {"split": split, **result}
+    examples = examples_of(translator, corpus, split)
+    result, assessment = measure(translator, examples, experiment_of(workdir).data, search)
+    result = {"split": split, "step": int(checkpoint.name), **result}
     if best_checkpoint(workdir) != checkpoint:
         raise InputError(f"{workdir} has been trained on in the meantime: evaluate it again")
     write(workdir, result, assessment)
     return result
 
 
-def evaluate_text(
-    checkpoint: Path, pairs: Sequence[tuple[str, str]], search: dict[str, Any]
-) -> dict:
-    """Translates any text with a checkpoint; writes nothing.
+def examples_of(translator: Translator, corpus: Corpus, split: str) -> list[Example]:
+    """The examples of a split; of training pairs, those that are not empty or too long."""
+    examples = corpus.examples(split)
+    if split != "train":
+        return examples
+    pairs = encode(examples, translator.source, translator.target)
+    found = [
+        example
+        for example, pair in zip(examples, pairs, strict=True)
+        if fits(pair, translator.max_length)
+    ]
+    if len(found) < len(examples):
+        print(
+            f"{len(examples) - len(found)} pairs left out, empty or of over "
+            f"{translator.max_length} tokens"
+        )
+    return found
 
-    Args:
-      checkpoint: its folder in a run.
-      pairs: sentences with their translations.
-      search: options of `attn_jax.decoding.options.Search`.
 
-    Returns:
-      The figures from `measure`.
+def text_examples(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Example]:
+    """Any text as examples; warns of what the model does not know.
 
     Raises:
-      InputError: a sentence has no token, or more than the run allows.
+      InputError: a sentence has no token, or more than the model allows.
     """
-    translator = load(checkpoint)
     examples = [Example(*pair) for pair in pairs]
     source, target = translator.source, translator.target
     check_lengths("text", encode(examples, source, target), translator.max_length)
     warn_of_unknown(source, [one.source for one in examples], "source: ")
     warn_of_unknown(target, [one.target for one in examples], "target: ")
-    result, _ = measure(checkpoint, translator, examples, search)
-    return result
+    return examples
 
 
 def measure(
-    checkpoint: Path,
-    translator: Translator,
-    examples: Sequence[Example],
-    search: dict[str, Any],
+    translator: Translator, examples: Sequence[Example], data: Data, search: dict[str, Any]
 ) -> tuple[dict, Assessment]:
     """Translates and scores examples.
 
     Args:
-      checkpoint: the folder of the checkpoint that the translator was loaded from.
       translator: the model.
       examples: at least one.
+      data: the options of the data that the model was trained on.
       search: options of `attn_jax.decoding.options.Search`.
 
     Returns:
-      A dictionary of the figures, also those of each head, with their signatures, the search, the
-      step of the checkpoint and the numbers of sentences and parameters; and the assessment, which
-      holds the sentences and their weights.
+      A dictionary of the figures, also those of each head, with their signatures, the search and
+      the numbers of sentences and parameters; and the assessment, which holds the sentences and
+      their weights.
     """
-    data = experiment_of(checkpoint.parents[1]).data
     assessment = assess(translator, examples, data.bleu_tokenizer, search)
     figures, signatures = dict(assessment.figures), dict(assessment.signatures)
-    if data.target_level in ("word", "subword"):
+    if data.target_level in TEXT_LEVELS:
         # Only for text, and not during training: TER is slow where hypotheses are far off.
         texts, references = zip(
             *((s["text"], s["reference"]) for s in assessment.sentences), strict=True
         )
         figures["ter"], signatures["ter"] = ter(texts, references)
     result = {
-        "step": int(checkpoint.name),
         "sentences": len(assessment.sentences),
-        "parameters": sum(leaf.size for leaf in jax.tree.leaves(translator.models)),
+        "parameters": optax.tree.size(translator.models),
         **figures,
         "search": search,
         "heads": assessment.heads,
@@ -129,19 +131,3 @@ def write(workdir: Path, result: dict, assessment: Assessment) -> None:
             np.savez(file, *assessment.weights[:PICTURED])
         beside[2].write_text(json.dumps(result, indent=2) + "\n", "utf-8")
         evaluation.unlink(missing_ok=True)  # must not lie beside sentences of another evaluation
-
-
-def usable(translator: Translator, examples: Sequence[Example]) -> list[Example]:
-    """Leaves out training pairs that are empty or too long; other splits must not have any."""
-    pairs = encode(examples, translator.source, translator.target)
-    found = [
-        example
-        for example, pair in zip(examples, pairs, strict=True)
-        if fits(pair, translator.max_length)
-    ]
-    if len(found) < len(examples):
-        print(
-            f"{len(examples) - len(found)} pairs left out, empty or of over "
-            f"{translator.max_length} tokens"
-        )
-    return found

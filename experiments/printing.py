@@ -39,25 +39,30 @@ def print_table(title: str, table: tables.Table, file: IO[str] | None = None) ->
         console.print(printed)
 
 
-def print_evaluation(text: str, result: dict, chosen: str = "the best on validation") -> None:
+def print_evaluation(text: str, result: dict, models: str) -> None:
     """Prints the figures of a split or of a text as a table.
 
     Args:
       text: the name of the split or text, for the title.
       result: what `evaluation.measure` returns.
-      chosen: how the checkpoint was chosen.
+      models: what was evaluated.
     """
-    table = Table(title=f"{escape(text)}, {result['sentences']} sentences")
+    table = Table(title=escape(text))
     table.add_column("figure")
     table.add_column("value", justify="right")
-    whole = {"parameters": "{:,}", "alignment_shift": "{:+d}"}
+    whole = {"sentences": "{:,}", "parameters": "{:,}", "alignment_shift": "{:+d}"}
     for name, value in result.items():
         if isinstance(value, float) or name in whole:
             table.add_row(name.replace("_", " "), whole.get(name, "{:.2f}").format(value))
     console = Console()
     console.print(table)
-    console.print(f"checkpoint: step {result['step']}, {chosen}", highlight=False)
+    console.print(f"model: {models}", markup=False, highlight=False, soft_wrap=True)
     options = [f"{name}={value}" for name, value in result["search"].items()]
     console.print(f"decoding: {', '.join(options) or 'greedy'}", highlight=False)
     for name, signature in result["signatures"].items():
         console.print(f"{name}: {signature}", highlight=False, soft_wrap=True)
+
+
+def best_step(result: dict) -> str:
+    """The model of an evaluation that a run has kept, in words."""
+    return f"step {result['step']}, the best on validation"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jax
+import optax
 
 from attn_jax import run_files
 from attn_jax.config import Experiment
@@ -32,7 +33,7 @@ from experiments.checks import check
 from experiments.evaluation import evaluate_split
 from experiments.examples import check_lengths, encode, fits, seen_in_training, unknown_shares
 from experiments.flags import FLAGS
-from experiments.printing import print_evaluation
+from experiments.printing import best_step, print_evaluation
 from experiments.program import OF_TRAINING, run
 
 
@@ -53,7 +54,7 @@ def main() -> None:
             evaluate_split(workdir, corpus, "test", {})
         with reading(file):
             found = json.loads(file.read_text("utf-8"))
-        print_evaluation("test", found)
+        print_evaluation("test", found, best_step(found))
     else:
         print("no test split: the run is not evaluated, and reports leave it out")
 
@@ -80,7 +81,7 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         check_lengths(split, its_pairs, experiment.data.max_length)
     pairs, dropped = training_pairs(experiment, examples, source, target)
     batches = Batches(pairs, config, experiment.seed)
-    parameters = sum(leaf.size for leaf in jax.tree.leaves(model))
+    parameters = optax.tree.size(model)
     about = [
         f"{len(pairs)} training pairs ({dropped} left out, empty or of over {config.max_length} "
         "tokens), "

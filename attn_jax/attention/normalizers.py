@@ -1,7 +1,8 @@
 """Normalizers: from scores [S] and a mask [S] to weights [S], exactly 0 where the mask is False.
 
-A normalizer is a part (see `parts`). It computes in float32 at least and returns the weights in
-the dtype of the scores. If the mask is False everywhere, all weights and gradients are 0.
+A normalizer is a part (see `parts`). Its scores are in float32 at least, whatever the precision of
+queries and keys (see `steps.weigh`). If the mask is False everywhere, all weights and gradients are
+0.
 """
 
 import jax
@@ -9,7 +10,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.parts import Shapes, Sizes, part
-from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 
 
@@ -20,7 +20,7 @@ def softmax(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array,
     Cost: time T S, memory T S.
     Sum: 1.
     """
-    return jax.nn.softmax(widen(scores), where=mask).astype(scores.dtype)
+    return jax.nn.softmax(scores, where=mask)
 
 
 def temperature(
@@ -36,7 +36,7 @@ def temperature(
     """
     if tau <= 0:
         raise InputError(f"temperature: tau must be more than 0, got {tau:g}")
-    return softmax(widen(scores) / tau, mask).astype(scores.dtype)
+    return softmax(scores / tau, mask)
 
 
 def _null_shapes(sizes: Sizes) -> Shapes:
@@ -57,10 +57,9 @@ def null(
     Cost: time T S, memory T S.
     Sum: at most 1.
     """
-    wide = widen(scores)
-    with_null = jnp.concatenate([jnp.asarray(n, wide.dtype)[None], wide])
+    with_null = jnp.concatenate([jnp.asarray(n, scores.dtype)[None], scores])
     somewhere = jnp.concatenate([mask.any()[None], mask])
-    return jax.nn.softmax(with_null, where=somewhere)[1:].astype(scores.dtype)
+    return jax.nn.softmax(with_null, where=somewhere)[1:]
 
 
 def sigmoid(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
@@ -72,10 +71,8 @@ def sigmoid(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array,
     Cost: time T S, memory T S.
     Sum: any.
     """
-    wide = widen(scores)
-    count = jnp.maximum(mask.sum(), 1).astype(wide.dtype)
-    weights = jax.nn.sigmoid(wide - jnp.log(count))
-    return jnp.where(mask, weights, 0).astype(scores.dtype)
+    count = jnp.maximum(mask.sum(), 1).astype(scores.dtype)
+    return jnp.where(mask, jax.nn.sigmoid(scores - jnp.log(count)), 0)
 
 
 def exponential(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
@@ -85,5 +82,4 @@ def exponential(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Ar
     Cost: time T S, memory T S.
     Sum: any.
     """
-    weights = jnp.exp(jnp.where(mask, widen(scores), -jnp.inf))
-    return weights.astype(scores.dtype)
+    return jnp.exp(jnp.where(mask, scores, -jnp.inf))

@@ -80,6 +80,11 @@ def weigh(
             f"the support of the window {name_of(parts.window.function)} must be bool "
             f"[{mask.size}], like the mask, got {support.dtype} {list(support.shape)}"
         )
+    if _shape(gain) != [mask.size]:
+        raise InputError(
+            f"the window {name_of(parts.window.function)} gives shape {_shape(gain)} for the gain "
+            f"of {mask.size} positions"
+        )
     if scores is None:
         scores = run("score", parts.score, query, keys)
     wanted = mask.shape if parts.normalizer.scores == 1 else (parts.normalizer.scores, *mask.shape)

@@ -8,7 +8,7 @@ from pathlib import Path
 import tensorflow_datasets as tfds
 
 from attn_jax.cache import cache_directory
-from attn_jax.config import Data
+from attn_jax.config import LINKED_LEVELS, Data
 from attn_jax.data.dates import make_dates
 from attn_jax.data.pairs import Example
 from attn_jax.data.parallel import make_parallel
@@ -107,7 +107,7 @@ def open_corpus(config: Data) -> Corpus:
     content = builder.info.full_name  # includes a version, and a hash of a user's text
     if config.links:
         content += f" {hashlib.sha256(read_data(Path(config.links))).hexdigest()[:16]}"
-    aligned = levels <= {"word", "symbol"}
+    aligned = levels <= LINKED_LEVELS
     return Corpus(config.name, builder, _sides(config, builder), aligned, content)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attn_jax.config import Data
+from attn_jax.config import LINKED_LEVELS, Data
 from attn_jax.data.pairs import Example
 from attn_jax.data.pharaoh import Links, read_pharaoh
 from attn_jax.errors import InputError
@@ -28,7 +28,7 @@ def links_of(config: Data, examples: Sequence[Example]) -> list[Links]:
             {(int(source), target) for target, source in enumerate(example.alignment)}
             for example in examples
         ]
-    if not {config.source_level, config.target_level} <= {"word", "symbol"}:
+    if not {config.source_level, config.target_level} <= LINKED_LEVELS:
         raise InputError(
             "--data.links are between words: give --data.source_level and --data.target_level "
             f"word or symbol, got {config.source_level} and {config.target_level}"

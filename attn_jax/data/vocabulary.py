@@ -166,6 +166,7 @@ class Subwords(Vocabulary):
     @classmethod
     def build(cls, texts: Sequence[str], config: Data) -> Vocabulary:
         model = io.BytesIO()
+        longest = max((len(text.encode()) + 1 for text in texts), default=0)
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=iter(texts),
@@ -174,7 +175,7 @@ class Subwords(Vocabulary):
                 hard_vocab_limit=False,  # a small text may not fill the vocabulary
                 character_coverage=1.0,
                 # In bytes: that of the longest line, but SentencePiece requires at least 10.
-                max_sentence_length=max(10, *(len(text.encode()) + 1 for text in texts)),
+                max_sentence_length=max(10, longest),
                 pad_id=PAD,
                 unk_id=UNK,
                 bos_id=BOS,

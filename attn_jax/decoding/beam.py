@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.decoding.penalties import none, uncovered
 from attn_jax.decoding.search import SearchResult, Step, largest, permitted
-from attn_jax.decoding.shrinking import until_done
+from attn_jax.decoding.shrinking import map_rows, until_done
 from attn_jax.tokens import BOS, EOS, PAD
 
 
@@ -23,7 +23,15 @@ class Live(NamedTuple):
     state: PyTree  # [B, W, ...]
     words: Int[Array, "B W"]  # the last word of each
     totals: Float[Array, "B W"]  # log-probabilities; -∞ where there is no prefix
-    read: Float[Array, "B W S"]  # weights summed over the steps, mean over layers and heads
+    attended: Float[Array, "B W S"]  # weights summed over the steps, mean over layers and heads
+
+
+class Extensions(NamedTuple):
+    """The X most probable extensions of the prefixes of a sentence, the most probable first."""
+
+    words: Int[Array, "B X"]
+    parents: Int[Array, "B X"]  # the place of the prefix
+    totals: Float[Array, "B X"]  # log-probabilities
 
 
 class Ended(NamedTuple):
@@ -45,14 +53,12 @@ class Trace(NamedTuple):
 
 def tiled(tree: PyTree, width: int) -> PyTree:
     """Repeats each row of the leaves, [B, W, ...]; scalar leaves are left as they are."""
-    return jax.tree.map(
-        lambda leaf: jnp.repeat(leaf[:, None], width, axis=1) if leaf.ndim else leaf, tree
-    )
+    return map_rows(lambda leaf: jnp.repeat(leaf[:, None], width, axis=1), tree)
 
 
 def flat(tree: PyTree) -> PyTree:
     """Reshapes leaves [B, W, ...] to [B·W, ...]; scalar leaves are left as they are."""
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]) if leaf.ndim else leaf, tree)
+    return map_rows(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), tree)
 
 
 def beam(
@@ -120,35 +126,21 @@ def beam(
     def advance(fixed: tuple, carry: tuple) -> tuple:
         source, mask, limits = fixed
         index, live, ended, trace = carry
-        state, distributions, weights = step(source, live.state, live.words)
-        before = live.words.shape[1]
-        read = live.read + weights.reshape(len(mask), before, -1, length).mean(axis=2)
-        every = jnp.arange(distributions.shape[-1])[None]
-        may = permitted(every, index, limits, shortest)[:, None]
-        possible, following = largest(flat(jnp.where(may, distributions, -jnp.inf)), 2 * width)
-        totals = (live.totals.reshape(-1, 1) + possible).reshape(len(mask), -1)
-        totals, where = jax.lax.top_k(totals, 2 * width)
-        parents = where // possible.shape[1]
-        words = jnp.take_along_axis(following.reshape(len(mask), -1), where, axis=1)
-        ends = words == EOS
-
-        scores = totals / length_penalty(index + 1)
+        state, log_probabilities, weights = step(source, live.state, live.words)
+        attended = live.attended + weights.reshape(*live.words.shape, -1, length).mean(axis=2)
+        every = jnp.arange(log_probabilities.shape[-1])[None]
+        allowed = permitted(every, index, limits, shortest)[:, None]
+        found = extensions(live, jnp.where(allowed, log_probabilities, -jnp.inf), 2 * width)
+        scores = found.totals / length_penalty(index + 1)
         if coverage_penalty:
-            taken = uncovered(read, mask[:, None])
-            scores += coverage_penalty * jnp.take_along_axis(taken, parents, axis=1)
-        scores = jnp.where(ends & (totals > -jnp.inf), scores, -jnp.inf)
-        new = Ended(scores, totals, jnp.full_like(parents, index), parents)
-        ended = best_of(ended, jax.tree.map(lambda leaf: leaf[:, :width], new))
-
-        totals, kept = jax.lax.top_k(jnp.where(ends, -jnp.inf, totals), width)
-        parents, words = (jnp.take_along_axis(leaf, kept, axis=1) for leaf in (parents, words))
-        sentences = jnp.arange(len(mask))[:, None]
-        state = jax.tree.map(lambda leaf: leaf[sentences, parents] if leaf.ndim else leaf, state)
-        live = Live(state, words, totals, jnp.take_along_axis(read, parents[..., None], axis=1))
+            taken = uncovered(attended, mask[:, None])
+            scores += coverage_penalty * jnp.take_along_axis(taken, found.parents, axis=1)
+        ended = best_of(ended, finished(found, scores, index, width))
+        live, parents = surviving(found, state, attended, width)
         trace = jax.tree.map(
             lambda whole, new: whole.at[:, index, : new.shape[1]].set(new),
             trace,
-            Trace(words, parents, weights),
+            Trace(live.words, parents, weights),
         )
         return index + 1, live, ended, trace
 
@@ -157,6 +149,40 @@ def beam(
     carry = advance(fixed, (jnp.zeros((), int), live, ended, trace))
     _, _, ended, trace = until_done(advance, active, fixed, carry)
     return read_back(trace, ended)
+
+
+def extensions(live: Live, log_probabilities: Float[Array, "B P V"], count: int) -> Extensions:
+    """The most probable extensions of the prefixes, of which there are P, by a word."""
+    rows = len(live.words)
+    gained, words = largest(flat(log_probabilities), count)  # of each prefix
+    totals = (live.totals.reshape(-1, 1) + gained).reshape(rows, -1)
+    totals, places = jax.lax.top_k(totals, count)
+    words = jnp.take_along_axis(words.reshape(rows, -1), places, axis=1)
+    return Extensions(words, places // gained.shape[1], totals)
+
+
+def finished(
+    found: Extensions, scores: Float[Array, "B X"], index: Int[Array, ""], width: int
+) -> Ended:
+    """Those of the first W extensions that end in `EOS`; the others have a score of -∞."""
+    ends = (found.words == EOS) & (found.totals > -jnp.inf)
+    scores = jnp.where(ends, scores, -jnp.inf)
+    new = Ended(scores, found.totals, jnp.full_like(found.parents, index), found.parents)
+    return jax.tree.map(lambda leaf: leaf[:, :width], new)
+
+
+def surviving(
+    found: Extensions, state: PyTree, attended: Float[Array, "B P S"], width: int
+) -> tuple[Live, Int[Array, "B W"]]:
+    """The W most probable extensions that do not end in `EOS`, and the places of their prefixes."""
+    totals, kept = jax.lax.top_k(jnp.where(found.words == EOS, -jnp.inf, found.totals), width)
+    parents, words = (
+        jnp.take_along_axis(leaf, kept, axis=1) for leaf in (found.parents, found.words)
+    )
+    sentences = jnp.arange(len(parents))[:, None]
+    state = map_rows(lambda leaf: leaf[sentences, parents], state)
+    attended = jnp.take_along_axis(attended, parents[..., None], axis=1)
+    return Live(state, words, totals, attended), parents
 
 
 def best_of(ended: Ended, new: Ended) -> Ended:
@@ -191,5 +217,5 @@ def read_back(trace: Trace, ended: Ended) -> SearchResult:
         jnp.moveaxis(words, 0, -1),
         jnp.where(found, ended.totals, 0),
         ended.scores,
-        jnp.moveaxis(weights, 0, 2),
+        jnp.moveaxis(weights, 0, -2),
     )

@@ -11,10 +11,8 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from attn_jax.decoding.beam import beam, flat, tiled
 from attn_jax.decoding.ensemble import Models, all_layers, combined, stepping
 from attn_jax.decoding.options import Search
-from attn_jax.decoding.penalties import LENGTH_PENALTIES
 from attn_jax.decoding.search import SearchResult, Step, best, drawn, generate
 from attn_jax.decoding.unknown import forbidding
-from attn_jax.names import choose_with_settings
 from attn_jax.tokens import BOS, PAD
 
 WORDS = 256  # of known targets whose probabilities are held at once; at least one step of the batch
@@ -68,8 +66,7 @@ def decode(
     if search.unknown == "forbid":
         step = forbidding(step)
     if search.beam_size > 1:
-        penalty = choose_with_settings(LENGTH_PENALTIES, search.length_penalty, "length penalty")
-        found = beam(
+        return beam(
             step,
             encoded,
             state,
@@ -78,13 +75,11 @@ def decode(
             max_length,
             width=search.beam_size,
             n_best=search.n_best,
-            length_penalty=penalty,
+            length_penalty=search.length_divisor,
             coverage_penalty=search.coverage_penalty,
             shortest=search.min_length,
         )
-    else:
-        found = _samples(step, encoded, state, limits, rngs, max_length, search)
-    return found._replace(weights=jnp.moveaxis(found.weights, 2, -2))
+    return _samples(step, encoded, state, limits, rngs, max_length, search)
 
 
 def _samples(

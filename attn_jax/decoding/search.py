@@ -30,7 +30,7 @@ class SearchResult(NamedTuple):
     tokens: Int[Array, "... T"]  # up to and including `EOS`, then `PAD`
     log_probability: Float[Array, "..."]  # of those tokens, in nats
     score: Float[Array, "..."]  # what hypotheses are ranked by
-    weights: Float[Array, "... S"]  # attention of each step, [..., T, L, N, S]
+    weights: Float[Array, "... T S"]  # attention of each step, [..., L, N, T, S]
 
 
 def permitted(
@@ -175,4 +175,4 @@ def generate(
     index = jnp.zeros((), int)
     carry = (index, state, first, limits == 0, jnp.zeros(rows), tokens, history)
     *_, total, tokens, history = until_done(advance, active, (source, limits, rngs), carry)
-    return SearchResult(tokens, total, total, history)
+    return SearchResult(tokens, total, total, jnp.moveaxis(history, 1, -2))

@@ -5,14 +5,16 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Bool, PyTree
 
 STAGES = 4  # batch sizes, each 5/8 of the previous one and compiled separately
 
 
-def rows_of(tree: PyTree, rows: Int[Array, " N"]) -> PyTree:
-    """Selects rows of the leaves; scalar leaves, which all rows share, are left as they are."""
-    return jax.tree.map(lambda leaf: leaf[rows] if leaf.ndim else leaf, tree)
+def map_rows(function: Callable, tree: PyTree, *rest: PyTree) -> PyTree:
+    """Maps over the leaves that have rows; scalars, which all rows share, are those of `tree`."""
+    return jax.tree.map(
+        lambda leaf, *others: function(leaf, *others) if leaf.ndim else leaf, tree, *rest
+    )
 
 
 def until_done(
@@ -46,7 +48,6 @@ def until_done(
     if not fewest:
         return carry
     kept = jnp.argsort(~active(fixed, carry), stable=True)[:fewest]
-    rest = until_done(advance, active, rows_of(fixed, kept), rows_of(carry, kept), stages - 1)
-    return jax.tree.map(
-        lambda whole, part: whole.at[kept].set(part) if whole.ndim else part, carry, rest
-    )
+    fixed, part = (map_rows(lambda leaf: leaf[kept], tree) for tree in (fixed, carry))
+    part = until_done(advance, active, fixed, part, stages - 1)
+    return map_rows(lambda some, whole: whole.at[kept].set(some), part, carry)

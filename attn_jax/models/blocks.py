@@ -109,10 +109,10 @@ class CrossAttention(nnx.Module):
         rng: Array | None = None,
     ) -> tuple[Float[Array, "B T Q"], Float[Array, "B N T S"]]:
         """The outputs and the weights of all queries."""
-        attending, leaving = split(rng, 2)
+        rng_attention, rng_output = split(rng, 2)
         queries = self.residual.enter(inputs)
-        contexts, weights = self.attention(queries, projected, mask, attending)
-        return self.residual.leave(inputs, contexts, leaving), weights
+        contexts, weights = self.attention(queries, projected, mask, rng_attention)
+        return self.residual.leave(inputs, contexts, rng_output), weights
 
 
 class FeedForward(nnx.Module):

@@ -63,18 +63,18 @@ class Recurrent(nnx.Module):
         self,
         state: PyTree,
         source: Source,
-        projected: Float[Array, "B G"],
-        within: Array | None = None,
-        attending: Array | None = None,
+        inputs: Float[Array, "B G"],
+        rng_cell: Array | None = None,
+        rng_attention: Array | None = None,
     ) -> tuple[PyTree, tuple[Array, ...]]:
         """One step, which defines the order of attention and state update in a decoder.
 
         Args:
           state: the previous state of the decoder.
           source: the encoded sentences.
-          projected: the vectors of the previous words, projected by `cell.input`.
-          within: a random key for dropout in the cell.
-          attending: a random key for attention.
+          inputs: the vectors of the previous words, projected by `cell.input`.
+          rng_cell: a random key for dropout in the cell.
+          rng_attention: a random key for attention.
 
         Returns:
           The next state, and the outputs of the step, each [B, ...]; the last of them are the
@@ -83,21 +83,21 @@ class Recurrent(nnx.Module):
 
     def _scan(self, embeddings: Array, source: Source, rng: Array | None) -> tuple[Array, ...]:
         """The outputs of `advance` at all T steps, [B, T, ...], weights [B, 1, N, T, S] last."""
-        projected = self.cell.input(jnp.swapaxes(embeddings, 0, 1))
-        within, attending = split(rng, 2)
+        inputs = self.cell.input(jnp.swapaxes(embeddings, 0, 1))
+        rng_cell, rng_attention = split(rng, 2)
 
-        def step(parameters: tuple, state: PyTree, inputs: tuple) -> tuple:
+        def step(parameters: tuple, state: PyTree, given: tuple) -> tuple:
             decoder, source = parameters
-            return decoder.advance(state, source, *inputs)
+            return decoder.advance(state, source, *given)
 
         _, (*given, alignment) = scan(
             step,
             (self, source),
-            self.start(source, len(projected)),
+            self.start(source, len(inputs)),
             (
-                projected,
-                self.dropout.steps(within, len(projected), len(self.cell.cells)),
-                None if attending is None else jax.random.split(attending, len(projected)),
+                inputs,
+                self.dropout.steps(rng_cell, len(inputs), len(self.cell.cells)),
+                None if rng_attention is None else jax.random.split(rng_attention, len(inputs)),
             ),
         )
         return *(jnp.swapaxes(x, 0, 1) for x in given), jnp.moveaxis(alignment, 0, 2)[:, None]
@@ -123,22 +123,22 @@ class Bahdanau(Recurrent):
         self,
         state: PyTree,
         source: Source,
-        projected: Array,
-        within: Array | None = None,
-        attending: Array | None = None,
+        inputs: Array,
+        rng_cell: Array | None = None,
+        rng_attention: Array | None = None,
     ) -> tuple:
-        cell, memory = state
+        hidden, memory = state
         memory, context, weights = self.attention.step(
-            memory, self.cell.output(cell), source.projected, source.mask, attending
+            memory, self.cell.output(hidden), source.projected, source.mask, rng_attention
         )
-        cell = self.cell(cell, projected + self.context(context), within)
-        return (cell, memory), (self.cell.output(cell), context, weights)
+        hidden = self.cell(hidden, inputs + self.context(context), rng_cell)
+        return (hidden, memory), (self.cell.output(hidden), context, weights)
 
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
         """The next state, the features for the output layer, and the weights."""
-        projected = self.cell.input(embedding)
-        state, (hidden, context, weights) = self.advance(state, source, projected)
-        return state, self.readout(hidden, embedding, context), weights[:, None]
+        inputs = self.cell.input(embedding)
+        state, (output, context, weights) = self.advance(state, source, inputs)
+        return state, self.readout(output, embedding, context), weights[:, None]
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
@@ -147,10 +147,10 @@ class Bahdanau(Recurrent):
 
         `embeddings` are the vectors of the previous word at each step.
         """
-        entering, inside, leaving = split(rng, 3)
-        embeddings = self.dropout(embeddings, entering)
-        states, contexts, alignment = self._scan(embeddings, source, inside)
-        return self.dropout(self.readout(states, embeddings, contexts), leaving), alignment
+        rng_in, rng_steps, rng_out = split(rng, 3)
+        embeddings = self.dropout(embeddings, rng_in)
+        outputs, contexts, alignment = self._scan(embeddings, source, rng_steps)
+        return self.dropout(self.readout(outputs, embeddings, contexts), rng_out), alignment
 
 
 class Luong(Recurrent):
@@ -189,27 +189,27 @@ class Luong(Recurrent):
         """The parts of W_c, for a context and for a state."""
         return jnp.split(self.combine.kernel[...], [-self.cell.units])
 
-    def _read(self, states: Array, contexts: Array) -> Array:
+    def _read(self, outputs: Array, contexts: Array) -> Array:
         if self._has_heads:
-            return jnp.tanh(self.combine(contexts, states))
+            return jnp.tanh(self.combine(contexts, outputs))
         _, of_state = self._matrices()
-        return jnp.tanh(contexts + product(states, of_state))
+        return jnp.tanh(contexts + product(outputs, of_state))
 
     def advance(
         self,
         state: PyTree,
         source: Source,
-        projected: Array,
-        within: Array | None = None,
-        attending: Array | None = None,
+        inputs: Array,
+        rng_cell: Array | None = None,
+        rng_attention: Array | None = None,
     ) -> tuple:
-        cell, memory = state
-        cell = self.cell(cell, projected, within)
-        hidden = self.cell.output(cell)
+        hidden, memory = state
+        hidden = self.cell(hidden, inputs, rng_cell)
+        output = self.cell.output(hidden)
         memory, context, weights = self.attention.step(
-            memory, hidden, source.projected, source.mask, attending
+            memory, output, source.projected, source.mask, rng_attention
         )
-        return (cell, memory), (self._read(hidden, context), weights)
+        return (hidden, memory), (self._read(output, context), weights)
 
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
         """The next state, the features for the output layer, and the weights."""
@@ -223,13 +223,13 @@ class Luong(Recurrent):
 
         `embeddings` are the vectors of the previous word at each step.
         """
-        entering, inside, attending, leaving = split(rng, 4)
+        rng_in, rng_steps, rng_attention, rng_out = split(rng, 4)
         everywhere = jnp.ones(embeddings.shape[:2], bool)
         first, _ = self.start(source, embeddings.shape[1])
-        embeddings = self.dropout(embeddings, entering)
-        _, states = unroll(self.cell, embeddings, everywhere, first, inside)
-        contexts, alignment = self.attention(states, source.projected, source.mask, attending)
-        read = self.dropout(self._read(states, contexts), leaving)
+        embeddings = self.dropout(embeddings, rng_in)
+        _, outputs = unroll(self.cell, embeddings, everywhere, first, rng_steps)
+        contexts, alignment = self.attention(outputs, source.projected, source.mask, rng_attention)
+        read = self.dropout(self._read(outputs, contexts), rng_out)
         return self.readout(read), alignment[:, None]
 
 
@@ -246,20 +246,20 @@ class LuongInputFeeding(Luong):
 
     def start(self, source: Source, length: int) -> PyTree:
         """The state before the first word, including h̃_0 = 0."""
-        cell, memory = super().start(source, length)
-        return cell, memory, jnp.zeros_like(self.cell.output(cell))
+        hidden, memory = super().start(source, length)
+        return hidden, memory, jnp.zeros_like(self.cell.output(hidden))
 
     def advance(
         self,
         state: PyTree,
         source: Source,
-        projected: Array,
-        within: Array | None = None,
-        attending: Array | None = None,
+        inputs: Array,
+        rng_cell: Array | None = None,
+        rng_attention: Array | None = None,
     ) -> tuple:
         *state, read = state
-        projected = projected + self.feed(read)
-        state, given = super().advance(tuple(state), source, projected, within, attending)
+        inputs = inputs + self.feed(read)
+        state, given = super().advance(tuple(state), source, inputs, rng_cell, rng_attention)
         return (*state, given[0]), given
 
     def __call__(
@@ -269,6 +269,6 @@ class LuongInputFeeding(Luong):
 
         `embeddings` are the vectors of the previous word at each step.
         """
-        entering, inside, leaving = split(rng, 3)
-        read, alignment = self._scan(self.dropout(embeddings, entering), source, inside)
-        return self.readout(self.dropout(read, leaving)), alignment
+        rng_in, rng_steps, rng_out = split(rng, 3)
+        read, alignment = self._scan(self.dropout(embeddings, rng_in), source, rng_steps)
+        return self.readout(self.dropout(read, rng_out)), alignment

@@ -125,9 +125,9 @@ class RecurrentEncoder(nnx.Module):
         """The annotations and the summary. `rng` turns dropout on."""
         below, states = embeddings, ()
         rngs = split(rng, len(self.layers))
-        for number, (layer, own) in enumerate(zip(self.layers, rngs, strict=True)):
-            entering, inside = split(own, 2)
-            annotations, summary = layer(self.dropout(below, entering), mask, inside)
+        for number, (layer, rng_layer) in enumerate(zip(self.layers, rngs, strict=True)):
+            rng_inputs, rng_steps = split(rng_layer, 2)
+            annotations, summary = layer(self.dropout(below, rng_inputs), mask, rng_steps)
             states += summary.states
             below = annotations + below if self.adds and number else annotations
         return below, Summary(summary.vector, states)

@@ -59,7 +59,7 @@ def initialized(config: Model, model: nnx.Module, rng: Array) -> nnx.Module:
         return model
     leaves, structure = jax.tree_util.tree_flatten_with_path(model)
     redrawn = []
-    for (keys, leaf), own in zip(leaves, jax.random.split(rng, len(leaves)), strict=True):
+    for (keys, leaf), rng_leaf in zip(leaves, jax.random.split(rng, len(leaves)), strict=True):
         path = jax.tree_util.keystr(keys, simple=True, separator=".").removesuffix(".value")
-        redrawn.append(leaf if stays(path) else rule(path, leaf, own))
+        redrawn.append(leaf if stays(path) else rule(path, leaf, rng_leaf))
     return jax.tree.unflatten(structure, redrawn)

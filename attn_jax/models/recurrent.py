@@ -164,8 +164,19 @@ class GRUResetFirst(GRU):
         """The next state, from the inputs projected by `input` (G = 3 H)."""
         x_r, x_z, x_n = jnp.split(projected, 3, axis=-1)
         h_r, h_z = jnp.split(self.recurrent(hidden), 2, axis=-1)
-        reset, update = sigmoid(x_r + h_r), sigmoid(x_z + h_z)
-        return (1 - update) * state + update * tanh(x_n + self.candidate(reset * hidden))
+        reset, update = self._gates(x_r + h_r, x_z + h_z)
+        # The product stays outside of what is recomputed, for its weight gradient to be deferred.
+        return self._moved(state, update, x_n + self.candidate(reset * hidden))
+
+    @staticmethod
+    @keeping_values
+    def _gates(r: Array, z: Array) -> tuple[Array, Array]:
+        return sigmoid(r), sigmoid(z)
+
+    @staticmethod
+    @keeping_values
+    def _moved(state: Array, update: Array, n: Array) -> Array:
+        return (1 - update) * state + update * tanh(n)
 
 
 CELLS: dict[str, type[nnx.Module]] = {

@@ -87,9 +87,11 @@ class Seq2Seq(nnx.Module):
           rng: for training: turns on dropout and what attention does only in training. Without it,
             the weights of `monotonic` and `mocha` are hard and have no gradient.
         """
-        reading, writing = split(rng, 2)
+        rng_encoder, rng_decoder = split(rng, 2)
         before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
-        return self.decoder(self.words.target(before), self.encode(source, reading), writing)
+        return self.decoder(
+            self.words.target(before), self.encode(source, rng_encoder), rng_decoder
+        )
 
     def start(self, source: Source, length: int) -> PyTree:
         """The decoder's state before the first word; targets have at most `length` words."""
@@ -114,6 +116,6 @@ class Seq2Seq(nnx.Module):
 @functools.partial(jax.jit, static_argnames=("config", "source_size", "target_size"))
 def initialize(config: Model, source_size: int, target_size: int, rng: Array) -> Seq2Seq:
     """A model with its initial parameters, drawn in one compiled program."""
-    drawing, redrawing = jax.random.split(rng)
-    model = Seq2Seq(config, source_size, target_size, rngs=nnx.Rngs(drawing))
-    return initialized(config, model, redrawing)
+    rng_layers, rng_rule = jax.random.split(rng)
+    model = Seq2Seq(config, source_size, target_size, rngs=nnx.Rngs(rng_layers))
+    return initialized(config, model, rng_rule)

@@ -56,12 +56,12 @@ class Stack(nnx.Module):
         """The next state, from the inputs projected by `input`."""
         following: tuple = ()
         rngs = split(rng, len(self.cells))
-        for layer, (cell, own) in enumerate(zip(self.cells, rngs, strict=True)):
-            recurrent, between = split(own, 2)
+        for layer, (cell, rng_cell) in enumerate(zip(self.cells, rngs, strict=True)):
+            rng_recurrent, rng_between = split(rng_cell, 2)
             if layer:
-                below = self.dropout(self.shown(following, layer - 1), between)
+                below = self.dropout(self.shown(following, layer - 1), rng_between)
                 projected = cell.input(below)
-            hidden = self.dropout.recurrent(cell.output(state[layer]), recurrent)
+            hidden = self.dropout.recurrent(cell.output(state[layer]), rng_recurrent)
             following += (cell(state[layer], projected, hidden),)
         return following
 

@@ -55,8 +55,8 @@ class EncoderBlock(nnx.Module):
         self, inputs: Float[Array, "B S D"], mask: Bool[Array, "B S S"], rng: Array | None
     ) -> Float[Array, "B S D"]:
         """Processes all words at once."""
-        own, forward = split(rng, 2)
-        return self.feed_forward(self.self_attention(inputs, mask, own), forward)
+        rng_self, rng_forward = split(rng, 2)
+        return self.feed_forward(self.self_attention(inputs, mask, rng_self), rng_forward)
 
 
 class TransformerEncoder(nnx.Module):
@@ -77,11 +77,11 @@ class TransformerEncoder(nnx.Module):
         rng: Array | None = None,
     ) -> tuple[Float[Array, "B S D"], Summary]:
         """The annotations and the summary."""
-        first, *rngs = split(rng, 1 + len(self.blocks))
-        features = self.input_embedding(embeddings, jnp.arange(embeddings.shape[1]), first)
+        rng_input, *rngs = split(rng, 1 + len(self.blocks))
+        features = self.input_embedding(embeddings, jnp.arange(embeddings.shape[1]), rng_input)
         everywhere = jnp.broadcast_to(mask[:, None], (*mask.shape, mask.shape[1]))
-        for block, own in zip(self.blocks, rngs, strict=True):
-            features = block(features, everywhere, own)
+        for block, rng_block in zip(self.blocks, rngs, strict=True):
+            features = block(features, everywhere, rng_block)
         if self.norm is not None:
             features = self.norm(features)
         real = jnp.where(mask[..., None], features, 0)
@@ -127,11 +127,11 @@ class DecoderBlock(nnx.Module):
         rng: Array | None,
     ) -> tuple[Float[Array, "B T Q"], Float[Array, "B N T S"]]:
         """Processes all words at once. Returns the outputs and the weights."""
-        own, cross, forward = split(rng, 3)
+        rng_self, rng_cross, rng_forward = split(rng, 3)
         causal = jnp.tri(inputs.shape[1], dtype=bool)[None]
-        features = self.self_attention(inputs, causal, own)
-        features, weights = self.cross_attention(features, projected, mask, cross)
-        return self.feed_forward(features, forward), weights
+        features = self.self_attention(inputs, causal, rng_self)
+        features, weights = self.cross_attention(features, projected, mask, rng_cross)
+        return self.feed_forward(features, rng_forward), weights
 
 
 class Transformer(nnx.Module):
@@ -163,9 +163,9 @@ class Transformer(nnx.Module):
         index, states = state
         features = self.input_embedding(embedding[:, None], index[None], None)[:, 0]
         following, alignment = [], []
-        for block, own, projected in zip(self.blocks, states, source.projected, strict=True):
-            own, features, weights = block.step(own, index, features, projected, source.mask)
-            following.append(own)
+        for block, before, projected in zip(self.blocks, states, source.projected, strict=True):
+            after, features, weights = block.step(before, index, features, projected, source.mask)
+            following.append(after)
             alignment.append(weights)
         return (index + 1, tuple(following)), self._read(features), jnp.stack(alignment, axis=1)
 
@@ -176,10 +176,10 @@ class Transformer(nnx.Module):
 
         `embeddings` are the vectors of the previous word at each step.
         """
-        first, *rngs = split(rng, 1 + len(self.blocks))
-        features = self.input_embedding(embeddings, jnp.arange(embeddings.shape[1]), first)
+        rng_input, *rngs = split(rng, 1 + len(self.blocks))
+        features = self.input_embedding(embeddings, jnp.arange(embeddings.shape[1]), rng_input)
         alignment = []
-        for block, projected, own in zip(self.blocks, source.projected, rngs, strict=True):
-            features, weights = block(features, projected, source.mask, own)
+        for block, projected, rng_block in zip(self.blocks, source.projected, rngs, strict=True):
+            features, weights = block(features, projected, source.mask, rng_block)
             alignment.append(weights)
         return self._read(features), jnp.stack(alignment, axis=1)

@@ -36,7 +36,7 @@ class Run:
     @property
     def in_words(self) -> bool:
         """Whether the target is text in words, rather than symbols or characters."""
-        return self.options["data.target_level"] in ("word", "subword")
+        return self.options["data.target_level"] in config.TEXT_LEVELS
 
     @property
     def measure(self) -> str:

@@ -129,7 +129,7 @@ def fit(
                 )
                 break
             batch = next(following)
-            state, loss = train_step(state, *batch[:2], rng, batch.links, config=config, mesh=mesh)
+            state, loss = train_step(state, batch, rng, config=config, mesh=mesh)
             throughput.count(batch.source, batch.target)
             losses.append(loss)
             validate = step % config.valid_every == 0 or step == config.steps

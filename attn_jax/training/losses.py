@@ -47,11 +47,11 @@ def guided_loss(
     Args:
       weights: α. Those of a token with a sum of more than 1, which some normalizers give, are
         rescaled to a sum of 1, since otherwise larger weights would always lower the loss. Each is
-        then raised to at least 1e-9, since sparse weights may be zero where there is a link.
+        then raised to at least 1e-30, since sparse weights may be zero where there is a link.
       links: A, which sums to 1 over the source for each linked token, and to 0 for the others.
     """
     shares = weights / jnp.maximum(weights.sum(axis=-1, keepdims=True), 1)
-    return -(links * jnp.log(jnp.maximum(shares, 1e-9))).sum(axis=-1)
+    return -(links * jnp.log(jnp.maximum(shares, 1e-30))).sum(axis=-1)
 
 
 def guided_weights(alignment: Float[Array, "B L N T S"], which: str) -> Float[Array, "B T S"]:

@@ -32,12 +32,12 @@ def loss_fn(
       step: steps done.
       rng: the key for this batch.
     """
-    sampling, training = split(rng, 2)
+    rng_words, rng_model = split(rng, 2)
     given = target
     if config.scheduled_sampling:
         share = config.scheduled_sampling * jnp.minimum(step / config.sampling_steps, 1)
-        given = sampled(model, source, target, share, sampling)
-    features, alignment = model(source, given, training)
+        given = sampled(model, source, target, share, rng_words)
+    features, alignment = model(source, given, rng_model)
     real = target != PAD
     rows = features.reshape(-1, features.shape[-1]), target.ravel(), real.ravel()
     total = output_loss(*model.words.output_layer(), *rows, config.label_smoothing)
@@ -62,11 +62,11 @@ def sampled(
     decoder: each word is sampled given the true previous words. Mihaylova and Martins 2019,
     section 3; Duckworth et al. 2019.
     """
-    running, drawing, replacing = split(rng, 3)
-    features, _ = jax.lax.stop_gradient(model(source, target, running))
+    rng_model, rng_words, rng_places = split(rng, 3)
+    features, _ = jax.lax.stop_gradient(model(source, target, rng_model))
     logits = jax.lax.stop_gradient(model.words.logits(features))
     # A search never extends a prefix that ends in one of these.
     logits = logits.at[..., jnp.array([PAD, BOS, EOS])].set(-jnp.inf)
-    words = jax.random.categorical(drawing, logits).astype(target.dtype)
-    replaced = jax.random.bernoulli(replacing, share, target.shape)
+    words = jax.random.categorical(rng_words, logits).astype(target.dtype)
+    replaced = jax.random.bernoulli(rng_places, share, target.shape)
     return jnp.where(replaced & (target != PAD) & (target != EOS), words, target)

@@ -89,10 +89,8 @@ def resume(step: int, result: Seq2Seq, rest: tuple) -> FlatState:
 @partial(jax.jit, static_argnames=("config", "mesh"), donate_argnames="state")
 def train_step(
     state: FlatState,
-    source: Int[Array, "B S"],
-    target: Int[Array, "B T"],
+    batch: tuple[Int[Array, "B S"], Int[Array, "B T"], Float[Array, "B T S"] | None],
     rng: Array,
-    links: Float[Array, "B T S"] | None = None,
     *,
     config: Train,
     mesh: jax.sharding.Mesh | None = None,
@@ -101,10 +99,9 @@ def train_step(
 
     Args:
       state: the state after the previous step; its buffers are donated.
-      source: source sentences.
-      target: target sentences, each ending in `EOS`.
+      batch: source sentences, target sentences, each ending in `EOS`, and the links for the guided
+        loss, or None.
       rng: the key of the run; the step number is folded in, so that the state carries no key.
-      links: the links for the guided loss, if there is one.
       config: the options of the loss and the optimiser.
       mesh: the devices over which the batch is split; None for a single device.
 
@@ -115,6 +112,7 @@ def train_step(
       InputError: `microbatches` does not divide the batch, or an option is unknown.
     """
     step, model, optimizer, average = state.parts
+    _, target, _ = batch
     tokens = jnp.maximum((target != PAD).sum(), 1)
     count = jnp.maximum(choose(COUNTS, config.mean_over, "mean")(target), 1)
 
@@ -126,7 +124,7 @@ def train_step(
     if mesh is not None:
         gradient_of = data_parallel(gradient_of, mesh)
     rng = jax.random.fold_in(rng, step)
-    loss, gradient = gradient_of(model, rng, (source, target, links))
+    loss, gradient = gradient_of(model, rng, tuple(batch))
     updates, optimizer = make_optimizer(config).update(gradient, optimizer, model)
     model = optax.apply_updates(model, updates)
     done = step + 1

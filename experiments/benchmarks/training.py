@@ -68,7 +68,7 @@ def prepare(
 
     def repeat() -> None:
         nonlocal state
-        state, loss = train_step(state, source, target, rng, config=config)
+        state, loss = train_step(state, (source, target, None), rng, config=config)
         jax.block_until_ready(loss)
 
     return repeat

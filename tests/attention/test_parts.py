@@ -235,9 +235,9 @@ def test_a_builtin_does_not_tell_its_arguments():
 
 
 def test_halves_of_large_numbers_have_a_temperature():
-    scores = jnp.array([33_000, 0], jnp.float16)
-    weights = normalizers.temperature(scores, jnp.ones(2, bool), tau=0.5)
-    assert weights.dtype == scores.dtype
+    keys = jnp.array([[33_000], [0]], jnp.float16)
+    arrays = jnp.ones(1, jnp.float16), keys, jnp.ones((2, 2), jnp.float16)
+    _, weights = attend(*arrays, score=lambda query, keys: keys[:, 0], normalizer="temperature")
     np.testing.assert_array_equal(weights, [1, 0])
 
 

@@ -62,7 +62,7 @@ def abstract(name, source_size, target_size):
     def one_step(model):
         ids = jnp.ones((experiment.train.batch_size, 50), jnp.int32)
         state = init_state(model, experiment.train)
-        return train_step(state, ids, ids, jax.random.key(0), config=experiment.train)
+        return train_step(state, (ids, ids, None), jax.random.key(0), config=experiment.train)
 
     state, loss = jax.eval_shape(one_step, model)
     assert loss.shape == ()

@@ -280,21 +280,28 @@ def test_evaluate_measures_a_text_that_is_not_of_the_data_and_writes_nothing(wor
     before = contents(workdir)
     found = works("evaluate", f"--workdir={workdir}", *text).stdout
     assert contents(workdir) == before
-    assert "a, 20 sentences" in found
+    assert " a " in found.splitlines()[0]
+    assert ["│", "sentences", "│", "20", "│"] in figures(found)
     assert "alignment accuracy" in own
     assert figures(found) == [line for line in figures(own) if line[1] != "alignment"]
     one = workdir / "checkpoints" / "10"
     earlier = works("evaluate", f"--workdir={one}", *text).stdout
-    assert "checkpoint: step 10, as given" in earlier
+    assert f"model: {one}\n" in earlier
     assert perplexity(earlier) != perplexity(found)
     best = json.loads((workdir / "evaluation.test.json").read_text())["step"]
     given = works("evaluate", f"--workdir={one.with_name(str(best))}", *text).stdout
     assert perplexity(given) == perplexity(found)
     assert contents(workdir) == before
-    line = refused("evaluate", f"--workdir={one}")
-    assert (
-        f"give --workdir={workdir}, or a text to evaluate {one} on, by --sources and --targets"
-        in line
+    assert figures(works("evaluate", f"--workdir={one}").stdout)[2:] != figures(own)[2:]
+    ensemble = works(
+        "evaluate", f"--workdir={workdir}", f"--also={one.with_name(str(best))}"
+    ).stdout
+    alike = [line for line in figures(own) if "parameters" not in line]
+    assert [line for line in figures(ensemble) if "parameters" not in line] == alike
+    assert f"checkpoints/{best} (log_probabilities)\n" in ensemble
+    assert contents(workdir) == before
+    assert "is for several models" in refused(
+        "evaluate", f"--workdir={workdir}", "--combination=probabilities"
     )
 
 
@@ -304,10 +311,8 @@ def perplexity(told):
 
 
 def figures(told):
-    """The words of each line that an evaluation prints below the head of its table."""
-    lines = [line.split() for line in told.splitlines()]
-    rule = next(place for place, line in enumerate(lines) if line[0].startswith("┡"))
-    return [line for line in lines[rule + 1 :] if not line[0].startswith("└")]
+    """The words of each row of the table that an evaluation prints."""
+    return [line.split() for line in told.splitlines() if line.startswith("│")]
 
 
 def test_evaluate_says_what_it_does_not_know_of_a_text(workdir, tmp_path):

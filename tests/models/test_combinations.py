@@ -171,8 +171,7 @@ def test_runs_trains_and_decodes(case):
 
     state, loss = train_step(
         init_state(model, Train(coverage_loss=0.1)),
-        SOURCE,
-        TARGET,
+        (SOURCE, TARGET, None),
         jax.random.key(1),
         config=Train(coverage_loss=0.1, warmup_steps=0),
     )

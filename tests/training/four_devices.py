@@ -56,8 +56,8 @@ def test_four_devices_go_where_one_does(model, train):
     one, four = (init_state(jax.tree.map(jnp.copy, begun), config) for _ in range(2))
     four = replicate(four, mesh)
     for _ in range(3):
-        one, loss = train_step(one, source, target, RNG, links, config=config)
-        four, again = train_step(four, source, target, RNG, links, config=config, mesh=mesh)
+        one, loss = train_step(one, (source, target, links), RNG, config=config)
+        four, again = train_step(four, (source, target, links), RNG, config=config, mesh=mesh)
         np.testing.assert_allclose(loss, again, rtol=1e-5)
     for plain, other, first in zip(
         one.leaves,
@@ -75,7 +75,11 @@ def test_devices_send_one_another_nothing_but_sums(decoder):
     mesh = make_mesh(config)
     model = make(decoder=decoder)
     lowered = train_step.lower(
-        replicate(init_state(model, config), mesh), *batch()[:2], RNG, config=config, mesh=mesh
+        replicate(init_state(model, config), mesh),
+        (*batch()[:2], None),
+        RNG,
+        config=config,
+        mesh=mesh,
     )
     sent = re.findall(
         r" (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)\(",

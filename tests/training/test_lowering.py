@@ -42,7 +42,7 @@ def test_the_training_step(model):
     rng = jax.random.key_data(jax.random.key(0))
 
     def one(state, source, target, rng):
-        return step(state, source, target, jax.random.wrap_key_data(rng))
+        return step(state, (source, target, None), jax.random.wrap_key_data(rng))
 
     assert lowers(one, init_state(model, config), IDS, IDS, rng)
 
@@ -66,5 +66,5 @@ def test_no_compilation_after_the_first_of_a_shape(model):
     state, before = init_state(model, config), train_step._cache_size()
     for length in (5, 7, 5, 7, 5):
         ids = jnp.ones((3, length), jnp.int32)
-        state, _ = train_step(state, ids, ids, jax.random.key(0), config=config)
+        state, _ = train_step(state, (ids, ids, None), jax.random.key(0), config=config)
     assert train_step._cache_size() - before == 2

@@ -34,7 +34,7 @@ def run(model, steps=1, links=None, **options):
     config = Train(**({"warmup_steps": 0} | options))
     state = init_state(jax.tree.map(jnp.copy, model), config)
     for _ in range(steps):
-        state, loss = train_step(state, SOURCE, TARGET, jax.random.key(1), links, config=config)
+        state, loss = train_step(state, (SOURCE, TARGET, links), jax.random.key(1), config=config)
     return float(loss), state
 
 
@@ -128,7 +128,7 @@ def test_the_average_is_a_decaying_mean_of_the_parameters():
     state = init_state(make(), config)
     average = jax.tree.map(np.array, state.parts.model)
     for step in range(1, 9):
-        state, _ = train_step(state, SOURCE, TARGET, jax.random.key(1), config=config)
+        state, _ = train_step(state, (SOURCE, TARGET, None), jax.random.key(1), config=config)
         kept = min(0.5, (1 + step) / (10 + step))
         average = jax.tree.map(
             lambda a, x, k=kept: k * a + (1 - k) * np.array(x), average, state.parts.model
