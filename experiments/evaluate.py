@@ -69,12 +69,13 @@ def main() -> None:
         result = evaluate_split(workdir, corpus, FLAGS.split, search)
         print_evaluation(FLAGS.split, result, best_step(result))
         return
-    checkpoints = [checkpoint_of(Path(one)) for one in (place, *FLAGS.also)]
-    translator = load(checkpoints, combination=FLAGS.combination)
     if FLAGS.sources:
         paths = Path(FLAGS.sources), Path(FLAGS.targets)
         pairs = read_pairs(paths)
         check_complete(pairs, paths)
+    checkpoints = [checkpoint_of(Path(one)) for one in (place, *FLAGS.also)]
+    translator = load(checkpoints, combination=FLAGS.combination)
+    if FLAGS.sources:
         name, examples = paths[0].name, text_examples(translator, pairs)
     else:
         name, examples = FLAGS.split, examples_of(translator, corpus, FLAGS.split)

@@ -6,6 +6,7 @@ from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.normalizers import softmax
 from attn_jax.attention.parts import Memory, Shapes, Sizes, part
+from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 
 
@@ -15,7 +16,7 @@ def _first(mask: Bool[Array, " S"]) -> Float[Array, " S"]:
 
 
 def _before(memory: Memory, mask: Bool[Array, " S"]) -> Float[Array, " S"]:
-    return jnp.where(memory.step == 0, _first(mask), memory.weights)
+    return jnp.where(memory.step == 0, _first(mask), widen(memory.weights))
 
 
 def expected(
@@ -58,7 +59,7 @@ def _noisy(scores: Array, r: Array, noise: float, rng: Array | None) -> Array:
     """
     if noise < 0:
         raise InputError(f"noise must be at least 0, got {noise:g}")
-    energies = scores + r
+    energies = widen(scores) + r
     return energies if rng is None else energies + noise * jax.random.normal(rng, energies.shape)
 
 
@@ -74,8 +75,8 @@ def hard_monotonic(
 
     Paper: Raffel et al. 2017, section 2.2, algorithm 1.
     """
-    stops = (scores + r > 0).astype(scores.dtype)
-    return expected(stops, _before(memory, mask), mask)
+    stops = (widen(scores) + r > 0).astype(jnp.float32)
+    return expected(stops, _before(memory, mask), mask).astype(scores.dtype)
 
 
 @part(shapes=_offset_shapes, initial={"r": -1.0}, decoding=hard_monotonic)
@@ -100,7 +101,7 @@ def monotonic(
     Sum: at most 1.
     """
     chances = jax.nn.sigmoid(_noisy(scores, r, noise, rng))
-    return expected(chances, _before(memory, mask), mask)
+    return expected(chances, _before(memory, mask), mask).astype(scores.dtype)
 
 
 def _spread(
@@ -113,7 +114,7 @@ def _spread(
     if chunk < 1:
         raise InputError(f"mocha: chunk must be at least 1, got {chunk}")
     positions = jnp.arange(mask.size)[:, None] + jnp.arange(chunk)  # into the padded sentence
-    padded_scores = jnp.pad(scores, (chunk - 1, 0))
+    padded_scores = jnp.pad(widen(scores), (chunk - 1, 0))
     padded_mask = jnp.pad(mask, (chunk - 1, 0))
     within = jax.nn.softmax(padded_scores[positions], where=padded_mask[positions], axis=1)
     spread = jnp.zeros(mask.size + chunk - 1, within.dtype)
@@ -133,8 +134,8 @@ def hard_mocha(
 
     Paper: Chiu and Raffel 2018, section 2.3, algorithm 1.
     """
-    stopped = expected((scores[0] + r > 0).astype(scores.dtype), carry, mask)
-    return _spread(stopped, scores[1], mask, chunk), stopped
+    stopped = expected((widen(scores[0]) + r > 0).astype(jnp.float32), carry, mask)
+    return _spread(stopped, scores[1], mask, chunk).astype(scores.dtype), stopped
 
 
 @part(shapes=_offset_shapes, initial={"r": -1.0}, start=_first, decoding=hard_mocha, scores=2)
@@ -160,7 +161,7 @@ def mocha(
     """
     chances = jax.nn.sigmoid(_noisy(scores[0], r, noise, rng))
     stopped = expected(chances, carry, mask)
-    return _spread(stopped, scores[1], mask, chunk), stopped
+    return _spread(stopped, scores[1], mask, chunk).astype(scores.dtype), stopped
 
 
 def forward(
@@ -179,4 +180,4 @@ def forward(
     reached = before + jnp.pad(before[:-1], (1, 0))
     possible = mask & (reached > 0)
     log_reached = jnp.log(jnp.where(possible, reached, 1))
-    return softmax(scores + log_reached, possible)
+    return softmax(widen(scores) + log_reached, possible).astype(scores.dtype)

@@ -1,8 +1,7 @@
 """Normalizers: from scores [S] and a mask [S] to weights [S], exactly 0 where the mask is False.
 
-A normalizer is a part (see `parts`). Its scores are in float32 at least, whatever the precision of
-queries and keys (see `steps.weigh`). If the mask is False everywhere, all weights and gradients are
-0.
+A normalizer is a part (see `parts`). It computes in float32 at least and returns the weights in
+the dtype of the scores. If the mask is False everywhere, all weights and gradients are 0.
 """
 
 import jax
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.parts import Shapes, Sizes, part
+from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 
 
@@ -20,7 +20,7 @@ def softmax(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array,
     Cost: time T S, memory T S.
     Sum: 1.
     """
-    return jax.nn.softmax(scores, where=mask)
+    return jax.nn.softmax(widen(scores), where=mask).astype(scores.dtype)
 
 
 def temperature(
@@ -36,7 +36,7 @@ def temperature(
     """
     if tau <= 0:
         raise InputError(f"temperature: tau must be more than 0, got {tau:g}")
-    return softmax(scores / tau, mask)
+    return softmax(widen(scores) / tau, mask).astype(scores.dtype)
 
 
 def _null_shapes(sizes: Sizes) -> Shapes:
@@ -57,9 +57,10 @@ def null(
     Cost: time T S, memory T S.
     Sum: at most 1.
     """
-    with_null = jnp.concatenate([jnp.asarray(n, scores.dtype)[None], scores])
+    wide = widen(scores)
+    with_null = jnp.concatenate([jnp.asarray(n, wide.dtype)[None], wide])
     somewhere = jnp.concatenate([mask.any()[None], mask])
-    return jax.nn.softmax(with_null, where=somewhere)[1:]
+    return jax.nn.softmax(with_null, where=somewhere)[1:].astype(scores.dtype)
 
 
 def sigmoid(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
@@ -71,8 +72,10 @@ def sigmoid(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array,
     Cost: time T S, memory T S.
     Sum: any.
     """
-    count = jnp.maximum(mask.sum(), 1).astype(scores.dtype)
-    return jnp.where(mask, jax.nn.sigmoid(scores - jnp.log(count)), 0)
+    wide = widen(scores)
+    count = jnp.maximum(mask.sum(), 1).astype(wide.dtype)
+    weights = jax.nn.sigmoid(wide - jnp.log(count))
+    return jnp.where(mask, weights, 0).astype(scores.dtype)
 
 
 def exponential(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
@@ -82,4 +85,5 @@ def exponential(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Ar
     Cost: time T S, memory T S.
     Sum: any.
     """
-    return jnp.exp(jnp.where(mask, scores, -jnp.inf))
+    weights = jnp.exp(jnp.where(mask, widen(scores), -jnp.inf))
+    return weights.astype(scores.dtype)

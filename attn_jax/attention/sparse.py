@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 
 BISECTIONS = 50  # they find a threshold in [-1, 0] to within 2^-50, near the precision of float64
@@ -31,10 +32,11 @@ def entmax(
             f"entmax: alpha must be from {LEAST_ALPHA} (softmax is 1) to {MOST_ALPHA}, got "
             f"{alpha:g}"
         )
-    top = jax.lax.stop_gradient(jnp.max(scores, where=mask, initial=jnp.finfo(scores.dtype).min))
+    wide = widen(scores)
+    top = jax.lax.stop_gradient(jnp.max(wide, where=mask, initial=jnp.finfo(wide.dtype).min))
     # τ is at least -1, so that masked positions, at -2, get no weight.
-    shifted = jnp.where(mask, (alpha - 1) * (scores - top), -2)
-    return jnp.where(mask, _project(shifted, alpha), 0)
+    shifted = jnp.where(mask, (alpha - 1) * (wide - top), -2)
+    return jnp.where(mask, _project(shifted, alpha), 0).astype(scores.dtype)
 
 
 def sparsemax(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:

@@ -56,7 +56,8 @@ class Search:
         return choose_with_settings(LENGTH_PENALTIES, self.length_penalty, "length penalty")
 
     def __post_init__(self) -> None:
-        self.length_divisor(jnp.ones(1, int))  # reports a wrong setting
+        if self.beam_size > 1:  # computes with JAX, which greedy search need not
+            self.length_divisor(jnp.ones(1, int))  # reports a wrong name or setting
         choose(dict.fromkeys(TREATMENTS), self.unknown, "treatment of <unk>")
         if self.beam_size > 1 and self.temperature:
             raise InputError(

@@ -1,1 +1,1 @@
-"""Evaluation: how good hypotheses are, in NumPy."""
+"""Evaluation: metrics, their significance, and all measurements of a model."""

@@ -124,6 +124,9 @@ def test_parts_return_arrays_of_the_sentence():
     def soft(query, mask):
         return mask.astype(float), 1.0
 
+    def column(query, mask):
+        return mask, jnp.ones((mask.size, 1))
+
     def summed(scores, mask):
         return scores.sum()
 
@@ -134,6 +137,10 @@ def test_parts_return_arrays_of_the_sentence():
         attend(keys[0], keys, keys, score=forgotten)
     with pytest.raises(InputError, match=r"support of the window soft must be bool \[3\].*float32"):
         attend(keys[0], keys, keys, score="dot", window=soft)
+    with pytest.raises(
+        InputError, match=r"column gives shape \[3, 1\] for the gain of 3 positions"
+    ):
+        attend(keys[0], keys, keys, score="dot", window=column)
     with pytest.raises(InputError, match=r"summed gives shape \[\] for the weights of 3 positions"):
         attend(keys[0], keys, keys, score="dot", normalizer=summed)
 
@@ -235,9 +242,9 @@ def test_a_builtin_does_not_tell_its_arguments():
 
 
 def test_halves_of_large_numbers_have_a_temperature():
-    keys = jnp.array([[33_000], [0]], jnp.float16)
-    arrays = jnp.ones(1, jnp.float16), keys, jnp.ones((2, 2), jnp.float16)
-    _, weights = attend(*arrays, score=lambda query, keys: keys[:, 0], normalizer="temperature")
+    scores = jnp.array([33_000, 0], jnp.float16)
+    weights = normalizers.temperature(scores, jnp.ones(2, bool), tau=0.5)
+    assert weights.dtype == scores.dtype
     np.testing.assert_array_equal(weights, [1, 0])
 
 

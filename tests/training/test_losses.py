@@ -64,6 +64,17 @@ def test_guided_loss_where_a_link_has_no_weight():
     assert np.isfinite(gradient).all()
 
 
+def test_guidance_reaches_even_the_smallest_weights():
+    """-log softmax(s)_0 has the gradient (α_0 - 1, α_1), for α_0 = exp(-30) as for any other."""
+    links = jnp.array([[[1.0, 0.0]]])
+
+    def loss(scores):
+        return guided_loss(jax.nn.softmax(scores)[None, None], links).sum()
+
+    gradient = jax.grad(loss)(jnp.array([0.0, 30.0]))
+    np.testing.assert_allclose(gradient, [-1, 1], rtol=1e-5)
+
+
 def test_which_weights_are_guided(generator):
     alignment = jnp.asarray(generator.random((2, 3, 4, 5, 7)), jnp.float32)
     np.testing.assert_array_equal(guided_weights(alignment, "2.4"), alignment[:, 1, 3])
