@@ -192,6 +192,7 @@ def main() -> None:
     development = read_development()
     extract = choose_with_settings(EXTRACTIONS, FLAGS.links, "way to make links")
     symmetrize = choose_with_settings(SYMMETRIZATIONS, FLAGS.symmetrization, "symmetrization")
+    symmetrize(np.eye(1), np.eye(1), extract)  # settings out of bounds are refused before loading
 
     translator = load(FLAGS.workdir)
     reverse = load(FLAGS.reverse) if FLAGS.reverse else None

@@ -21,7 +21,7 @@ from attn_jax.report.tables import Table
 from experiments import flags
 from experiments.benchmarks.cases import GROUPS, Case
 from experiments.benchmarks.compare import Measured, Side, compare
-from experiments.benchmarks.end_to_end import BEAMS, GOALS, end_to_end
+from experiments.benchmarks.end_to_end import BEAMS, GOALS, captions, end_to_end
 from experiments.benchmarks.figure import relative_times
 from experiments.benchmarks.start import start
 from experiments.flags import FLAGS
@@ -171,6 +171,8 @@ def main() -> None:
     chosen = {name: choose(BENCHMARKS, name, "benchmark") for name in FLAGS.only}
     if "end_to_end" in chosen and (folder / "end_to_end").exists():
         raise InputError(f"{folder / 'end_to_end'} exists: take another --workdir")
+    if "end_to_end" in chosen:
+        captions(Path(FLAGS.multi30k))  # whose absence is told before the others take an hour
     one_device(FLAGS.peers)
     folder.mkdir(parents=True, exist_ok=True)
     found = machine()

@@ -35,12 +35,14 @@ A mechanism is a score, a window and a normalizer: `--model.score='location_awar
 work in every recurrent decoder (`bahdanau`, `luong`, `luong_input_feeding`), with any cell, and as
 the cross-attention of the Transformer decoder. With a mechanism that *looks back* at earlier
 attention, known targets are processed step by step, also where the decoder would otherwise do all
-steps at once (`luong`, `transformer`).
+steps at once (`luong`, `transformer`). By default, the score is `additive`, the window `full` and
+the normalizer `softmax` (for `gmm`, `exponential`).
 
 These combinations are refused, with the reason: windows or other normalizers for `mean` and `last`;
-`exponential` for scores other than `gmm`; windows and monotonic normalizers for `gmm`; windows
-for monotonic normalizers; `mocha` for a score with a carry; dot scores of states and annotations
-that differ in size, without heads.
+`last` with an encoder from right to left; `exponential` for other scores of this list than `gmm`;
+windows and monotonic normalizers for `gmm`; windows for monotonic normalizers; `mocha` for a score
+with a carry; `dot`, `scaled_dot` and `relative` for states and annotations that differ in size,
+unless projections make them equal.
 
 The parameters listed are those that a model owns. Without a model, what is computed once per
 sentence is passed as keys, and the other parameters are bound to the function. If a score has
@@ -51,8 +53,10 @@ sentence is passed as keys, and the other parameters are bound to the function. 
 `hard_mocha` of `attn_jax.attention.monotonic`.
 
 T target steps, S source positions, Q units of the query, D features of an annotation, A alignment
-units; s the query, h_j an annotation, e_j a score. Costs are those of all steps of one sentence and
-one head; memory is that of training.
+units; s the query, h_j an annotation, e_j a score. Vectors are rows: W s is `s @ W`, and U h_j
+is `h[j] @ U`; only in `general`, W h_j is `h[j] @ W.T`. Costs are those of all steps of one
+sentence and one head, without projections of queries and annotations; memory is that of training,
+including keys that are not the annotations themselves.
 """
 
 
@@ -121,11 +125,11 @@ def measured(runs: list[Run]) -> Table:
             if not own:
                 row += [""] * 5
                 continue
-            shifts = {one.evaluation["alignment_shift"] for one in own}
+            shifts = {one.metrics["alignment_shift"] for one in own}
             rates = [one.journal[-1]["steps_per_second"] for one in own]
             row += [
-                mean_and_deviation([one.evaluation["exact_match"] for one in own], 1),
-                mean_and_deviation([one.evaluation["alignment_accuracy"] for one in own], 1),
+                mean_and_deviation([one.metrics["exact_match"] for one in own], 1),
+                mean_and_deviation([one.metrics["alignment_accuracy"] for one in own], 1),
                 ", ".join(f"{shift:+d}" for shift in sorted(shifts)),
                 steps_to_learn(own),
                 mean_and_deviation(rates, 0),
@@ -142,7 +146,7 @@ def main() -> None:
         raise InputError(f"{FLAGS.workdir} holds {len(runs)} runs{why}")
     said = FILE.read_text("utf-8").partition(MEASURED)[2] if FILE.is_file() else "\n"
     for one in runs:
-        if "alignment_shift" not in one.evaluation:
+        if "alignment_shift" not in one.metrics:
             raise InputError(f"the page needs gold alignments, which {one.data} does not have")
     table = measured(runs)
     before = sum(line.startswith("|") for line in said.splitlines()) - 2  # less heading and rule

@@ -33,8 +33,8 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
       search: options of `attn_jax.decoding.options.Search`.
 
     Returns:
-      The content of `evaluation.<split>.json`: the split, the step of the checkpoint, and the
-      figures from `measure`.
+      The content of `evaluation.<split>.json`: the split, the step of the checkpoint, and what
+      `measure` returns.
 
     Raises:
       InputError: another checkpoint has become the best in the meantime.
@@ -95,23 +95,23 @@ def measure(
       search: options of `attn_jax.decoding.options.Search`.
 
     Returns:
-      A dictionary of the figures, also those of each head, with their signatures, the search and
-      the numbers of sentences and parameters; and the assessment, which holds the sentences and
-      their weights.
+      A dictionary with the numbers of sentences and parameters, the search, the metrics with
+      their signatures, and what is known of each head; and the assessment, which holds the
+      sentences and their weights.
     """
     assessment = assess(translator, examples, data.bleu_tokenizer, search)
-    figures, signatures = dict(assessment.figures), dict(assessment.signatures)
+    metrics, signatures = dict(assessment.metrics), dict(assessment.signatures)
     if data.target_level in TEXT_LEVELS:
         # Only for text, and not during training: TER is slow where hypotheses are far off.
         texts, references = zip(
             *((s["text"], s["reference"]) for s in assessment.sentences), strict=True
         )
-        figures["ter"], signatures["ter"] = ter(texts, references)
+        metrics["ter"], signatures["ter"] = ter(texts, references)
     result = {
         "sentences": len(assessment.sentences),
         "parameters": optax.tree.size(translator.models),
-        **figures,
         "search": search,
+        "metrics": metrics,
         "heads": assessment.heads,
         "signatures": signatures,
     }

@@ -21,16 +21,16 @@ def fits(pair: Pair, max_length: int) -> bool:
 
 
 def check_lengths(split: str, pairs: Sequence[Pair], max_length: int) -> None:
-    """Raises InputError if a pair to be decoded is too long or has an empty side."""
+    """Raises InputError if a pair to be decoded has a side that is empty or too long."""
     for number, pair in enumerate(pairs, start=1):
-        longest = max(len(pair.source), len(pair.target))
-        if longest > max_length:
-            raise InputError(
-                f"{split} pair {number} has {longest} tokens, more than "
-                f"--data.max_length={max_length}"
-            )
-        if not fits(pair, max_length):
-            raise InputError(f"{split} pair {number} has a side without any token")
+        for side, ids in (("source", pair.source), ("target", pair.target)):
+            if not ids:
+                raise InputError(f"{split} pair {number}: the {side} side has no token")
+            if len(ids) > max_length:
+                raise InputError(
+                    f"{split} pair {number}: the {side} side has {len(ids)} tokens, more than "
+                    f"--data.max_length={max_length}"
+                )
 
 
 def warn_of_unknown(vocabulary: Vocabulary, sentences: Sequence[str], which: str = "") -> None:

@@ -50,10 +50,11 @@ def print_evaluation(text: str, result: dict, models: str) -> None:
     table = Table(title=escape(text))
     table.add_column("figure")
     table.add_column("value", justify="right")
-    whole = {"sentences": "{:,}", "parameters": "{:,}", "alignment_shift": "{:+d}"}
-    for name, value in result.items():
-        if isinstance(value, float) or name in whole:
-            table.add_row(name.replace("_", " "), whole.get(name, "{:.2f}").format(value))
+    for name in ("sentences", "parameters"):
+        table.add_row(name, f"{result[name]:,}")
+    for name, value in result["metrics"].items():
+        shown = f"{value:+d}" if name == "alignment_shift" else f"{value:.2f}"
+        table.add_row(name.replace("_", " "), shown)
     console = Console()
     console.print(table)
     console.print(f"model: {models}", markup=False, highlight=False, soft_wrap=True)

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -57,8 +58,17 @@ OF_TRAINING = Advice(
 )
 
 
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """Shows a warning as a user can read it, without the line of code that it comes from."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
 def run(main: Callable[[], None], advice: Advice = NONE) -> None:
     """Runs a program; reports input that cannot be used in one sentence, with status 2."""
+    warnings.showwarning = _warn
+    # UTF-8 whatever the locale, as in files; a stream is None if it was closed.
+    for stream in filter(None, (sys.stdin, sys.stdout, sys.stderr)):
+        stream.reconfigure(encoding="utf-8", errors="replace")
     app.define_help_flags()
     flags.DEFINE_alias("h", "help")
     signal.signal(signal.SIGTERM, _terminate)

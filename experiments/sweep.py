@@ -44,12 +44,21 @@ LONGEST_NAME = 255  # bytes in the name of a file on all common systems
 
 
 def grid() -> dict[str, list[str]]:
-    """The options that vary, each with its values."""
-    return {
+    """The options that vary, each with its values.
+
+    Raises:
+      InputError: a value is given twice.
+    """
+    varied = {
         name: [flags.absolute(field, value) for value in FLAGS[f"grid.{name}"].value]
         for name, field in fields(Experiment)
         if FLAGS[f"grid.{name}"].value
     }
+    for name, values in varied.items():
+        for value in values:
+            if values.count(value) > 1:
+                raise InputError(f"--grid.{name} has the value {value} twice")
+    return varied
 
 
 def read_systems(file: Path) -> list[dict[str, str]]:

@@ -102,7 +102,7 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
 
     def evaluate(model: Seq2Seq) -> dict[str, float]:
         translator = Translator([model], source, target, experiment.data.max_length)
-        return assess(translator, validation, experiment.data.bleu_tokenizer, {}).figures
+        return assess(translator, validation, experiment.data.bleu_tokenizer, {}).metrics
 
     loop.fit(
         config,

@@ -88,8 +88,8 @@ def main() -> None:
     for number, length in enumerate(lengths, start=1):
         if length > translator.max_length:
             raise InputError(
-                f"line {number} has {length} tokens, more than the {translator.max_length} for "
-                "which the model was trained (--data.max_length): cut it into sentences"
+                f"line {number} has {length} tokens, more than the {translator.max_length} "
+                "that the run allows (--data.max_length): cut it into sentences"
             )
     # The samples for a line depend on its position in the call, so one call takes all lines.
     together = len(lines) if options.get("temperature") else AT_ONCE

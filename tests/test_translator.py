@@ -169,8 +169,8 @@ def test_unknown_words_are_kept_forbidden_or_copied(workdir):
             expected = [one.log_probability for one in found]
             scores = translator.score(SENTENCES, found)
             np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
-    assert assess(translator, examples, "none", {}).figures["exact_match"] == 25
-    assert assess(translator, examples, "none", {"unknown": "copy"}).figures["exact_match"] == 100
+    assert assess(translator, examples, "none", {}).metrics["exact_match"] == 25
+    assert assess(translator, examples, "none", {"unknown": "copy"}).metrics["exact_match"] == 100
 
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer"])

@@ -113,7 +113,7 @@ def location_aware(
     them).
 
     Paper: Chorowski et al. 2015, section 2.2, equations 8 and 9.
-    Cost: time T S (A + R K) for K filters of width R, memory T S R + S A.
+    Cost: time T S K (A + R) for K filters of width R, memory T S (K + R) + S A.
     """
     width = F.shape[0]
     before = memory.weights.astype(keys.dtype)

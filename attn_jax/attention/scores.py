@@ -133,7 +133,7 @@ def general(query: Float[Array, " Q"], keys: Float[Array, "S Q"]) -> Float[Array
     States and annotations may differ in size; W h_j comes in as `keys`.
 
     Paper: Luong, Pham and Manning 2015, section 3.1, after equation 7.
-    Cost: time T S Q, memory T S.
+    Cost: time T S Q, memory T S + S Q.
     """
     return products(query, keys)
 
@@ -195,7 +195,7 @@ def cosine(
     softplus are choices made here. h_j / ‖h_j‖ comes in as `keys`.
 
     Paper: Graves, Wayne and Danihelka 2014, section 3.3.1, equations 5 and 6.
-    Cost: time T S D, memory T S.
+    Cost: time T S D, memory T S + S D.
     """
     return jax.nn.softplus(w @ query + b) * products(_unit(query @ W), keys)
 

@@ -67,7 +67,7 @@ def local_p(
     v: Float[Array, " A"],
     half_width: int = 10,
 ) -> Window:
-    """|j - p_i| ≤ D around p_i = S σ(v · tanh(W s)), gain exp(-(j - p_i)² / 2 (D/2)²).
+    """|j - p_i| ≤ D around p_i = S σ(v · tanh(W s)), gain exp(-2 (j - p_i)² / D²).
 
     As in the paper, weights are not normalised again after the gain, so that they sum to less than
     1. Gradients reach the position p_i only through the gain.
@@ -78,5 +78,5 @@ def local_p(
     # In float32 at least, since bfloat16 cannot distinguish position 257 from 256.
     centre = _length(mask) * jax.nn.sigmoid(widen(v @ jnp.tanh(query @ W)))
     distances = jnp.arange(1, mask.size + 1) - centre
-    gain = jnp.exp(-(distances**2) / (2 * (half_width / 2) ** 2))
+    gain = jnp.exp(-2 * (distances / half_width) ** 2)  # a normal density with σ = D / 2
     return _within(mask, centre, half_width), gain

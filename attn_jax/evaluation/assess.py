@@ -12,7 +12,7 @@ from attn_jax.evaluation import metrics
 class Assessment(NamedTuple):
     """The metrics of a model, and the sentences on which they were measured."""
 
-    figures: dict[str, float]
+    metrics: dict[str, float]
     signatures: dict[str, str]
     heads: list[dict[str, float | int]]  # as `by_head` returns them
     sentences: list[dict[str, Any]]
@@ -46,7 +46,7 @@ def assess(
     log_probabilities = np.concatenate([f.log_probabilities for f in forced])
     with np.errstate(over="ignore"):  # by a model that has diverged
         perplexity = float(np.exp(-log_probabilities.mean()))
-    figures = {
+    measured = {
         "perplexity": perplexity,
         "token_accuracy": 100 * float(np.concatenate([f.correct for f in forced]).mean()),
         "exact_match": metrics.exact_match(texts, list(map(translator.target.join, references))),
@@ -60,7 +60,7 @@ def assess(
         golds = None
     else:
         accuracy, shift = alignment_accuracy([f.alignment for f in forced], golds)
-        figures |= {"alignment_accuracy": accuracy, "alignment_shift": shift}
+        measured |= {"alignment_accuracy": accuracy, "alignment_shift": shift}
     sentences = [
         {
             "source": translator.source.split(example.source),
@@ -77,7 +77,7 @@ def assess(
         )
     ]
     return Assessment(
-        figures,
+        measured,
         {"bleu": bleu_signature, "chrf": chrf_signature},
         by_head([f.weights for f in forced], golds),
         sentences,

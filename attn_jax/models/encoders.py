@@ -10,7 +10,7 @@ from attn_jax.errors import InputError, choose
 from attn_jax.models.attention import Summary
 from attn_jax.models.dropout import make_dropout, split
 from attn_jax.models.recurrent import unroll
-from attn_jax.models.stacks import STACKS, ResidualStack, Stack
+from attn_jax.models.stacks import STACKS, Stack
 
 
 class Forward(nnx.Module):
@@ -110,7 +110,7 @@ class RecurrentEncoder(nnx.Module):
 
     def __init__(self, config: Model, *, rngs: nnx.Rngs):
         layer = choose(LAYERS, config.encoder, "encoder")
-        self.adds = choose(STACKS, config.stack, "stack") is ResidualStack
+        self.residual = choose(STACKS, config.stack, "stack").residual
         self.dropout = make_dropout(config)
         sizes = [config.embedding_size] + [config.annotation_size] * (config.encoder_layers - 1)
         self.layers = nnx.List([layer(config, features, rngs=rngs) for features in sizes])
@@ -129,5 +129,5 @@ class RecurrentEncoder(nnx.Module):
             rng_inputs, rng_steps = split(rng_layer, 2)
             annotations, summary = layer(self.dropout(below, rng_inputs), mask, rng_steps)
             states += summary.states
-            below = annotations + below if self.adds and number else annotations
+            below = annotations + below if self.residual and number else annotations
         return below, Summary(summary.vector, states)

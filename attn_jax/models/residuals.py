@@ -24,6 +24,8 @@ class LayerNorm(nnx.LayerNorm):
 class PostNorm(nnx.Module):
     """LayerNorm(x + f(x)). Vaswani et al. 2017, section 3.1; with dropout on f(x), section 5.4."""
 
+    normalizes_output = True
+
     def __init__(self, config: Model, width: int, *, rngs: nnx.Rngs):
         self.norm = LayerNorm(width, epsilon=EPSILON, rngs=rngs)
         self.dropout = make_dropout(config)
@@ -41,6 +43,8 @@ class PostNorm(nnx.Module):
 
 class PreNorm(PostNorm):
     """x + f(LayerNorm(x)), which needs a final LayerNorm above all blocks. Xiong et al. 2020."""
+
+    normalizes_output = False
 
     def enter(self, inputs: Float[Array, "... Q"]) -> Float[Array, "... Q"]:
         """The input of f: LayerNorm(x)."""
@@ -63,6 +67,6 @@ def make_residual(config: Model, width: int, *, rngs: nnx.Rngs) -> PostNorm:
 
 def make_last_norm(config: Model, width: int, *, rngs: nnx.Rngs) -> LayerNorm | None:
     """The layer normalisation above all blocks; None if the blocks end with one."""
-    if RESIDUALS[config.norm] is PostNorm:
+    if choose(RESIDUALS, config.norm, "norm").normalizes_output:
         return None
     return LayerNorm(width, epsilon=EPSILON, rngs=rngs)

@@ -25,6 +25,8 @@ class Stack(nnx.Module):
       InputError: the cell does not exist, or is not a cell.
     """
 
+    residual = False  # whether the layers above the first add their inputs to their outputs
+
     def __init__(self, config: Model, features: int, units: int, layers: int, *, rngs: nnx.Rngs):
         cell = choose_or_import(CELLS, config.cell, "cell")
         if not hasattr(cell, "gates"):
@@ -71,6 +73,8 @@ class ResidualStack(Stack):
 
     Wu et al. 2016, section 3.1.
     """
+
+    residual = True
 
     def shown(self, state: tuple, layer: int) -> Float[Array, "B H"]:
         """The sum of the outputs of the cells up to and including a layer."""

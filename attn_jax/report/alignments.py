@@ -158,6 +158,8 @@ def heads(
             axes.set_yticks(range(len(target)), _visible(target))
             axes.tick_params(labelsize=7 * token / 0.19)
             axes.spines[:].set_visible(True)
+        figure.supxlabel("source")
+        figure.supylabel("target")
         figure.colorbar(image, ax=all_axes, shrink=0.5, label="weight")
     return figure
 

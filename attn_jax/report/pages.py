@@ -124,8 +124,10 @@ def all_heads(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
     for number, (label, (run, *_)) in enumerate(systems.items(), start=1):
         weights, source, written = sentence_of(run, index)
         if weights[..., 0, 0].size > 1:
-            drawn = alignments.heads(weights, source, written, accuracies(run))
-            caption = f"Each layer and head of {label} (seed {run.seed})"
+            known = accuracies(run)
+            drawn = alignments.heads(weights, source, written, known)
+            percentages = ", with its alignment accuracy" if known else ""
+            caption = f"Each layer and head of {label} (seed {run.seed}){percentages}"
             yield picture(f"heads-{number}", drawn, caption)
             yield tables.heads(run).markdown()
 

@@ -42,7 +42,7 @@ def better(first: list[Run], second: list[Run]) -> bool:
     """
     pairs = [(a, b) for a in first for b in second if a.seed == b.seed]
     pairs = pairs or [(first[0], second[0])]
-    if any(a.evaluation[a.measure] <= b.evaluation[b.measure] for a, b in pairs):
+    if any(a.quality <= b.quality for a, b in pairs):
         return False
     return p_value(*map(list, zip(*pairs, strict=True))) < LEVEL
 

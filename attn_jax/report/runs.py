@@ -44,13 +44,15 @@ class Run:
         return "bleu" if self.in_words else "exact_match"
 
     @property
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """The metrics of its evaluation, and `sharpness`, the mean over heads."""
-        facts = ("step", "parameters", "sentences")
-        figures = self.evaluation.items()
-        known = {k: v for k, v in figures if isinstance(v, int | float) and k not in facts}
         sharpness = float(np.mean([head["sharpness"] for head in self.evaluation["heads"]]))
-        return known | {"sharpness": sharpness}
+        return self.evaluation["metrics"] | {"sharpness": sharpness}
+
+    @property
+    def quality(self) -> float:
+        """The value of the metric by which systems are ranked."""
+        return self.evaluation["metrics"][self.measure]
 
     @property
     def has_gold(self) -> bool:
@@ -96,7 +98,7 @@ class Run:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Everything that determines the figures: options, data, the user's own code, decoding."""
+        """Everything that determines the metrics: options, data, the user's own code, decoding."""
         return self.options | {"data": self.content, "code": self.code, "search": self.search}
 
     @property
@@ -119,7 +121,7 @@ def read_run(folder: Path) -> Run:
     path = run_files.evaluation(folder, "test")
     with reading(path):
         evaluation = json.loads(path.read_text("utf-8"))
-        count, *_ = (evaluation[name] for name in ("sentences", "search", "step"))
+        count, *_ = (evaluation[name] for name in ("sentences", "search", "step", "metrics"))
     path = run_files.predictions(folder, "test")
     with reading(path), path.open(encoding="utf-8") as file:
         # By iteration, since `splitlines` would also split at other characters of the text.

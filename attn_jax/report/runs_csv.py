@@ -41,7 +41,7 @@ def rows_of(comparisons: Sequence[Comparison], folder: Path) -> list[dict[str, A
     return [
         {"folder": run.folder.relative_to(folder).as_posix()}
         | place
-        | run.figures
+        | run.metrics
         | cost_of(run)
         | {name: run.facts[name] for name in varying}
         for place, run in placed

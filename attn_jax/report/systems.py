@@ -51,8 +51,8 @@ def by_system(runs: list[Run]) -> Systems:
 
     def place(named: tuple[str, list[Run]]) -> tuple[float, float]:
         _, own = named
-        measures = [run.evaluation[run.measure] for run in own]
-        return -np.mean(measures), np.mean([run.evaluation["perplexity"] for run in own])
+        perplexities = [run.metrics["perplexity"] for run in own]
+        return -np.mean([run.quality for run in own]), np.mean(perplexities)
 
     names = names_of([own[0] for own in groups.values()])
     return dict(sorted(zip(names, groups.values(), strict=True), key=place))

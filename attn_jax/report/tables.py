@@ -92,8 +92,8 @@ def interval_over_seeds(values: Sequence[float]) -> str:
 def quality(systems: Systems, ranks: Sequence[int]) -> Table:
     """The rank and the metrics of each system on the test split."""
     first = first_run(systems)
-    figures = {label: [run.figures for run in runs] for label, runs in systems.items()}
-    measured = {name for of_runs in figures.values() for own in of_runs for name in own}
+    metrics = {label: [run.metrics for run in runs] for label, runs in systems.items()}
+    measured = {name for of_runs in metrics.values() for own in of_runs for name in own}
     hidden = {*(OF_SYMBOLS if first.in_words else OF_TEXT)}
     if "alignment_accuracy" in measured:
         hidden.add("sharpness")
@@ -103,9 +103,9 @@ def quality(systems: Systems, ranks: Sequence[int]) -> Table:
     for (label, runs), rank in zip(systems.items(), ranks, strict=True):
         row = [label, str(len(runs)), str(rank)]
         if seeded:
-            row.append(interval_over_seeds([run.evaluation[first.measure] for run in runs]))
+            row.append(interval_over_seeds([run.quality for run in runs]))
         for name in known:
-            values = [own[name] for own in figures[label] if name in own]
+            values = [own[name] for own in metrics[label] if name in own]
             if name == "alignment_shift":
                 row.append(", ".join(f"{value:+d}" for value in sorted(set(values))))
             else:
@@ -133,7 +133,7 @@ def by_length(profile: Profile) -> Table:
 
 def heads(run: Run) -> Table:
     """The sharpness of each layer and head of one run, and its alignment accuracy where known."""
-    gold = "alignment_accuracy" in run.evaluation
+    gold = "alignment_accuracy" in run.metrics
     rows = []
     for entry in run.evaluation["heads"]:
         row = [head_name(entry["layer"], entry["head"]), f"{entry['sharpness']:.1f}"]

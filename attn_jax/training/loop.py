@@ -144,13 +144,13 @@ def fit(
             if not validate:
                 continue
             shown = state if mesh is None else first_replica(state)
-            figures = evaluate(shown.result)
+            metrics = evaluate(shown.result)
             record = {"step": step, "train_loss": float(np.mean(losses))}
-            record |= throughput.rates() | {f"valid_{k}": v for k, v in figures.items()}
+            record |= throughput.rates() | {f"valid_{k}": v for k, v in metrics.items()}
             record["seconds"] = round(progress.seconds, 2)
             journal.append(records, record)
             console.print(_summary(record, config.metric))
-            value = figures[config.metric] * (1 if larger_is_better else -1)
+            value = metrics[config.metric] * (1 if larger_is_better else -1)
             if value > progress.best:
                 progress = progress._replace(best=value, best_step=step)
             checkpoints.save(step, shown.result, shown.rest, progress._asdict(), value)

@@ -1,6 +1,7 @@
 """The optimiser: an update rule for clipped gradients, with a schedule of step sizes."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -45,36 +46,34 @@ SCHEDULES: dict[str, Callable] = {
 }
 
 
-def adam(
-    step_size: optax.Schedule, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
-) -> optax.GradientTransformation:
+class Rule(NamedTuple):
+    """What turns gradients into updates, before these are multiplied by step sizes."""
+
+    update: optax.GradientTransformation
+    learning_rate: float  # the default
+
+
+def adam(*, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8) -> Rule:
     """Kingma and Ba 2015. Vaswani et al. 2017, section 5.3, use beta2=0.98 and epsilon=1e-9."""
     _check("adam", epsilon, beta1=beta1, beta2=beta2)
-    return optax.adam(step_size, b1=beta1, b2=beta2, eps=epsilon)
+    return Rule(optax.scale_by_adam(beta1, beta2, epsilon), 1e-3)
 
 
-def adadelta(
-    step_size: optax.Schedule, *, rho: float = 0.95, epsilon: float = 1e-6
-) -> optax.GradientTransformation:
+def adadelta(*, rho: float = 0.95, epsilon: float = 1e-6) -> Rule:
     """Zeiler 2012, with the constants of Bahdanau, Cho and Bengio 2014, appendix B.2.
 
     It determines its own step sizes, which a learning rate of 1 leaves unchanged.
     """
     _check("adadelta", epsilon, rho=rho)
-    return optax.adadelta(step_size, rho=rho, eps=epsilon)
+    return Rule(optax.scale_by_adadelta(rho, epsilon), 1.0)
 
 
-def sgd(step_size: optax.Schedule) -> optax.GradientTransformation:
+def sgd() -> Rule:
     """Plain stochastic gradient descent."""
-    return optax.sgd(step_size)
+    return Rule(optax.identity(), 1.0)
 
 
-OPTIMIZERS: dict[str, Callable[..., optax.GradientTransformation]] = {
-    "adam": adam,
-    "adadelta": adadelta,
-    "sgd": sgd,
-}
-LEARNING_RATES = {adam: 1e-3, adadelta: 1.0, sgd: 1.0}  # defaults
+OPTIMIZERS: dict[str, Callable[..., Rule]] = {"adam": adam, "adadelta": adadelta, "sgd": sgd}
 
 
 def _check(name: str, epsilon: float, **decays: float) -> None:
@@ -99,15 +98,13 @@ def clipped(norm: float) -> optax.GradientTransformation:
     return optax.stateless(clip)
 
 
-def make_schedule(config: Train) -> optax.Schedule:
-    """Maps the number of steps done to the next step size: linear warm-up times decay.
+def make_schedule(config: Train, highest: float) -> optax.Schedule:
+    """Maps the number of steps done to the next step size: warm-up to `highest`, times decay.
 
     Raises:
-      InputError: there is no such schedule or optimiser.
+      InputError: there is no such schedule.
     """
     decay = choose_with_settings(SCHEDULES, config.schedule, "schedule")
-    rule = choose_with_settings(OPTIMIZERS, config.optimizer, "optimizer")
-    highest = config.learning_rate or LEARNING_RATES[rule.func]
 
     def step_size(count: Array) -> Array:
         warmup = jnp.minimum((count + 1) / max(config.warmup_steps, 1), 1.0)
@@ -122,5 +119,8 @@ def make_optimizer(config: Train) -> optax.GradientTransformation:
     Raises:
       InputError: there is no such optimiser or schedule.
     """
-    rule = choose_with_settings(OPTIMIZERS, config.optimizer, "optimizer")
-    return optax.chain(clipped(config.clip_norm), rule(make_schedule(config)))
+    rule = choose_with_settings(OPTIMIZERS, config.optimizer, "optimizer")()
+    schedule = make_schedule(config, config.learning_rate or rule.learning_rate)
+    return optax.chain(
+        clipped(config.clip_norm), rule.update, optax.scale_by_learning_rate(schedule)
+    )

@@ -114,6 +114,21 @@ def ours(workdir: Path, test: Sequence[tuple[str, str]], beam: int) -> Callable:
     return repeat
 
 
+def captions(data: Path) -> dict[str, list[tuple[str, str]]]:
+    """The pairs of each split of the captions.
+
+    Raises:
+      InputError: a file is missing.
+    """
+    try:
+        return {
+            split: read_pairs(find_sides(str(data / f"{name}.lc.norm.tok"), "de", "en"))
+            for split, name in SPLITS.items()
+        }
+    except InputError as error:
+        raise InputError(f"end_to_end needs the captions of --multi30k: {error}") from error
+
+
 def end_to_end(folder: Path, data: Path, peers: str, rounds: int) -> dict[str, Any]:
     """Trains and translates with both systems; returns the figures of each by name.
 
@@ -121,10 +136,7 @@ def end_to_end(folder: Path, data: Path, peers: str, rounds: int) -> dict[str, A
       InputError: the data do not exist, or a program failed.
     """
     folder = folder.absolute()
-    texts = {
-        split: read_pairs(find_sides(str(data / f"{name}.lc.norm.tok"), "de", "en"))
-        for split, name in SPLITS.items()
-    }
+    texts = captions(data)
     for name in ("attn_jax", "joey"):
         (folder / name).mkdir(parents=True)
     for split, pairs in texts.items():

@@ -147,6 +147,11 @@ def test_a_training_is_followed_to_its_last_goal(tmp_path, monkeypatch):
         end_to_end.followed([sys.executable, "-c", "print('bleu 3')"], r"bleu (\d+)", tmp_path)
 
 
+def test_missing_captions_are_named(tmp_path):
+    with pytest.raises(InputError, match="--multi30k: missing file: neither"):
+        end_to_end.captions(tmp_path)
+
+
 def test_a_beginning_is_timed_and_a_failure_named(tmp_path):
     seconds, peak = timed([sys.executable, "-c", "import time; time.sleep(0.2)"], tmp_path)
     assert 0.2 < seconds < 20

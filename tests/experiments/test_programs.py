@@ -75,6 +75,8 @@ def test_a_sweep_leaves_its_runs_and_skips_them(sweep):
     assert "2 runs, 2 of them finished" in again.stdout
     line = refused("sweep", f"--workdir={sweep}", *SMALL, "--grid.model.score=last", "--seed=7")
     assert "--seed was 0 and is now 7" in line
+    line = refused("sweep", f"--workdir={sweep}", *SMALL, "--grid.seed=0,1,0")
+    assert line == "error: --grid.seed has the value 0 twice"
 
 
 def test_a_sweep_takes_no_accelerator_from_its_runs(sweep):
@@ -131,7 +133,7 @@ def test_a_score_that_was_edited_is_noticed(tmp_path):
     copy = run / "code" / "mine.py"
     train = ("train", f"--workdir={run}", "--train.steps=30")
     translate = ("translate", f"--workdir={run}")
-    assert "UserWarning" not in works(*translate, stdin="1 2\n", **found).stderr
+    assert "warning:" not in works(*translate, stdin="1 2\n", **found).stderr
 
     file.write_text("def own(query, keys):\n    return keys @ -query")
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
@@ -140,7 +142,7 @@ def test_a_score_that_was_edited_is_noticed(tmp_path):
     assert refused(*train, **found) == f"error: {advice}"
     assert refused(*sweep, **found) == f"error: model.score=mine:own: {advice}"
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
-    assert f"UserWarning: {differs}" in works(*translate, stdin="1 2\n", **found).stderr
+    assert f"warning: {differs}" in works(*translate, stdin="1 2\n", **found).stderr
 
     file.write_text(copy.read_text())
     assert "1 of them finished" in works(*sweep, **found).stdout
@@ -331,7 +333,12 @@ def test_evaluate_says_what_it_does_not_know_of_a_text(workdir, tmp_path):
         ("1 2\n", "2 1\n3\n", [], "a has 1 lines, but"),
         ("", "", [], "a is empty"),
         ("1\n\n", "1\n2\n", [], "a, line 2: the sentence is empty"),
-        ("1\n2\n", "1\n" + "2 " * 513, [], "text pair 2 has 513 tokens, more than"),
+        (
+            "1\n2\n",
+            "1\n" + "2 " * 513,
+            [],
+            "text pair 2: the target side has 513 tokens, more than",
+        ),
     ],
 )
 def test_evaluate_refuses_a_text(workdir, tmp_path, sources, targets, flags, message):
@@ -608,17 +615,24 @@ def test_translate_says_what_it_does_not_know(workdir):
 
 
 def test_translate_answers_in_a_terminal(workdir):
-    """Each translation is shown with its alignment; a sentence that is too long is refused."""
+    """Each translation is shown with its alignment; a sentence that is too long is refused.
+
+    Text is UTF-8 whatever the locale, and an invalid byte is a token that is not known.
+    """
     command = [sys.executable, "-m", "experiments.translate", f"--workdir={workdir}"]
+    pipe, ascii_only = subprocess.PIPE, os.environ | {"PYTHONIOENCODING": "ascii"}
     master, slave = pty.openpty()
-    with subprocess.Popen(command, stdin=slave, stdout=subprocess.PIPE, text=True) as process:
-        os.write(master, b"1 2 3\n" + b"1 " * 600 + b"\n2 1\n\n")
+    with subprocess.Popen(
+        command, stdin=slave, stdout=pipe, env=ascii_only, encoding="utf-8"
+    ) as process:
+        os.write(master, b"1 2 3\n" + b"1 " * 600 + b"\n2 1\n3 \xff\n\n")
         answer, _ = process.communicate(timeout=300)
     os.close(master)
     os.close(slave)
     assert process.returncode == 0
-    assert answer.count("nats)") == 2
-    assert answer.count("</s>") == 2
+    assert answer.count("nats)") == 3
+    assert answer.count("</s>") == 3
+    assert "█" in answer or "▓" in answer or "▒" in answer or "░" in answer
     assert "|" in answer
 
 
@@ -729,6 +743,7 @@ def test_the_best_head_and_shift_are_those_of_the_lowest_error():
     [
         (["--head=2.1"], "--head=2.1 does not exist: the model has 1 layers of 1 heads"),
         (["--links=best"], "unknown way to make links 'best'; allowed: argmax, threshold"),
+        (["--links=threshold(least=2)"], "least must be above 0 and at most 1, got 2"),
         (["--symmetrization=grow", "--reverse=x"], "did you mean grow_diag"),
         (["--symmetrization=union"], "combines two directions: give --reverse"),
         (["--reverse=x", "--symmetrization=agreement", "--links=argmax"], "makes its own"),

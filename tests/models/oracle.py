@@ -94,7 +94,7 @@ def encode(model, source):
             reader = Cell(layer.cell.cells[0])
             annotations = reader.run(vectors)
         lasts.append((reader.hidden, reader.memory))
-        if model.encoder.adds and number:
+        if model.encoder.residual and number:
             annotations = [a + x for a, x in zip(annotations, vectors, strict=True)]
         vectors = annotations
     return np.array(vectors), reader.hidden, lasts

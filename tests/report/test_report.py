@@ -48,9 +48,9 @@ def write_run(folder, score, seed, exact, level="symbol", **more):
     lines = config.lines(config.experiment(options))
     (folder / "flags.txt").write_text("\n".join(lines))
     names = ("exact_match", "symbol_error_rate", "bleu", "alignment_accuracy")
-    evaluation = dict.fromkeys(names, exact) | {
-        "perplexity": 200 - exact,
-        "alignment_shift": 1,
+    metrics = {"perplexity": 200 - exact, "alignment_shift": 1}
+    evaluation = {
+        "metrics": metrics | dict.fromkeys(names, exact),
         "step": 10,
         "parameters": 1234,
         "heads": HEADS,
@@ -145,7 +145,7 @@ def test_each_compared_run_is_a_row_of_data(root):
 def test_runs_need_not_have_the_same_figures(root):
     file = root / "a" / "evaluation.test.json"
     evaluation = json.loads(file.read_text())
-    del evaluation["alignment_accuracy"]
+    del evaluation["metrics"]["alignment_accuracy"]
     file.write_text(json.dumps(evaluation))
     with write_runs(list(compare(find_runs(root)[0])), root).open() as lines:
         known = {row["folder"]: row["alignment_accuracy"] for row in csv.DictReader(lines)}
@@ -380,6 +380,11 @@ def test_systems_may_cut_the_source_into_other_tokens(tmp_path):
     assert f"Lengths are in tokens of {next(iter(comparison.systems))}." in page
 
 
+def without_alignment(evaluation):
+    metrics = {k: v for k, v in evaluation["metrics"].items() if "alignment" not in k}
+    return evaluation | {"metrics": metrics}
+
+
 def test_what_is_known_of_some_systems_is_told_of_them(tmp_path):
     """Such as alignment figures, and the metric that chose the model."""
     write_run(tmp_path / "a", "dot", 0, 50.0)
@@ -387,7 +392,7 @@ def test_what_is_known_of_some_systems_is_told_of_them(tmp_path):
     said = [one | {"gold": None} for one in SENTENCES]
     (tmp_path / "b" / "predictions.test.jsonl").write_text("\n".join(map(json.dumps, said)))
     file = tmp_path / "b" / "evaluation.test.json"
-    known = {k: v for k, v in json.loads(file.read_text()).items() if "alignment" not in k}
+    known = without_alignment(json.loads(file.read_text()))
     file.write_text(json.dumps(known))
     (comparison,) = compare(find_runs(tmp_path)[0])
     (*_, first), (*_, second) = (row[-2:] for row in comparison.quality.rows)
@@ -404,8 +409,7 @@ def test_without_gold_alignments_sharpness_is_told(tmp_path, capsys):
         write_run(run, "dot", seed, 50.0)
         said = [one | {"gold": None} for one in SENTENCES]
         (run / "predictions.test.jsonl").write_text("\n".join(map(json.dumps, said)))
-        evaluation = json.loads((run / "evaluation.test.json").read_text())
-        known = {k: v for k, v in evaluation.items() if "alignment" not in k}
+        known = without_alignment(json.loads((run / "evaluation.test.json").read_text()))
         heads = [{"layer": 1, "head": 1 + n, "sharpness": s} for n, s in enumerate((first, 30.0))]
         (run / "evaluation.test.json").write_text(json.dumps(known | {"heads": heads}))
     (comparison,) = compare(find_runs(tmp_path)[0])
@@ -617,7 +621,7 @@ def test_systems_that_do_not_differ_share_a_rank():
             for nth in range(40)
         ]
         options = {"data.target_level": "symbol", "seed": seed}
-        return Run(options, {"exact_match": 2.5 * right}, [], sentences, [])
+        return Run(options, {"metrics": {"exact_match": 2.5 * right}}, [], sentences, [])
 
     systems = {"a": [run(36)], "b": [run(35)], "c": [run(20, 1), run(20)]}
     assert ranks(systems) == [1, 1, 3]
@@ -636,7 +640,7 @@ def test_more_seeds_tell_more(generator):
             right = generator.random(400) < share
             sentences = [{"text_tokens": [int(one)], "target": [1]} for one in right]
             options = {"data.target_level": "symbol", "seed": seed}
-            return Run(options, {"exact_match": 100 * right.mean()}, [], sentences, [])
+            return Run(options, {"metrics": {"exact_match": 100 * right.mean()}}, [], sentences, [])
 
         return [run(seed) for seed in seeds]
 
@@ -657,7 +661,7 @@ def test_text_is_ranked_by_bleu():
     def run(texts, bleu):
         sentences = [{"reference": r, "text": t} for r, t in zip(references, texts, strict=True)]
         options = {"data.target_level": "word", "seed": 0, "data.bleu_tokenizer": "none"}
-        return Run(options, {"bleu": bleu}, [], sentences, [])
+        return Run(options, {"metrics": {"bleu": bleu}}, [], sentences, [])
 
     good, worse = references, [r.replace("cat", "dog") for r in references]
     assert ranks({"a": [run(good, 100.0)], "b": [run(worse, 80.0)]}) == [1, 2]
@@ -698,7 +702,7 @@ def test_the_seed_of_each_run_that_is_drawn_is_told(tmp_path):
     page = write_report(compare(find_runs(tmp_path)[0]), tmp_path).read_text()
     assert "*What dot attends to as it writes each token (seed 3)*" in page
     assert "the reference are red (dot: seed 3; general: seed 5)*" in page
-    assert "*Each layer and head of general (seed 5)*" in page
+    assert "*Each layer and head of general (seed 5)" in page
     write_run(tmp_path / "6", "gmm", 3, 1.0)
     (runs, *_) = by_data([read_run(tmp_path / name) for name in "36"]).values()
     assert seeds_drawn(by_system(runs)) == "seed 3"

@@ -10,7 +10,7 @@ from attn_jax.training.optimizer import make_optimizer, make_schedule
 
 
 def step_sizes(config, steps):
-    return [make_schedule(config)(jnp.asarray(step)) for step in range(steps)]
+    return [make_schedule(config, config.learning_rate)(jnp.asarray(step)) for step in range(steps)]
 
 
 def test_warm_up_then_constant():
