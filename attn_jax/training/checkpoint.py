@@ -143,10 +143,11 @@ class WritableCheckpoints(Checkpoints):
     """
 
     def __init__(self, directory: Path, last: int):
-        keep = [
-            checkpoint_managers.LatestN(last),
-            checkpoint_managers.BestN(get_metric_fn=_score, n=1),
-        ]
+        # A checkpoint without its score is left of a deletion that was cut off: it is deleted too.
+        best = checkpoint_managers.BestN(
+            get_metric_fn=_score, n=1, keep_checkpoints_without_metrics=False
+        )
+        keep = [checkpoint_managers.LatestN(last), best]
         options = ocp.CheckpointManagerOptions(
             best_fn=_score,
             preservation_policy=checkpoint_managers.AnyPreservationPolicy(keep),

@@ -263,6 +263,24 @@ def test_a_digest_is_of_names_types_shapes_and_bytes():
     assert digest(one) not in [digest(other) for other in others]
 
 
+@pytest.mark.parametrize("left", ["metrics", "model", "commit_success.txt"])
+def test_a_deletion_that_was_cut_off_is_finished(tmp_path, left):
+    leaves = [{"x": np.zeros(3, np.float32)}] * 2
+    checkpoints = WritableCheckpoints(tmp_path, 2)
+    for step, score in enumerate((1.0, 3.0), start=1):
+        checkpoints.save(step, *leaves, {}, score)
+    checkpoints.close()
+    for path in (tmp_path / "1").iterdir():
+        if path.name != left:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    checkpoints = WritableCheckpoints(tmp_path, 2)
+    assert checkpoints.best == 2
+    for step in (3, 4, 5):
+        checkpoints.save(step, *leaves, {}, 0.0)
+    checkpoints.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2", "4", "5"]
+
+
 def test_a_reader_leaves_alone_what_is_being_written(tmp_path):
     checkpoints = WritableCheckpoints(tmp_path, 2)
     checkpoints.save(1, *[{"x": np.zeros(3, np.float32)}] * 2, {}, 0.0)
