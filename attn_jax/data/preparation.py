@@ -41,10 +41,11 @@ def prepared(make: Callable[[], Builder], directory: Path) -> Builder:
 
 @contextlib.contextmanager
 def _preparing(name: str) -> Iterator[None]:
-    """Turns errors of TFDS's own types, from downloading and unpacking, into `InputError`."""
+    """Turns errors from downloading and unpacking into `InputError`; those of the system stay."""
     try:
         yield
-    except (InputError, OSError, MemoryError):
-        raise
     except Exception as error:
+        # A download that fails raises an OSError without a number.
+        if isinstance(error, InputError | MemoryError) or getattr(error, "errno", None):
+            raise
         raise InputError(f"{name} cannot be prepared ({reason(error)})") from error

@@ -213,13 +213,14 @@ def test_prepared_data_may_be_damaged(tmp_path):
         open_corpus(config)
 
 
-def test_what_tfds_cannot_prepare_is_said(tmp_path):
+@pytest.mark.parametrize("kind", [RuntimeError, OSError])  # OSError: without a network
+def test_what_tfds_cannot_prepare_is_said(tmp_path, kind):
     def fail(**_):
-        raise RuntimeError("Failed to get url\nhttps://nowhere")  # not an OSError, as in TFDS
+        raise kind("Failed to get url\nhttps://nowhere")
 
     info = SimpleNamespace(splits={}, full_name="some/set/1.0.0")
     builder = SimpleNamespace(info=info, download_and_prepare=fail)
-    message = r"some/set/1\.0\.0 cannot be prepared \(RuntimeError: Failed to get url\)"
+    message = r"some/set/1\.0\.0 cannot be prepared \(\w+Error: Failed to get url\)"
     with pytest.raises(InputError, match=message):
         prepared(lambda: builder, tmp_path)
 
