@@ -89,12 +89,14 @@ class Translator:
         self.combination = combination
 
     @overload
-    def translate(self, sentences: Sequence[str], **options) -> list[Hypothesis]: ...
+    def translate(
+        self, sentences: Sequence[str], *, n_best: int, **options: Any
+    ) -> list[list[Hypothesis]]: ...
 
     @overload
     def translate(
-        self, sentences: Sequence[str], *, n_best: int, **options
-    ) -> list[list[Hypothesis]]: ...
+        self, sentences: Sequence[str], *, n_best: None = None, **options: Any
+    ) -> list[Hypothesis]: ...
 
     def translate(self, sentences, *, n_best=None, **options):
         """Translates sentences: one hypothesis for each; with `n_best`, a list for each.
@@ -125,15 +127,18 @@ class Translator:
                 "show which source word to copy"
             )
         sources = self._encode(self.source, sentences, "source")
-        own = jax.random.split(jax.random.key(search.seed), max(len(sources), 1))
+        seed = jax.random.key(search.seed)
         # Without the seed, which would only have the program compiled again.
         compiled_for = dataclasses.replace(search, seed=0)
 
         def decode(indices: np.ndarray, rows: int, length: int) -> Iterator[list[Hypothesis]]:
+            rngs = None
+            if search.temperature:  # of each sentence, by its index
+                rngs = jax.vmap(jax.random.fold_in, (None, 0))(seed, np.resize(indices, rows))
             found = compiled.decode(
                 self.models,
                 _batch([sources[i] for i in indices], rows, length),
-                own[np.resize(indices, rows)],
+                rngs,
                 combination=self.combination,
                 search=compiled_for,
                 longest=self.max_length,

@@ -181,7 +181,7 @@ def main() -> None:
         table, figures = benchmark()
         print_table(name, table)
         record = {"machine": found, "rounds": FLAGS.rounds, "figures": figures}
-        (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+        (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def check(experiment: Experiment) -> None:
 
     try:
         jax.eval_shape(one_step, jax.random.key(0))
-        for what in ("window", "normalizer"):
+        for what in ("score", "window", "normalizer"):
             check_mask(what, getattr(experiment.model, what))
         check_encoder(experiment.model)
     except InputError:
@@ -60,7 +60,7 @@ def check(experiment: Experiment) -> None:
 
 
 def check_mask(what: str, name: str) -> None:
-    """Raises InputError if the user's own window or normalizer depends on masked positions.
+    """Raises InputError if the user's own score, window or normalizer depends on masked positions.
 
     Padded to the length of a longer sentence, a sentence would be translated differently.
     """
@@ -75,7 +75,10 @@ def check_mask(what: str, name: str) -> None:
     def weigh(part: Part, rng: jax.Array | None, padding: float) -> jax.Array:
         parts = {"score": "dot", what: part.bound(parameters)}
         keys = jnp.array([[1.0, 0.0], [0.0, 1.0], [padding, padding]])
-        sentence = begin(mask, **parts), jnp.ones(2), keys, jnp.ones((3, 2)), mask
+        if what == "score":
+            keys = part.keys(keys, parameters)
+        query = jnp.array([1.0, -0.5])  # so that real positions have different scores
+        sentence = begin(mask, **parts), query, keys, jnp.ones((3, 2)), mask
         return attend_step(*sentence, **parts, rng=rng)[2]
 
     for part, rng in ((own, jax.random.key(0)), (own.decoding, None)):  # in training, in decoding
@@ -83,7 +86,7 @@ def check_mask(what: str, name: str) -> None:
         if high[2] or not jnp.allclose(low, high):
             raise InputError(
                 f"--model.{what}={name} gives weight to padding, where its mask is False, or "
-                "depends on the scores there"
+                "depends on what is there"
             )
 
 

@@ -124,7 +124,9 @@ def plan(
 def train_in(folder: Path, options: dict, slot: Slot, running: list[subprocess.Popen]) -> None:
     """Trains and evaluates one run in a process of its own; its output goes to `<run>.log`."""
     command = [sys.executable, "-m", "experiments.train", f"--workdir={folder}"]
-    with folder.with_name(folder.name + ".log").open("a+") as log:
+    with folder.with_name(folder.name + ".log").open(
+        "a+", encoding="utf-8", errors="replace"
+    ) as log:
         begin = log.tell()
         process = subprocess.Popen(
             command + flags.as_arguments(options),

@@ -495,6 +495,18 @@ def test_a_window_that_moves_with_the_sentence_has_no_posterior():
         translator.align(["a a a a"], ["a a"], of="posterior")
 
 
+def test_another_number_of_sentences_compiles_nothing(translator, caplog):
+    (sentence, *_) = SENTENCES
+    for options in ({}, {"temperature": 1.0}):
+        translator.translate(33 * [sentence], **options)
+        jax.config.update("jax_log_compiles", True)  # a context would not reach other threads
+        try:
+            translator.translate(34 * [sentence], **options)
+        finally:
+            jax.config.update("jax_log_compiles", False)
+        assert not [one for one in caplog.messages if "ompil" in one]
+
+
 def test_a_model_that_is_not_finite_is_said_to_be():
     sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
     model = initialize(Model(**sizes), 5, 5, jax.random.key(0))

@@ -17,8 +17,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.extend.core import get_opaque_trace_state
+from jax.interpreters.partial_eval import dce_jaxpr
 from jaxtyping import Array, PyTree
 
+from attn_jax.errors import InputError
 from attn_jax.models.factors import rounding
 
 Step = Callable[[PyTree, PyTree, PyTree], tuple[PyTree, PyTree]]
@@ -121,6 +123,9 @@ def scan(
 
     Returns:
       The last state, and the outputs of all steps.
+
+    Raises:
+      InputError: when differentiated, if a matrix depends on the state or on the inputs of a step.
     """
     return _scan(step, reverse, parameters, initial, inputs)
 
@@ -136,12 +141,11 @@ def _forward(
     length = len(jax.tree.leaves(inputs)[0])
     derivatives, taps = [], []
 
-    def matrices(parameters: PyTree) -> list[Array]:
+    def matrices(parameters: PyTree, initial: PyTree, inputs: PyTree) -> list[Array]:
         with _finding() as products:
-            step(parameters, initial, jax.tree.map(lambda leaf: leaf[0], inputs))
-        for product in products:
-            derivatives.append(product.derivative)
-            taps.append(jnp.zeros((length, *product.tap.shape), product.tap.dtype))
+            step(parameters, initial, inputs)
+        derivatives[:] = [product.derivative for product in products]
+        taps[:] = [jnp.zeros((length, *p.tap.shape), p.tap.dtype) for p in products]
         return [product.matrix for product in products]
 
     def run(parameters: PyTree, initial: PyTree, short: PyTree, taps: list) -> tuple:
@@ -155,7 +159,16 @@ def _forward(
         last, (shown, seen) = jax.lax.scan(tapped, initial, (inputs, short, taps), reverse=reverse)
         return (last, shown), seen
 
-    _, of_parameters = jax.vjp(matrices, parameters)
+    # What the matrices depend on besides the parameters would get no gradient from them.
+    first = jax.tree.map(lambda leaf: leaf[0], inputs)
+    closed = jax.make_jaxpr(matrices)(parameters, initial, first)
+    _, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
+    if any(used[len(jax.tree.leaves(parameters)) :]):
+        raise InputError(
+            "a step multiplies by a matrix, or sums values, that depend on its state or its "
+            "inputs: use jnp.matmul or jnp.einsum for these"
+        )
+    _, of_parameters = jax.vjp(lambda own: matrices(own, initial, first), parameters)
     short, widen = jax.vjp(functools.partial(jax.tree.map, _short), inputs)
     results, pull, seen = jax.vjp(run, parameters, initial, short, taps, has_aux=True)
     deferred = [jax.tree_util.Partial(*both) for both in zip(derivatives, seen, strict=True)]

@@ -27,6 +27,16 @@ def divides_by_all(scores, mask):
 def shifts_by_all(scores, mask):
     return jax.nn.softmax(scores - scores.max(), where=mask)
 
+def divides_by_their_spread(scores, mask):
+    return jax.nn.softmax(scores / (scores.std() + 1e-3), where=mask)
+
+@part(keys=lambda annotations: 2 * annotations)
+def compares(query, keys):
+    return keys @ query
+
+def compares_standardized(query, keys):
+    return (keys / (keys.std(axis=0) + 1e-3)) @ query
+
 @part(decoding=heeds)
 def noisy(scores, mask, *, rng):
     return heeds(scores + jax.random.normal(rng, scores.shape), mask)
@@ -54,11 +64,14 @@ def test_parts_of_ones_own_attend_to_no_padding(tmp_path, monkeypatch):
     for name in ("heeds", "shifts_by_all", "noisy"):
         check_mask("normalizer", f"masked_parts:{name}")
     check_mask("window", "masked_parts:nearby")
+    check_mask("score", "masked_parts:compares")
     for what, name in (
         ("normalizer", "forgets"),
         ("normalizer", "forgets_but_seldom"),
         ("normalizer", "divides_by_all"),
+        ("normalizer", "divides_by_their_spread"),
         ("normalizer", "noisy_and_forgets"),
+        ("score", "compares_standardized"),
         ("normalizer", "scaled(power=2)"),
         ("window", "everywhere"),
     ):

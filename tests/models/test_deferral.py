@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
+from attn_jax.errors import InputError
 from attn_jax.models.deferral import scan
 from attn_jax.models.linear import Linear, product
 from attn_jax.models.mixture import mixture
@@ -118,6 +119,23 @@ def recurrence(matrix):
         return state, state
 
     return scan(simple, matrix, jnp.ones((B, H)), jnp.ones((T, B, H)))[1].sum()
+
+
+@pytest.mark.parametrize("of", ["state", "inputs"])
+def test_matrices_that_differ_from_step_to_step_are_refused(of):
+    """The derivative of all steps in one product would leave out what they depend on."""
+
+    def simple(matrix, state, inputs):
+        scale = {"state": state, "inputs": inputs}[of].mean()
+        state = jnp.tanh(product(state, scale * matrix))
+        return state, state
+
+    def total(matrix):
+        return scan(simple, matrix, jnp.ones((B, H)), jnp.ones((T, B, H)))[1].sum()
+
+    total(jnp.ones((H, H)))
+    with pytest.raises(InputError, match="depend on its state or its inputs"):
+        jax.grad(total)(jnp.ones((H, H)))
 
 
 def test_weights_of_all_steps_in_one_product():
