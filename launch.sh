@@ -50,6 +50,10 @@ install() {
         return
     fi
     if [ ! -x "$python" ]; then
+        if [ -e "$venv" ] && [ ! -w "$venv" ]; then
+            echo "error: $venv belongs to another user, whose Python cannot be started" >&2
+            exit 2
+        fi
         base=$(working_python 14 13 12 11)
         echo "making .venv with $("$base" --version)" >&2
         rm -rf "$venv" # one whose Python has been removed since would be mended only in part

@@ -108,8 +108,8 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
     )
     if len(panels) > 1:
         caption = (
-            "The same sentence under each system; tokens that do not match the reference are red "
-            f"({seeds_drawn(systems)})"
+            "The same sentence under each system; what lies beyond its end is blue, and tokens "
+            f"that do not match the reference are red ({seeds_drawn(systems)})"
         )
         yield picture("beside", alignments.beside(panels), caption)
 

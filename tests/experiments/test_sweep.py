@@ -86,9 +86,9 @@ def test_a_name_too_long_for_a_folder_is_refused():
         sweep.plan([{}], {"data.train": ["/" + "a" * 250]}, {})
 
 
-def test_systems_of_one_name_are_refused():
+def test_equal_systems_are_refused():
     systems = [{"label": label, "model.score": "dot"} for label in "aab"]
-    with pytest.raises(InputError, match="two systems are called 'label=a': give each its own"):
+    with pytest.raises(InputError, match=r"the same options: --label=a --model\.score=dot"):
         sweep.plan(systems, {}, {})
 
 
