@@ -83,6 +83,9 @@ class Translator:
                     f"does not go with vocabularies of {len(source)} and {len(target)}"
                 )
         self.models = tuple(models)
+        word = jax.ShapeDtypeStruct((1, 1), np.int32)
+        shapes = (jax.eval_shape(model, word, word)[1].shape for model in models)
+        self._heads = sum(layers * heads for _, layers, heads, *_ in shapes)
         self.source = source
         self.target = target
         self.max_length = max_length
@@ -161,7 +164,8 @@ class Translator:
                     hypotheses = [self._with_copies(one, words) for one in hypotheses]
                 yield hypotheses
 
-        return in_order(list(map(len, sources)), decode, max(search.beam_size, search.n_best))
+        held = self._heads * max(search.beam_size, search.n_best)
+        return in_order(list(map(len, sources)), decode, held)
 
     def _hypothesis(self, found: SearchResult, source: Sequence[int]) -> Hypothesis:
         steps = np.count_nonzero(found.tokens != PAD)
@@ -255,7 +259,7 @@ class Translator:
                 yield jax.tree.map(partial(_cut, row=row, real=real), given)
 
         lengths = [max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
-        return in_order(lengths, over)
+        return in_order(lengths, over, self._heads)
 
     def _encode(
         self, vocabulary: Vocabulary, sentences: Sequence[str | Hypothesis], side: str

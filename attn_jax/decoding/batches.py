@@ -7,21 +7,21 @@ import numpy as np
 
 BATCH = 64  # sentences decoded together, at most
 AT_ONCE = 2  # batches in flight: one uses the processors while the other cannot use them all
-PAIRS = 2**21  # most pairs of a source and a target token whose weights are held for a batch
+WEIGHTS = 2**24  # most attention weights that are held for a batch
 
 
-def in_order(lengths: Sequence[int], run: Callable, hypotheses: int = 1) -> list:
+def in_order(lengths: Sequence[int], run: Callable, layers: int = 1) -> list:
     """Applies `run` to batches of sentences of similar length.
 
     Lengths, and the rows of a single batch, are rounded up to powers of two, so that few shapes are
-    compiled. A batch holds fewer sentences if they are long or have several hypotheses each, to fit
-    into memory.
+    compiled. A batch holds fewer sentences if they are long or have many weights each, to fit into
+    memory.
 
     Args:
       lengths: tokens of each sentence.
       run: maps the indices, the rows (at least as many) and the padded length of a batch to the
         results of its sentences.
-      hypotheses: number of hypotheses of each sentence.
+      layers: weights of each pair of a source and a target token: hypotheses, layers and heads.
 
     Returns:
       The results in the order of the sentences.
@@ -32,7 +32,7 @@ def in_order(lengths: Sequence[int], run: Callable, hypotheses: int = 1) -> list
     first = 0
     while first < len(order):
         longest = lengths[order[min(first + most, len(order)) - 1]]
-        rows = max(1, min(most, PAIRS // (hypotheses * _padded(longest) ** 2)))
+        rows = max(1, min(most, WEIGHTS // (layers * _padded(longest) ** 2)))
         indices = order[first : first + rows]
         batches.append((indices, rows, _padded(lengths[indices[-1]])))
         first += rows
