@@ -83,9 +83,7 @@ class Translator:
                     f"does not go with vocabularies of {len(source)} and {len(target)}"
                 )
         self.models = tuple(models)
-        word = jax.ShapeDtypeStruct((1, 1), np.int32)
-        shapes = (jax.eval_shape(model, word, word)[1].shape for model in models)
-        self._heads = sum(layers * heads for _, layers, heads, *_ in shapes)
+        self._heads = sum(model.heads for model in models)
         self.source = source
         self.target = target
         self.max_length = max_length
@@ -164,8 +162,8 @@ class Translator:
                     hypotheses = [self._with_copies(one, words) for one in hypotheses]
                 yield hypotheses
 
-        held = self._heads * max(search.beam_size, search.n_best)
-        return in_order(list(map(len, sources)), decode, held)
+        hypotheses = max(search.beam_size, search.n_best)
+        return in_order(list(map(len, sources)), decode, hypotheses * self._heads)
 
     def _hypothesis(self, found: SearchResult, source: Sequence[int]) -> Hypothesis:
         steps = np.count_nonzero(found.tokens != PAD)

@@ -115,10 +115,10 @@ def plan(
             raise InputError(
                 f"{folder[:60]}… is too long for the name of a folder: give systems a --label"
             )
-        if made.get(folder) == chosen | fixed:
-            same = " ".join(flags.as_arguments(chosen))
-            raise InputError(f"two systems have the same options: {same}")
         if folder in made:
+            if made[folder] == chosen | fixed:
+                same = " ".join(flags.as_arguments(chosen))
+                raise InputError(f"two systems have the same options: {same}")
             raise InputError(f"two systems are called {folder!r}: give each its own --label")
         made[folder] = chosen | fixed
     return made

@@ -10,7 +10,7 @@ AT_ONCE = 2  # batches in flight: one uses the processors while the other cannot
 WEIGHTS = 2**24  # most attention weights that are held for a batch
 
 
-def in_order(lengths: Sequence[int], run: Callable, layers: int = 1) -> list:
+def in_order(lengths: Sequence[int], run: Callable, per_pair: int = 1) -> list:
     """Applies `run` to batches of sentences of similar length.
 
     Lengths, and the rows of a single batch, are rounded up to powers of two, so that few shapes are
@@ -21,7 +21,7 @@ def in_order(lengths: Sequence[int], run: Callable, layers: int = 1) -> list:
       lengths: tokens of each sentence.
       run: maps the indices, the rows (at least as many) and the padded length of a batch to the
         results of its sentences.
-      layers: weights of each pair of a source and a target token: hypotheses, layers and heads.
+      per_pair: weights of a source and a target token: of all hypotheses, layers and heads.
 
     Returns:
       The results in the order of the sentences.
@@ -32,7 +32,7 @@ def in_order(lengths: Sequence[int], run: Callable, layers: int = 1) -> list:
     first = 0
     while first < len(order):
         longest = lengths[order[min(first + most, len(order)) - 1]]
-        rows = max(1, min(most, WEIGHTS // (layers * _padded(longest) ** 2)))
+        rows = max(1, min(most, WEIGHTS // (per_pair * _padded(longest) ** 2)))
         indices = order[first : first + rows]
         batches.append((indices, rows, _padded(lengths[indices[-1]])))
         first += rows

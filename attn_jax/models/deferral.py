@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import get_opaque_trace_state
+from jax.extend.core import get_opaque_trace_state, jaxpr_as_fun
 from jax.interpreters.partial_eval import dce_jaxpr
 from jaxtyping import Array, PyTree
 
@@ -141,11 +141,11 @@ def _forward(
     length = len(jax.tree.leaves(inputs)[0])
     derivatives, taps = [], []
 
-    def matrices(parameters: PyTree, initial: PyTree, inputs: PyTree) -> list[Array]:
+    def matrices(*given: PyTree) -> list[Array]:
         with _finding() as products:
-            step(parameters, initial, inputs)
-        derivatives[:] = [product.derivative for product in products]
-        taps[:] = [jnp.zeros((length, *p.tap.shape), p.tap.dtype) for p in products]
+            step(*given)
+        derivatives.extend(product.derivative for product in products)
+        taps.extend(product.tap for product in products)
         return [product.matrix for product in products]
 
     def run(parameters: PyTree, initial: PyTree, short: PyTree, taps: list) -> tuple:
@@ -161,14 +161,18 @@ def _forward(
 
     # What the matrices depend on besides the parameters would get no gradient from them.
     first = jax.tree.map(lambda leaf: leaf[0], inputs)
-    closed = jax.make_jaxpr(matrices)(parameters, initial, first)
-    _, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
+    traced = jax.make_jaxpr(matrices)(parameters, initial, first)
+    _, used = dce_jaxpr(traced.jaxpr, [True] * len(traced.jaxpr.outvars))
     if any(used[len(jax.tree.leaves(parameters)) :]):
         raise InputError(
             "a step multiplies by a matrix, or sums values, that depend on its state or its "
             "inputs: use jnp.matmul or jnp.einsum for these"
         )
-    _, of_parameters = jax.vjp(lambda own: matrices(own, initial, first), parameters)
+    flat = jaxpr_as_fun(traced)
+    _, of_parameters = jax.vjp(
+        lambda own: flat(*jax.tree.leaves((own, initial, first))), parameters
+    )
+    taps = [jnp.zeros((length, *tap.shape), tap.dtype) for tap in taps]
     short, widen = jax.vjp(functools.partial(jax.tree.map, _short), inputs)
     results, pull, seen = jax.vjp(run, parameters, initial, short, taps, has_aux=True)
     deferred = [jax.tree_util.Partial(*both) for both in zip(derivatives, seen, strict=True)]

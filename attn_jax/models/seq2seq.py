@@ -15,7 +15,7 @@ from attn_jax.attention.catalogue import CONTROLS, score_function
 from attn_jax.attention.scores import last
 from attn_jax.config import Model
 from attn_jax.errors import InputError
-from attn_jax.models.attention import Source
+from attn_jax.models.attention import Attention, Source
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.dropout import split
 from attn_jax.models.embeddings import make_embeddings
@@ -69,6 +69,12 @@ class Seq2Seq(nnx.Module):
         self.decoder = decoder(config, self.encoder.summary_size, rngs=parts[1])
         features = self.decoder.readout.size
         self.words = make_embeddings(config, source_size, target_size, features, rngs=parts[2])
+
+    @property
+    def heads(self) -> int:
+        """The number of heads that attend to the source, over all layers; 1 if none is found."""
+        found = (one.projections for _, one in nnx.iter_modules(self) if isinstance(one, Attention))
+        return sum(own.key_value_heads * own.groups for own in found) or 1
 
     def encode(self, source: Int[Array, "B S"], rng: Array | None = None) -> Source:
         """Encodes source sentences, padded with `PAD`. `rng` turns on dropout."""

@@ -220,7 +220,7 @@ def test_what_tfds_cannot_prepare_is_said(tmp_path, kind):
 
     info = SimpleNamespace(splits={}, full_name="some/set/1.0.0")
     builder = SimpleNamespace(info=info, download_and_prepare=fail)
-    message = r"some/set/1\.0\.0 cannot be prepared \(\w+Error: Failed to get url\)"
+    message = rf"some/set/1\.0\.0 cannot be prepared \({kind.__name__}: Failed to get url\)"
     with pytest.raises(InputError, match=message):
         prepared(lambda: builder, tmp_path)
 

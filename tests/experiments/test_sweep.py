@@ -130,7 +130,7 @@ def test_folders_say_what_varies_alone():
 
 def test_two_systems_of_one_label_are_refused():
     systems = [{"label": "a/b", "model.score": "dot"}, {"label": "a-b", "model.score": "gmm"}]
-    with pytest.raises(InputError, match="two systems are called 'label=a-b'"):
+    with pytest.raises(InputError, match="two systems are called 'label=a-b': give each its own"):
         sweep.plan(systems, {}, {})
 
 

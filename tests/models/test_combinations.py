@@ -189,6 +189,7 @@ def test_runs_trains_and_decodes(case):
     found = decode(models, SOURCE, rngs, **together, search=Search(), longest=length - 1)
     found = jax.tree.map(lambda leaf: leaf[:, 0], found)
     assert found.weights.shape == (rows, layers, config.heads, length, SOURCE.shape[1])
+    assert model.heads == layers * config.heads
     written = np.asarray(found.tokens != PAD)
     sums = np.moveaxis(found.weights.sum(axis=-1), -1, 1)
     check_sums(sums[written], score, window, normalizer)

@@ -702,7 +702,7 @@ def test_the_seed_of_each_run_that_is_drawn_is_told(tmp_path):
     page = write_report(compare(find_runs(tmp_path)[0]), tmp_path).read_text()
     assert "*What dot attends to as it writes each token (seed 3)*" in page
     assert "the reference are red (dot: seed 3; general: seed 5)*" in page
-    assert "*Each layer and head of general (seed 5)" in page
+    assert "*Each layer and head of general (seed 5), with its alignment accuracy*" in page
     write_run(tmp_path / "6", "gmm", 3, 1.0)
     (runs, *_) = by_data([read_run(tmp_path / name) for name in "36"]).values()
     assert seeds_drawn(by_system(runs)) == "seed 3"
