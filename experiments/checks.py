@@ -83,7 +83,8 @@ def check_mask(what: str, name: str) -> None:
 
     for part, rng in ((own, jax.random.key(0)), (own.decoding, None)):  # in training, in decoding
         low, high = (weigh(part, rng, padding) for padding in (-3.0, 3.0))
-        if high[2] or not jnp.allclose(low, high):
+        # What is not finite on real positions is told as such at the first step of training.
+        if high[2] or not jnp.allclose(low, high, equal_nan=True):
             raise InputError(
                 f"--model.{what}={name} gives weight to padding, where its mask is False, or "
                 "depends on what is there"

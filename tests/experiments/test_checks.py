@@ -37,6 +37,9 @@ def compares(query, keys):
 def compares_standardized(query, keys):
     return (keys / (keys.std(axis=0) + 1e-3)) @ query
 
+def not_finite(query, keys):
+    return keys @ query * jnp.nan
+
 @part(decoding=heeds)
 def noisy(scores, mask, *, rng):
     return heeds(scores + jax.random.normal(rng, scores.shape), mask)
@@ -64,7 +67,8 @@ def test_parts_of_ones_own_attend_to_no_padding(tmp_path, monkeypatch):
     for name in ("heeds", "shifts_by_all", "noisy"):
         check_mask("normalizer", f"masked_parts:{name}")
     check_mask("window", "masked_parts:nearby")
-    check_mask("score", "masked_parts:compares")
+    for name in ("compares", "not_finite"):
+        check_mask("score", f"masked_parts:{name}")
     for what, name in (
         ("normalizer", "forgets"),
         ("normalizer", "forgets_but_seldom"),
