@@ -67,7 +67,7 @@ def check_mask(what: str, name: str) -> None:
     if ":" not in name:
         return
     own = resolve(what, name)
-    if own.scores > 1:
+    if own.score_count > 1:
         return  # it takes several scores, which `dot` does not give
     parameters = {name: jnp.ones(shape) for name, shape in own.shapes(Sizes(2, 2, 2)).items()}
     mask = jnp.array([True, True, False])

@@ -121,7 +121,7 @@ def _spread(
     return spread.at[positions].add(weights[:, None] * within)[chunk - 1 :]
 
 
-@part(shapes=_offset_shapes, start=_first, scores=2)
+@part(shapes=_offset_shapes, start=_first, score_count=2)
 def hard_mocha(
     scores: Float[Array, "2 S"],
     mask: Bool[Array, " S"],
@@ -138,7 +138,7 @@ def hard_mocha(
     return _spread(stopped, scores[1], mask, chunk).astype(scores.dtype), stopped
 
 
-@part(shapes=_offset_shapes, initial={"r": -1.0}, start=_first, decoding=hard_mocha, scores=2)
+@part(shapes=_offset_shapes, initial={"r": -1.0}, start=_first, decoding=hard_mocha, score_count=2)
 def mocha(
     scores: Float[Array, "2 S"],
     mask: Bool[Array, " S"],

@@ -60,8 +60,8 @@ def part(
     start: Callable | None = None,
     decoding: Callable | None = None,
     normalizer: str | None = None,
-    scores: int | None = None,
-    hidden: tuple[Callable, Callable] | None = None,
+    score_count: int | None = None,
+    factored: tuple[Callable, Callable] | None = None,
 ) -> Callable:
     """Attaches to a function what a model needs to know about it.
 
@@ -74,8 +74,8 @@ def part(
         settings that the function names too.
       decoding: the function that replaces this one outside training.
       normalizer: for a score, the name of its default normalizer, as in its paper.
-      scores: for a normalizer, the number of scores that it takes; 1 by default.
-      hidden: for a score that computes [S, A] hidden units for each query, the score in two
+      score_count: for a normalizer, the number of scores that it takes; 1 by default.
+      factored: for a score that computes [S, A] hidden units for each query, the score in two
         functions: `(query, **parameters) -> projected`, which is computed for all queries in
         parallel, and `(projected, keys, **parameters) -> [S]`, which is computed for one query
         after another, to save memory.
@@ -174,7 +174,7 @@ class Part:
     def taken(self) -> set[str]:
         """The keyword-only arguments of the function and of the functions attached to it."""
         halves = (attribute(self.function, half, None) for half in ("keys", "start", "decoding"))
-        functions = self.function, *filter(None, halves), *attribute(self.function, "hidden", ())
+        functions = self.function, *filter(None, halves), *attribute(self.function, "factored", ())
         return {name for function in functions for name in named_by(function)}
 
     @property
@@ -209,18 +209,18 @@ class Part:
         return bind(attribute(self.function, "start", None), self._fixed)(mask)
 
     @property
-    def hidden(self) -> tuple[Callable, Callable] | None:
-        """The two functions of `part(hidden=...)`, with the parameters that are bound to the score.
+    def factored(self) -> tuple[Callable, Callable] | None:
+        """The two functions of `part(factored=...)`, with the parameters bound to the score.
 
         None for other scores.
         """
-        halves = attribute(self.function, "hidden", None)
+        halves = attribute(self.function, "factored", None)
         return halves and tuple(bind(half, self._fixed) for half in halves)
 
     @property
-    def scores(self) -> int:
+    def score_count(self) -> int:
         """The number of scores that a normalizer takes."""
-        return attribute(self.function, "scores", 1)
+        return attribute(self.function, "score_count", 1)
 
     @property
     def makes_keys(self) -> bool:

@@ -78,7 +78,7 @@ def _energies(
     return weighted(jnp.tanh(query + keys), v)
 
 
-@part(shapes=additive_shapes, keys=additive_keys, hidden=(_additive_query, _energies))
+@part(shapes=additive_shapes, keys=additive_keys, factored=(_additive_query, _energies))
 def additive(
     query: Float[Array, " Q"],
     keys: Float[Array, "S A"],
@@ -150,7 +150,7 @@ def _concat_query(query: Float[Array, " Q"], *, W: Float[Array, "QD A"]) -> Arra
     return query @ W[: query.size]
 
 
-@part(shapes=_concat_shapes, keys=_concat_keys, hidden=(_concat_query, _energies))
+@part(shapes=_concat_shapes, keys=_concat_keys, factored=(_concat_query, _energies))
 def concat(
     query: Float[Array, " Q"],
     keys: Float[Array, "S A"],
@@ -223,7 +223,7 @@ def _log_products(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float
     return jax.nn.logsumexp(query + keys, axis=-1)
 
 
-@part(shapes=_linear_shapes, keys=_linear_keys, hidden=(_linear_query, _log_products))
+@part(shapes=_linear_shapes, keys=_linear_keys, factored=(_linear_query, _log_products))
 def linear(
     query: Float[Array, " Q"], keys: Float[Array, "S A"], *, W: Float[Array, "Q A"]
 ) -> Float[Array, " S"]:

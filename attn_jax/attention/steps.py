@@ -68,31 +68,10 @@ def weigh(
         )
         return result
 
-    near = run("window", parts.window, query, mask)
-    if not (isinstance(near, tuple) and len(near) == 2):
-        raise InputError(
-            f"the window {name_of(parts.window.function)} must return two arrays, the support [S] "
-            "and a gain [S]"
-        )
-    support, gain = near
-    if support.shape != mask.shape or support.dtype != bool:
-        raise InputError(
-            f"the support of the window {name_of(parts.window.function)} must be bool "
-            f"[{mask.size}], like the mask, got {support.dtype} {list(support.shape)}"
-        )
-    if _shape(gain) != [mask.size]:
-        raise InputError(
-            f"the window {name_of(parts.window.function)} gives shape {_shape(gain)} for the gain "
-            f"of {mask.size} positions"
-        )
+    support, gain = _near(parts.window, run("window", parts.window, query, mask), mask)
     if scores is None:
         scores = run("score", parts.score, query, keys)
-    wanted = mask.shape if parts.normalizer.scores == 1 else (parts.normalizer.scores, *mask.shape)
-    if _shape(scores) != list(wanted):
-        raise InputError(
-            f"the score {name_of(parts.score.function)} gives shape {_shape(scores)}, "
-            f"but the normalizer {name_of(parts.normalizer.function)} takes {list(wanted)}"
-        )
+    _check_scores(parts, scores, mask)
     # A position is reachable if none of its scores (mocha has two) is -inf. NaN scores are kept, so
     # that the weights become NaN too.
     reachable = (scores != -jnp.inf).reshape(-1, mask.size).all(axis=0)
@@ -138,10 +117,42 @@ def weigh_all(
         return weigh(parts, own, query, keys, mask, rng, scores)[1]
 
     scores = None
-    if parts.score.hidden is not None:
-        project, meet = parts.score.hidden
+    if parts.score.factored is not None:
+        project, meet = parts.score.factored
         scores = jax.lax.map(lambda projected: meet(projected, keys), jax.vmap(project)(queries))
     return jax.vmap(alone)(jnp.arange(len(queries)), queries, rngs, scores)
+
+
+def _near(
+    window: Part, returned: Any, mask: Bool[Array, " S"]
+) -> tuple[Bool[Array, " S"], Float[Array, " S"]]:
+    """What a window has returned, as the support and the gain of each position."""
+    name = name_of(window.function)
+    if not (isinstance(returned, tuple) and len(returned) == 2):
+        raise InputError(
+            f"the window {name} must return two arrays, the support [S] and a gain [S]"
+        )
+    support, gain = returned
+    if support.shape != mask.shape or support.dtype != bool:
+        raise InputError(
+            f"the support of the window {name} must be bool [{mask.size}], like the mask, got "
+            f"{support.dtype} {list(support.shape)}"
+        )
+    if _shape(gain) != [mask.size]:
+        raise InputError(
+            f"the window {name} gives shape {_shape(gain)} for the gain of {mask.size} positions"
+        )
+    return support, gain
+
+
+def _check_scores(parts: Mechanism, scores: Any, mask: Bool[Array, " S"]) -> None:
+    count = parts.normalizer.score_count
+    wanted = [mask.size] if count == 1 else [count, mask.size]
+    if _shape(scores) != wanted:
+        raise InputError(
+            f"the score {name_of(parts.score.function)} gives shape {_shape(scores)}, "
+            f"but the normalizer {name_of(parts.normalizer.function)} takes {wanted}"
+        )
 
 
 def _shape(result: Any) -> list[int] | None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention import steps
 from attn_jax.attention.catalogue import Mechanism, mechanism
@@ -27,21 +27,6 @@ class Projected(NamedTuple):
     # For each score [B, K, S, A], or [B, K, G, S, A] if the score computes keys.
     keys: tuple[Float[Array, "B K ..."], ...]
     values: Float[Array, "B K S H"]
-
-
-class Summary(NamedTuple):
-    """What the initial state of a recurrent decoder is computed from."""
-
-    vector: Float[Array, "B Z"]
-    states: tuple  # the last state of each layer of a one-directional recurrent encoder, else ()
-
-
-class Source(NamedTuple):
-    """A batch of encoded sentences, as decoders take it."""
-
-    projected: PyTree  # what the decoder's `project` returns, such as a `Projected`
-    mask: Bool[Array, "B S"]
-    summary: Summary
 
 
 def scaled_normal(rng: Array, heads: tuple[int, ...], shape: tuple[int, ...]) -> Array:
@@ -118,7 +103,7 @@ class Attention(nnx.Module):
         )
         score, window, normalizer = self.mechanism
         self.scores = nnx.List(
-            [draw(score, self.projections, rngs) for _ in range(normalizer.scores)]
+            [draw(score, self.projections, rngs) for _ in range(normalizer.score_count)]
         )
         self.window = draw(window, self.projections, rngs)
         self.normalizer = draw(normalizer, self.projections, rngs)

@@ -15,14 +15,14 @@ from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
 from attn_jax.config import Model
-from attn_jax.models.attention import Attention, Projected, Source
+from attn_jax.models.attention import Attention, Projected
 from attn_jax.models.deferral import scan
 from attn_jax.models.dropout import make_dropout, split
 from attn_jax.models.first_states import make_first_state
 from attn_jax.models.heads import Unprojected
 from attn_jax.models.linear import Linear, product
 from attn_jax.models.readouts import make_readout
-from attn_jax.models.recurrent import unroll
+from attn_jax.models.source import Source
 from attn_jax.models.stacks import make_stack
 
 Step = tuple[PyTree, Float[Array, "B F"], Float[Array, "B L N S"]]
@@ -227,7 +227,7 @@ class Luong(Recurrent):
         everywhere = jnp.ones(embeddings.shape[:2], bool)
         first, _ = self.start(source, embeddings.shape[1])
         embeddings = self.dropout(embeddings, rng_in)
-        _, outputs = unroll(self.cell, embeddings, everywhere, first, rng_steps)
+        _, outputs = self.cell.unroll(embeddings, everywhere, first, rng_steps)
         contexts, alignment = self.attention(outputs, source.projected, source.mask, rng_attention)
         read = self.dropout(self._read(outputs, contexts), rng_out)
         return self.readout(read), alignment[:, None]

@@ -7,9 +7,8 @@ from jaxtyping import Array, Bool, Float
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
-from attn_jax.models.attention import Summary
 from attn_jax.models.dropout import make_dropout, split
-from attn_jax.models.recurrent import unroll
+from attn_jax.models.source import Summary
 from attn_jax.models.stacks import STACKS, Stack
 
 
@@ -90,7 +89,7 @@ def run(
 ) -> tuple[Float[Array, "B S H"], Summary]:
     """The outputs of a cell over whole sentences, from a state of zeros, and its summary."""
     initial = cell.begin(jnp.zeros((mask.shape[0], cell.units), inputs.dtype))
-    last, annotations = unroll(cell, inputs, mask, initial, rng, reverse=reverse)
+    last, annotations = cell.unroll(inputs, mask, initial, rng, reverse=reverse)
     return annotations, Summary(cell.output(last), last)
 
 

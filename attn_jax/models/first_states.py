@@ -5,8 +5,8 @@ from flax import nnx
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
-from attn_jax.models.attention import Summary
 from attn_jax.models.linear import Linear
+from attn_jax.models.source import Summary
 from attn_jax.models.stacks import Stack
 
 

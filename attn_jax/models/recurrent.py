@@ -1,4 +1,4 @@
-"""Recurrent cells, and the scan that runs a stack of them over a batch of padded sentences.
+"""Recurrent cells.
 
 A cell has two halves: `input`, which is applied to the inputs of all steps at once, outside of the
 scan, and `__call__`, which needs the previous state. `begin` makes a state from a vector, and
@@ -11,11 +11,10 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 from jax.typing import DTypeLike
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Float
 
 from attn_jax.models import lstm
 from attn_jax.models.activations import keeping_values, sigmoid, tanh
-from attn_jax.models.deferral import scan
 from attn_jax.models.linear import Linear
 
 
@@ -185,37 +184,3 @@ CELLS: dict[str, type[nnx.Module]] = {
     "lstm": LSTM,
     "tanh": Tanh,
 }
-
-
-def unroll(
-    stack: nnx.Module,
-    inputs: Float[Array, "B T E"],
-    mask: Bool[Array, "B T"],
-    initial: PyTree[Float[Array, "B H"]],
-    rng: Array | None = None,
-    *,
-    reverse: bool = False,
-) -> tuple[PyTree[Float[Array, "B H"]], Float[Array, "B T H"]]:
-    """Runs a stack of cells over whole sentences; returns its last state and its outputs.
-
-    A step where the mask is False keeps the previous state. With padding on the right, the last
-    state is therefore that of the last word when reading forwards, and when reading backwards, the
-    initial state reaches the last word unchanged. `rng` turns on dropout.
-    """
-
-    def step(stack, state, inputs):
-        projected, real, rng = inputs
-        moved = stack(state, projected, rng)
-        state = jax.tree.map(lambda new, old: jnp.where(real[:, None], new, old), moved, state)
-        return state, stack.output(state)
-
-    # Transposed before the projection, which usually makes them larger.
-    projected, mask = stack.input(jnp.swapaxes(inputs, 0, 1)), jnp.swapaxes(mask, 0, 1)
-    rngs = stack.dropout.steps(rng, len(projected), len(stack.cells))
-    if rngs is None and [type(cell) for cell in stack.cells] == [LSTM]:
-        matrix = stack.cells[0].recurrent.kernel[...]
-        state, outputs = lstm.layer(matrix, projected, mask, initial[0], reverse)
-        last = (state,)
-    else:
-        last, outputs = scan(step, stack, initial, (projected, mask, rngs), reverse=reverse)
-    return last, jnp.swapaxes(outputs, 0, 1)

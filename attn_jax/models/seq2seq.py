@@ -15,12 +15,13 @@ from attn_jax.attention.catalogue import CONTROLS, score_function
 from attn_jax.attention.scores import last
 from attn_jax.config import Model
 from attn_jax.errors import InputError
-from attn_jax.models.attention import Attention, Source
+from attn_jax.models.attention import Attention
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.dropout import split
 from attn_jax.models.embeddings import make_embeddings
 from attn_jax.models.encoders import LAYERS, RecurrentEncoder
 from attn_jax.models.initializations import initialized
+from attn_jax.models.source import Source
 from attn_jax.models.transformer import Transformer, TransformerEncoder
 from attn_jax.names import choose_or_import
 from attn_jax.tokens import BOS, PAD

@@ -1,12 +1,16 @@
 """Stacks of recurrent layers."""
 
+import jax
+import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
+from attn_jax.models import lstm
+from attn_jax.models.deferral import scan
 from attn_jax.models.dropout import make_dropout, split
-from attn_jax.models.recurrent import CELLS
+from attn_jax.models.recurrent import CELLS, LSTM
 from attn_jax.names import choose_or_import
 
 
@@ -66,6 +70,40 @@ class Stack(nnx.Module):
             hidden = self.dropout.recurrent(cell.output(state[layer]), rng_recurrent)
             following += (cell(state[layer], projected, hidden),)
         return following
+
+    def unroll(
+        self,
+        inputs: Float[Array, "B T E"],
+        mask: Bool[Array, "B T"],
+        initial: PyTree[Float[Array, "B H"]],
+        rng: Array | None = None,
+        *,
+        reverse: bool = False,
+    ) -> tuple[PyTree[Float[Array, "B H"]], Float[Array, "B T H"]]:
+        """The last state and the outputs of the cells over whole sentences.
+
+        A step where the mask is False keeps the previous state. With padding on the right, the last
+        state is therefore that of the last word when reading forwards, and when reading backwards,
+        the initial state reaches the last word unchanged. `rng` turns on dropout.
+        """
+        # Transposed before the projection, which usually makes them larger.
+        projected, mask = self.input(jnp.swapaxes(inputs, 0, 1)), jnp.swapaxes(mask, 0, 1)
+        rngs = self.dropout.steps(rng, len(projected), len(self.cells))
+        # Not for classes derived from LSTM, which may compute something else.
+        if rngs is None and [type(cell) for cell in self.cells] == [LSTM]:
+            matrix = self.cells[0].recurrent.kernel[...]
+            last, outputs = lstm.layer(matrix, projected, mask, *initial, reverse)
+            return (last,), jnp.swapaxes(outputs, 0, 1)
+        last, outputs = scan(_masked, self, initial, (projected, mask, rngs), reverse=reverse)
+        return last, jnp.swapaxes(outputs, 0, 1)
+
+
+def _masked(stack: Stack, state: tuple, given: tuple) -> tuple[tuple, Float[Array, "B H"]]:
+    """One step, which keeps the previous state where the mask is False."""
+    projected, real, rng = given
+    moved = stack(state, projected, rng)
+    state = jax.tree.map(lambda new, old: jnp.where(real[:, None], new, old), moved, state)
+    return state, stack.output(state)
 
 
 class ResidualStack(Stack):

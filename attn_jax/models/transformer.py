@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.config import Model
 from attn_jax.errors import choose
-from attn_jax.models.attention import Projected, Source, Summary
+from attn_jax.models.attention import Projected
 from attn_jax.models.blocks import CrossAttention, FeedForward, SelfAttention
 from attn_jax.models.decoders import Step, Steps
 from attn_jax.models.dropout import make_dropout, split
@@ -17,6 +17,7 @@ from attn_jax.models.linear import Linear
 from attn_jax.models.positions import POSITIONS
 from attn_jax.models.readouts import make_readout
 from attn_jax.models.residuals import make_last_norm
+from attn_jax.models.source import Source, Summary
 
 
 class InputEmbedding(nnx.Module):

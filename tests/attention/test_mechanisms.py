@@ -109,7 +109,11 @@ def draw(generator, parts):
         generator.normal(size=(B, S, sizes.D)),
         [
             parameters(part)
-            for part in (parts.window, parts.normalizer, *[parts.score] * parts.normalizer.scores)
+            for part in (
+                parts.window,
+                parts.normalizer,
+                *[parts.score] * parts.normalizer.score_count,
+            )
         ],
     )
 

@@ -298,7 +298,7 @@ def test_refuses_a_score_of_another_shape():
     with pytest.raises(InputError, match=r"dot gives shape \[3\], but .* mocha takes \[2, 3\]"):
         attend(*arrays, score="dot", normalizer=mocha)
 
-    @part(hidden=(lambda query: query, lambda projected, keys: keys))
+    @part(factored=(lambda query: query, lambda projected, keys: keys))
     def wide(query, keys):
         return keys
 

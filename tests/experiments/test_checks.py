@@ -88,7 +88,7 @@ def test_parts_of_ones_own_attend_to_no_padding(tmp_path, monkeypatch):
 ENCODERS = """
 import jax.numpy as jnp
 from flax import nnx
-from attn_jax.models.attention import Summary
+from attn_jax.models.source import Summary
 
 class Heeds(nnx.Module):
     def __init__(self, config, *, rngs):

@@ -10,9 +10,10 @@ from attn_jax import part
 from attn_jax.attention.parts import Part, Sizes
 from attn_jax.config import Model
 from attn_jax.errors import InputError
-from attn_jax.models.attention import Source, draw
+from attn_jax.models.attention import draw
 from attn_jax.models.heads import Unprojected
 from attn_jax.models.seq2seq import DECODERS, Seq2Seq, initialize
+from attn_jax.models.source import Source
 from attn_jax.tokens import BOS, EOS, PAD
 from attn_jax.training.arrays import named_leaves
 from tests.models import oracle
