@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import export as jax_export
 from jaxtyping import Array, Int
 
-from attn_jax.decoding import compiled
+from attn_jax.decoding.decode import decode
 from attn_jax.decoding.options import search_of
 from attn_jax.errors import InputError
 from attn_jax.files import writing
@@ -63,11 +63,10 @@ def export(
             f"batch_size at least 1, got {source_length} and {batch_size}"
         )
 
-    def decode(source: Int[Array, "B S"]) -> tuple[Array, ...]:
-        how = {"combination": translator.combination, "longest": translator.max_length}
-        return tuple(compiled.decode(translator.models, source, search=search, **how))
+    def of_ids(source: Int[Array, "B S"]) -> tuple[Array, ...]:
+        return tuple(decode(translator.models, source, search=search, **translator.settings))
 
     ids = jax.ShapeDtypeStruct((batch_size, source_length), jnp.int32)
-    exported = jax_export.export(jax.jit(decode), platforms=PLATFORMS)(ids)
+    exported = jax_export.export(jax.jit(of_ids), platforms=PLATFORMS)(ids)
     with writing(Path(file)) as (beside,):
         beside.write_bytes(exported.serialize())

@@ -10,9 +10,10 @@ import numpy as np
 
 from attn_jax.data.pairs import pad
 from attn_jax.data.vocabulary import Vocabulary, copies
-from attn_jax.decoding import compiled
 from attn_jax.decoding.batches import in_order
+from attn_jax.decoding.decode import decode
 from attn_jax.decoding.ensemble import COMBINATIONS
+from attn_jax.decoding.forced import Forced, force, posterior
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.decoding.search import SearchResult
 from attn_jax.decoding.unknown import replaced
@@ -88,6 +89,16 @@ class Translator:
         self.target = target
         self.max_length = max_length
         self.combination = combination
+        self._expansion = max(1, target.per_word // source.per_word)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What `decode` needs to know, besides the options of a search."""
+        return {
+            "combination": self.combination,
+            "longest": self.max_length,
+            "expansion": self._expansion,
+        }
 
     @overload
     def translate(
@@ -130,20 +141,14 @@ class Translator:
         sources = self._encode(self.source, sentences, "source")
         seed = jax.random.key(search.seed)
         # Without the seed, which would only have the program compiled again.
-        compiled_for = dataclasses.replace(search, seed=0)
+        unseeded = dataclasses.replace(search, seed=0)
 
-        def decode(indices: np.ndarray, rows: int, length: int) -> Iterator[list[Hypothesis]]:
+        def decoded(indices: np.ndarray, rows: int, length: int) -> Iterator[list[Hypothesis]]:
             rngs = None
             if search.temperature:  # of each sentence, by its index
                 rngs = jax.vmap(jax.random.fold_in, (None, 0))(seed, np.resize(indices, rows))
-            found = compiled.decode(
-                self.models,
-                _batch([sources[i] for i in indices], rows, length),
-                rngs,
-                combination=self.combination,
-                search=compiled_for,
-                longest=self.max_length,
-            )
+            batch = _batch([sources[i] for i in indices], rows, length)
+            found = decode(self.models, batch, rngs, search=unseeded, **self.settings)
             found = jax.device_get(found)
             for row, index in enumerate(indices):
                 hypotheses = [
@@ -162,8 +167,8 @@ class Translator:
                     hypotheses = [self._with_copies(one, words) for one in hypotheses]
                 yield hypotheses
 
-        hypotheses = max(search.beam_size, search.n_best)
-        return in_order(list(map(len, sources)), decode, hypotheses * self._heads)
+        per_pair = max(search.beam_size, search.n_best) * self._heads * self._expansion
+        return in_order(list(map(len, sources)), decoded, per_pair)
 
     def _hypothesis(self, found: SearchResult, source: Sequence[int]) -> Hypothesis:
         steps = np.count_nonzero(found.tokens != PAD)
@@ -181,9 +186,7 @@ class Translator:
         tokens = replaced(found.tokens, found.alignment[:-1], words)
         return dataclasses.replace(found, text=self.target.join(tokens))
 
-    def force(
-        self, sources: Sequence[str], targets: Sequence[str | Hypothesis]
-    ) -> list[compiled.Forced]:
+    def force(self, sources: Sequence[str], targets: Sequence[str | Hypothesis]) -> list[Forced]:
         """The model's predictions for given translations (forced decoding).
 
         Args:
@@ -195,7 +198,7 @@ class Translator:
           InputError: the numbers of sources and targets differ, a text is empty, or a sentence has
             more than `max_length` tokens.
         """
-        return self._over_pairs(compiled.force, sources, targets)
+        return self._over_pairs(force, sources, targets)
 
     def align(
         self, sources: Sequence[str], targets: Sequence[str | Hypothesis], of: str = "weights"
@@ -219,13 +222,13 @@ class Translator:
         return [forced.alignment for forced in self.force(sources, targets)]
 
     def _posterior(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
-        given = self._over_pairs(compiled.posterior, sources, targets)
-        if any(np.any((posterior > 1e-3) & (alone < 0.99)) for posterior, alone in given):
+        given = self._over_pairs(posterior, sources, targets)
+        if any(np.any((own > 1e-3) & (alone < 0.99)) for own, alone in given):
             raise InputError(
                 "this model has no posterior: its attention does not put all weight on a position "
                 "when there is no other; take the weights"
             )
-        return [posterior for posterior, _ in given]
+        return [own for own, _ in given]
 
     def score(self, sources: Sequence[str], targets: Sequence[str | Hypothesis]) -> np.ndarray:
         """The log-probability of each given translation, [n], in nats.
@@ -234,7 +237,7 @@ class Translator:
         """
 
         def log_probabilities(*given: Any, **how: Any) -> jax.Array:
-            return compiled.force(*given, **how).log_probabilities
+            return force(*given, **how).log_probabilities
 
         own = self._over_pairs(log_probabilities, sources, targets)
         return np.array([one.sum() for one in own])

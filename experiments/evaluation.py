@@ -9,6 +9,7 @@ import numpy as np
 import optax
 
 from attn_jax import run_files
+from attn_jax.alignment.accuracy import by_head
 from attn_jax.config import TEXT_LEVELS, Data
 from attn_jax.data.datasets import Corpus
 from attn_jax.data.pairs import Example
@@ -107,12 +108,14 @@ def measure(
             *((s["text"], s["reference"]) for s in assessment.sentences), strict=True
         )
         metrics["ter"], signatures["ter"] = ter(texts, references)
+    golds = [example.alignment for example in examples]
+    known = golds if all(gold is not None for gold in golds) else None
     result = {
         "sentences": len(assessment.sentences),
         "parameters": optax.tree.size(translator.models),
         "search": search,
         "metrics": metrics,
-        "heads": assessment.heads,
+        "heads": by_head(assessment.of_references, known),
         "signatures": signatures,
     }
     return result, assessment

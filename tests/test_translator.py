@@ -16,7 +16,7 @@ from attn_jax import run_files
 from attn_jax.config import Experiment, Model
 from attn_jax.data.datasets import open_corpus
 from attn_jax.data.pairs import Example
-from attn_jax.data.vocabulary import Symbols
+from attn_jax.data.vocabulary import Characters, Symbols, Words
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import assess
 from attn_jax.loading import best_checkpoint, experiment_of, mean_parameters
@@ -129,6 +129,18 @@ def test_lengths_are_kept(translator):
     for options in ({}, {"beam_size": 3}):
         for one in translator.translate(SENTENCES, min_length=5, max_length=5, **options):
             assert len(one.tokens) == 5
+
+
+@pytest.mark.parametrize(("source", "limit"), [(Words, 12 * 2 + 20), (Characters, 2 * 3 + 20)])
+def test_the_default_limit_leaves_room_for_the_characters_of_words(source, limit):
+    sides = source(["a", "b"]), Characters(["a", "b"])
+    sizes = {"embedding_size": 8, "annotation_size": 8, "hidden_size": 8, "readout_size": 8}
+    model = initialize(Model(**sizes), *map(len, sides), jax.random.key(0))
+    bias = model.words.output.bias
+    bias[...] = bias[...].at[EOS].set(-1e9)  # it never ends by itself
+    for options in ({}, {"beam_size": 2}):
+        (hypothesis,) = Translator([model], *sides).translate(["a b"], **options)
+        assert len(hypothesis.tokens) == limit
 
 
 def test_an_ensemble_of_one_model_twice_is_that_model(workdir, translator):

@@ -20,6 +20,8 @@ from attn_jax.tokens import BOS, EOS, PAD, SPECIALS, UNK
 class Vocabulary(abc.ABC):
     """Tokens and their ids, of which the first are those of `SPECIALS`."""
 
+    per_word = 1  # tokens of a word, roughly
+
     def __init__(self, tokens: Sequence[str]):
         # `<unk>`, which prepared text may have in place of rare words, is the special token. Other
         # tokens that look special, such as `<s>`, are ordinary ones.
@@ -93,6 +95,8 @@ def _counted(begins: Iterable[bool]) -> list[int]:
 class Symbols(Vocabulary):
     """Tokens separated by spaces; all those of the training text are known."""
 
+    per_word = 6
+
     def split(self, text: str) -> list[str]:
         return text.split()
 
@@ -128,6 +132,8 @@ class Words(Vocabulary):
 
 class Characters(Vocabulary):
     """Single characters, spaces included."""
+
+    per_word = 6
 
     def split(self, text: str) -> list[str]:
         return list(text)

@@ -51,9 +51,9 @@ class Trace(NamedTuple):
     weights: Float[Array, "B T W ..."]  # of the places before the step
 
 
-def tiled(tree: PyTree, width: int) -> PyTree:
+def tiled(tree: PyTree, beam_size: int) -> PyTree:
     """Repeats each row of the leaves, [B, W, ...]; scalar leaves are left as they are."""
-    return map_rows(lambda leaf: jnp.repeat(leaf[:, None], width, axis=1), tree)
+    return map_rows(lambda leaf: jnp.repeat(leaf[:, None], beam_size, axis=1), tree)
 
 
 def flat(tree: PyTree) -> PyTree:
@@ -69,11 +69,11 @@ def beam(
     limits: Int[Array, " B"],
     max_length: int,
     *,
-    width: int,
+    beam_size: int,
     n_best: int = 1,
     length_penalty: Callable[[Array], Array] = none,
     coverage_penalty: float = 0.0,
-    shortest: int = 0,
+    min_length: int = 0,
 ) -> SearchResult:
     """Finds the K best hypotheses of each sentence.
 
@@ -92,11 +92,11 @@ def beam(
       limits: the most words of each sentence, `EOS` included; 0 for a row that only fills up a
         batch.
       max_length: T, at least the largest limit.
-      width: W, the beam size.
+      beam_size: W, the beam size.
       n_best: K, at most W.
       length_penalty: maps a length to the divisor of the log-probability; see `penalties`.
       coverage_penalty: β, the weight of the penalty for source words without attention.
-      shortest: fewest words before `EOS`.
+      min_length: fewest words before `EOS`.
 
     Returns:
       Hypotheses [B, K], best first; if fewer than K were found, the others have a score of -∞.
@@ -111,7 +111,7 @@ def beam(
     live = Live(state, first, beginning, jnp.zeros((rows, 1, length)))
     nothing = jnp.full((rows, n_best), -jnp.inf)
     ended = Ended(nothing, nothing, jnp.zeros_like(nothing, int), jnp.zeros_like(nothing, int))
-    shape = rows, max_length, width
+    shape = rows, max_length, beam_size
     trace = Trace(
         jnp.full(shape, PAD),
         jnp.zeros(shape, int),
@@ -129,14 +129,14 @@ def beam(
         state, log_probabilities, weights = step(source, live.state, live.words)
         attended = live.attended + weights.reshape(*live.words.shape, -1, length).mean(axis=2)
         every = jnp.arange(log_probabilities.shape[-1])[None]
-        allowed = permitted(every, index, limits, shortest)[:, None]
-        found = extensions(live, jnp.where(allowed, log_probabilities, -jnp.inf), 2 * width)
+        allowed = permitted(every, index, limits, min_length)[:, None]
+        found = extensions(live, jnp.where(allowed, log_probabilities, -jnp.inf), 2 * beam_size)
         scores = found.totals / length_penalty(index + 1)
         if coverage_penalty:
             taken = uncovered(attended, mask[:, None])
             scores += coverage_penalty * jnp.take_along_axis(taken, found.parents, axis=1)
-        ended = best_of(ended, finished(found, scores, index, width))
-        live, parents = surviving(found, state, attended, width)
+        ended = best_of(ended, finished(found, scores, index, beam_size))
+        live, parents = surviving(found, state, attended, beam_size)
         trace = jax.tree.map(
             lambda whole, new: whole.at[:, index, : new.shape[1]].set(new),
             trace,
@@ -162,20 +162,20 @@ def extensions(live: Live, log_probabilities: Float[Array, "B P V"], count: int)
 
 
 def finished(
-    found: Extensions, scores: Float[Array, "B X"], index: Int[Array, ""], width: int
+    found: Extensions, scores: Float[Array, "B X"], index: Int[Array, ""], beam_size: int
 ) -> Ended:
     """Those of the first W extensions that end in `EOS`; the others have a score of -∞."""
     ends = (found.words == EOS) & (found.totals > -jnp.inf)
     scores = jnp.where(ends, scores, -jnp.inf)
     new = Ended(scores, found.totals, jnp.full_like(found.parents, index), found.parents)
-    return jax.tree.map(lambda leaf: leaf[:, :width], new)
+    return jax.tree.map(lambda leaf: leaf[:, :beam_size], new)
 
 
 def surviving(
-    found: Extensions, state: PyTree, attended: Float[Array, "B P S"], width: int
+    found: Extensions, state: PyTree, attended: Float[Array, "B P S"], beam_size: int
 ) -> tuple[Live, Int[Array, "B W"]]:
     """The W most probable extensions that do not end in `EOS`, and the places of their prefixes."""
-    totals, kept = jax.lax.top_k(jnp.where(found.words == EOS, -jnp.inf, found.totals), width)
+    totals, kept = jax.lax.top_k(jnp.where(found.words == EOS, -jnp.inf, found.totals), beam_size)
     parents, words = (
         jnp.take_along_axis(leaf, kept, axis=1) for leaf in (found.parents, found.words)
     )

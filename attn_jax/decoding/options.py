@@ -32,7 +32,10 @@ class Search:
     )
     min_length: int = option(0, "fewest tokens of a translation", low=0)
     max_length: int = option(
-        0, "most tokens of a translation; 0: twice the source and 20 more", low=0
+        0,
+        "most tokens of a translation; 0: twice the source (12 times from words or subwords to "
+        "characters or symbols) and 20 more",
+        low=0,
     )
     unknown: str = option(
         "keep",

@@ -34,16 +34,16 @@ class SearchResult(NamedTuple):
 
 
 def permitted(
-    words: Int[Array, "1 V"], index: Int[Array, ""], limits: Int[Array, " R"], shortest: int
+    words: Int[Array, "1 V"], index: Int[Array, ""], limits: Int[Array, " R"], min_length: int
 ) -> Bool[Array, "R V"]:
     """A mask of the words that may come next.
 
-    `PAD` and `BOS` are never allowed, `EOS` only after `shortest` words, and only `EOS` as the last
-    of `limits` words. So every hypothesis ends, and its log-probability is that of a complete
+    `PAD` and `BOS` are never allowed, `EOS` only after `min_length` words, and only `EOS` as the
+    last of `limits` words. So every hypothesis ends, and its log-probability is that of a complete
     sentence.
     """
     ends = words == EOS
-    possible = (words != PAD) & (words != BOS) & (~ends | (index >= shortest))
+    possible = (words != PAD) & (words != BOS) & (~ends | (index >= min_length))
     return jnp.where((index == limits - 1)[:, None], ends, possible)
 
 
@@ -73,7 +73,7 @@ def up_to(values: Float[Array, "R N"], count: int) -> Float[Array, "R M"]:
     return jnp.pad(values, ((0, 0), (0, lacking)), constant_values=-jnp.inf)
 
 
-def best(
+def greedy(
     rngs: Array | None, index: Int[Array, ""], log_probabilities: Float[Array, "R V"]
 ) -> Int[Array, " R"]:
     """Picks the most probable word, as greedy search does."""
@@ -81,7 +81,7 @@ def best(
     return words[:, 0]
 
 
-def drawn(temperature: float, top_k: int = 0, top_p: float = 1.0) -> Sampler:
+def sampler(temperature: float, top_k: int = 0, top_p: float = 1.0) -> Sampler:
     """A `Sampler` that samples from the most probable words.
 
     Each row has its own random key, so that its samples do not depend on the other rows.
@@ -95,14 +95,14 @@ def drawn(temperature: float, top_k: int = 0, top_p: float = 1.0) -> Sampler:
     """
 
     def pick(rngs: Array, index: Array, log_probabilities: Array) -> Array:
-        kept = most_probable(jax.nn.log_softmax(log_probabilities / temperature), top_k, top_p)
+        kept = top_k_top_p(jax.nn.log_softmax(log_probabilities / temperature), top_k, top_p)
         own = jax.vmap(jax.random.fold_in, in_axes=(0, None))(rngs, index)
         return jax.vmap(jax.random.categorical)(own, kept)
 
     return pick
 
 
-def most_probable(
+def top_k_top_p(
     log_probabilities: Float[Array, "R V"], top_k: int, top_p: float
 ) -> Float[Array, "R V"]:
     """Sets all but the most probable words to -∞; ties with the last kept word are kept too."""
@@ -125,8 +125,8 @@ def generate(
     rngs: Array | None,
     max_length: int,
     *,
-    pick: Sampler = best,
-    shortest: int = 0,
+    pick: Sampler = greedy,
+    min_length: int = 0,
 ) -> SearchResult:
     """Decodes word by word, until the sentence of every row has ended.
 
@@ -139,7 +139,7 @@ def generate(
       rngs: a random key for each row, for `pick`; None if it draws nothing.
       max_length: T, at least the largest limit.
       pick: chooses the next word of each row; words that may not come next are at -∞.
-      shortest: fewest words before `EOS`.
+      min_length: fewest words before `EOS`.
     """
     rows = len(limits)
     first = jnp.full(rows, BOS)
@@ -157,7 +157,7 @@ def generate(
         index, state, before, ended, total, tokens, history = carry
         state, log_probabilities, weights = step(source, state, before)
         every = jnp.arange(log_probabilities.shape[1])[None]
-        may = permitted(every, index, limits, shortest)
+        may = permitted(every, index, limits, min_length)
         picked = pick(rngs, index, jnp.where(may, log_probabilities, -jnp.inf))
         gained = jnp.take_along_axis(log_probabilities, picked[:, None], axis=-1)[:, 0]
         word = jnp.where(ended, PAD, picked)

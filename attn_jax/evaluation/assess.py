@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attn_jax.alignment.accuracy import alignment_accuracy, by_head
+from attn_jax.alignment.accuracy import alignment_accuracy
 from attn_jax.evaluation import metrics
 
 
@@ -14,9 +14,9 @@ class Assessment(NamedTuple):
 
     metrics: dict[str, float]
     signatures: dict[str, str]
-    heads: list[dict[str, float | int]]  # as `by_head` returns them
     sentences: list[dict[str, Any]]
     weights: list[np.ndarray]  # of the hypotheses, [L, N, T, S]
+    of_references: list[np.ndarray]  # weights for the references
 
 
 def assess(
@@ -56,9 +56,7 @@ def assess(
         "symbol_error_rate": metrics.error_rate(text_tokens, references),
     }
     golds = [example.alignment for example in examples]
-    if any(gold is None for gold in golds):
-        golds = None
-    else:
+    if all(gold is not None for gold in golds):
         accuracy, shift = alignment_accuracy([f.alignment for f in forced], golds)
         measured |= {"alignment_accuracy": accuracy, "alignment_shift": shift}
     sentences = [
@@ -79,7 +77,7 @@ def assess(
     return Assessment(
         measured,
         {"bleu": bleu_signature, "chrf": chrf_signature},
-        by_head([f.weights for f in forced], golds),
         sentences,
         [hypothesis.weights for hypothesis in hypotheses],
+        [f.weights for f in forced],
     )

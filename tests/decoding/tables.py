@@ -19,22 +19,22 @@ def table_step(source, index, before):
     return index + 1, jax.nn.log_softmax(tables[rows, index, before]), weights[:, index]
 
 
-def probabilities(table, before, index, limit, shortest=0):
+def probabilities(table, before, index, limit, min_length=0):
     """The log-probabilities of the next word, in float64; -inf for words that must not follow."""
     scores = np.float64(table[index, before])
     chances = scores - np.log(np.exp(scores).sum())
     chances[[PAD, BOS]] = -np.inf
-    if index < shortest:
+    if index < min_length:
         chances[EOS] = -np.inf
     if index == limit - 1:
         chances[np.arange(len(chances)) != EOS] = -np.inf
     return chances
 
 
-def all_sentences(size, limit, shortest=0):
+def all_sentences(size, limit, min_length=0):
     """Every sentence of a vocabulary, `EOS` included."""
     words = [word for word in range(size) if word not in (PAD, BOS, EOS)]
-    for length in range(shortest, limit):
+    for length in range(min_length, limit):
         for sentence in itertools.product(words, repeat=length):
             yield [*sentence, EOS]
 

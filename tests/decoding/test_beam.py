@@ -24,8 +24,10 @@ PENALTIES = {
 }
 
 
-@partial(jax.jit, static_argnames=("width", "n_best", "penalty", "coverage_penalty", "shortest"))
-def run(tables, weights, limits, *, width, penalty="none", **options):
+@partial(
+    jax.jit, static_argnames=("beam_size", "n_best", "penalty", "coverage_penalty", "min_length")
+)
+def run(tables, weights, limits, *, beam_size, penalty="none", **options):
     length = weights.shape[1]
     return beam(
         table_step,
@@ -34,7 +36,7 @@ def run(tables, weights, limits, *, width, penalty="none", **options):
         jnp.ones((B, S), bool),
         limits,
         length,
-        width=width,
+        beam_size=beam_size,
         length_penalty=PENALTIES[penalty][0],
         **options,
     )
@@ -62,20 +64,22 @@ def scored(table, weights, sentence, penalty, coverage):
     options=st.sampled_from([(0, 0.0), (0, 0.3), (1, 0.3)]),
 )
 def test_equals_all_sentences(seed, limits, penalty, options):
-    size, (shortest, coverage) = 5, options
+    size, (min_length, coverage) = 5, options
     tables, weights = make(seed, size, 4)
     papers = PENALTIES[penalty][1]
-    width = (size - 2) * (size - 3) ** 3  # the largest possible number of candidates
-    options = {"penalty": penalty, "coverage_penalty": coverage, "shortest": shortest}
-    found = run(tables, weights, jnp.array(limits), width=width, n_best=width, **options)
+    beam_size = (size - 2) * (size - 3) ** 3  # the largest possible number of candidates
+    options = {"penalty": penalty, "coverage_penalty": coverage, "min_length": min_length}
+    found = run(
+        tables, weights, jnp.array(limits), beam_size=beam_size, n_best=beam_size, **options
+    )
     for row in range(B):
         expected = sorted(
             (
                 (scored(tables[row], weights[row], sentence, papers, coverage), sentence)
-                for sentence in all_sentences(size, limits[row], min(shortest, limits[row] - 1))
+                for sentence in all_sentences(size, limits[row], min(min_length, limits[row] - 1))
             ),
             reverse=True,
-        )[:width]
+        )[:beam_size]
         scores = [score for score, _ in expected]
         count = len(scores)
         np.testing.assert_allclose(found.score[row, :count], scores, rtol=1e-5, atol=1e-5)
@@ -88,7 +92,7 @@ def test_equals_all_sentences(seed, limits, penalty, options):
             np.testing.assert_allclose(found.log_probability[row, nth], total, rtol=1e-5, atol=1e-5)
 
 
-def python_beam(table, limit, width, penalty):
+def python_beam(table, limit, beam_size, penalty):
     """A beam search that keeps lists and never stops early."""
     live, ended = [(0.0, [])], []
     for index in range(limit):
@@ -103,27 +107,29 @@ def python_beam(table, limit, width, penalty):
         candidates.sort(key=lambda candidate: -candidate[0])
         ended += [
             (total / penalty(len(words)), words)
-            for total, words in candidates[:width]
+            for total, words in candidates[:beam_size]
             if words[-1] == EOS
         ]
-        live = [one for one in candidates[: 2 * width] if one[1][-1] != EOS][:width]
+        live = [one for one in candidates[: 2 * beam_size] if one[1][-1] != EOS][:beam_size]
     return sorted(ended, key=lambda candidate: -candidate[0])
 
 
 @settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 10**6),
-    width=st.sampled_from([1, 3]),
+    beam_size=st.sampled_from([1, 3]),
     limit=st.integers(1, 9),
     penalty=st.sampled_from(list(PENALTIES)),
 )
-def test_narrow_beams_equal_lists_and_stopping_early_changes_nothing(seed, width, limit, penalty):
+def test_narrow_beams_equal_lists_and_stopping_early_changes_nothing(
+    seed, beam_size, limit, penalty
+):
     tables, weights = make(seed, 9, 9)
     papers = PENALTIES[penalty][1]
     limits = jnp.full(B, limit)
-    found = run(tables, weights, limits, width=width, n_best=width, penalty=penalty)
+    found = run(tables, weights, limits, beam_size=beam_size, n_best=beam_size, penalty=penalty)
     for row in range(B):
-        expected = python_beam(tables[row], limit, width, papers)[:width]
+        expected = python_beam(tables[row], limit, beam_size, papers)[:beam_size]
         for nth, (score, words) in enumerate(expected):
             np.testing.assert_allclose(found.score[row, nth], score, rtol=1e-5, atol=1e-5)
             steps = len(words)
@@ -138,7 +144,7 @@ def test_narrow_beams_equal_lists_and_stopping_early_changes_nothing(seed, width
 @given(seed=st.integers(0, 10**6), limits=st.tuples(st.integers(0, 9), st.integers(1, 9)))
 def test_a_beam_of_one_is_greedy(seed, limits):
     tables, weights = make(seed, 9, 9)
-    found = run(tables, weights, jnp.array(limits), width=1)
+    found = run(tables, weights, jnp.array(limits), beam_size=1)
     source = jnp.asarray(tables), jnp.asarray(weights)
     rngs = jax.random.split(jax.random.key(0), B)
     greedy = generate(table_step, source, jnp.zeros((), int), jnp.array(limits), rngs, 9)
@@ -160,7 +166,7 @@ def test_stops_as_soon_as_nothing_better_can_come():
 
     limits = jnp.full(B, 50)
     mask = jnp.ones((B, S), bool)
-    found = beam(step, source, jnp.zeros((), int), mask, limits, 50, width=3)
+    found = beam(step, source, jnp.zeros((), int), mask, limits, 50, beam_size=3)
     jax.effects_barrier()
     assert steps == [0]
     np.testing.assert_array_equal(found.tokens[:, 0, :2], [[EOS, PAD]] * B)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax.decoding.search import drawn, generate, most_probable
+from attn_jax.decoding.search import generate, sampler, top_k_top_p
 from attn_jax.tokens import BOS, EOS, PAD
 from tests.decoding.tables import probabilities, table_step
 
@@ -19,12 +19,12 @@ def test_equals_a_loop(generator):
     limits = [T, 4, 6]
     source = jnp.asarray(tables), jnp.asarray(weights)
     found = jax.jit(
-        lambda: generate(table_step, source, START, jnp.array(limits), RNGS, T, shortest=2)
+        lambda: generate(table_step, source, START, jnp.array(limits), RNGS, T, min_length=2)
     )()
     for row in range(B):
         before, total, tokens = BOS, 0.0, []
         while before != EOS:
-            chances = probabilities(tables[row], before, len(tokens), limits[row], shortest=2)
+            chances = probabilities(tables[row], before, len(tokens), limits[row], min_length=2)
             before = int(chances.argmax())
             total += chances[before]
             tokens.append(before)
@@ -65,14 +65,14 @@ def test_what_is_drawn_has_the_probabilities_asked_for(generator):
     log_probabilities = jax.nn.log_softmax(jnp.array([0.0, 1.0, 2.0, 0.5, 1.5, -1.0]))
     rngs = jax.random.split(jax.random.key(1), rows)
     wide = jnp.broadcast_to(log_probabilities, (rows, 6))
-    picked = drawn(temperature=2.0, top_k=4)(rngs, jnp.array(3), wide)
+    picked = sampler(temperature=2.0, top_k=4)(rngs, jnp.array(3), wide)
     expected = np.exp(np.array([0, 1.0, 2.0, 0.5, 1.5, 0]) / 2)
     expected[[0, 5]] = 0
     expected /= expected.sum()
     shares = np.bincount(picked, minlength=6) / rows
     # Five standard deviations of a share.
     assert np.all(np.abs(shares - expected) <= 5 * np.sqrt(expected * (1 - expected) / rows))
-    again = drawn(temperature=2.0, top_k=4)(rngs[7:8], jnp.array(3), wide[:1])
+    again = sampler(temperature=2.0, top_k=4)(rngs[7:8], jnp.array(3), wide[:1])
     assert again[0] == picked[7]
 
 
@@ -91,6 +91,6 @@ def test_what_is_drawn_has_the_probabilities_asked_for(generator):
 )
 def test_the_most_probable_by_hand(top_k, top_p, kept):
     log_probabilities = jnp.log(jnp.array([[0.5, 0.08, 0.3, 0.12]]))
-    (row,) = most_probable(log_probabilities, top_k, top_p)
+    (row,) = top_k_top_p(log_probabilities, top_k, top_p)
     assert "".join(np.array(list("abcd"))[np.isfinite(row)]) == kept
     np.testing.assert_array_equal(row[np.isfinite(row)], log_probabilities[0, np.isfinite(row)])

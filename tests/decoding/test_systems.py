@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax.decoding.compiled import decode, force
+from attn_jax.decoding.decode import decode
 from attn_jax.decoding.ensemble import COMBINATIONS
+from attn_jax.decoding.forced import force
 from attn_jax.decoding.options import Search
 from attn_jax.tokens import PAD, UNK
 from tests.decoding.tables import all_sentences

@@ -14,7 +14,8 @@ import pytest
 from attn_jax import NORMALIZERS, SCORES, WINDOWS
 from attn_jax.attention.catalogue import mechanism
 from attn_jax.config import Model, Train
-from attn_jax.decoding.compiled import decode, force
+from attn_jax.decoding.decode import decode
+from attn_jax.decoding.forced import force
 from attn_jax.decoding.options import Search
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import initialize

@@ -8,7 +8,8 @@ import pytest
 from jax import export
 
 from attn_jax.config import Model, Train
-from attn_jax.decoding.compiled import decode, force
+from attn_jax.decoding.decode import decode
+from attn_jax.decoding.forced import force
 from attn_jax.decoding.options import Search
 from attn_jax.models.seq2seq import DECODERS, initialize
 from attn_jax.training.step import init_state, train_step

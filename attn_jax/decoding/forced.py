@@ -1,4 +1,4 @@
-"""Compiled functions of a padded batch of sentences: decoding, and passes over known targets."""
+"""Passes over known targets (forced decoding) of a padded batch of sentences, compiled."""
 
 import functools
 from typing import NamedTuple
@@ -6,13 +6,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int
 
-from attn_jax.decoding.beam import beam, flat, tiled
 from attn_jax.decoding.ensemble import Models, all_layers, combined, stepping
-from attn_jax.decoding.options import Search
-from attn_jax.decoding.search import SearchResult, Step, best, drawn, generate
-from attn_jax.decoding.unknown import forbidding
 from attn_jax.tokens import BOS, PAD
 
 WORDS = 256  # of known targets whose probabilities are held at once; at least one step of the batch
@@ -29,84 +25,6 @@ class Forced(NamedTuple):
     def alignment(self) -> Array | np.ndarray:
         """The mean of the weights over layers and heads, [*B, T, S]."""
         return self.weights.mean(axis=(-4, -3))
-
-
-@functools.partial(jax.jit, static_argnames=("combination", "search", "longest"))
-def decode(
-    models: Models,
-    source: Int[Array, "B S"],
-    rngs: Array | None = None,
-    *,
-    combination: str,
-    search: Search,
-    longest: int,
-) -> SearchResult:
-    """Decodes K hypotheses of each sentence, [B, K], with weights [B, K, L, N, T, S].
-
-    The hypotheses of a row that holds only `PAD`, to fill up a batch, are meaningless.
-
-    Args:
-      models: an ensemble.
-      source: the padded sentences.
-      rngs: a random key for each sentence, needed only for sampling.
-      combination: how predictions are combined, a name of `ensemble.COMBINATIONS`.
-      search: the options of decoding.
-      longest: most words of any translation, `EOS` excluded.
-    """
-    lengths = (source != PAD).sum(axis=1)
-    least = search.min_length  # the default maximum length gives way to it
-    max_length = min(search.max_length or max(2 * source.shape[1] + 20, least), longest) + 1
-    limits = jnp.minimum(
-        (search.max_length or jnp.maximum(2 * lengths + 20, least)) + 1, max_length
-    )
-    limits = jnp.where(lengths > 0, limits, 0)
-    encoded = tuple(model.encode(source) for model in models)
-    state = tuple(model.start(one, max_length) for model, one in zip(models, encoded, strict=True))
-    step = stepping(models, combination)
-    if search.unknown == "forbid":
-        step = forbidding(step)
-    if search.beam_size > 1:
-        return beam(
-            step,
-            encoded,
-            state,
-            source != PAD,
-            limits,
-            max_length,
-            width=search.beam_size,
-            n_best=search.n_best,
-            length_penalty=search.length_divisor,
-            coverage_penalty=search.coverage_penalty,
-            shortest=search.min_length,
-        )
-    return _samples(step, encoded, state, limits, rngs, max_length, search)
-
-
-def _samples(
-    step: Step,
-    encoded: PyTree,
-    state: PyTree,
-    limits: Int[Array, " B"],
-    rngs: Array | None,
-    max_length: int,
-    search: Search,
-) -> SearchResult:
-    """Samples of each sentence, [B, K]; without a temperature, its most probable words."""
-    times, pick = search.n_best, best
-    if search.temperature:
-        pick = drawn(search.temperature, search.top_k, search.top_p)
-        split = jax.vmap(jax.random.split, in_axes=(0, None))(rngs, times)
-        rngs = split.reshape(-1, *rngs.shape[1:])
-    found = generate(
-        step,
-        *flat(tiled((encoded, state), times)),
-        jnp.repeat(limits, times),
-        rngs,
-        max_length,
-        pick=pick,
-        shortest=search.min_length,
-    )
-    return jax.tree.map(lambda leaf: leaf.reshape(len(limits), -1, *leaf.shape[1:]), found)
 
 
 @functools.partial(jax.jit, static_argnames="combination")

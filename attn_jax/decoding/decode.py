@@ -1,0 +1,94 @@
+"""Decoding of a padded batch of sentences, as one compiled function."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PyTree
+
+from attn_jax.decoding.beam import beam, flat, tiled
+from attn_jax.decoding.ensemble import Models, stepping
+from attn_jax.decoding.options import Search
+from attn_jax.decoding.search import SearchResult, Step, generate, greedy, sampler
+from attn_jax.decoding.unknown import forbidding
+from attn_jax.tokens import PAD
+
+
+@functools.partial(jax.jit, static_argnames=("combination", "search", "longest", "expansion"))
+def decode(
+    models: Models,
+    source: Int[Array, "B S"],
+    rngs: Array | None = None,
+    *,
+    combination: str,
+    search: Search,
+    longest: int,
+    expansion: int = 1,
+) -> SearchResult:
+    """Decodes K hypotheses of each sentence, [B, K], with weights [B, K, L, N, T, S].
+
+    The hypotheses of a row that holds only `PAD`, to fill up a batch, are meaningless.
+
+    Args:
+      models: an ensemble.
+      source: the padded sentences.
+      rngs: a random key for each sentence, needed only for sampling.
+      combination: how predictions are combined, a name of `ensemble.COMBINATIONS`.
+      search: the options of decoding.
+      longest: most words of any translation, `EOS` excluded.
+      expansion: target tokens for a source token, of which the default limit is twice as many.
+    """
+    lengths = (source != PAD).sum(axis=1)
+    least, usual = search.min_length, 2 * expansion  # the default limit gives way to the least
+    max_length = min(search.max_length or max(usual * source.shape[1] + 20, least), longest) + 1
+    limits = jnp.minimum(
+        (search.max_length or jnp.maximum(usual * lengths + 20, least)) + 1, max_length
+    )
+    limits = jnp.where(lengths > 0, limits, 0)
+    encoded = tuple(model.encode(source) for model in models)
+    state = tuple(model.start(one, max_length) for model, one in zip(models, encoded, strict=True))
+    step = stepping(models, combination)
+    if search.unknown == "forbid":
+        step = forbidding(step)
+    if search.beam_size > 1:
+        return beam(
+            step,
+            encoded,
+            state,
+            source != PAD,
+            limits,
+            max_length,
+            beam_size=search.beam_size,
+            n_best=search.n_best,
+            length_penalty=search.length_divisor,
+            coverage_penalty=search.coverage_penalty,
+            min_length=search.min_length,
+        )
+    return _samples(step, encoded, state, limits, rngs, max_length, search)
+
+
+def _samples(
+    step: Step,
+    encoded: PyTree,
+    state: PyTree,
+    limits: Int[Array, " B"],
+    rngs: Array | None,
+    max_length: int,
+    search: Search,
+) -> SearchResult:
+    """Samples of each sentence, [B, K]; without a temperature, its most probable words."""
+    times, pick = search.n_best, greedy
+    if search.temperature:
+        pick = sampler(search.temperature, search.top_k, search.top_p)
+        split = jax.vmap(jax.random.split, in_axes=(0, None))(rngs, times)
+        rngs = split.reshape(-1, *rngs.shape[1:])
+    found = generate(
+        step,
+        *flat(tiled((encoded, state), times)),
+        jnp.repeat(limits, times),
+        rngs,
+        max_length,
+        pick=pick,
+        min_length=search.min_length,
+    )
+    return jax.tree.map(lambda leaf: leaf.reshape(len(limits), -1, *leaf.shape[1:]), found)
