@@ -8,6 +8,8 @@ from attn_jax.exporting import export
 from attn_jax.loading import load
 from attn_jax.translator import Hypothesis, Translator
 
+__version__ = "0.1.0"
+
 __all__ = [
     "NORMALIZERS",
     "SCORES",

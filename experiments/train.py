@@ -4,6 +4,7 @@ The same command again resumes from the last checkpoint; a larger --train.steps 
 """
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -102,7 +103,14 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
 
     def evaluate(model: Seq2Seq) -> dict[str, float]:
         translator = Translator([model], source, target, experiment.data.max_length)
-        return assess(translator, validation, experiment.data.bleu_tokenizer, {}).metrics
+        metrics = assess(translator, validation, experiment.data.bleu_tokenizer, {}).metrics
+        if metrics["perplexity"] > len(target):
+            print(
+                "warning: the model is worse than one to which all tokens are equally probable; "
+                "training may need a smaller --train.learning_rate",
+                file=sys.stderr,
+            )
+        return metrics
 
     loop.fit(
         config,

@@ -61,6 +61,7 @@ def assess(
         measured |= {"alignment_accuracy": accuracy, "alignment_shift": shift}
     sentences = [
         {
+            "source_text": example.source,
             "source": translator.source.split(example.source),
             "target": reference,
             "hypothesis": hypothesis.tokens,

@@ -6,6 +6,7 @@ from attn_jax import config
 from attn_jax.report.profiles import Profile
 from attn_jax.report.runs import Run
 from attn_jax.report.systems import Systems, first_run, runs_of, varying_facts
+from attn_jax.report.tables import escaped
 
 
 def about(systems: Systems, profile: Profile) -> Iterator[str]:
@@ -46,9 +47,19 @@ def labelled(systems: Systems) -> Iterator[str]:
     }
     if varying and own:
         yield "\n".join(
-            f"- {label}: " + (f"`{' '.join(options)}`" if options else "no other options")
+            f"- {escaped(label)}: " + (f"`{' '.join(options)}`" if options else "only defaults")
             for label, options in own.items()
         )
+
+
+def separated(first: Run, own: Run) -> str:
+    """Why runs are not compared with others of the same name, of which `first` is one."""
+    why = "their test sentences are others"
+    if own.measure != first.measure:
+        why = "BLEU measures words and subwords, exact match characters and symbols"
+    elif own.options["data.bleu_tokenizer"] != first.options["data.bleu_tokenizer"]:
+        why = "their BLEU is of other tokens"
+    return f"These systems are not compared with those of {first.data}, since {why}."
 
 
 def unfinished(systems: Systems) -> Iterator[str]:

@@ -8,15 +8,16 @@ from matplotlib.figure import Figure
 
 from attn_jax.files import write_whole
 from attn_jax.report import alignments, curves, tables
-from attn_jax.report.about import about, of_each, signatures
+from attn_jax.report.about import about, of_each, separated, signatures
 from attn_jax.report.profiles import Profile, by_length
 from attn_jax.report.ranking import EXPLANATION, ranks
 from attn_jax.report.runs import Run
-from attn_jax.report.sentences import sentence_of, telling_sentence
+from attn_jax.report.sentences import sentence_of, telling_sentences
 from attn_jax.report.style import save
 from attn_jax.report.systems import Systems, by_data, by_system, first_run, runs_of, stem
 from attn_jax.tokens import EOS, SPECIALS
 
+OUTPUTS = 3  # sentences whose translations are shown
 MOST_BARS = 20  # most steps drawn as bars, each about as high as two rows of a heat map
 
 
@@ -24,6 +25,7 @@ class Comparison(NamedTuple):
     """The systems of one data set, and their ranks, tables and profile."""
 
     name: str
+    apart: str  # why its runs are apart from others of the same name, or nothing
     systems: Systems
     ranks: list[int]  # of each system
     quality: tables.Table
@@ -33,11 +35,14 @@ class Comparison(NamedTuple):
 
 def compare(runs: list[Run]) -> Iterator[Comparison]:
     """Compares the runs of each data set."""
+    firsts: dict[str, Run] = {}
     for name, group in by_data(runs).items():
+        first = firsts.setdefault(group[0].data, group[0])
+        apart = "" if first is group[0] else separated(first, group[0])
         systems = by_system(group)
         places = ranks(systems)
         shown = tables.quality(systems, places), tables.cost(systems), by_length(systems)
-        yield Comparison(name, systems, places, *shown)
+        yield Comparison(name, apart, systems, places, *shown)
 
 
 def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:
@@ -59,12 +64,13 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     bands = " (bands: lowest to highest over seeds)" if several else ""
 
     def picture(kind: str, figure: Figure, caption: str) -> str:
-        path = f"{stem(comparison.name)}-{kind}.png"
+        path, caption = f"{stem(comparison.name)}-{kind}.png", tables.escaped(caption)
         save(figure, folder / path)
         return f"![{caption}]({path})\n\n*{caption}*"
 
     parts = [
         f"## {comparison.name}",
+        *filter(None, [comparison.apart]),
         *about(systems, profile),
         comparison.quality.markdown(),
         *tables.about_alignment(comparison.quality),
@@ -83,8 +89,14 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     if known:
         drawn = curves.accuracy_by_position(known)
         parts.append(picture("position", drawn, f"Accuracy by source position{bands}"))
-    index = telling_sentence(systems)
-    return [*parts, *one_sentence(systems, index, picture), *all_heads(systems, index, picture)]
+    indices = telling_sentences(systems, OUTPUTS)
+    parts.append(
+        "What each system wrote for some test sentences, first those on which they differ most "
+        f"({seeds_drawn(systems)}):"
+    )
+    parts += [tables.outputs(systems, index).markdown() for index in indices]
+    parts += one_sentence(systems, indices[0], picture)
+    return [*parts, *all_heads(systems, indices[0], picture)]
 
 
 def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[str]:

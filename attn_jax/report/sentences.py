@@ -1,4 +1,4 @@
-"""The choice of the sentence that a report draws, and its weights and tokens."""
+"""The choice of the sentences that a report shows, and the weights and tokens of one."""
 
 from attn_jax.evaluation.metrics import edit_distance
 from attn_jax.report.runs import Run
@@ -19,11 +19,11 @@ def sentence_of(run: Run, index: int) -> tuple:
     return weights[:, :, :MOST_STEPS], sentence["source"], written[:MOST_STEPS]
 
 
-def telling_sentence(systems: Systems) -> int:
-    """The index of the sentence on which the systems differ most in their numbers of errors.
+def telling_sentences(systems: Systems, count: int) -> list[int]:
+    """The indices of the sentences on which the systems differ most in their numbers of errors.
 
-    It is one of those with stored weights, at most `MOST_STEPS` source tokens and, if there is one,
-    at least `FEWEST_TOKENS` target tokens. If all sources are longer, it is the shortest.
+    They have stored weights, at most `MOST_STEPS` source tokens and, if there are any such, at
+    least `FEWEST_TOKENS` target tokens. If all sources are longer, they are the shortest.
     """
     sentences = first_run(systems).sentences
 
@@ -41,4 +41,6 @@ def telling_sentence(systems: Systems) -> int:
     pictured = range(min(len(runs[0].weights) for runs in systems.values()))
     readable = [index for index in pictured if length(index) <= MOST_STEPS]
     long = [index for index in readable if len(sentences[index]["target"]) >= FEWEST_TOKENS]
-    return max(long or readable, key=spread) if readable else min(pictured, key=length)
+    if not readable:
+        return sorted(pictured, key=length)[:count]
+    return sorted(long or readable, key=spread, reverse=True)[:count]

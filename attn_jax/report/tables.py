@@ -1,5 +1,6 @@
 """Tables that compare systems, each figure as mean ± standard deviation over seeds."""
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -56,9 +57,14 @@ class Table(NamedTuple):
         """The table as Markdown, with columns of numbers aligned to the right."""
         columns = zip(*self.rows, strict=True)
         rule = ["---:" if all(map(is_figure, column)) else "---" for column in columns]
-        lines = [[cell.replace("|", "\\|") for cell in row] for row in [self.heading, *self.rows]]
+        lines = [list(map(escaped, row)) for row in [self.heading, *self.rows]]
         lines.insert(1, rule)
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def escaped(text: str) -> str:
+    """A text as Markdown that shows all its signs; underscores within words do that anyway."""
+    return re.sub(r"[\\`*<|\[\]~]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
 
 
 def is_figure(cell: str) -> bool:
@@ -141,6 +147,14 @@ def heads(run: Run) -> Table:
             row += [f"{entry['alignment_accuracy']:.1f}", f"{entry['alignment_shift']:+d}"]
         rows.append(row)
     return Table(["", "largest weight %", *(["aligned %", "shift"] if gold else [])], rows)
+
+
+def outputs(systems: Systems, index: int) -> Table:
+    """A test sentence with its reference, and what the first run of each system wrote."""
+    first = first_run(systems).sentences[index]
+    rows = [["source", first["source_text"]], ["reference", first["reference"]]]
+    rows += [[label, runs[0].sentences[index]["text"]] for label, runs in systems.items()]
+    return Table(["test sentence", str(index + 1)], rows)
 
 
 def steps_to_learn(runs: list[Run]) -> str:

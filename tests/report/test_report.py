@@ -19,7 +19,7 @@ from attn_jax.report.profiles import Bin, by_length, by_position, length_bins
 from attn_jax.report.ranking import ranks
 from attn_jax.report.runs import Run, find_runs, read_run
 from attn_jax.report.runs_csv import write_runs
-from attn_jax.report.sentences import telling_sentence
+from attn_jax.report.sentences import telling_sentences
 from attn_jax.report.systems import by_data, by_system, names_of
 from attn_jax.report.terminal import strips
 from experiments.printing import print_table
@@ -33,6 +33,7 @@ SENTENCES = [
 
 
 for sentence in SENTENCES:
+    sentence["source_text"] = " ".join(sentence["source"])
     sentence["text"] = " ".join(sentence["hypothesis"])
     sentence["text_tokens"] = sentence["hypothesis"]
     sentence["reference"] = " ".join(sentence["target"])
@@ -179,7 +180,7 @@ def test_runs_that_differ_in_the_seed_alone_are_one_system(root):
         "additive": [0, 1],
         "last": [0],
     }
-    assert telling_sentence(systems) in range(3)
+    assert sorted(telling_sentences(systems, 5)) == [0, 1, 2]
 
 
 def test_runs_of_one_content_are_one_system_wherever_it_lies(tmp_path):
@@ -265,7 +266,7 @@ def test_what_stands_behind_labels_is_told(tmp_path):
     write_run(tmp_path / "a", "general", 0, 50.0, label="One", **{"model.heads": 2})
     write_run(tmp_path / "b", "additive", 0, 60.0, label="Two")
     page = write_report(compare(find_runs(tmp_path)[0]), tmp_path).read_text()
-    assert "\n\n- Two: no other options\n- One: `--model.score=general --model.heads=2`\n\n" in page
+    assert "\n\n- Two: only defaults\n- One: `--model.score=general --model.heads=2`\n\n" in page
     (alone,) = compare([read_run(tmp_path / "a")])
     assert not any(line.startswith("- ") for line in about(alone.systems, alone.profile))
 
@@ -508,8 +509,8 @@ def test_a_sentence_that_is_drawn_can_be_read():
         for length in (3, 200)
     )
     run = Run({}, {}, [], [long, short], [np.ones((1, 1, 1, 1))] * 2)
-    assert telling_sentence({"a": [run]}) == 1
-    assert telling_sentence({"a": [Run({}, {}, [], [long], run.weights[:1])]}) == 0
+    assert telling_sentences({"a": [run]}, 2) == [1]
+    assert telling_sentences({"a": [Run({}, {}, [], [long], run.weights[:1])]}, 2) == [0]
 
 
 def test_a_sentence_with_tokens_to_align_is_preferred():
@@ -523,14 +524,49 @@ def test_a_sentence_with_tokens_to_align_is_preferred():
             Run({}, {}, [], own, [np.ones((1, 1, 1, 1))] * len(own))
             for own in (sentences, [one | {"hypothesis": one["target"]} for one in sentences])
         ]
-        return telling_sentence({"a": runs[:1], "b": runs[1:]})
+        return telling_sentences({"a": runs[:1], "b": runs[1:]}, 1)
 
-    assert drawn(sentences) == 2
-    assert drawn([sentences[0], sentences[3]]) == 0
+    assert drawn(sentences) == [2]
+    assert drawn([sentences[0], sentences[3]]) == [0]
 
 
-def test_a_stroke_does_not_end_a_cell():
-    assert tables.Table(["a"], [["b|c"]]).markdown().splitlines()[2] == "| b\\|c |"
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("b|c", r"b\|c"), ("<unk> *", r"\<unk> \*"), ("scaled_dot_x", "scaled_dot_x"), ("_", r"\_")],
+)
+def test_all_signs_of_a_cell_are_shown(text, shown):
+    assert tables.Table(["a"], [[text]]).markdown().splitlines()[2] == f"| {shown} |"
+
+
+def test_what_systems_wrote_is_shown(root):
+    page = write_report(compare(find_runs(root)[0]), root).read_text()
+    assert (
+        "| test sentence | 3 |\n| --- | --- |\n| source | a b c |\n| reference | c b a |\n"
+        "| additive | c |\n| last | c |" in page
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reference", "why"),
+    [
+        ("symbol", {"level": "word"}, "c", "BLEU measures words and subwords, exact match"),
+        ("word", {"level": "word", "data.bleu_tokenizer": "char"}, "c", "their BLEU is of other"),
+        ("symbol", {}, "d", "their test sentences are others"),
+    ],
+)
+def test_why_systems_stand_apart_is_told(tmp_path, capsys, first, second, reference, why):
+    write_run(tmp_path / "a", "dot", 0, 50.0, level=first)
+    write_run(tmp_path / "b", "dot", 1, 50.0, **second)
+    file = tmp_path / "b" / "predictions.test.jsonl"
+    file.write_text(file.read_text().replace('"reference": "c"', f'"reference": "{reference}"'))
+    usual, other = compare(find_runs(tmp_path)[0])
+    assert usual.apart == ""
+    assert other.apart.startswith(
+        f"These systems are not compared with those of reverse, since {why}"
+    )
+    assert other.apart in write_report([other], tmp_path).read_text()
+    print_comparison(other)
+    assert other.apart in capsys.readouterr().out
 
 
 def test_options_of_one_name_are_told_apart(tmp_path):
