@@ -25,7 +25,7 @@ from attn_jax.data.text_files import check_complete, read_pairs
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import ratios_differ
 from attn_jax.files import writing
-from attn_jax.loading import load
+from attn_jax.loading import experiment_of, load, located
 from attn_jax.names import choose_with_settings, find_head
 from attn_jax.report.alignments import heads, heat_map
 from attn_jax.report.style import save
@@ -164,6 +164,17 @@ def check_flags() -> None:
         raise InputError(f"--weights must be a file .npz in a folder that exists: {FLAGS.weights}")
 
 
+def check_opposite(workdir: str, reverse: str) -> None:
+    """Raises InputError if two runs are known to translate in the same direction."""
+    (ours, _), (theirs, _) = located(Path(workdir)), located(Path(reverse))
+    one, other = experiment_of(ours).data, experiment_of(theirs).data
+    if one.source and (one.source, one.target) == (other.source, other.target):
+        raise InputError(
+            f"both runs translate from {one.source} to {one.target}: --reverse is for one from "
+            f"{one.target} to {one.source}"
+        )
+
+
 def draw_all(folder: Path, translator: Translator, pairs: Pairs, weights: list[np.ndarray]) -> None:
     """Draws the weights between the units of each pair.
 
@@ -194,6 +205,8 @@ def main() -> None:
     symmetrize = choose_with_settings(SYMMETRIZATIONS, FLAGS.symmetrization, "symmetrization")
     symmetrize(np.eye(1), np.eye(1), extract)  # settings out of bounds are refused before loading
 
+    if FLAGS.reverse:
+        check_opposite(FLAGS.workdir, FLAGS.reverse)
     translator = load(FLAGS.workdir)
     reverse = load(FLAGS.reverse) if FLAGS.reverse else None
     if FLAGS.unit == "word" and all(len(one.split()) == 1 for side in pairs for one in side):

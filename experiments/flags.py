@@ -114,7 +114,7 @@ def options_of(words: list[str]) -> dict[str, Any]:
     try:
         words = FLAGS.read_flags_from_files(words, force_gnu=False)
     except flags.Error as error:
-        raise InputError(str(error).removeprefix("ERROR:: ")) from error
+        raise _refused(error) from error
     known, options = dict(fields(Experiment)), {}
     for word in words:
         if not word.startswith("--") or "=" not in word:
@@ -122,6 +122,14 @@ def options_of(words: list[str]) -> dict[str, Any]:
         name, _, value = word.removeprefix("--").partition("=")
         options[name] = absolute(choose(known, name, "option"), value)
     return options
+
+
+def _refused(error: Exception) -> InputError:
+    """An error of absl, as one sentence for the user."""
+    message = str(error).removeprefix("ERROR:: ")
+    if "flagfile" in message:
+        message += "; flag files name others from the current folder, presets from the root"
+    return InputError(message)
 
 
 def as_arguments(options: dict[str, Any]) -> list[str]:
@@ -160,7 +168,7 @@ def parse(arguments: list[str]) -> list[str]:
     try:
         rest = FLAGS(arguments)
     except (flags.Error, UnicodeDecodeError) as error:  # a flag file may not be text
-        raise InputError(str(error).removeprefix("ERROR:: ")) from error
+        raise _refused(error) from error
     except SystemExit:  # absl exits with status 1 after it has shown help
         sys.exit()
     if len(rest) > 1:

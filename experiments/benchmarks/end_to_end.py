@@ -43,9 +43,9 @@ def followed(command: Sequence[str], found: str, folder: Path) -> list[tuple[flo
     validations: list[tuple[float, float]] = []
     begun = time.perf_counter()
     process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
     )
-    with process, (folder / "training.log").open("w") as log:
+    with process, (folder / "training.log").open("w", encoding="utf-8") as log:
         for line in process.stdout:
             log.write(line)
             match = re.search(found, line)
@@ -75,9 +75,9 @@ def summary(validations: Sequence[tuple[float, float]]) -> dict[str, Any]:
 
 def joey(folder: Path, beam: int, batches: int) -> Path:
     """Writes a file with Joey NMT's options."""
-    template = string.Template(Path(__file__).with_name("joey.yaml").read_text())
+    template = string.Template(Path(__file__).with_name("joey.yaml").read_text("utf-8"))
     path = folder / f"beam{beam}.yaml"
-    path.write_text(template.substitute(folder=folder, beam=beam, batches=batches))
+    path.write_text(template.substitute(folder=folder, beam=beam, batches=batches), "utf-8")
     return path
 
 
@@ -86,7 +86,7 @@ def translating(peers: str, config: Path) -> Callable[[], tuple[float, float]]:
 
     def repeat() -> tuple[float, float]:
         command = [peers, "-m", "joeynmt", "test", str(config)]
-        said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        said = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
         text = said.stdout + said.stderr
         took = re.findall(r"Generation took ([\d.]+)", text)
         bleus = re.findall(r"bleu: +([\d.]+)", text)
@@ -141,7 +141,7 @@ def end_to_end(folder: Path, data: Path, peers: str, rounds: int) -> dict[str, A
         (folder / name).mkdir(parents=True)
     for split, pairs in texts.items():
         for side, lines in zip(("de", "en"), zip(*pairs, strict=True), strict=True):
-            (folder / "joey" / f"{split}.{side}").write_text("\n".join(lines) + "\n")
+            (folder / "joey" / f"{split}.{side}").write_text("\n".join(lines) + "\n", "utf-8")
     batches = -(-len(texts["train"]) // BATCH)
     options = {split: data / f"{name}.lc.norm.tok" for split, name in SPLITS.items()}
     workdir = folder / "attn_jax" / "run"

@@ -574,7 +574,9 @@ def test_what_is_no_run_cannot_be_used(workdir, tmp_path):
     assert not (tmp_path / "sweep").exists()
     assert "parameters are float32" in refused("train", "--workdir=x", JAX_ENABLE_X64="1")
     assert "--output is missing: the file to be written" in refused("export", "--workdir=x")
-    assert "nothing.flags" in refused("train", "--workdir=x", "--flagfile=nothing.flags")
+    line = refused("train", "--workdir=x", "--flagfile=nothing.flags")
+    assert "nothing.flags" in line
+    assert "flag files name others from the current folder" in line
     (tmp_path / "file").write_text("")
     assert "Not a directory" in refused("train", f"--workdir={tmp_path / 'file' / 'x'}", *SMALL)
 
@@ -720,6 +722,16 @@ def test_align_links_the_tokens_of_a_word(workdir, spelt, tmp_path):
     (tmp_path / "a").write_text("123\n")
     said = works("align", f"--workdir={spelt}", text[0], f"--targets={tmp_path / 'a'}").stderr
     assert "each line is one word: --unit=token links what is in it" in said
+
+
+def test_two_runs_of_one_direction_are_refused(workdir, tmp_path):
+    run = shutil.copytree(workdir, tmp_path / "run")
+    flags = (run / "flags.txt").read_text()
+    named = {"--data.source=": "--data.source=en", "--data.target=": "--data.target=fr"}
+    (run / "flags.txt").write_text("\n".join(named.get(one, one) for one in flags.splitlines()))
+    text = [f"--{side}={run / 'flags.txt'}" for side in ("sources", "targets")]
+    line = refused("align", f"--workdir={run}", f"--reverse={run}", *text)
+    assert "both runs translate from en to fr: --reverse is for one from fr to en" in line
 
 
 def test_the_best_head_and_shift_are_those_of_the_lowest_error():
