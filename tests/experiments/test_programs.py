@@ -149,6 +149,13 @@ def test_a_score_that_was_edited_is_noticed(tmp_path):
     assert "resuming from step 20" in works(*train, **found).stderr
 
 
+def test_training_warns_of_a_model_that_is_worse_than_chance(tmp_path):
+    done = works("train", f"--workdir={tmp_path}", *SMALL, "--train.learning_rate=1000")
+    assert (
+        done.stderr.count("the model is worse than one to which all tokens are equally prob") == 2
+    )
+
+
 def test_a_sweep_says_at_once_which_run_failed(tmp_path):
     (tmp_path / "lost.py").write_text(
         "def own(query, keys):\n    return keys @ query * float('nan')"
