@@ -5,14 +5,14 @@ The same command again resumes from the last checkpoint; a larger --train.steps 
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jax
 import optax
 
 from attn_jax import run_files
-from attn_jax.config import Experiment
+from attn_jax.config import Data, Experiment
 from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.data.links import links_of
 from attn_jax.data.pairs import Example, Pair
@@ -101,9 +101,28 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         folder.forget_evaluations(workdir)
     print("\n".join(filter(None, about)), flush=True)
 
-    def evaluate(model: Seq2Seq) -> dict[str, float]:
-        translator = Translator([model], source, target, experiment.data.max_length)
-        metrics = assess(translator, validation, experiment.data.bleu_tokenizer, {}).metrics
+    loop.fit(
+        config,
+        state,
+        progress,
+        batches.from_step,
+        validator(validation, source, target, experiment.data),
+        workdir,
+        rng=rng_dropout,
+        larger_is_better=METRICS[config.metric],
+    )
+    if more:
+        folder.forget_evaluations(workdir)  # that other processes may have written in the meantime
+
+
+def validator(
+    examples: Sequence[Example], source: Vocabulary, target: Vocabulary, data: Data
+) -> Callable[[Seq2Seq], dict[str, float]]:
+    """The function that measures a model on validation examples."""
+
+    def measured(model: Seq2Seq) -> dict[str, float]:
+        translator = Translator([model], source, target, data.max_length)
+        metrics = assess(translator, examples, data.bleu_tokenizer, {}).metrics
         if metrics["perplexity"] > len(target):
             print(
                 "warning: the model is worse than one to which all tokens are equally probable; "
@@ -112,18 +131,7 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
             )
         return metrics
 
-    loop.fit(
-        config,
-        state,
-        progress,
-        batches.from_step,
-        evaluate,
-        workdir,
-        rng=rng_dropout,
-        larger_is_better=METRICS[config.metric],
-    )
-    if more:
-        folder.forget_evaluations(workdir)  # that other processes may have written in the meantime
+    return measured
 
 
 def vocabularies(
