@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.decoding.penalties import none, uncovered
-from attn_jax.decoding.search import SearchResult, Step, largest, permitted
+from attn_jax.decoding.search import SearchResult, StepFunction, largest, permitted
 from attn_jax.decoding.shrinking import map_rows, until_done
 from attn_jax.tokens import BOS, EOS, PAD
 
@@ -62,7 +62,7 @@ def flat(tree: PyTree) -> PyTree:
 
 
 def beam(
-    step: Step,
+    step: StepFunction,
     source: PyTree,
     state: PyTree,
     mask: Bool[Array, "B S"],

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attn_jax.decoding.search import Step
+from attn_jax.decoding.search import StepFunction
 from attn_jax.errors import choose
 from attn_jax.models.seq2seq import Seq2Seq
 
@@ -52,7 +52,7 @@ def all_layers(weights: Sequence[Array]) -> Float[Array, "B L N ..."]:
     return jnp.concatenate(weights, axis=1)
 
 
-def stepping(models: Models, combination: str) -> Step:
+def stepping(models: Models, combination: str) -> StepFunction:
     """The step of an ensemble; its sources and states are tuples with one for each model.
 
     Args:

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from attn_jax.decoding.shrinking import until_done
 from attn_jax.tokens import BOS, EOS, PAD
 
-Step = Callable[
+StepFunction = Callable[
     [PyTree, PyTree, Int[Array, " R"]], tuple[PyTree, Float[Array, "R V"], Float[Array, "R ... S"]]
 ]
 Sampler = Callable[[Array | None, Int[Array, ""], Float[Array, "R V"]], Int[Array, " R"]]
@@ -118,7 +118,7 @@ def top_k_top_p(
 
 
 def generate(
-    step: Step,
+    step: StepFunction,
     source: PyTree,
     state: PyTree,
     limits: Int[Array, " R"],

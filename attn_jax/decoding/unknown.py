@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from attn_jax.decoding.search import Step
+from attn_jax.decoding.search import StepFunction
 from attn_jax.tokens import SPECIALS, UNK
 
 TREATMENTS = ("keep", "forbid", "copy")
 
 
-def forbidding(step: Step) -> Step:
+def forbidding(step: StepFunction) -> StepFunction:
     """Wraps a step so that `<unk>` has probability 0; those of other words are unchanged."""
 
     def known(sources: Any, states: Any, words: Int[Array, " R"]) -> tuple:

@@ -25,8 +25,8 @@ from attn_jax.models.readouts import make_readout
 from attn_jax.models.source import Source
 from attn_jax.models.stacks import make_stack
 
-Step = tuple[PyTree, Float[Array, "B F"], Float[Array, "B L N S"]]
-Steps = tuple[Float[Array, "B T F"], Float[Array, "B L N T S"]]
+OneStep = tuple[PyTree, Float[Array, "B F"], Float[Array, "B L N S"]]
+AllSteps = tuple[Float[Array, "B T F"], Float[Array, "B L N T S"]]
 
 
 class Recurrent(nnx.Module):
@@ -134,7 +134,7 @@ class Bahdanau(Recurrent):
         hidden = self.cell(hidden, inputs + self.context(context), rng_cell)
         return (hidden, memory), (self.cell.output(hidden), context, weights)
 
-    def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
+    def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> OneStep:
         """The next state, the features for the output layer, and the weights."""
         inputs = self.cell.input(embedding)
         state, (output, context, weights) = self.advance(state, source, inputs)
@@ -142,7 +142,7 @@ class Bahdanau(Recurrent):
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
-    ) -> Steps:
+    ) -> AllSteps:
         """The features for the output layer and the weights at all steps.
 
         `embeddings` are the vectors of the previous word at each step.
@@ -211,14 +211,14 @@ class Luong(Recurrent):
         )
         return (hidden, memory), (self._read(output, context), weights)
 
-    def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
+    def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> OneStep:
         """The next state, the features for the output layer, and the weights."""
         state, (read, weights) = self.advance(state, source, self.cell.input(embedding))
         return state, self.readout(read), weights[:, None]
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
-    ) -> Steps:
+    ) -> AllSteps:
         """The features for the output layer and the weights at all steps.
 
         `embeddings` are the vectors of the previous word at each step.
@@ -264,7 +264,7 @@ class LuongInputFeeding(Luong):
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
-    ) -> Steps:
+    ) -> AllSteps:
         """The features for the output layer and the weights at all steps.
 
         `embeddings` are the vectors of the previous word at each step.

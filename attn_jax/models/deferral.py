@@ -23,7 +23,7 @@ from jaxtyping import Array, PyTree
 from attn_jax.errors import InputError
 from attn_jax.models.factors import rounding
 
-Step = Callable[[PyTree, PyTree, PyTree], tuple[PyTree, PyTree]]
+Body = Callable[[PyTree, PyTree, PyTree], tuple[PyTree, PyTree]]
 
 
 class _Product(NamedTuple):
@@ -109,7 +109,12 @@ def _standing(leaf: Array, short: Array) -> Array:
 
 
 def scan(
-    step: Step, parameters: PyTree, initial: PyTree, inputs: PyTree, *, reverse: bool = False
+    step: Body,
+    parameters: PyTree,
+    initial: PyTree,
+    inputs: PyTree,
+    *,
+    reverse: bool = False,
 ) -> tuple[PyTree, PyTree]:
     """`jax.lax.scan` with a derivative that is computed as described above.
 
@@ -131,12 +136,12 @@ def scan(
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _scan(step: Step, reverse: bool, parameters: PyTree, initial: PyTree, inputs: PyTree) -> tuple:
+def _scan(step: Body, reverse: bool, parameters: PyTree, initial: PyTree, inputs: PyTree) -> tuple:
     return jax.lax.scan(functools.partial(step, parameters), initial, inputs, reverse=reverse)
 
 
 def _forward(
-    step: Step, reverse: bool, parameters: PyTree, initial: PyTree, inputs: PyTree
+    step: Body, reverse: bool, parameters: PyTree, initial: PyTree, inputs: PyTree
 ) -> tuple[tuple, tuple]:
     length = len(jax.tree.leaves(inputs)[0])
     derivatives, taps = [], []
@@ -179,7 +184,7 @@ def _forward(
     return results, (pull, of_parameters, deferred, widen)
 
 
-def _backward(step: Step, reverse: bool, residuals: tuple, gradients: tuple) -> tuple:
+def _backward(step: Body, reverse: bool, residuals: tuple, gradients: tuple) -> tuple:
     pull, of_parameters, deferred, widen = residuals
     of_others, initial, short, taps = pull(gradients)
     (of_matrices,) = of_parameters([own(tap) for own, tap in zip(deferred, taps, strict=True)])

@@ -11,7 +11,7 @@ from attn_jax.config import Model
 from attn_jax.errors import choose
 from attn_jax.models.attention import Projected
 from attn_jax.models.blocks import CrossAttention, FeedForward, SelfAttention
-from attn_jax.models.decoders import Step, Steps
+from attn_jax.models.decoders import AllSteps, OneStep
 from attn_jax.models.dropout import make_dropout, split
 from attn_jax.models.linear import Linear
 from attn_jax.models.positions import POSITIONS
@@ -159,7 +159,7 @@ class Transformer(nnx.Module):
     def _read(self, features: Float[Array, "... Q"]) -> Float[Array, "... F"]:
         return self.readout(features if self.norm is None else self.norm(features))
 
-    def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> Step:
+    def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> OneStep:
         """The next state, the features for the output layer, and the weights."""
         index, states = state
         features = self.input_embedding(embedding[:, None], index[None], None)[:, 0]
@@ -172,7 +172,7 @@ class Transformer(nnx.Module):
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
-    ) -> Steps:
+    ) -> AllSteps:
         """The features for the output layer and the weights at all steps.
 
         `embeddings` are the vectors of the previous word at each step.
