@@ -32,7 +32,7 @@ def export(
     hypotheses of each sentence, their ids [batch_size, K, T], up to and including the end of the
     sentence (3) and then 0, their log-probabilities and scores, each [batch_size, K], and their
     weights [batch_size, K, L, N, T, S]. It runs wherever `jax.export.deserialize` works, with the
-    same version of JAX or a newer one.
+    same version of JAX or a somewhat newer one, which keeps such files readable for half a year.
 
     Args:
       paths: one or several runs or checkpoints, as in `load`.

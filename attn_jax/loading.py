@@ -57,13 +57,20 @@ def load(
                 f"{workdir} has other vocabularies than {runs[0][0]}: models write together only "
                 "in the same tokens"
             )
-    models = [
-        _load_model(*run, experiment.model, *own)
-        for run, experiment, own in zip(runs, experiments, sides, strict=True)
+    changed = [
+        phrase
+        for (workdir, _), experiment in zip(runs, experiments, strict=True)
+        for phrase in edited(workdir, experiment.model)
     ]
-    for (workdir, _), experiment in zip(runs, experiments, strict=True):
-        for phrase in edited(workdir, experiment.model):
-            warnings.warn(f"{phrase}: the parameters may no longer fit it", stacklevel=2)
+    try:
+        models = [
+            _load_model(*run, experiment.model, *own)
+            for run, experiment, own in zip(runs, experiments, sides, strict=True)
+        ]
+    except InputError as error:
+        raise InputError("; ".join([str(error), *changed])) from error
+    for phrase in changed:
+        warnings.warn(f"{phrase}: the parameters may no longer fit it", stacklevel=2)
     if combination == "parameters":
         models, combination = [mean_parameters(models)], "log_probabilities"
     limit = min(experiment.data.max_length for experiment in experiments)

@@ -5,8 +5,8 @@ A run keeps copies of these modules, to notice when they are edited.
 
 import functools
 import hashlib
-import importlib
-import inspect
+import importlib.util
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 from attn_jax import run_files
@@ -25,12 +25,25 @@ def own_modules(model: Model) -> list[str]:
     return [module for module in named if module.partition(".")[0] != __package__]
 
 
+def _spec(module: str) -> ModuleSpec | None:
+    """Where Python finds a module; None if it does not, which building the model reports."""
+    try:
+        return importlib.util.find_spec(module)
+    except Exception:  # anything that a package around the module raises
+        return None
+
+
 @functools.cache  # the process keeps running the imported code, even if the file is edited
 def source(module: str) -> str:
-    """The source of a module, as it was at the first call; empty if it has none."""
+    """The source of a module, as it was at the first call; empty if it has none.
+
+    The module is not imported, since code that was edited may fail.
+    """
+    spec = _spec(module)
+    read = getattr(spec and spec.loader, "get_source", None)
     try:
-        return inspect.getsource(importlib.import_module(module))
-    except (OSError, TypeError):  # compiled, or built into Python
+        return (read and read(module)) or ""
+    except ImportError:  # it is not text
         return ""
 
 
@@ -57,17 +70,17 @@ def keep_code(workdir: Path, model: Model) -> None:
 def edited(workdir: Path, model: Model) -> list[str]:
     """A phrase for each of the user's own modules that differs from the copy in a run.
 
-    Call it after building the model, which reports modules that cannot be imported.
+    Modules that are not found are left to building the model, which reports them.
 
     Raises:
       InputError: a copy is damaged.
     """
     return [
-        f"{importlib.import_module(module).__file__} is not the code that the run in {workdir} was "
-        f"trained with, which is kept as {copy_of(workdir, module)}"
+        f"{spec.origin} is not the code that the run in {workdir} was trained with, which is kept "
+        f"as {copy_of(workdir, module)}"
         for module in own_modules(model)
         # `source` is called in any case, so that a new run will keep the code as it is now.
-        if _kept(workdir, module) not in (None, source(module))
+        if _kept(workdir, module) not in (None, source(module)) and (spec := _spec(module))
     ]
 
 

@@ -102,15 +102,15 @@ class Translator:
 
     @overload
     def translate(
-        self, sentences: Sequence[str], *, n_best: int, **options: Any
+        self, sentences: Sequence[str], *, n_best: int, first: int = 0, **options: Any
     ) -> list[list[Hypothesis]]: ...
 
     @overload
     def translate(
-        self, sentences: Sequence[str], *, n_best: None = None, **options: Any
+        self, sentences: Sequence[str], *, n_best: None = None, first: int = 0, **options: Any
     ) -> list[Hypothesis]: ...
 
-    def translate(self, sentences, *, n_best=None, **options):
+    def translate(self, sentences, *, n_best=None, first=0, **options):
         """Translates sentences: one hypothesis for each; with `n_best`, a list for each.
 
         Lists have the best hypothesis first, or samples in the order in which they were drawn. The
@@ -120,6 +120,7 @@ class Translator:
         Args:
           sentences: the source sentences.
           n_best: hypotheses for each sentence; there may be fewer if the beam does not find enough.
+          first: the index of the first sentence, when several calls translate one text.
           **options: of `attn_jax.decoding.options.Search`, such as `beam_size=5`,
             `length_penalty="average"`, or `temperature=1.0` for sampling.
 
@@ -128,10 +129,12 @@ class Translator:
             or the model's probabilities are not finite.
         """
         wanted = search_of(options if n_best is None else {**options, "n_best": n_best})
-        found = self._search(sentences, wanted)
+        found = self._search(sentences, wanted, first)
         return [own[0] for own in found] if n_best is None else found
 
-    def _search(self, sentences: Sequence[str], search: Search) -> list[list[Hypothesis]]:
+    def _search(
+        self, sentences: Sequence[str], search: Search, first: int
+    ) -> list[list[Hypothesis]]:
         search.check_lengths(self.max_length)
         if search.unknown == "copy" and any(model.is_control for model in self.models):
             raise InputError(
@@ -146,7 +149,8 @@ class Translator:
         def decoded(indices: np.ndarray, rows: int, length: int) -> Iterator[list[Hypothesis]]:
             rngs = None
             if search.temperature:  # of each sentence, by its index
-                rngs = jax.vmap(jax.random.fold_in, (None, 0))(seed, np.resize(indices, rows))
+                places = first + np.resize(indices, rows)
+                rngs = jax.vmap(jax.random.fold_in, (None, 0))(seed, places)
             batch = _batch([sources[i] for i in indices], rows, length)
             found = decode(self.models, batch, rngs, search=unseeded, **self.settings)
             found = jax.device_get(found)

@@ -203,7 +203,8 @@ def main() -> None:
     development = read_development()
     extract = choose_with_settings(EXTRACTIONS, FLAGS.links, "way to make links")
     symmetrize = choose_with_settings(SYMMETRIZATIONS, FLAGS.symmetrization, "symmetrization")
-    symmetrize(np.eye(1), np.eye(1), extract)  # settings out of bounds are refused before loading
+    for way in (extract, partial(symmetrize, np.eye(1), extract=extract)):
+        way(np.eye(1))  # settings out of bounds are refused before loading
 
     if FLAGS.reverse:
         check_opposite(FLAGS.workdir, FLAGS.reverse)

@@ -9,10 +9,10 @@ import numpy as np
 import optax
 
 from attn_jax import run_files
-from attn_jax.alignment.accuracy import by_head
 from attn_jax.config import TEXT_LEVELS, Data
 from attn_jax.data.datasets import Corpus
 from attn_jax.data.pairs import Example
+from attn_jax.decoding.options import Search
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.metrics import ter
@@ -96,11 +96,11 @@ def measure(
       search: options of `attn_jax.decoding.options.Search`.
 
     Returns:
-      A dictionary with the numbers of sentences and parameters, the search, the metrics with
-      their signatures, and what is known of each head; and the assessment, which holds the
-      sentences and their weights.
+      A dictionary with the numbers of sentences and parameters, the options of the search that are
+      not the defaults, the metrics with their signatures, and what is known of each head; and the
+      assessment, which holds the sentences and their weights.
     """
-    assessment = assess(translator, examples, data.bleu_tokenizer, search)
+    assessment = assess(translator, examples, data.bleu_tokenizer, search, PICTURED)
     metrics, signatures = dict(assessment.metrics), dict(assessment.signatures)
     if data.target_level in TEXT_LEVELS:
         # Only for text, and not during training: TER is slow where hypotheses are far off.
@@ -108,14 +108,13 @@ def measure(
             *((s["text"], s["reference"]) for s in assessment.sentences), strict=True
         )
         metrics["ter"], signatures["ter"] = ter(texts, references)
-    golds = [example.alignment for example in examples]
-    known = golds if all(gold is not None for gold in golds) else None
+    usual = vars(Search())
     result = {
         "sentences": len(assessment.sentences),
         "parameters": optax.tree.size(translator.models),
-        "search": search,
+        "search": {name: value for name, value in search.items() if value != usual[name]},
         "metrics": metrics,
-        "heads": by_head(assessment.of_references, known),
+        "heads": assessment.heads,
         "signatures": signatures,
     }
     return result, assessment
@@ -131,6 +130,6 @@ def write(workdir: Path, result: dict, assessment: Assessment) -> None:
         lines = (json.dumps(one, ensure_ascii=False) + "\n" for one in assessment.sentences)
         beside[0].write_text("".join(lines), "utf-8")
         with beside[1].open("wb") as file:
-            np.savez(file, *assessment.weights[:PICTURED])
+            np.savez(file, *assessment.weights)
         beside[2].write_text(json.dumps(result, indent=2) + "\n", "utf-8")
         evaluation.unlink(missing_ok=True)  # must not lie beside sentences of another evaluation

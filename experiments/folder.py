@@ -45,7 +45,11 @@ def settle(workdir: Path, given: dict) -> Experiment:
     file = run_files.flags(workdir)
     if file.is_file():
         stored = config.read(file)
-        wanted = experiment_with(config.values(stored) | given)
+        kept = config.values(stored)
+        if not has_begun(workdir) and given.get("data.name", stored.data.name) != stored.data.name:
+            # What is stored may be the defaults of the other data set.
+            kept |= {"data.source_level": "auto", "data.target_level": "auto"}
+        wanted = experiment_with(kept | given)
         if not has_begun(workdir):
             return wanted
         longer = wanted.train.steps >= stored.train.steps

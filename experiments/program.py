@@ -12,7 +12,7 @@ import jax
 from absl import app, flags, logging
 
 from attn_jax.cache import cache_directory
-from attn_jax.errors import InputError
+from attn_jax.errors import InputError, reason
 from experiments.flags import parse
 
 
@@ -92,11 +92,28 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
         if isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):
             raise
-        reason = str(error).partition("\n")[0].removeprefix("RESOURCE_EXHAUSTED: ")
-        why = f" ({reason})" if reason else ""
+        said = str(error).partition("\n")[0].removeprefix("RESOURCE_EXHAUSTED: ")
+        why = f" ({said})" if said else ""
         print(f"error: there is not enough memory{why}{advice.memory}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
         where = "" if error.filename is None else f": {error.filename}"
         print(f"error: {error.strerror or error}{where}", file=sys.stderr)
         sys.exit(2)
+    except Exception:
+        why = why_jax_does_not_start()
+        if why is None:
+            raise
+        print(f"error: {why}", file=sys.stderr)
+        sys.exit(2)
+
+
+def why_jax_does_not_start() -> str | None:
+    """What keeps JAX from using a device; None if it has one."""
+    try:
+        jax.devices()
+    except Exception as error:  # also a bare AssertionError
+        asked = os.environ.get("JAX_PLATFORMS")
+        how = f" with JAX_PLATFORMS={asked}" if asked else ""
+        return f"JAX does not start{how}: {reason(error)}"
+    return None

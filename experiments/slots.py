@@ -40,7 +40,7 @@ def slots(jobs: int) -> list[Slot]:
         # Explicit, so that JAX does not fall back to the CPU if another process has the device.
         return [Slot([], {"JAX_PLATFORMS": f"{platform},cpu"})]
     if not hasattr(os, "sched_getaffinity"):
-        return [Slot([], {})] * max(jobs, 1)
+        return [Slot([], {})] * (jobs or min(os.cpu_count() or 1, MOST_JOBS))
     cores = sorted(os.sched_getaffinity(0))
     return [Slot(own, {}) for own in shares(cores, jobs or min(len(cores), MOST_JOBS))]
 

@@ -28,6 +28,8 @@ AT_ONCE = 2048  # lines, whose attention weights are held in memory until they a
 
 def read_source(path: str) -> list[str]:
     """The lines of a file, or of standard input when no file is named."""
+    if not path and sys.stdin is None:
+        raise InputError("standard input is closed: name a file by --input")
     data = read_data(Path(path)) if path else sys.stdin.buffer.read()
     return decode_lines(data, path or "standard input")
 
@@ -50,10 +52,8 @@ def converse(translator: Translator, options: dict) -> None:
         sentence = _asked()
         if not sentence:
             return
-        if options.get("temperature"):  # a repeated sentence gets new samples
-            options = {**options, "seed": FLAGS.seed + turn}
-        try:
-            (hypotheses,) = translator.translate([sentence], **options)
+        try:  # a repeated sentence gets new samples
+            (hypotheses,) = translator.translate([sentence], first=turn, **options)
         except InputError as error:
             print(error, file=sys.stderr)
             continue
@@ -79,7 +79,7 @@ def main() -> None:
     options.setdefault("n_best", 1)
     flags.check_combination()
     translator = load([FLAGS.workdir, *FLAGS.also], combination=FLAGS.combination)
-    if not FLAGS.input and sys.stdin.isatty():
+    if not FLAGS.input and sys.stdin and sys.stdin.isatty():
         converse(translator, options)
         return
     lines = read_source(FLAGS.input)
@@ -91,13 +91,13 @@ def main() -> None:
                 f"line {number} has {length} tokens, more than the {translator.max_length} "
                 "that the run allows (--data.max_length): cut it into sentences"
             )
-    # The samples for a line depend on its position in the call, so one call takes all lines.
-    together = len(lines) if options.get("temperature") else AT_ONCE
-    for first in range(0, len(lines), together):
-        part = slice(first, first + together)
+    done = 0
+    for first in range(0, len(lines), AT_ONCE):
+        part = slice(first, first + AT_ONCE)
         filled = list(map(bool, lengths[part]))
         sentences = list(itertools.compress(lines[part], filled))
-        found = iter(translator.translate(sentences, **options))
+        found = iter(translator.translate(sentences, first=done, **options))
+        done += len(sentences)
         for number, any_token in enumerate(filled, start=first):
             for line in lines_of(number, next(found) if any_token else []):
                 print(line)

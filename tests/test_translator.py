@@ -120,6 +120,8 @@ def test_what_is_drawn_depends_on_the_seed_and_the_place_alone(translator):
     drawn = translator.translate(SENTENCES, **options)
     more = translator.translate([*SENTENCES, *SENTENCES], **options)
     assert [[h.text for h in own] for own in more[:4]] == [[h.text for h in own] for own in drawn]
+    later = translator.translate(SENTENCES[2:], first=2, **options)
+    assert [[h.text for h in own] for own in later] == [[h.text for h in own] for own in drawn[2:]]
     assert any(one.text != other.text for one, other in drawn)
     other = translator.translate(SENTENCES, seed=1, **options)
     assert [h.text for own in other for h in own] != [h.text for own in drawn for h in own]
@@ -141,6 +143,21 @@ def test_the_default_limit_leaves_room_for_the_characters_of_words(source, limit
     for options in ({}, {"beam_size": 2}):
         (hypothesis,) = Translator([model], *sides).translate(["a b"], **options)
         assert len(hypothesis.tokens) == limit
+
+
+def test_a_test_set_may_be_measured_in_parts(translator, monkeypatch):
+    examples = [
+        Example(one, " ".join(one.split()[::-1]), np.arange(len(one.split()))[::-1])
+        for one in SENTENCES
+    ]
+    options = {"temperature": 1.5, "top_k": 3}
+    whole = assess(translator, examples, "none", options, pictured=3)
+    monkeypatch.setattr("attn_jax.evaluation.assess.AT_ONCE", 2)
+    parts = assess(translator, examples, "none", options, pictured=3)
+    assert parts[:4] == whole[:4]
+    assert whole.metrics["alignment_accuracy"] > 50
+    assert [one.shape for one in parts.weights] == [one.shape for one in whole.weights]
+    assert len(parts.weights) == 3
 
 
 def test_an_ensemble_of_one_model_twice_is_that_model(workdir, translator):
@@ -450,6 +467,11 @@ def test_until_something_is_trained_options_data_and_code_may_change(tmp_path, m
     train_in(run, small | {"model.score": "second_try:own"})
     assert [file.name for file in (run / "code").iterdir()] == ["second_try.py"]
     assert len(attn_jax.load(run).source) == len(SPECIALS) + 9
+    other = settle(tmp_path / "new", {"data.name": "copy"}).data
+    (tmp_path / "begun").mkdir()
+    lines = ["--data.name=copy", f"--data.source_level={other.source_level}"]
+    (tmp_path / "begun" / "flags.txt").write_text("\n".join(lines))
+    assert settle(tmp_path / "begun", {"data.name": "dates"}).data.source_level == "character"
     with pytest.raises(InputError, match="holds a run with other flags"):
         settle(run, small | {"model.score": "first_try:own"})
     shutil.rmtree(run / "checkpoints")  # the journal still shows that there was training

@@ -1,66 +1,72 @@
 """How often attention is where a token comes from, and how sharp each head's weights are."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from attn_jax.alignment.readings import shifted
 
-SHIFTS = (-1, 0, 1)
+SHIFTS = (0, -1, 1)  # of equally good ones, the first is taken
+
+
+class Counts(NamedTuple):
+    """What is summed over sentences, for each of L layers and N heads."""
+
+    steps: int
+    largest: np.ndarray  # the largest weight of each step, [L, N]
+    tokens: int  # those with known gold positions
+    hits: np.ndarray  # at each of `SHIFTS`, [X, L, N]
 
 
 def hits(alignment: np.ndarray, gold: np.ndarray, shift: int) -> np.ndarray:
-    """Whether the largest weight of each target token is at the gold position.
+    """Whether the largest weight of each target token is at the gold position, [..., T - 1].
 
     False where the shifted step does not exist, or several positions share the largest weight.
 
     Args:
-      alignment: weights [T, S], end of sentence included.
+      alignment: weights [..., T, S], end of sentence included.
       gold: the source position of each target token, [T - 1].
       shift: the weights of token t are those of step t + shift.
     """
     rows = shifted(alignment, shift)
-    highest = rows.max(axis=1, keepdims=True)
-    alone = (rows == highest).sum(axis=1) == 1
-    return alone & (highest[:, 0] > 0) & (rows.argmax(axis=1) == gold)
+    highest = rows.max(axis=-1, keepdims=True)
+    alone = (rows == highest).sum(axis=-1) == 1
+    return alone & (highest[..., 0] > 0) & (rows.argmax(axis=-1) == gold)
 
 
-def alignment_accuracy(
-    alignments: Sequence[np.ndarray], golds: Sequence[np.ndarray]
-) -> tuple[float, int]:
-    """The percentage of hits with the best constant shift, and that shift."""
-    pairs = list(zip(alignments, golds, strict=True))
-
-    def accuracy(shift: int) -> float:
-        return 100 * float(np.concatenate([hits(*pair, shift) for pair in pairs]).mean())
-
-    accuracies = {shift: accuracy(shift) for shift in SHIFTS}
-    best = max(SHIFTS, key=lambda shift: (accuracies[shift], -abs(shift)))
-    return accuracies[best], best
-
-
-def by_head(
-    weights: Sequence[np.ndarray], golds: Sequence[np.ndarray] | None
-) -> list[dict[str, float | int]]:
-    """The sharpness of each head, and its accuracy where gold alignments are known.
+def counted(weights: np.ndarray, gold: np.ndarray | None) -> Counts:
+    """The counts of one sentence.
 
     Args:
-      weights: of each sentence, [L, N, T, S].
-      golds: of each sentence, the source position of each target token, [T - 1]; or None.
+      weights: [L, N, T, S], end of sentence included.
+      gold: the source position of each target token, [T - 1]; None if unknown.
+    """
+    layers, heads, steps, _ = weights.shape
+    largest = weights.max(axis=-1).sum(axis=-1)
+    if gold is None:
+        return Counts(steps, largest, 0, np.zeros((len(SHIFTS), layers, heads), int))
+    found = np.stack([hits(weights, gold, shift).sum(axis=-1) for shift in SHIFTS])
+    return Counts(steps, largest, len(gold), found)
+
+
+def by_head(counts: Iterable[Counts]) -> list[dict[str, float | int]]:
+    """The sharpness of each head, and its accuracy where gold alignments are known.
 
     Returns:
       For each layer and head: `layer` and `head`, counted from 1; `sharpness`, the mean over steps
-      of the largest weight, in percent; and with `golds`, `alignment_accuracy` and
-      `alignment_shift`.
+      of the largest weight, in percent; and with gold alignments `alignment_accuracy`, the
+      percentage of hits with the best constant shift, and `alignment_shift`.
     """
-    layers, heads, *_ = weights[0].shape
+    steps, largest, tokens, found = map(sum, zip(*counts, strict=True))
     figures = []
-    for layer, head in np.ndindex(layers, heads):
-        own = [one[layer, head] for one in weights]
-        sharpness = 100 * float(np.concatenate([one.max(axis=1) for one in own]).mean())
+    for place in np.ndindex(largest.shape):
+        layer, head = place
+        sharpness = 100 * float(largest[place]) / steps
         entry = {"layer": layer + 1, "head": head + 1, "sharpness": sharpness}
-        if golds is not None:
-            accuracy, shift = alignment_accuracy(own, golds)
-            entry |= {"alignment_accuracy": accuracy, "alignment_shift": shift}
+        if tokens:
+            best = int(found[:, layer, head].argmax())
+            accuracy = 100 * float(found[best, layer, head]) / tokens
+            entry |= {"alignment_accuracy": accuracy, "alignment_shift": SHIFTS[best]}
         figures.append(entry)
     return figures

@@ -22,18 +22,19 @@ class Reading(NamedTuple):
 
 
 def shifted(alignment: np.ndarray, shift: int) -> np.ndarray:
-    """The weights [T - 1, S] of each target token; zeros where the shifted step does not exist.
+    """The weights [..., T - 1, S] of each target token; zeros where the shifted step is missing.
 
     A model that attends from the state before a token and one that attends from the state after it
     may differ by one step in which weights are those of the token.
 
     Args:
-      alignment: weights [T, S], end of sentence included.
+      alignment: weights [..., T, S], end of sentence included.
       shift: the weights of token t are those of step t + shift.
     """
-    steps = np.arange(len(alignment) - 1) + shift
-    inside = (steps >= 0) & (steps < len(alignment))
-    return np.where(inside[:, None], alignment[np.clip(steps, 0, len(alignment) - 1)], 0)
+    count = alignment.shape[-2]
+    steps = np.arange(count - 1) + shift
+    inside = (steps >= 0) & (steps < count)
+    return np.where(inside[:, None], alignment[..., np.clip(steps, 0, count - 1), :], 0)
 
 
 def readings(layers: int, heads: int, shifts: Sequence[int] = (0, 1, -1, 2)) -> list[Reading]:

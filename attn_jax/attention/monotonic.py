@@ -1,4 +1,4 @@
-"""Normalizers that move through the source from left to right, never back."""
+"""Normalizers that move through the source from left to right."""
 
 import jax
 import jax.numpy as jnp
@@ -169,8 +169,9 @@ def forward(
 ) -> Float[Array, " S"]:
     """α_j ∝ (α⁻_j + α⁻_{j-1}) exp(e_j).
 
-    At each step, attention stays where it is or moves on by one position. Before the first step,
-    all weight is on the first position. This is the form without a transition agent.
+    Weight stays at a position or moves on by one. So the positions that can be attended to are
+    those before and one more in each step; at first, these are the first two. This is the form
+    without a transition agent.
 
     Paper: Zhang, Ling and Dai 2018, section 3.1, algorithm 1.
     Cost: time T S, memory T S.

@@ -257,8 +257,8 @@ def last(
 ) -> Float[Array, " S"]:
     """0 at the last real position, -∞ elsewhere: a fixed context.
 
-    A control: an encoder-decoder without attention, whose decoder sees nothing but the last state
-    of the encoder.
+    A control: an encoder-decoder without attention, whose decoder reads the last annotation at
+    every step.
 
     Paper: Cho et al. 2014, section 2.2; Sutskever, Vinyals and Le 2014, section 2.
     Cost: time T S, memory T S.

@@ -18,9 +18,11 @@ from attn_jax.options import checked, option
 class Search:
     """How to decode. Lengths are in target tokens, without the end of the sentence."""
 
-    beam_size: int = option(1, "W, hypotheses kept at each step; 1: greedy search", low=1)
+    beam_size: int = option(
+        1, "W, hypotheses kept at each step; 1: greedy search", low=1, high=1000
+    )
     n_best: int = option(
-        1, "hypotheses for each sentence: the best of a beam, or so many samples", low=1
+        1, "hypotheses for each sentence: the best of a beam, or so many samples", low=1, high=1000
     )
     length_penalty: str = option(
         "gnmt",

@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attn_jax.alignment.accuracy import alignment_accuracy
+from attn_jax.alignment.accuracy import by_head, counted
 from attn_jax.evaluation import metrics
+
+AT_ONCE = 2048  # examples whose attention weights are held in memory
 
 
 class Assessment(NamedTuple):
@@ -14,13 +16,17 @@ class Assessment(NamedTuple):
 
     metrics: dict[str, float]
     signatures: dict[str, str]
+    heads: list[dict[str, float | int]]  # as `by_head` returns them
     sentences: list[dict[str, Any]]
-    weights: list[np.ndarray]  # of the hypotheses, [L, N, T, S]
-    of_references: list[np.ndarray]  # weights for the references
+    weights: list[np.ndarray]  # of the first hypotheses, [L, N, T, S]
 
 
 def assess(
-    translator: Any, examples: Sequence[Any], bleu_tokenizer: str, search: Mapping[str, Any]
+    translator: Any,
+    examples: Sequence[Any],
+    bleu_tokenizer: str,
+    search: Mapping[str, Any],
+    pictured: int = 0,
 ) -> Assessment:
     """Translates and scores the examples.
 
@@ -33,52 +39,69 @@ def assess(
       examples: have `source`, `target` and `alignment`.
       bleu_tokenizer: sacrebleu's name of a tokenisation.
       search: options of `translate`.
+      pictured: the number of hypotheses whose weights are kept.
     """
-    sources = [example.source for example in examples]
-    targets = [example.target for example in examples]
-    hypotheses = translator.translate(sources, **search)
-    forced = translator.force(sources, targets)
-    texts = [hypothesis.text for hypothesis in hypotheses]
-    references = [translator.target.split(target) for target in targets]
-    bleu, bleu_signature = metrics.bleu(texts, targets, bleu_tokenizer)
-    chrf, chrf_signature = metrics.chrf(texts, targets)
-    words, text_tokens = translator.target.words, list(map(translator.target.split, texts))
-    log_probabilities = np.concatenate([f.log_probabilities for f in forced])
+    aligned = all(example.alignment is not None for example in examples)
+    sentences, weights, log_probabilities, correct, of_heads, of_means = [], [], [], [], [], []
+    for first in range(0, len(examples), AT_ONCE):
+        part = examples[first : first + AT_ONCE]
+        sources, targets = [one.source for one in part], [one.target for one in part]
+        hypotheses = translator.translate(sources, first=first, **search)
+        weights += [one.weights for one in hypotheses[: pictured - len(weights)]]
+        forced = translator.force(sources, targets)
+        for example, hypothesis, own in zip(part, hypotheses, forced, strict=True):
+            sentences.append(_described(translator, example, hypothesis))
+            log_probabilities.append(own.log_probabilities)
+            correct.append(own.correct)
+            gold = example.alignment if aligned else None
+            of_heads.append(counted(own.weights, gold))
+            of_means.append(counted(own.alignment[None, None], gold))
+
     with np.errstate(over="ignore"):  # by a model that has diverged
-        perplexity = float(np.exp(-log_probabilities.mean()))
+        perplexity = float(np.exp(-np.concatenate(log_probabilities).mean()))
     measured = {
         "perplexity": perplexity,
-        "token_accuracy": 100 * float(np.concatenate([f.correct for f in forced]).mean()),
+        "token_accuracy": 100 * float(np.concatenate(correct).mean()),
+    }
+    of_texts, signatures = _of_texts(translator, sentences, bleu_tokenizer)
+    (mean,) = by_head(of_means)
+    if aligned:
+        of_texts |= {name: mean[name] for name in ("alignment_accuracy", "alignment_shift")}
+    return Assessment(measured | of_texts, signatures, by_head(of_heads), sentences, weights)
+
+
+def _described(translator: Any, example: Any, hypothesis: Any) -> dict[str, Any]:
+    """A sentence, as it is stored."""
+    return {
+        "source_text": example.source,
+        "source": translator.source.split(example.source),
+        "target": translator.target.split(example.target),
+        "hypothesis": hypothesis.tokens,
+        "reference": example.target,
+        "text": hypothesis.text,
+        # With unknown=copy, not those of the hypothesis.
+        "text_tokens": translator.target.split(hypothesis.text),
+        "log_probability": hypothesis.log_probability,
+        "gold": None if example.alignment is None else list(map(int, example.alignment)),
+    }
+
+
+def _of_texts(
+    translator: Any, sentences: Sequence[dict[str, Any]], bleu_tokenizer: str
+) -> tuple[dict[str, float], dict[str, str]]:
+    """The metrics of hypotheses against references, and sacrebleu's signatures."""
+    texts, targets, tokens, references = (
+        [sentence[name] for sentence in sentences]
+        for name in ("text", "reference", "text_tokens", "target")
+    )
+    words = translator.target.words
+    bleu, bleu_signature = metrics.bleu(texts, targets, bleu_tokenizer)
+    chrf, chrf_signature = metrics.chrf(texts, targets)
+    measured = {
         "exact_match": metrics.exact_match(texts, list(map(translator.target.join, references))),
         "bleu": bleu,
         "chrf": chrf,
         "word_error_rate": metrics.error_rate(list(map(words, texts)), list(map(words, targets))),
-        "symbol_error_rate": metrics.error_rate(text_tokens, references),
+        "symbol_error_rate": metrics.error_rate(tokens, references),
     }
-    golds = [example.alignment for example in examples]
-    if all(gold is not None for gold in golds):
-        accuracy, shift = alignment_accuracy([f.alignment for f in forced], golds)
-        measured |= {"alignment_accuracy": accuracy, "alignment_shift": shift}
-    sentences = [
-        {
-            "source_text": example.source,
-            "source": translator.source.split(example.source),
-            "target": reference,
-            "hypothesis": hypothesis.tokens,
-            "reference": example.target,
-            "text": hypothesis.text,
-            "text_tokens": tokens,  # with unknown=copy, not those of the hypothesis
-            "log_probability": hypothesis.log_probability,
-            "gold": None if example.alignment is None else list(map(int, example.alignment)),
-        }
-        for example, reference, hypothesis, tokens in zip(
-            examples, references, hypotheses, text_tokens, strict=True
-        )
-    ]
-    return Assessment(
-        measured,
-        {"bleu": bleu_signature, "chrf": chrf_signature},
-        sentences,
-        [hypothesis.weights for hypothesis in hypotheses],
-        [f.weights for f in forced],
-    )
+    return measured, {"bleu": bleu_signature, "chrf": chrf_signature}

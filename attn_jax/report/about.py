@@ -17,16 +17,16 @@ def about(systems: Systems, profile: Profile) -> Iterator[str]:
     yield (
         f"{first.evaluation['sentences']} test sentences; mean ± standard deviation over seeds. "
         f"Each run is evaluated at the checkpoint with its best validation {metrics}. "
-        f"{searches(systems)}"
+        f"{escaped(searches(systems))}"
     )
     if len({run.cutting for run in runs_of(systems)}) > 1:
-        lengths = f" Lengths are in tokens of {next(iter(systems))}."
+        lengths = f" Lengths are in tokens of {escaped(next(iter(systems)))}."
         yield (
             "The systems cut text into different tokens: perplexity, token accuracy and token "
             "error rate are computed on each system's own tokens, and cannot be compared."
             + (lengths if profile.tells_more else "")
         )
-    yield from unfinished(systems)
+    yield from map(escaped, unfinished(systems))
     if shared := " ".join(shared_options(systems)):
         yield f"Options of all systems: `{shared}`"
     yield from labelled(systems)

@@ -69,8 +69,8 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         return f"![{caption}]({path})\n\n*{caption}*"
 
     parts = [
-        f"## {comparison.name}",
-        *filter(None, [comparison.apart]),
+        f"## {tables.escaped(comparison.name)}",
+        *filter(None, [tables.escaped(comparison.apart)]),
         *about(systems, profile),
         comparison.quality.markdown(),
         *tables.about_alignment(comparison.quality),
@@ -90,10 +90,8 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         drawn = curves.accuracy_by_position(known)
         parts.append(picture("position", drawn, f"Accuracy by source position{bands}"))
     indices = telling_sentences(systems, OUTPUTS)
-    parts.append(
-        "What each system wrote for some test sentences, first those on which they differ most "
-        f"({seeds_drawn(systems)}):"
-    )
+    first = ", first those on which systems differ most" if len(systems) > 1 else ""
+    parts.append(f"Some test sentences{first} ({tables.escaped(seeds_drawn(systems))}):")
     parts += [tables.outputs(systems, index).markdown() for index in indices]
     parts += one_sentence(systems, indices[0], picture)
     return [*parts, *all_heads(systems, indices[0], picture)]

@@ -8,13 +8,14 @@ from attn_jax.report.systems import Systems
 
 LEVEL = 0.05  # p-values below it count as a difference
 
+_RULE = (
+    "A new rank begins with a system whose {} differs from that of every system of the rank above: "
+    "it is worse in each seed that they share (in their first runs, if they share none), and over "
+    "the sentences of all these seeds together ({}, p < 0.05)."
+)
 EXPLANATION = {
-    "bleu": "A new rank begins with a system whose BLEU differs from that of every system of the "
-    "rank above: it is worse in each seed that they share, and over the sentences of all these "
-    "seeds together (paired bootstrap, one-sided as sacrebleu's, 1,000 samples, p < 0.05).",
-    "exact_match": "A new rank begins with a system whose exact match differs from that of every "
-    "system of the rank above: it is worse in each seed that they share, and over the sentences of "
-    "all these seeds together (approximate randomisation, 10,000 draws, p < 0.05).",
+    "bleu": _RULE.format("BLEU", "paired bootstrap, one-sided as sacrebleu's, 1,000 samples"),
+    "exact_match": _RULE.format("exact match", "approximate randomisation, 10,000 draws"),
 }
 
 

@@ -64,7 +64,7 @@ class Table(NamedTuple):
 
 def escaped(text: str) -> str:
     """A text as Markdown that shows all its signs; underscores within words do that anyway."""
-    return re.sub(r"[\\`*<|\[\]~]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
+    return re.sub(r"[\\`*<&|\[\]~]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
 
 
 def is_figure(cell: str) -> bool:
@@ -79,8 +79,8 @@ def mean_and_deviation(values: Sequence[float], digits: int = 2) -> str:
     """
     if np.isnan(values).any():
         return "–"  # noqa: RUF001
-    if len(values) == 1:
-        return f"{values[0]:.{digits}f}"
+    if len(values) == 1 or np.isinf(values).any():  # an infinite mean has no deviation
+        return f"{np.mean(values):.{digits}f}"
     return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
 
 

@@ -47,8 +47,9 @@ class CheckpointMismatch(InputError):
     """The checkpoint is of another model."""
 
 
-def _score(metrics: dict[str, float]) -> float:
-    return metrics["score"]
+def _score(metrics: dict[str, float]) -> tuple[float, int]:
+    # Of equal scores, the first is the best, as for `train.patience`.
+    return metrics["score"], -metrics.get("step", 0)
 
 
 class Checkpoints:
@@ -182,7 +183,7 @@ class WritableCheckpoints(Checkpoints):
                     facts=ocp.args.JsonSave(facts),
                     **{name: ocp.args.StandardSave(leaves) for name, leaves in items.items()},
                 ),
-                metrics={"score": score if np.isfinite(score) else -1e30},
+                metrics={"score": score if np.isfinite(score) else -1e30, "step": step},
             )
 
     def close(self) -> None:

@@ -188,11 +188,15 @@ def test_equals_the_papers_loop_under_jit_and_vmap(score, window, normalizer, ge
             assert not np.any(alignment[row][:, ~MASK[row]])
 
 
-HIDDEN = [name for name, function in SCORES.items() if hasattr(function, "hidden")]
+FACTORED = ["additive", "concat", "linear"]  # the scores with hidden units
 LOOKING_BACK = ["location_aware(filters=2, width=3)", "coverage"]
 
 
-@pytest.mark.parametrize("score", HIDDEN + LOOKING_BACK)
+def test_each_score_with_hidden_units_is_factored():
+    assert [name for name in SCORES if mechanism(name).score.factored] == FACTORED
+
+
+@pytest.mark.parametrize("score", FACTORED + LOOKING_BACK)
 def test_a_derivative_holds_no_hidden_units_of_all_queries(score, generator):
     parts, units = mechanism(score), 64
     shapes = parts.score.shapes(Sizes(Q, D, units))

@@ -79,6 +79,11 @@ def test_a_sweep_leaves_its_runs_and_skips_them(sweep):
     assert line == "error: --grid.seed has the value 0 twice"
 
 
+def test_a_device_that_does_not_exist_is_told_in_a_sentence(workdir):
+    line = refused("translate", f"--workdir={workdir}", stdin="1\n", JAX_PLATFORMS="nothing")
+    assert line.startswith("error: JAX does not start with JAX_PLATFORMS=nothing: RuntimeError: ")
+
+
 def test_a_sweep_takes_no_accelerator_from_its_runs(sweep):
     varied = "--grid.model.score=additive,last"
     # With a platform that does not exist, looking for its devices would fail.
@@ -143,6 +148,12 @@ def test_a_score_that_was_edited_is_noticed(tmp_path):
     assert refused(*sweep, **found) == f"error: model.score=mine:own: {advice}"
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
     assert f"warning: {differs}" in works(*translate, stdin="1 2\n", **found).stderr
+    file.write_text("def own(query, keys, *, W):\n    return keys @ W @ query")
+    assert f"; {differs} {copy}" in refused(*translate, stdin="1 2\n", **found)
+    file.write_text("own = nothing")
+    line = refused(*translate, stdin="1 2\n", **found)
+    assert "name 'nothing' is not defined" in line
+    assert f"; {differs} {copy}" in line
 
     file.write_text(copy.read_text())
     assert "1 of them finished" in works(*sweep, **found).stdout

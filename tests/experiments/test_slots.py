@@ -40,6 +40,14 @@ def test_runs_share_out_the_cores(machine, cores, jobs, bound):
     assert all(slot.environment == {} for slot in slots.slots(jobs))
 
 
+def test_there_is_a_run_for_each_core_where_runs_cannot_be_bound(machine, monkeypatch):
+    machine("cpu", 2)
+    monkeypatch.delattr(slots.os, "sched_getaffinity")
+    monkeypatch.setattr(slots.os, "cpu_count", lambda: 3)
+    assert slots.slots(0) == [slots.Slot([], {})] * 3
+    assert slots.slots(5) == [slots.Slot([], {})] * 5
+
+
 @pytest.mark.parametrize(
     ("gpus", "jobs", "visible", "memory"),
     [

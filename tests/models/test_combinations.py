@@ -42,6 +42,7 @@ DECODERS = [
     {"decoder": "bahdanau", "cell": "lstm"},
     {"decoder": "luong", "cell": "gru"},
     {"decoder": "luong", "cell": "lstm"},
+    {"decoder": "luong_input_feeding", "cell": "lstm"},
     {"decoder": "transformer", "decoder_layers": 2},
 ]
 HEADS = [

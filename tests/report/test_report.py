@@ -530,9 +530,19 @@ def test_a_sentence_with_tokens_to_align_is_preferred():
     assert drawn([sentences[0], sentences[3]]) == [0]
 
 
+def test_an_infinite_figure_has_no_deviation():
+    assert tables.mean_and_deviation([np.inf, 3.0]) == "inf"
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [("b|c", r"b\|c"), ("<unk> *", r"\<unk> \*"), ("scaled_dot_x", "scaled_dot_x"), ("_", r"\_")],
+    [
+        ("b|c", r"b\|c"),
+        ("<unk> *", r"\<unk> \*"),
+        ("scaled_dot_x", "scaled_dot_x"),
+        ("_", r"\_"),
+        ("l&apos;", r"l\&apos;"),
+    ],
 )
 def test_all_signs_of_a_cell_are_shown(text, shown):
     assert tables.Table(["a"], [[text]]).markdown().splitlines()[2] == f"| {shown} |"

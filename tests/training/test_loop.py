@@ -106,6 +106,11 @@ def test_the_best_and_the_last_are_kept(tmp_path):
     assert [line["step"] for line in record] == [2, 4, 6, 8, 10]
 
 
+def test_the_first_of_equals_is_the_best(tmp_path):
+    step, best, _, _ = train(tmp_path, scripted([2.0, 1.0, 1.0, 1.0, 5.0]), steps=10)
+    assert (step, best) == (10, 4)
+
+
 def test_patience_ends_a_run_also_after_a_restart(tmp_path):
     step, best, _, _ = train(tmp_path, scripted([3.0, 1.0, 2.0]), steps=6, patience=2)
     assert (step, best) == (6, 4)
