@@ -73,7 +73,8 @@ def combinations():
     for score, normalizer, decoder in itertools.product(SCORES, NORMALIZERS, DECODERS):
         possible = [w for w in WINDOWS if makes_sense(score, w, normalizer)]
         if possible:
-            heads = HEADS[len(cases) % len(HEADS)]
+            turn = len(cases) + len(cases) // len(DECODERS)  # so that each decoder has all of them
+            heads = HEADS[turn % len(HEADS)]
             cases.append((score, generator.choice(possible), normalizer, decoder, heads))
     return cases
 
