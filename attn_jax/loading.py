@@ -72,6 +72,13 @@ def load(
     for phrase in changed:
         warnings.warn(f"{phrase}: the parameters may no longer fit it", stacklevel=2)
     if combination == "parameters":
+        starts = [experiment.train.initial for experiment in experiments]
+        if len({workdir for workdir, _ in runs}) > 1 and not any(starts):
+            warnings.warn(
+                "the mean of parameters is meant for checkpoints of one run, or runs that started "
+                "from another: those of runs of their own do not fit together",
+                stacklevel=2,
+            )
         models, combination = [mean_parameters(models)], "log_probabilities"
     limit = min(experiment.data.max_length for experiment in experiments)
     return Translator(models, *sides[0], limit, combination)
@@ -85,7 +92,8 @@ def located(place: Path, checkpoint: str = "best") -> tuple[Path, str]:
       checkpoint: what to return as the checkpoint if `place` is the folder of a run.
     """
     workdir = place.parent.parent
-    if place.parent == run_files.checkpoints(workdir) and place.name.isdigit():
+    named = place.name.isdigit() or place.name in ("best", "last")
+    if place.parent == run_files.checkpoints(workdir) and named:
         return workdir, place.name
     return place, checkpoint
 

@@ -144,12 +144,19 @@ def absolute(field: Any, value: Any) -> Any:
     return value
 
 
+def _at_home(word: str) -> str:
+    """A flag with the user's folder in place of ~, which shells leave alone after a =."""
+    name, equals, value = word.partition("=")
+    return f"{name}={os.path.expanduser(value)}" if equals and value[:2] == "~/" else word
+
+
 def _refuse_overridden(words: list[str]) -> None:
     """Raises InputError if a flag file that comes after a flag gives it another value."""
     files = [nth for nth, word in enumerate(words) if word.lstrip("-").startswith("flagfile")]
     for word in words[: max(files, default=0)]:
         name, _, value = word.lstrip("-").partition("=")
-        if not value or name not in FLAGS or name == "flagfile":
+        again = sum(other.lstrip("-").startswith(f"{name}=") for other in words) > 1
+        if not value or name not in FLAGS or name == "flagfile" or again:
             continue
         flag = FLAGS[name]
         if isinstance(flag.value, int | float | str) and flag.parser.parse(value) != flag.value:
@@ -165,6 +172,7 @@ def parse(arguments: list[str]) -> list[str]:
     Raises:
       InputError: a flag is unknown, missing or of a wrong type, or a word is not a flag.
     """
+    arguments = [_at_home(word) for word in arguments]
     try:
         rest = FLAGS(arguments)
     except (flags.Error, UnicodeDecodeError) as error:  # a flag file may not be text

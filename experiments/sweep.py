@@ -252,6 +252,7 @@ def main() -> None:
     )
     if waiting:
         train_all(root, waiting, places)
+    print(f"compare them by: ./launch.sh report --workdir={root}")
 
 
 if __name__ == "__main__":

@@ -224,6 +224,12 @@ def test_the_mean_of_parameters(workdir):
         np.testing.assert_allclose(mean, (one + other) / 2, rtol=1e-6, atol=1e-7)
 
 
+def test_a_mean_of_parameters_of_unrelated_runs_is_warned_of(workdir, tmp_path):
+    other = shutil.copytree(workdir, tmp_path / "other")
+    with pytest.warns(UserWarning, match="those of runs of their own do not fit together"):
+        attn_jax.load([workdir, other], combination="parameters")
+
+
 def test_the_posterior_is_bayes_rule(translator):
     """Compares it with steps whose weight is forced onto one position at a time."""
     source, target = "3 1 4", "4 1 3"

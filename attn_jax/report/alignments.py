@@ -19,10 +19,18 @@ from attn_jax.report.style import COLOURS, styled
 WIDEST = 12.0  # inches of several panels side by side
 NARROWEST = 3.2  # inches of one of them, to leave room for its title
 LARGEST = 40.0  # inches of a figure; tokens are made smaller to stay below
+SCALE = (
+    0.2  # smallest end of a scale of weights, so that even weights over many positions stay light
+)
 
 
 def _visible(tokens: Sequence[str]) -> list[str]:
     return ["␣" if token == " " else token for token in tokens]
+
+
+def _highest(alignments: Iterable[np.ndarray]) -> float:
+    """The end of the scale of weights in a figure: its largest weight, but at least `SCALE`."""
+    return max(SCALE, *(float(np.max(one)) for one in alignments))
 
 
 def _check_sizes(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> None:
@@ -34,9 +42,13 @@ def _check_sizes(alignment: np.ndarray, source: Sequence[str], target: Sequence[
 
 
 def _draw_heat_map(
-    axes: Axes, alignment: np.ndarray, source: Sequence[str], target: Sequence[str]
+    axes: Axes,
+    alignment: np.ndarray,
+    source: Sequence[str],
+    target: Sequence[str],
+    highest: float,
 ) -> AxesImage:
-    image = axes.imshow(alignment, cmap="Greys", vmin=0, vmax=1, aspect="equal")
+    image = axes.imshow(alignment, cmap="Greys", vmin=0, vmax=highest, aspect="equal")
     axes.set_xticks(range(len(source)), _visible(source))
     axes.set_yticks(range(len(target)), _visible(target))
     if max(map(len, source)) > 2:
@@ -68,7 +80,7 @@ def heat_map(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]
     size = 1.8 + token * len(source), 1.2 + token * len(target)
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
-    image = _draw_heat_map(axes, alignment, source, target)
+    image = _draw_heat_map(axes, alignment, source, target, _highest([alignment]))
     axes.tick_params(labelsize=9 * token / 0.26)
     figure.colorbar(image, ax=axes, shrink=0.6, label="weight")
     return figure
@@ -108,8 +120,9 @@ def beside(panels: dict[str, Panel]) -> Figure:
     all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in all_axes[len(panels) :]:
         axes.set_axis_off()
+    highest = _highest(panel.alignment for panel in panels.values())
     for axes, title, panel in zip(all_axes, titles, panels.values(), strict=False):
-        image = _draw_heat_map(axes, panel.alignment, panel.source, panel.target)
+        image = _draw_heat_map(axes, *panel[:3], highest)
         # All panels have the same size, even if a system stops at once or never.
         axes.set(xlim=(-0.5, widest - 0.5), ylim=(tallest - 0.5, -0.5))
         axes.set_title(title, fontweight="bold")
@@ -145,13 +158,14 @@ def heads(
       notes: suffixes of the titles, by layer and head, both counted from 1.
     """
     layers, count, *_ = weights.shape
+    highest = _highest([weights])
     token = min(0.19, LARGEST / (count * len(source)), LARGEST / (layers * len(target)))
     size = 1.4 + count * (0.3 + token * len(source)), 1.0 + layers * (0.3 + token * len(target))
     with mpl.rc_context({"font.size": 7, "axes.titlesize": 7}):
         figure = Figure(figsize=size, layout="compressed")
         all_axes = figure.subplots(layers, count, squeeze=False, sharex=True, sharey=True)
         for (layer, head), axes in np.ndenumerate(all_axes):
-            image = axes.imshow(weights[layer, head], cmap="Greys", vmin=0, vmax=1, aspect="equal")
+            image = axes.imshow(weights[layer, head], cmap="Greys", vmin=0, vmax=highest)
             number = layer + 1, head + 1
             axes.set_title(head_name(*number) + notes.get(number, ""))
             axes.set_xticks(range(len(source)), _visible(source), rotation=90)
@@ -176,13 +190,14 @@ def step_bars(alignment: np.ndarray, source: Sequence[str], target: Sequence[str
         layout="constrained",
     )
     all_axes = figure.subplots(len(target), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    highest = _highest([alignment])
     for axes, weights, token in zip(all_axes, alignment, _visible(target), strict=True):
         axes.bar(range(len(source)), weights, color=COLOURS[0])
-        axes.set_ylim(0, 1)
+        axes.set_ylim(0, highest)
         axes.set_yticks([])
         axes.set_ylabel(token, rotation=0, ha="right", va="center")
     all_axes[-1].set_xticks(range(len(source)), _visible(source))
     if max(map(len, source)) > 2:
         all_axes[-1].tick_params(axis="x", rotation=90)
-    all_axes[-1].set_xlabel("source (bars are weights from 0 to 1)")
+    all_axes[-1].set_xlabel(f"source (bars are weights from 0 to {highest:.2g})")
     return figure

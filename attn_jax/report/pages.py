@@ -12,7 +12,7 @@ from attn_jax.report.about import about, of_each, separated, signatures
 from attn_jax.report.profiles import Profile, by_length
 from attn_jax.report.ranking import EXPLANATION, ranks
 from attn_jax.report.runs import Run
-from attn_jax.report.sentences import sentence_of, telling_sentences
+from attn_jax.report.sentences import MOST_STEPS, sentence_of, telling_sentences
 from attn_jax.report.style import save
 from attn_jax.report.systems import Systems, by_data, by_system, first_run, runs_of, stem
 from attn_jax.tokens import EOS, SPECIALS
@@ -98,23 +98,30 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
 
 
 def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
-    """Figures of one sentence: under the best system, also step by step, and under all systems."""
-    panels = {}
+    """Figures of one sentence: under the best system, also step by step, and under all systems.
+
+    The best system is that with attention.
+    """
+    panels, drawn = {}, {}
     for label, runs in systems.items():
-        weights, source, written = sentence_of(runs[0], index)
+        one = drawn[label] = sentence_of(runs[0], index)
         reference = [*runs[0].sentences[index]["target"], SPECIALS[EOS]]
-        panels[label] = alignments.Panel(weights.mean(axis=(0, 1)), source, written, reference)
-    label, (alignment, source, written, _) = next(iter(panels.items()))
+        alignment = one.weights.mean(axis=(0, 1))
+        panels[label] = alignments.Panel(alignment, one.source, one.written, reference)
+    # The weights of a control show nothing of the sentence.
+    attending = [label for label, (run, *_) in systems.items() if not run.is_control]
+    label = (attending or list(systems))[0]
+    (alignment, source, written, _), one = panels[label], drawn[label]
     yield picture(
         "alignment",
         alignments.heat_map(alignment, source, written),
-        f"What {label} attends to as it writes each token (seed {systems[label][0].seed})",
+        f"What {label} attends to as it writes each token (seed {systems[label][0].seed}"
+        f"{one.cut(MOST_STEPS)})",
     )
-    shown = f"; the first {MOST_BARS} of {len(written)} steps" if len(written) > MOST_BARS else ""
     yield picture(
         "steps",
         alignments.step_bars(alignment[:MOST_BARS], source, written[:MOST_BARS]),
-        f"The same weights as bars, step by step ({label}{shown})",
+        f"The same weights as bars, step by step ({label}{one.cut(MOST_BARS)})",
     )
     if len(panels) > 1:
         caption = (
@@ -132,7 +139,7 @@ def seeds_drawn(systems: Systems) -> str:
 def all_heads(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
     """Layers and heads of the systems that have several: a figure of one sentence, and a table."""
     for number, (label, (run, *_)) in enumerate(systems.items(), start=1):
-        weights, source, written = sentence_of(run, index)
+        weights, source, written, _ = sentence_of(run, index)
         if weights[..., 0, 0].size > 1:
             known = accuracies(run)
             drawn = alignments.heads(weights, source, written, known)

@@ -39,6 +39,11 @@ class Run:
         return self.options["data.target_level"] in config.TEXT_LEVELS
 
     @property
+    def is_control(self) -> bool:
+        """Whether its score is a control without attention."""
+        return self.options["model.score"] in ("mean", "last")
+
+    @property
     def measure(self) -> str:
         """The metric by which systems are ranked: BLEU for words, else exact match."""
         return "bleu" if self.in_words else "exact_match"

@@ -1,5 +1,9 @@
 """The choice of the sentences that a report shows, and the weights and tokens of one."""
 
+from typing import NamedTuple
+
+import numpy as np
+
 from attn_jax.evaluation.metrics import edit_distance
 from attn_jax.report.runs import Run
 from attn_jax.report.systems import Systems, first_run
@@ -9,34 +13,46 @@ MOST_STEPS = 40  # most steps drawn of a sentence, which a poorly trained model 
 FEWEST_TOKENS = 5  # of a target, if possible: fewer show little of an alignment
 
 
-def sentence_of(run: Run, index: int) -> tuple:
-    """The weights [L, N, T, S], the source tokens and the written tokens of a sentence.
+class Drawn(NamedTuple):
+    """What is drawn of a sentence under a system: the first steps, with the end of the sentence."""
 
-    At most the first `MOST_STEPS` steps; the end of the sentence is included.
-    """
+    weights: np.ndarray  # [L, N, T, S]
+    source: list[str]  # S tokens
+    written: list[str]  # T tokens
+    steps: int  # of which T are drawn
+
+    def cut(self, most: int) -> str:
+        """A remark for the caption of a figure of at most `most` steps, if it leaves some out."""
+        drawn = min(most, len(self.written))
+        return f"; the first {drawn} of {self.steps} steps" if drawn < self.steps else ""
+
+
+def sentence_of(run: Run, index: int) -> Drawn:
+    """A sentence under a system, with at most the first `MOST_STEPS` steps."""
     sentence, weights = run.sentences[index], run.weights[index]
     written = [*sentence["hypothesis"], SPECIALS[EOS]][: weights.shape[2]]
-    return weights[:, :, :MOST_STEPS], sentence["source"], written[:MOST_STEPS]
+    first = slice(MOST_STEPS)
+    return Drawn(weights[:, :, first], sentence["source"], written[first], len(written))
 
 
 def telling_sentences(systems: Systems, count: int) -> list[int]:
-    """The indices of the sentences on which the systems differ most in their numbers of errors.
+    """The indices of the sentences on which the systems differ most in their rates of errors.
 
     They have stored weights, at most `MOST_STEPS` source tokens and, if there are any such, at
     least `FEWEST_TOKENS` target tokens. If all sources are longer, they are the shortest.
     """
     sentences = first_run(systems).sentences
 
-    def length(index: int) -> int:
-        return len(sentences[index]["source"])
+    def length(index: int) -> int:  # systems may split the source into other tokens
+        return max(len(runs[0].sentences[index]["source"]) for runs in systems.values())
 
-    def errors(run: Run, index: int) -> int:
+    def errors(run: Run, index: int) -> float:
         sentence = run.sentences[index]
-        return edit_distance(sentence["hypothesis"], sentence["target"])
+        return edit_distance(sentence["hypothesis"], sentence["target"]) / len(sentence["target"])
 
-    def spread(index: int) -> int:
-        counts = [errors(runs[0], index) for runs in systems.values()]
-        return max(counts) - min(counts)
+    def spread(index: int) -> float:
+        rates = [errors(runs[0], index) for runs in systems.values()]
+        return max(rates) - min(rates)
 
     pictured = range(min(len(runs[0].weights) for runs in systems.values()))
     readable = [index for index in pictured if length(index) <= MOST_STEPS]

@@ -505,7 +505,14 @@ def test_a_flag_file_does_not_undo_flags_before_it(workdir, tmp_path):
     line = refused("train", run, f"--train.initial={workdir}", file)
     assert f"--train.initial={workdir} has no effect: the flag file after it sets" in line
     assert not (tmp_path / "run").exists()
+    line = refused("train", "--data.name=x", file, "--data.name=y", run)
+    assert "unknown data set 'y'" in line
     works("train", run, "--seed=0", file, f"--train.initial={workdir}", "--train.steps=1")
+
+
+def test_a_path_may_begin_with_the_users_folder(workdir):
+    run = f"~/{workdir.name}/checkpoints/last"
+    works("translate", f"--workdir={run}", stdin="1 2\n", HOME=str(workdir.parent))
 
 
 def test_a_sweep_is_not_put_into_a_run(workdir):

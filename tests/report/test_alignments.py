@@ -27,6 +27,23 @@ def test_bars_are_the_weights_of_each_step():
         np.testing.assert_allclose([bar.get_height() for bar in axes.patches], weights)
 
 
+@pytest.mark.parametrize(("largest", "end"), [(0.9, 0.9), (0.3, 0.3), (0.04, 0.2), (2.0, 2.0)])
+def test_the_scale_ends_at_the_largest_weight(largest, end):
+    """But soft weights over many positions stay light."""
+    weights, source, target = np.array([[largest, 0.01]]), ["x", "y"], ["a"]
+    panel = alignments.Panel(weights, source, target, target)
+    small = panel._replace(alignment=weights / 3)
+    for figure in (
+        alignments.heat_map(weights, source, target),
+        alignments.heads(weights[None, None], source, target),
+        alignments.beside({"one": small, "two": panel}),
+    ):
+        assert all(axes.images[0].get_clim() == (0, end) for axes in figure.axes[:-1])
+    (axes,) = alignments.step_bars(weights, source, target).axes
+    assert axes.get_ylim() == (0, end)
+    assert f"from 0 to {end:.2g}" in axes.get_xlabel()
+
+
 @pytest.mark.parametrize("draw", [alignments.heat_map, alignments.step_bars])
 def test_refuses_tokens_that_do_not_fit(draw):
     with pytest.raises(InputError, match=r"\[2, 2\] do not fit 1 target .* and 2 source tokens"):

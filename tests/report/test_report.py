@@ -548,6 +548,27 @@ def test_all_signs_of_a_cell_are_shown(text, shown):
     assert tables.Table(["a"], [[text]]).markdown().splitlines()[2] == f"| {shown} |"
 
 
+def test_what_is_drawn_is_the_best_system_with_attention(root):
+    write_run(root / "z", "mean", 0, 99.0)
+    page = write_report(compare(find_runs(root)[0]), root).read_text()
+    assert "*What additive attends to as it writes each token (seed 0)*" in page
+    write_run(root / "only" / "z", "mean", 0, 99.0)
+    page = write_report(compare(find_runs(root / "only")[0]), root / "only").read_text()
+    assert "*What mean attends to as it writes each token (seed 0)*" in page
+
+
+def test_captions_say_what_is_cut_off(tmp_path):
+    write_run(tmp_path / "a", "dot", 0, 50.0)
+    endless = [sentence | {"hypothesis": ["b"] * 99} for sentence in SENTENCES]
+    file = tmp_path / "a" / "predictions.test.jsonl"
+    file.write_text("\n".join(map(json.dumps, endless)))
+    weights = [np.ones((1, 1, 100, len(sentence["source"]))) for sentence in SENTENCES]
+    np.savez(tmp_path / "a" / "alignments.test.npz", *weights)
+    page = write_report(compare(find_runs(tmp_path)[0]), tmp_path).read_text()
+    assert "as it writes each token (seed 0; the first 40 of 100 steps)*" in page
+    assert "step by step (dot; the first 20 of 100 steps)*" in page
+
+
 def test_what_systems_wrote_is_shown(root):
     page = write_report(compare(find_runs(root)[0]), root).read_text()
     assert (
