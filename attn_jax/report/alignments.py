@@ -19,9 +19,7 @@ from attn_jax.report.style import COLOURS, styled
 WIDEST = 12.0  # inches of several panels side by side
 NARROWEST = 3.2  # inches of one of them, to leave room for its title
 LARGEST = 40.0  # inches of a figure; tokens are made smaller to stay below
-SCALE = (
-    0.2  # smallest end of a scale of weights, so that even weights over many positions stay light
-)
+SCALE = 0.4  # smallest end of a scale of weights, so that soft ones stay light
 
 
 def _visible(tokens: Sequence[str]) -> list[str]:
