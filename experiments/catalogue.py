@@ -105,7 +105,11 @@ def catalogue(table: Mapping[str, Callable]) -> Table:
 def mechanisms() -> str:
     """The page without the measurements."""
     tables = {"Scores": SCORES, "Windows": WINDOWS, "Normalizers": NORMALIZERS}
-    sections = [f"## {title}\n\n{catalogue(table).markdown()}\n" for title, table in tables.items()]
+
+    def markdown(table: Table) -> str:  # cells are Markdown already
+        return table.markdown(lambda cell: cell.replace("|", "\\|"))
+
+    sections = [f"## {title}\n\n{markdown(catalogue(table))}\n" for title, table in tables.items()]
     return "\n".join([INTRODUCTION, *sections])
 
 

@@ -1,7 +1,7 @@
 """Tables that compare systems, each figure as mean ± standard deviation over seeds."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,11 +53,15 @@ class Table(NamedTuple):
     heading: list[str]
     rows: list[list[str]]
 
-    def markdown(self) -> str:
-        """The table as Markdown, with columns of numbers aligned to the right."""
+    def markdown(self, cell: Callable[[str], str] | None = None) -> str:
+        """The table as Markdown, with columns of numbers aligned to the right.
+
+        Args:
+          cell: makes Markdown of a cell; by default, it shows all signs as they are.
+        """
         columns = zip(*self.rows, strict=True)
         rule = ["---:" if all(map(is_figure, column)) else "---" for column in columns]
-        lines = [list(map(escaped, row)) for row in [self.heading, *self.rows]]
+        lines = [list(map(cell or escaped, row)) for row in [self.heading, *self.rows]]
         lines.insert(1, rule)
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
