@@ -43,7 +43,7 @@ def source(module: str) -> str:
     read = getattr(spec and spec.loader, "get_source", None)
     try:
         return (read and read(module)) or ""
-    except ImportError:  # it is not text
+    except (ImportError, SyntaxError, ValueError):  # it is not text
         return ""
 
 

@@ -127,7 +127,7 @@ def options_of(words: list[str]) -> dict[str, Any]:
 def _refused(error: Exception) -> InputError:
     """An error of absl, as one sentence for the user."""
     message = str(error).removeprefix("ERROR:: ")
-    if "flagfile" in message:
+    if message.startswith("Unable to open flagfile"):
         message += "; flag files name others from the current folder, presets from the root"
     return InputError(message)
 
@@ -153,10 +153,11 @@ def _at_home(word: str) -> str:
 def _refuse_overridden(words: list[str]) -> None:
     """Raises InputError if a flag file that comes after a flag gives it another value."""
     files = [nth for nth, word in enumerate(words) if word.lstrip("-").startswith("flagfile")]
-    for word in words[: max(files, default=0)]:
+    last = max(files, default=0)
+    again = {word.lstrip("-").partition("=")[0] for word in words[last:]}  # these win in any case
+    for word in words[:last]:
         name, _, value = word.lstrip("-").partition("=")
-        again = sum(other.lstrip("-").startswith(f"{name}=") for other in words) > 1
-        if not value or name not in FLAGS or name == "flagfile" or again:
+        if not value or name not in FLAGS or name in again:
             continue
         flag = FLAGS[name]
         if isinstance(flag.value, int | float | str) and flag.parser.parse(value) != flag.value:

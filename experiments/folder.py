@@ -45,12 +45,12 @@ def settle(workdir: Path, given: dict) -> Experiment:
     file = run_files.flags(workdir)
     if file.is_file():
         stored = config.read(file)
-        kept = config.values(stored)
-        if not has_begun(workdir) and given.get("data.name", stored.data.name) != stored.data.name:
+        kept, begun = config.values(stored), has_begun(workdir)
+        if not begun and given.get("data.name", stored.data.name) != stored.data.name:
             # What is stored may be the defaults of the other data set.
             kept |= {"data.source_level": "auto", "data.target_level": "auto"}
         wanted = experiment_with(kept | given)
-        if not has_begun(workdir):
+        if not begun:
             return wanted
         longer = wanted.train.steps >= stored.train.steps
         ignored = {"label", "train.steps"} if longer else {"label"}

@@ -55,7 +55,8 @@ def assess(
             correct.append(own.correct)
             gold = example.alignment if aligned else None
             of_heads.append(counted(own.weights, gold))
-            of_means.append(counted(own.alignment[None, None], gold))
+            if aligned:
+                of_means.append(counted(own.alignment[None, None], gold))
 
     with np.errstate(over="ignore"):  # by a model that has diverged
         perplexity = float(np.exp(-np.concatenate(log_probabilities).mean()))
@@ -64,8 +65,8 @@ def assess(
         "token_accuracy": 100 * float(np.concatenate(correct).mean()),
     }
     of_texts, signatures = _of_texts(translator, sentences, bleu_tokenizer)
-    (mean,) = by_head(of_means)
     if aligned:
+        (mean,) = by_head(of_means)
         of_texts |= {name: mean[name] for name in ("alignment_accuracy", "alignment_shift")}
     return Assessment(measured | of_texts, signatures, by_head(of_heads), sentences, weights)
 

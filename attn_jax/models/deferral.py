@@ -109,12 +109,7 @@ def _standing(leaf: Array, short: Array) -> Array:
 
 
 def scan(
-    step: Body,
-    parameters: PyTree,
-    initial: PyTree,
-    inputs: PyTree,
-    *,
-    reverse: bool = False,
+    step: Body, parameters: PyTree, initial: PyTree, inputs: PyTree, *, reverse: bool = False
 ) -> tuple[PyTree, PyTree]:
     """`jax.lax.scan` with a derivative that is computed as described above.
 

@@ -47,13 +47,18 @@ TO_LEARN = "to 99 %"
 ABOUT_LEARNING = "To 99 %: steps until a validation had 99 % exact match."
 
 
+def escaped(text: str) -> str:
+    """A text as Markdown that shows all its signs; underscores within words do that anyway."""
+    return re.sub(r"[\\`*<&|\[\]~]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
+
+
 class Table(NamedTuple):
     """A heading and rows of cells; the first cell of a row is its name."""
 
     heading: list[str]
     rows: list[list[str]]
 
-    def markdown(self, cell: Callable[[str], str] | None = None) -> str:
+    def markdown(self, cell: Callable[[str], str] = escaped) -> str:
         """The table as Markdown, with columns of numbers aligned to the right.
 
         Args:
@@ -61,14 +66,9 @@ class Table(NamedTuple):
         """
         columns = zip(*self.rows, strict=True)
         rule = ["---:" if all(map(is_figure, column)) else "---" for column in columns]
-        lines = [list(map(cell or escaped, row)) for row in [self.heading, *self.rows]]
+        lines = [list(map(cell, row)) for row in [self.heading, *self.rows]]
         lines.insert(1, rule)
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def escaped(text: str) -> str:
-    """A text as Markdown that shows all its signs; underscores within words do that anyway."""
-    return re.sub(r"[\\`*<&|\[\]~]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
 
 
 def is_figure(cell: str) -> bool:

@@ -507,6 +507,7 @@ def test_a_flag_file_does_not_undo_flags_before_it(workdir, tmp_path):
     assert not (tmp_path / "run").exists()
     line = refused("train", "--data.name=x", file, "--data.name=y", run)
     assert "unknown data set 'y'" in line
+    assert "has no effect" in refused("train", run, "--seed=1", "--seed=2", file)
     works("train", run, "--seed=0", file, f"--train.initial={workdir}", "--train.steps=1")
 
 
