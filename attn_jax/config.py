@@ -15,7 +15,6 @@ from typing import Any
 from attn_jax.errors import InputError
 from attn_jax.options import checked, fields, option, path
 
-TEXT_LEVELS = {"word", "subword"}  # of tokens of text in words, which is measured by BLEU
 LINKED_LEVELS = {"word", "symbol"}  # whose tokens are what links and gold alignments connect
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import optax
 
 from attn_jax import run_files
-from attn_jax.config import TEXT_LEVELS, Data
+from attn_jax.config import Data
 from attn_jax.data.datasets import Corpus
 from attn_jax.data.pairs import Example
 from attn_jax.decoding.options import Search
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import Assessment, assess
-from attn_jax.evaluation.metrics import ter
+from attn_jax.evaluation.metrics import in_words, ter
 from attn_jax.files import writing
 from attn_jax.loading import best_checkpoint, experiment_of, load
 from attn_jax.translator import Translator
@@ -102,11 +102,11 @@ def measure(
     """
     assessment = assess(translator, examples, data.bleu_tokenizer, search, PICTURED)
     metrics, signatures = dict(assessment.metrics), dict(assessment.signatures)
-    if data.target_level in TEXT_LEVELS:
+    texts, references = zip(
+        *((s["text"], s["reference"]) for s in assessment.sentences), strict=True
+    )
+    if in_words(data.target_level, references):
         # Only for text, and not during training: TER is slow where hypotheses are far off.
-        texts, references = zip(
-            *((s["text"], s["reference"]) for s in assessment.sentences), strict=True
-        )
         metrics["ter"], signatures["ter"] = ter(texts, references)
     usual = vars(Search())
     result = {

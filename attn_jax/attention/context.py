@@ -55,19 +55,35 @@ def attend(
 
     Raises:
       InputError: a name is unknown or names a part with parameters, a parameter is not bound, the
-        parts cannot be combined, or the values, the mask or the scores have a wrong shape or dtype.
+        parts cannot be combined, or the query, the values, the mask or the scores have a wrong
+        shape or dtype.
     """
+    query = _query(query)
     values, mask = _sentence(values, mask)
     parts = _ready(score, window, normalizer)
     _, weights = steps.weigh(parts, steps.begin(parts, mask), query, keys, mask, rng)
     return context(weights, values), weights
 
 
+def _query(query: Array) -> Float[Array, " Q"]:
+    """The query as an array, after checking its shape."""
+    query = jnp.asarray(query)
+    if query.ndim != 1:
+        raise InputError(
+            "the query must be [Q] (attend_all takes several, jax.vmap adds a batch), got "
+            f"{list(query.shape)}"
+        )
+    return query
+
+
 def _sentence(values: Array, mask: Array | None) -> tuple[Array, Bool[Array, " S"]]:
     """The values and their mask as arrays, after checking their shapes and dtypes."""
     values = jnp.asarray(values)
     if values.ndim != 2 or not len(values):
-        raise InputError(f"the values must be [S, D], S at least 1, got {list(values.shape)}")
+        raise InputError(
+            "the values must be [S, D] of one sentence (jax.vmap adds a batch), S at least 1, got "
+            f"{list(values.shape)}"
+        )
     if not jnp.issubdtype(values.dtype, jnp.floating):
         raise InputError(f"the values must be floating-point numbers, got {values.dtype}")
     mask = jnp.ones_like(values[:, 0], bool) if mask is None else jnp.asarray(mask)
@@ -102,8 +118,12 @@ def attend_all(
       InputError: as in `attend`, or the queries are not [T, Q].
     """
     values, mask = _sentence(values, mask)
+    queries = jnp.asarray(queries)
     if queries.ndim != 2:
-        raise InputError(f"the queries must be [T, Q], got {list(queries.shape)}")
+        raise InputError(
+            "the queries must be [T, Q] of one sentence (jax.vmap adds a batch), got "
+            f"{list(queries.shape)}"
+        )
     weights = steps.weigh_all(_ready(score, window, normalizer), queries, keys, mask, rng)
     return jax.vmap(context, in_axes=(0, None))(weights, values), weights
 
@@ -146,6 +166,7 @@ def attend_step(
     Raises:
       InputError: as in `attend`, or the mechanism needs a memory and there is none.
     """
+    query = _query(query)
     values, mask = _sentence(values, mask)
     parts = _ready(score, window, normalizer)
     memory, weights = steps.weigh(parts, memory, query, keys, mask, rng)

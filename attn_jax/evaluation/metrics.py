@@ -19,6 +19,18 @@ METRICS: dict[str, bool] = {
 }
 
 
+def in_words(level: str, references: Sequence[str]) -> bool:
+    """Whether targets are text in words, which BLEU measures: also characters that form sentences.
+
+    Args:
+      level: of the target tokens.
+      references: the targets; those of characters are sentences if most have several words.
+    """
+    if level == "character":
+        return 2 * sum(len(one.split()) > 1 for one in references) > len(references)
+    return level in ("word", "subword")
+
+
 def edit_distance(hypothesis: Sequence, reference: Sequence) -> int:
     """Fewest insertions, deletions and substitutions between two sequences. Levenshtein 1966."""
     row = np.arange(len(reference) + 1)

@@ -56,7 +56,7 @@ def separated(first: Run, own: Run) -> str:
     """Why runs are not compared with others of the same name, of which `first` is one."""
     why = "their test sentences are others"
     if own.measure != first.measure:
-        why = "BLEU measures words and subwords, exact match characters and symbols"
+        why = "BLEU measures sentences, exact match symbols and single words"
     elif own.options["data.bleu_tokenizer"] != first.options["data.bleu_tokenizer"]:
         why = "their BLEU is of other tokens"
     return f"These systems are not compared with those of {first.data}, since {why}."

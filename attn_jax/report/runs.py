@@ -9,6 +9,7 @@ import numpy as np
 
 from attn_jax import config, run_files
 from attn_jax.errors import InputError
+from attn_jax.evaluation.metrics import in_words
 from attn_jax.files import reading
 from attn_jax.journal import read
 from attn_jax.own_code import digest
@@ -35,8 +36,9 @@ class Run:
 
     @property
     def in_words(self) -> bool:
-        """Whether the target is text in words, rather than symbols or characters."""
-        return self.options["data.target_level"] in config.TEXT_LEVELS
+        """Whether the target is text in words, rather than symbols or single words."""
+        references = [sentence["reference"] for sentence in self.sentences]
+        return in_words(self.options["data.target_level"], references)
 
     @property
     def is_control(self) -> bool:

@@ -25,7 +25,7 @@ TITLES = {
     "alignment_shift": "shift",
     "sharpness": "sharpness %",
 }
-# Metrics shown only for targets in words, and only for those in symbols or characters.
+# Metrics shown only for targets in words, and only for symbols or single words.
 OF_TEXT = ("token_accuracy", "bleu", "chrf", "ter", "word_error_rate")
 OF_SYMBOLS = ("exact_match", "symbol_error_rate")
 
@@ -164,7 +164,7 @@ def outputs(systems: Systems, index: int) -> Table:
 def steps_to_learn(runs: list[Run]) -> str:
     """Steps until the first validation with at least 99 % exact match; a dash if a run has none.
 
-    Meant for symbols and characters: sentences in words do not reach this.
+    Meant for symbols and single words: sentences do not reach this.
     """
     firsts = []
     for run in runs:

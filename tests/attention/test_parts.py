@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 from attn_jax import InputError, attend, part
 from attn_jax.attention import monotonic, normalizers, scores, sparse
 from attn_jax.attention.catalogue import mechanism, resolve
-from attn_jax.attention.context import _sentence, attend_all, attend_step
+from attn_jax.attention.context import _query, _sentence, attend_all, attend_step
 from attn_jax.attention.parts import Part, Sizes
 
 SIZES = Sizes(5, 11, 3)
@@ -227,6 +227,11 @@ def test_a_mask_must_fit(mask):
 def test_values_are_of_a_sentence(shape):
     with pytest.raises(InputError, match=r"the values must be \[S, D\]"):
         _sentence(jnp.ones(shape), None)
+
+
+def test_a_query_has_one_axis():
+    with pytest.raises(InputError, match=r"the query must be \[Q\] \(attend_all takes several"):
+        _query(jnp.ones((3, 2)))
 
 
 def test_what_looks_back_needs_a_memory():

@@ -31,6 +31,13 @@ def test_rates_by_hand():
     assert metrics.exact_match(["kitten", "abc"], ["sitting", "abc"]) == 50.0
 
 
+def test_characters_are_text_if_they_form_sentences():
+    assert metrics.in_words("character", ["a mat", "a cat sat", "yes"])
+    assert not metrics.in_words("character", ["mat", "cat", "a mat"])
+    assert metrics.in_words("subword", ["mat"])
+    assert not metrics.in_words("symbol", ["a mat"])
+
+
 def test_bleu_by_hand():
     # Precisions 5/6, 3/5, 2/4 and 1/3; no smoothing, no brevity penalty.
     hypothesis, reference = "the cat sat on a mat", "the cat sat on the mat"

@@ -339,8 +339,9 @@ def test_no_name_is_that_of_two_systems(tmp_path, systems, names):
     assert names_of(find_runs(tmp_path)[0]) == names
 
 
-def test_text_is_measured_by_bleu(tmp_path):
-    write_run(tmp_path / "a", "dot", 0, 50.0, level="word")
+@pytest.mark.parametrize("level", ["word", "character"])
+def test_text_is_measured_by_bleu(tmp_path, level):
+    write_run(tmp_path / "a", "dot", 0, 50.0, level=level)
     systems = by_system(find_runs(tmp_path)[0])
     table = tables.by_length(by_length(systems))
     assert table.heading == ["BLEU by source tokens", "1", "2", "3"]
@@ -580,7 +581,7 @@ def test_what_systems_wrote_is_shown(root):
 @pytest.mark.parametrize(
     ("first", "second", "reference", "why"),
     [
-        ("symbol", {"level": "word"}, "c", "BLEU measures words and subwords, exact match"),
+        ("symbol", {"level": "word"}, "c", "BLEU measures sentences, exact match"),
         ("word", {"level": "word", "data.bleu_tokenizer": "char"}, "c", "their BLEU is of other"),
         ("symbol", {}, "d", "their test sentences are others"),
     ],
@@ -684,8 +685,8 @@ def test_the_same_options_may_cut_text_into_other_tokens(root):
 def test_systems_that_do_not_differ_share_a_rank():
     def run(right, seed=0):
         sentences = [
-            {"text_tokens": [str(nth if nth < right else -1)], "target": [str(nth)]}
-            for nth in range(40)
+            {"text_tokens": [one if nth < right else "-"], "target": [one], "reference": one}
+            for nth, one in enumerate(map(str, range(40)))
         ]
         options = {"data.target_level": "symbol", "seed": seed}
         return Run(options, {"metrics": {"exact_match": 2.5 * right}}, [], sentences, [])
@@ -705,7 +706,9 @@ def test_more_seeds_tell_more(generator):
     def system(share, seeds):
         def run(seed):
             right = generator.random(400) < share
-            sentences = [{"text_tokens": [int(one)], "target": [1]} for one in right]
+            sentences = [
+                {"text_tokens": [int(one)], "target": [1], "reference": "1"} for one in right
+            ]
             options = {"data.target_level": "symbol", "seed": seed}
             return Run(options, {"metrics": {"exact_match": 100 * right.mean()}}, [], sentences, [])
 
