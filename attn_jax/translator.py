@@ -91,6 +91,13 @@ class Translator:
         self.combination = combination
         self._expansion = max(1, target.per_word // source.per_word)
 
+    def __repr__(self) -> str:
+        return (
+            f"Translator({len(self.models)} model{'s' * (len(self.models) > 1)}, "
+            f"{len(self.source)} source and {len(self.target)} target tokens, "
+            f"sentences of at most {self.max_length})"
+        )
+
     @property
     def settings(self) -> dict[str, Any]:
         """What `decode` needs to know, besides the options of a search."""

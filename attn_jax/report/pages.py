@@ -124,9 +124,11 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
         f"The same weights as bars, step by step ({label}{one.cut(MOST_BARS)})",
     )
     if len(panels) > 1:
+        is_cut = any(one.cut(MOST_STEPS) for one in drawn.values())
+        cut = f"; at most the first {MOST_STEPS} steps" if is_cut else ""
         caption = (
             "The same sentence under each system; what lies beyond its end is blue, and tokens "
-            f"that do not match the reference are red ({seeds_drawn(systems)})"
+            f"that do not match the reference are red ({seeds_drawn(systems)}{cut})"
         )
         yield picture("beside", alignments.beside(panels), caption)
 
@@ -139,12 +141,13 @@ def seeds_drawn(systems: Systems) -> str:
 def all_heads(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
     """Layers and heads of the systems that have several: a figure of one sentence, and a table."""
     for number, (label, (run, *_)) in enumerate(systems.items(), start=1):
-        weights, source, written, _ = sentence_of(run, index)
-        if weights[..., 0, 0].size > 1:
+        one = sentence_of(run, index)
+        if one.weights[..., 0, 0].size > 1:
             known = accuracies(run)
-            drawn = alignments.heads(weights, source, written, known)
+            drawn = alignments.heads(one.weights, one.source, one.written, known)
             percentages = ", with its alignment accuracy" if known else ""
-            caption = f"Each layer and head of {label} (seed {run.seed}){percentages}"
+            seed = f"seed {run.seed}{one.cut(MOST_STEPS)}"
+            caption = f"Each layer and head of {label} ({seed}){percentages}"
             yield picture(f"heads-{number}", drawn, caption)
             yield tables.heads(run).markdown()
 

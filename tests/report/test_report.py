@@ -560,14 +560,17 @@ def test_what_is_drawn_is_the_best_system_with_attention(root):
 
 def test_captions_say_what_is_cut_off(tmp_path):
     write_run(tmp_path / "a", "dot", 0, 50.0)
+    write_run(tmp_path / "b", "mean", 0, 40.0)
     endless = [sentence | {"hypothesis": ["b"] * 99} for sentence in SENTENCES]
     file = tmp_path / "a" / "predictions.test.jsonl"
     file.write_text("\n".join(map(json.dumps, endless)))
-    weights = [np.ones((1, 1, 100, len(sentence["source"]))) for sentence in SENTENCES]
+    weights = [np.ones((1, 2, 100, len(sentence["source"]))) for sentence in SENTENCES]
     np.savez(tmp_path / "a" / "alignments.test.npz", *weights)
     page = write_report(compare(find_runs(tmp_path)[0]), tmp_path).read_text()
     assert "as it writes each token (seed 0; the first 40 of 100 steps)*" in page
     assert "step by step (dot; the first 20 of 100 steps)*" in page
+    assert "do not match the reference are red (seed 0; at most the first 40 steps)*" in page
+    assert "*Each layer and head of dot (seed 0; the first 40 of 100 steps), with its" in page
 
 
 def test_what_systems_wrote_is_shown(root):
