@@ -1,5 +1,8 @@
 """The style of figures, and how they are written."""
 
+import functools
+import sys
+import warnings
 from pathlib import Path
 
 import matplotlib as mpl
@@ -33,5 +36,20 @@ styled = mpl.rc_context(STYLE)
 
 @styled
 def save(figure: Figure, path: Path) -> None:
-    """Writes a figure as PNG."""
-    figure.savefig(path, dpi=130, bbox_inches="tight")
+    """Writes a figure as PNG; says once if signs are missing, which Matplotlib does for each."""
+    with warnings.catch_warnings(record=True) as caught:
+        figure.savefig(path, dpi=130, bbox_inches="tight")
+    for one in caught:
+        if "missing from font" in str(one.message):
+            _tell_of_boxes()
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
+@functools.cache
+def _tell_of_boxes() -> None:
+    print(
+        "warning: some signs are drawn as boxes, since no installed font has them; of these fonts, "
+        f"those that are installed are used: {', '.join(FONTS)}",
+        file=sys.stderr,
+    )

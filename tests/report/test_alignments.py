@@ -129,3 +129,10 @@ def test_a_dollar_sign_is_a_sign_as_any_other(tmp_path):
     figure = alignments.heat_map(np.ones((2, 2)), ["$_$", "US$5–$10"], ["a", "b"])  # noqa: RUF001
     save(figure, tmp_path / "dollars.png")
     assert (tmp_path / "dollars.png").is_file()
+
+
+def test_missing_signs_are_told_once(tmp_path, capsys):
+    private = "\U000f0000"  # which no font has
+    for _ in range(2):
+        save(alignments.heat_map(np.ones((1, 1)), [private], ["b"]), tmp_path / "box.png")
+    assert capsys.readouterr().err.count("no installed font has them") == 1
