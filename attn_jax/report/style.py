@@ -38,6 +38,7 @@ styled = mpl.rc_context(STYLE)
 def save(figure: Figure, path: Path) -> None:
     """Writes a figure as PNG; says once if signs are missing, which Matplotlib does for each."""
     with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", "Glyph .* missing from font")
         figure.savefig(path, dpi=130, bbox_inches="tight")
     for one in caught:
         if "missing from font" in str(one.message):
