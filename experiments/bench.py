@@ -167,6 +167,8 @@ BENCHMARKS: dict[str, Callable[[], tuple[Table, dict[str, Any]]]] = {
 
 def main() -> None:
     """Prints a table for each benchmark, and writes JSON and pictures into the folder."""
+    if sys.platform != "linux":
+        raise InputError("only Linux tells the memory of processes as the benchmark measures it")
     folder = Path(FLAGS.workdir)
     chosen = {name: choose(BENCHMARKS, name, "benchmark") for name in FLAGS.only}
     if "end_to_end" in chosen and (folder / "end_to_end").exists():

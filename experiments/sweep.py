@@ -95,7 +95,7 @@ def plan(
 
     Raises:
       InputError: an option is both fixed and varied, or fixed where systems differ in it; a value
-        is not allowed; or a name is too long or not unique.
+        is not allowed; two systems have the same options; or a name is too long or not unique.
     """
     options = set().union(*systems)
     differing = {name for name in options if len({system.get(name) for system in systems}) > 1}
@@ -103,10 +103,14 @@ def plan(
         raise InputError(f"--{name} is both fixed and varied")
     for name in differing & fixed.keys():
         raise InputError(f"--{name} cannot be {fixed[name]} for all: the systems differ in it")
-    made = {}
+    made, experiments = {}, set()
     for system, combination in itertools.product(systems, itertools.product(*varied.values())):
         chosen = system | dict(zip(varied, combination, strict=True))
-        config.experiment(chosen | fixed)
+        experiment = config.experiment(chosen | fixed)
+        if experiment in experiments:
+            same = " ".join(flags.as_arguments(chosen))
+            raise InputError(f"two systems have the same options: {same}")
+        experiments.add(experiment)
         own = {"label"} if "label" in differing & system.keys() else differing
         told = {k: v for k, v in chosen.items() if k in varied or k in own}
         folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")
@@ -116,9 +120,6 @@ def plan(
                 f"{folder[:60]}… is too long for the name of a folder: give systems a --label"
             )
         if folder in made:
-            if made[folder] == chosen | fixed:
-                same = " ".join(flags.as_arguments(chosen))
-                raise InputError(f"two systems have the same options: {same}")
             raise InputError(f"two systems are called {folder!r}: give each its own --label")
         made[folder] = chosen | fixed
     return made

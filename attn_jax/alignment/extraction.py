@@ -18,7 +18,7 @@ def argmax(weights: np.ndarray) -> Links:
     normalizer or a window.
     """
     nothing = 1 - weights.sum(axis=1)
-    linked = weights.max(axis=1) > np.maximum(nothing, 0)
+    linked = weights.max(axis=1) > nothing
     return {(int(row.argmax()), step) for step, row in enumerate(weights) if linked[step]}
 
 

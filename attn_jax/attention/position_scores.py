@@ -72,15 +72,14 @@ def relative(
 
 
 @jax.checkpoint
-def _energies(
+def _energies_with_features(
     query: Float[Array, " A"],
     keys: Float[Array, "S A"],
     features: Float[Array, "S K"],
     V: Float[Array, "K A"],
     v: Float[Array, " A"],
 ) -> Float[Array, " S"]:
-    # The hidden units are recomputed for the derivative: storing those of all steps would take
-    # T S A numbers, and more time.
+    # Recomputed for the derivative, as those of `additive` are.
     return weighted(jnp.tanh(query + keys + features @ V), v)
 
 
@@ -119,7 +118,7 @@ def location_aware(
     before = memory.weights.astype(keys.dtype)
     padded = jnp.pad(before, (width // 2, (width - 1) // 2))
     around = padded[jnp.arange(keys.shape[0])[:, None] + jnp.arange(width)]
-    return _energies(query @ W + b, keys, around @ F, V, v)
+    return _energies_with_features(query @ W + b, keys, around @ F, V, v)
 
 
 def _coverage_shapes(sizes: Sizes) -> Shapes:
@@ -159,7 +158,7 @@ def coverage(
     Cost: time T S A (tanh), memory T S + S A.
     """
     covered = (memory.total / widen(keys[:, -1])).astype(keys.dtype)
-    return _energies(query @ W, keys[:, :-1], covered[:, None], V[None], v)
+    return _energies_with_features(query @ W, keys[:, :-1], covered[:, None], V[None], v)
 
 
 def _gmm_shapes(sizes: Sizes, *, components: int = 3) -> Shapes:

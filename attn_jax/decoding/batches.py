@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 BATCH = 64  # sentences decoded together, at most
-AT_ONCE = 2  # batches in flight: one uses the processors while the other cannot use them all
-WEIGHTS = 2**24  # most attention weights that are held for a batch
+IN_FLIGHT = 2  # batches: one uses the processors while the other cannot use them all
+WEIGHTS = 2**24  # most attention weights of a batch whose targets are as long as its sources
 
 
 def in_order(lengths: Sequence[int], run: Callable, per_pair: int = 1) -> list:
@@ -37,7 +37,7 @@ def in_order(lengths: Sequence[int], run: Callable, per_pair: int = 1) -> list:
         batches.append((indices, rows, _padded(lengths[indices[-1]])))
         first += rows
     results = [None] * len(lengths)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(IN_FLIGHT) as pool:
         done = pool.map(lambda batch: list(run(*batch)), batches)
         for (indices, *_), own in zip(batches, done, strict=True):
             for index, result in zip(indices, own, strict=True):

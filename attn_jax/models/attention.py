@@ -156,7 +156,7 @@ class Attention(nnx.Module):
         queries = jnp.moveaxis(self.projections.query(queries), 1, 3)
         weights = self._weigh(weigh_all, None, queries, projected.keys, mask, rng)
         values = projected.values
-        contexts = jnp.einsum("bkgts,bksh->btkgh", weights.astype(values.dtype), values)
+        contexts = jnp.einsum("BKGTS,BKSH->BTKGH", weights.astype(values.dtype), values)
         rows, *_, length, source_length = weights.shape
         return self.projections.combine(contexts), weights.reshape(rows, -1, length, source_length)
 
@@ -198,9 +198,10 @@ class Attention(nnx.Module):
         over = self._over_heads(
             head,
             len(mask),
-            (0, 0, 0, own, None, 0),
-            (0, 0, 0, 0, None, 0),
-            (None, 0, 0, 0, 0, 0),
+            # parameters, memory, queries, keys, mask, rng
+            (0, 0, 0, own, None, 0),  # over query heads
+            (0, 0, 0, 0, None, 0),  # over heads of keys and values
+            (None, 0, 0, 0, 0, 0),  # over sentences
         )
         return over(self._parameters(), memory, queries, keys, mask, rngs)
 

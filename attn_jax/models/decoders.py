@@ -189,7 +189,8 @@ class Luong(Recurrent):
         """The parts of W_c, for a context and for a state."""
         return jnp.split(self.combine.kernel[...], [-self.cell.units])
 
-    def _read(self, outputs: Array, contexts: Array) -> Array:
+    def _attentional(self, outputs: Array, contexts: Array) -> Array:
+        """The attentional states h̃."""
         if self._has_heads:
             return jnp.tanh(self.combine(contexts, outputs))
         _, of_state = self._matrices()
@@ -209,12 +210,12 @@ class Luong(Recurrent):
         memory, context, weights = self.attention.step(
             memory, output, source.projected, source.mask, rng_attention
         )
-        return (hidden, memory), (self._read(output, context), weights)
+        return (hidden, memory), (self._attentional(output, context), weights)
 
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> OneStep:
         """The next state, the features for the output layer, and the weights."""
-        state, (read, weights) = self.advance(state, source, self.cell.input(embedding))
-        return state, self.readout(read), weights[:, None]
+        state, (attentional, weights) = self.advance(state, source, self.cell.input(embedding))
+        return state, self.readout(attentional), weights[:, None]
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
@@ -229,8 +230,8 @@ class Luong(Recurrent):
         embeddings = self.dropout(embeddings, rng_in)
         _, outputs = self.cell.unroll(embeddings, everywhere, first, rng_steps)
         contexts, alignment = self.attention(outputs, source.projected, source.mask, rng_attention)
-        read = self.dropout(self._read(outputs, contexts), rng_out)
-        return self.readout(read), alignment[:, None]
+        attentional = self.dropout(self._attentional(outputs, contexts), rng_out)
+        return self.readout(attentional), alignment[:, None]
 
 
 class LuongInputFeeding(Luong):
@@ -257,8 +258,8 @@ class LuongInputFeeding(Luong):
         rng_cell: Array | None = None,
         rng_attention: Array | None = None,
     ) -> tuple:
-        *state, read = state
-        inputs = inputs + self.feed(read)
+        *state, attentional = state
+        inputs = inputs + self.feed(attentional)
         state, given = super().advance(tuple(state), source, inputs, rng_cell, rng_attention)
         return (*state, given[0]), given
 
@@ -270,5 +271,6 @@ class LuongInputFeeding(Luong):
         `embeddings` are the vectors of the previous word at each step.
         """
         rng_in, rng_steps, rng_out = split(rng, 3)
-        read, alignment = self._scan(self.dropout(embeddings, rng_in), source, rng_steps)
-        return self.readout(self.dropout(read, rng_out)), alignment
+        embeddings = self.dropout(embeddings, rng_in)
+        attentional, alignment = self._scan(embeddings, source, rng_steps)
+        return self.readout(self.dropout(attentional, rng_out)), alignment

@@ -40,7 +40,7 @@ def of_inputs(gradient: Float[Array, "*any G"], matrix: Float[Array, "F G"]) -> 
     wide = jnp.promote_types(gradient.dtype, jnp.float32)
     if matrix.dtype == jnp.bfloat16:
         gradient = rounded(gradient)
-    return jnp.einsum("...g,fg->...f", gradient, matrix, preferred_element_type=wide)
+    return jnp.einsum("...G,FG->...F", gradient, matrix, preferred_element_type=wide)
 
 
 def of_matrix(inputs: Float[Array, "*any F"], gradient: Float[Array, "*any G"]) -> Array:

@@ -21,7 +21,7 @@ def mixture(
 
 
 def _mixture(weights: Array, values: Array) -> Array:
-    return jnp.einsum("bkgs,bksh->bkgh", weights, values)
+    return jnp.einsum("BKGS,BKSH->BKGH", weights, values)
 
 
 @jax.custom_vjp
@@ -31,9 +31,9 @@ def _of_weights_alone(weights: Array, values: Array) -> Array:
 
 _of_weights_alone.defvjp(
     lambda weights, values: (_mixture(weights, values), values),
-    lambda values, gradient: (jnp.einsum("bkgh,bksh->bkgs", gradient, values), None),
+    lambda values, gradient: (jnp.einsum("BKGH,BKSH->BKGS", gradient, values), None),
 )
 
 
 def _of_values(weights: Float[Array, "T B K G S"], gradient: Float[Array, "T B K G H"]) -> Array:
-    return jnp.einsum("tbkgs,tbkgh->bksh", weights, gradient)
+    return jnp.einsum("TBKGS,TBKGH->BKSH", weights, gradient)

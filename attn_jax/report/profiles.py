@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attn_jax.evaluation.metrics import bleu, error_rate, exact_match
+from attn_jax.evaluation.metrics import bleu, error_rate, exact_match, make_bleu
 from attn_jax.report.runs import Run
 from attn_jax.report.systems import Systems, first_run
 
@@ -42,9 +42,11 @@ def measured(run: Run, sentences: list[Sentence]) -> dict[str, float]:
     errors = error_rate(said, wanted)
     if run.in_words:
         texts, references = ([one[side] for one in sentences] for side in ("text", "reference"))
-        score, _ = bleu(texts, references, run.options["data.bleu_tokenizer"])
+        name = run.options["data.bleu_tokenizer"]
+        score, _ = bleu(texts, references, name)
         # It is 0 without 4-grams, however good the translations are.
-        has_grams = any(len(reference.split()) >= 4 for reference in references)
+        tokenized = make_bleu(name).tokenizer
+        has_grams = any(len(tokenized(reference).split()) >= 4 for reference in references)
         return {"BLEU": score if has_grams else np.nan, "token error rate, %": errors}
     return {"exact match, %": exact_match(said, wanted), "symbol error rate, %": errors}
 

@@ -12,6 +12,7 @@ from attn_jax.errors import InputError
 from attn_jax.evaluation.metrics import in_words
 from attn_jax.files import reading
 from attn_jax.journal import read
+from attn_jax.names import parse
 from attn_jax.own_code import digest
 
 
@@ -43,7 +44,8 @@ class Run:
     @property
     def is_control(self) -> bool:
         """Whether its score is a control without attention."""
-        return self.options["model.score"] in ("mean", "last")
+        name, _ = parse(self.options["model.score"], "score")
+        return name in ("mean", "last")
 
     @property
     def measure(self) -> str:

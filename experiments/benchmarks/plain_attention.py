@@ -28,7 +28,7 @@ def location_aware(p: dict, queries: jax.Array, annotations: jax.Array) -> jax.A
         around = padded[:, jnp.arange(keys.shape[1])[:, None] + jnp.arange(width)]
         hidden = jnp.tanh((query @ p["W"])[:, None] + keys + around @ p["F"] @ p["V"] + p["b"])
         weights = jax.nn.softmax(hidden @ p["v"])
-        return weights, jnp.einsum("bs,bsd->bd", weights, annotations)
+        return weights, jnp.einsum("BS,BSD->BD", weights, annotations)
 
     nothing = jnp.zeros(keys.shape[:2])
     _, contexts = jax.lax.scan(step, nothing, jnp.swapaxes(queries, 0, 1))
@@ -43,7 +43,7 @@ def additive_scores(p: dict, queries: jax.Array, annotations: jax.Array) -> jax.
 
 def dot_scores(p: dict, queries: jax.Array, annotations: jax.Array) -> jax.Array:
     """[B, T, S]."""
-    return jnp.einsum("bta,bsa->bts", queries, annotations)
+    return jnp.einsum("BTA,BSA->BTS", queries, annotations)
 
 
 def general_scores(p: dict, queries: jax.Array, annotations: jax.Array) -> jax.Array:
@@ -83,7 +83,7 @@ def prepare(
             return location_aware(parameters, queries, annotations)
         scores = SCORES[operation](parameters, queries, annotations)
         weights = sparsemax(scores) if operation == "sparsemax" else jax.nn.softmax(scores)
-        return jnp.einsum("bts,bsd->btd", weights, annotations)
+        return jnp.einsum("BTS,BSD->BTD", weights, annotations)
 
     return repeating(contexts, (parameters, queries, annotations), derivative)
 

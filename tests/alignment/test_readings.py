@@ -29,3 +29,6 @@ def test_tokens_become_words_by_hand():
 def test_masses_by_hand():
     weights = np.array([[0.5, 0.25], [0.0, 0.5], [0.3, 0.7]])[None, None]
     assert masses([weights]) == {"null_mass": pytest.approx(37.5), "end_mass": pytest.approx(70)}
+    # Weights of a sigmoid may sum to more than 1, which leaves nothing, and no less than nothing.
+    more = np.array([[0.5, 0.25], [0.9, 0.9], [0.3, 0.7]])[None, None]
+    assert masses([more])["null_mass"] == pytest.approx(12.5)

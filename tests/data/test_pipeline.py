@@ -62,6 +62,25 @@ def test_the_seed_and_the_epoch_decide_the_order():
     assert len({tuple(order) for order in orders}) == 3
 
 
+def test_shapes_follow_one_another_in_random_order():
+    batches = make(8, 4)
+    shapes = [batches[step].source.shape[1] for step in range(batches.batches_per_epoch)]
+    assert len(set(shapes)) > 1
+    assert shapes not in (sorted(shapes), sorted(shapes, reverse=True))
+
+
+@pytest.mark.parametrize("order", ["bucketed", "sorted"])
+def test_the_last_batch_is_filled_up_with_any_pairs(order):
+    """Of 101 pairs in batches of 8, three are drawn a second time in each epoch."""
+    batches = make(8, 4, order=order)
+    drawn = set()
+    for epoch in range(20):
+        steps = range(epoch * batches.batches_per_epoch, (epoch + 1) * batches.batches_per_epoch)
+        firsts = [row[0] for step in steps for row in batches[step].source]
+        drawn |= {pair for pair in firsts if firsts.count(pair) > 1}
+    assert len(drawn) > 30
+
+
 def test_counts_tokens_with_and_without_padding():
     pairs = [
         Pair([5], [5]),

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from attn_jax.errors import InputError
-from experiments.bench import one_device
+from experiments.bench import main, one_device
 from experiments.benchmarks import (
     attention,
     end_to_end,
@@ -28,6 +28,12 @@ from experiments.benchmarks.side import serve
 serve(lambda **settings: lambda: {repeat})
 """
     return Side(name, [sys.executable, "-c", code], settings)
+
+
+def test_other_systems_are_refused(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(InputError, match="only Linux"):
+        main()
 
 
 def test_sides_take_turns():

@@ -86,6 +86,11 @@ def test_a_name_too_long_for_a_folder_is_refused():
         sweep.plan([{}], {"data.train": ["/" + "a" * 250]}, {})
 
 
+def test_options_written_in_other_ways_are_the_same():
+    with pytest.raises(InputError, match=r"the same options: --model\.dropout=0\.10"):
+        sweep.plan([{}], {"model.dropout": ["0.1", "0.10"]}, {})
+
+
 def test_equal_systems_are_refused():
     systems = [{"label": label, "model.score": "dot"} for label in "aab"]
     with pytest.raises(InputError, match=r"the same options: --label=a --model\.score=dot"):

@@ -550,12 +550,12 @@ def test_all_signs_of_a_cell_are_shown(text, shown):
 
 
 def test_what_is_drawn_is_the_best_system_with_attention(root):
-    write_run(root / "z", "mean", 0, 99.0)
+    write_run(root / "z", "mean()", 0, 99.0)
     page = write_report(compare(find_runs(root)[0]), root).read_text()
     assert "*What additive attends to as it writes each token (seed 0)*" in page
-    write_run(root / "only" / "z", "mean", 0, 99.0)
+    write_run(root / "only" / "z", "mean()", 0, 99.0)
     page = write_report(compare(find_runs(root / "only")[0]), root / "only").read_text()
-    assert "*What mean attends to as it writes each token (seed 0)*" in page
+    assert "*What mean() attends to as it writes each token (seed 0)*" in page
 
 
 def test_captions_say_what_is_cut_off(tmp_path):
@@ -663,10 +663,12 @@ def test_profiles_by_hand(root):
     assert length_bins(SENTENCES * 3, 1) == [Bin("1–3", list(range(9)))]  # noqa: RUF001
 
 
-def test_sentences_without_four_words_have_no_bleu(root):
+@pytest.mark.parametrize(("tokenizer", "text"), [("none", "a b c d"), ("char", "abcd")])
+def test_sentences_without_four_words_have_no_bleu(root, tokenizer, text):
     (run, *_), _ = find_runs(root)
-    run = dataclasses.replace(run, options=run.options | {"data.target_level": "word"})
-    long = {"text": "a b c d", "reference": "a b c d", "source": ["a"] * 4}
+    options = {"data.target_level": "word", "data.bleu_tokenizer": tokenizer}
+    run = dataclasses.replace(run, options=run.options | options)
+    long = {"text": text, "reference": text, "source": ["a"] * 4}
     long |= {name: ["a", "b", "c", "d"] for name in ("target", "text_tokens")}
     profile = by_length({"one": [dataclasses.replace(run, sentences=[*run.sentences, long])]})
     np.testing.assert_allclose(profile.figures["BLEU"]["one"], [[np.nan] * 3 + [100]])
