@@ -15,7 +15,8 @@ class InputError(ValueError):
 
 def reason(error: BaseException) -> str:
     """The type of an exception and the first line of its message, in at most 200 characters."""
-    line = f"{type(error).__name__}: {error}".partition("\n")[0]
+    first = str(error).partition("\n")[0]
+    line = type(error).__name__ + (f": {first}" if first else "")
     return textwrap.shorten(line, 200, placeholder=" …")
 
 

@@ -162,6 +162,8 @@ def check_flags() -> None:
         FLAGS.weights.endswith(".npz") and Path(FLAGS.weights).parent.is_dir()
     ):
         raise InputError(f"--weights must be a file .npz in a folder that exists: {FLAGS.weights}")
+    if FLAGS.figures and Path(FLAGS.figures).is_file():
+        raise InputError(f"--figures must be a folder, and {FLAGS.figures} is a file")
 
 
 def check_opposite(workdir: str, reverse: str) -> None:

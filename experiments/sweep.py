@@ -40,6 +40,7 @@ from experiments.folder import (
 from experiments.program import OF_TRAINING, Terminated, run
 from experiments.slots import MOST_JOBS, Slot, slots
 
+GRACE = 5.0  # seconds that runs have to end by themselves after an interrupt
 LONGEST_NAME = 255  # bytes in the name of a file on all common systems
 
 
@@ -221,7 +222,10 @@ def train_all(root: Path, waiting: dict[str, dict], places: list[Slot]) -> None:
             wait(futures)
         except KeyboardInterrupt as interrupt:
             pool.shutdown(wait=False, cancel_futures=True)
-            if isinstance(interrupt, Terminated):
+            try:
+                if not isinstance(interrupt, Terminated):
+                    wait(futures, GRACE)  # a terminal interrupts the runs too, `kill -INT` does not
+            finally:
                 for process in running:
                     process.terminate()  # has no effect on one that has ended
             raise

@@ -123,7 +123,7 @@ def validator(
     def measured(model: Seq2Seq) -> dict[str, float]:
         translator = Translator([model], source, target, data.max_length)
         metrics = assess(translator, examples, data.bleu_tokenizer, {}).metrics
-        if metrics["perplexity"] > len(target):
+        if metrics["perplexity"] > 2 * len(target):  # a model that has learned little yet is nearer
             print(
                 "warning: the model is worse than one to which all tokens are equally probable; "
                 "training may need a smaller --train.learning_rate",

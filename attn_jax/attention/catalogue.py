@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from attn_jax.attention import monotonic, normalizers, position_scores, scores, sparse, windows
-from attn_jax.attention.parts import Part, attribute, name_of, unbound
+from attn_jax.attention.parts import Part, attribute, name_of, named_by, unbound
 from attn_jax.errors import InputError
 from attn_jax.names import choose_or_import, numbers, parse
 
@@ -81,14 +81,26 @@ def resolve(what: str, part: str | Callable) -> Part:
       part: its name, with settings in brackets if any; `module:function`; or a function.
 
     Raises:
-      InputError: there is no such name, module, function or setting.
+      InputError: there is no such name, module, function or setting, or only one of `carry` and
+        its `start`.
     """
     if callable(part):
-        return Part(part)
+        return _checked(Part(part))
     name, given = parse(part, what)
     function = choose_or_import(TABLES[what], name, what)
     settings = numbers(name, given, Part(function).settings)
-    return Part(function, tuple(sorted(settings.items())))
+    return _checked(Part(function, tuple(sorted(settings.items()))))
+
+
+def _checked(part: Part) -> Part:
+    takes = "carry" in named_by(part.function)
+    if takes != part.has_carry:
+        has = "takes a carry and has no start" if takes else "has a start and takes no carry"
+        raise InputError(
+            f"{name_of(part.function)} {has}: attn_jax.part(start=...) names the function of the "
+            "first carry, and the part takes it as `carry` after a *"
+        )
+    return part
 
 
 def mechanism(

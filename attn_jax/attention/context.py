@@ -76,6 +76,17 @@ def _query(query: Array) -> Float[Array, " Q"]:
     return query
 
 
+def _mask(mask: Array) -> Bool[Array, " S"]:
+    """The mask as an array, after checking its shape and dtype."""
+    mask = jnp.asarray(mask)
+    if mask.ndim != 1 or mask.dtype != bool:
+        raise InputError(
+            "the mask must be bool [S] of one sentence (jax.vmap adds a batch), got "
+            f"{mask.dtype} {list(mask.shape)}"
+        )
+    return mask
+
+
 def _sentence(values: Array, mask: Array | None) -> tuple[Array, Bool[Array, " S"]]:
     """The values and their mask as arrays, after checking their shapes and dtypes."""
     values = jnp.asarray(values)
@@ -133,13 +144,17 @@ def _ready(score: str | Callable, window: str | Callable, normalizer: str | Call
     parts = mechanism(score, window, normalizer)
     given = {"score": score, "window": window, "normalizer": normalizer}
     for part, (what, name) in zip(parts, given.items(), strict=True):
-        # Nothing can be bound to a name, not even the parameters that only its `keys` take.
-        lacking = list(part.shapes(Sizes(1, 1, 1))) if isinstance(name, str) else part.required
-        if lacking:
+        # Nothing can be bound to a name, nor does it make keys of annotations with parameters.
+        known = list(part.shapes(Sizes(1, 1, 1))) if isinstance(name, str) else part.required
+        if known:
+            given = ["pass the function"]
+            if part.required:
+                given.append(f"with {', '.join(part.required)} bound by functools.partial")
+            if of_keys := [f"{one}=…" for one in known if one not in part.required]:
+                given.append(f"and the keys that its keys(annotations, {', '.join(of_keys)}) makes")
             raise InputError(
-                f"the {what} {name_of(part.function)} has parameters "
-                f"({', '.join(lacking)}): pass the function, with its parameters bound by "
-                "functools.partial"
+                f"the {what} {name_of(part.function)} has parameters ({', '.join(known)}): "
+                + ", ".join(given)
             )
     return parts
 
@@ -164,10 +179,16 @@ def attend_step(
     The other arguments are those of `attend`. Returns the new memory, the context and the weights.
 
     Raises:
-      InputError: as in `attend`, or the mechanism needs a memory and there is none.
+      InputError: as in `attend`, or the mechanism needs a memory and there is none, or one of
+        another length.
     """
     query = _query(query)
     values, mask = _sentence(values, mask)
+    if memory is not None and memory.weights.shape != mask.shape:
+        raise InputError(
+            f"the memory is of a sentence of {memory.weights.size} positions, the mask of one of "
+            f"{mask.size}"
+        )
     parts = _ready(score, window, normalizer)
     memory, weights = steps.weigh(parts, memory, query, keys, mask, rng)
     return memory, context(weights, values), weights
@@ -187,7 +208,8 @@ def begin(
       score, window, normalizer: as in `attend`.
 
     Raises:
-      InputError: a name is unknown or names a part with parameters, a parameter is not bound, or
-        the parts cannot be combined.
+      InputError: a name is unknown or names a part with parameters, a parameter is not bound, the
+        parts cannot be combined, or the mask has a wrong shape or dtype.
     """
+    mask = _mask(mask)
     return steps.begin(_ready(score, window, normalizer), mask)

@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 from attn_jax import InputError, attend, part
 from attn_jax.attention import monotonic, normalizers, scores, sparse
 from attn_jax.attention.catalogue import mechanism, resolve
-from attn_jax.attention.context import _query, _sentence, attend_all, attend_step
+from attn_jax.attention.context import _mask, _query, _sentence, attend_all, attend_step, begin
 from attn_jax.attention.parts import Part, Sizes
 
 SIZES = Sizes(5, 11, 3)
@@ -202,7 +202,11 @@ def test_refuses_what_does_not_exist(what, name, message):
     ("parts", "message"),
     [
         ({"score": "general"}, r"the score general has parameters \(W\): pass the function"),
-        ({"score": "additive"}, r"the score additive has parameters \(W, U, v\)"),
+        (
+            {"score": "additive"},
+            r"the score additive has parameters \(W, U, v\): pass the function, with W, v bound by "
+            r"functools.partial, and the keys that its keys\(annotations, U=…\) makes",
+        ),
         ({"score": scores.additive}, r"the score additive has parameters \(W, v\)"),
         ({"score": "gmm"}, r"the score gmm has parameters \(W, b\)"),
         ({"score": "dot", "window": "local_p"}, "the window local_p has parameters"),
@@ -238,6 +242,29 @@ def test_what_looks_back_needs_a_memory():
     arrays = jnp.ones(2), jnp.ones((3, 2)), jnp.ones((3, 2))
     with pytest.raises(InputError, match="at the first step, what `begin` returns"):
         attend_step(None, *arrays, jnp.ones(3, bool), score="dot", normalizer="forward")
+
+
+def test_a_memory_is_of_the_same_sentence():
+    mechanism = {"score": "dot", "normalizer": "forward"}
+    arrays = jnp.ones(2), jnp.ones((3, 2)), jnp.ones((3, 2))
+    with pytest.raises(InputError, match="a sentence of 4 positions, the mask of one of 3"):
+        attend_step(begin(jnp.ones(4, bool), **mechanism), *arrays, **mechanism)
+    with pytest.raises(InputError, match=r"the mask must be bool \[S\].*float32 \[4\]"):
+        _mask(jnp.ones(4))
+
+
+def test_a_carry_has_a_start():
+    def own(query, keys, *, carry):
+        return keys @ query, carry
+
+    def other(query, keys):
+        return keys @ query
+
+    other.start = jnp.zeros_like
+    with pytest.raises(InputError, match=r"own takes a carry and has no start: attn_jax\.part\("):
+        mechanism(own)
+    with pytest.raises(InputError, match="other has a start and takes no carry"):
+        mechanism(other)
 
 
 def test_a_builtin_does_not_tell_its_arguments():

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -238,15 +239,18 @@ def test_a_folder_is_locked_before_it_is_read(tmp_path):
     assert "file is a file, not the folder of a run" in refused("train", f"--workdir={file}")
 
 
-def test_a_terminated_sweep_ends_its_runs(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_sweep_that_is_interrupted_ends_its_runs(tmp_path, number):
     command = [sys.executable, "-m", "experiments.sweep", f"--workdir={tmp_path}", *SMALL]
     command += ["--train.steps=1000000", "--grid.seed=0,1"]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     sweep = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
     while len(list(tmp_path.glob("*/metrics.jsonl"))) < 2 and sweep.poll() is None:
         time.sleep(0.1)
     # While a run is training, its folder is locked.
     assert "another process is training" in refused("train", f"--workdir={tmp_path / 'seed=0'}")
-    sweep.terminate()
+    sweep.send_signal(number)  # not to its runs
     _, said = sweep.communicate(timeout=120)
     assert sweep.returncode == 130
     assert said.startswith("interrupted; ")
