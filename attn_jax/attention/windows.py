@@ -42,10 +42,11 @@ def local_m(
     step: Int[Array, ""],
     half_width: int = 10,
 ) -> Window:
-    """|j - p_i| ≤ D around p_i = i, D = `half_width`.
+    """|j - p_i| ≤ w around p_i = i, w = `half_width`.
 
-    Assumes that source and target are roughly aligned word by word. At steps beyond the end of the
-    source, which the paper does not specify, the window stays at the last word.
+    w is the paper's D. Assumes that source and target are roughly aligned word by word. At steps
+    beyond the end of the source, which the paper does not specify, the window stays at the last
+    word.
 
     Paper: Luong, Pham and Manning 2015, section 3.2 (local-m).
     Cost: time T S, memory T S.
@@ -67,10 +68,10 @@ def local_p(
     v: Float[Array, " A"],
     half_width: int = 10,
 ) -> Window:
-    """|j - p_i| ≤ D around p_i = S σ(v · tanh(W s)), gain exp(-2 (j - p_i)² / D²).
+    """|j - p_i| ≤ w around p_i = S σ(v · tanh(W s)), gain exp(-2 (j - p_i)² / w²).
 
-    As in the paper, weights are not normalised again after the gain, so that they sum to less than
-    1. Gradients reach the position p_i only through the gain.
+    w is `half_width`, the paper's D. As in the paper, weights are not normalised again after the
+    gain, so that they sum to less than 1. Gradients reach the position p_i only through the gain.
 
     Paper: Luong, Pham and Manning 2015, section 3.2 (local-p), equations 9 and 10.
     Cost: time T (S + Q A), memory T S.
@@ -78,5 +79,5 @@ def local_p(
     # In float32 at least, since bfloat16 cannot distinguish position 257 from 256.
     centre = _length(mask) * jax.nn.sigmoid(widen(v @ jnp.tanh(query @ W)))
     distances = jnp.arange(1, mask.size + 1) - centre
-    gain = jnp.exp(-2 * (distances / half_width) ** 2)  # a normal density with σ = D / 2
+    gain = jnp.exp(-2 * (distances / half_width) ** 2)  # a normal density with σ = w / 2
     return _within(mask, centre, half_width), gain

@@ -145,9 +145,7 @@ def fit(
                 continue
             shown = state if mesh is None else first_replica(state)
             metrics = evaluate(shown.result)
-            record = {"step": step, "train_loss": float(np.mean(losses))}
-            record |= throughput.rates() | {f"valid_{k}": v for k, v in metrics.items()}
-            record["seconds"] = round(progress.seconds, 2)
+            record = _record(step, losses, throughput.rates(), metrics, progress.seconds)
             journal.append(records, record)
             console.print(_summary(record, config.metric))
             value = metrics[config.metric] * (1 if larger_is_better else -1)
@@ -171,6 +169,19 @@ def _finite(losses: list, step: int) -> list[float]:
             "--train.learning_rate or --train.clip_norm and start again in a new --workdir"
         )
     return losses
+
+
+def _record(
+    step: int,
+    losses: list[float],
+    rates: dict[str, float],
+    metrics: dict[str, float],
+    seconds: float,
+) -> dict[str, float]:
+    """The line of the journal on a validation."""
+    record = {"step": step, "train_loss": float(np.mean(losses))}
+    record |= rates | {f"valid_{name}": value for name, value in metrics.items()}
+    return record | {"seconds": round(seconds, 2)}
 
 
 def _summary(record: dict, metric: str) -> str:
