@@ -127,6 +127,8 @@ def options_of(words: list[str]) -> dict[str, Any]:
 def _refused(error: Exception) -> InputError:
     """An error of absl, as one sentence for the user."""
     message = str(error).removeprefix("ERROR:: ")
+    message = message.replace("invalid literal for int() with base 10", "not a whole number")
+    message = message.replace("could not convert string to float", "not a number")
     if message.startswith("Unable to open flagfile"):
         message += "; flag files name others from the current folder, presets from the root"
     return InputError(message)
