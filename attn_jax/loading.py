@@ -10,7 +10,8 @@ import jax
 
 from attn_jax import config, run_files
 from attn_jax.config import Experiment, Model
-from attn_jax.data.vocabulary import Vocabulary, load_vocabulary
+from attn_jax.data.vocabularies import load_vocabulary
+from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq, initialize

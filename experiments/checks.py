@@ -8,7 +8,7 @@ from attn_jax.attention.context import attend_step, begin
 from attn_jax.attention.parts import Part, Sizes
 from attn_jax.config import Experiment, Model
 from attn_jax.data.orders import ORDERS
-from attn_jax.data.vocabulary import VOCABULARIES
+from attn_jax.data.vocabularies import VOCABULARIES
 from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.models.embeddings import EMBEDDINGS, Shared

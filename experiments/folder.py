@@ -10,7 +10,8 @@ from pathlib import Path
 from attn_jax import config, run_files
 from attn_jax.config import Experiment, Model
 from attn_jax.data.datasets import Corpus, with_defaults
-from attn_jax.data.vocabulary import Vocabulary, save_vocabulary
+from attn_jax.data.vocabularies import save_vocabulary
+from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
 from attn_jax.own_code import edited, keep_code

@@ -17,7 +17,8 @@ from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.data.links import links_of
 from attn_jax.data.pairs import Example, Pair
 from attn_jax.data.pipeline import Batches
-from attn_jax.data.vocabulary import VOCABULARIES, Vocabulary
+from attn_jax.data.vocabularies import VOCABULARIES
+from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import METRICS

@@ -7,15 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attn_jax.config import Data
-from attn_jax.data.vocabulary import (
-    LEVELS,
+from attn_jax.data.vocabularies import (
     build_vocabulary,
-    copies,
     joint,
     load_vocabulary,
     save_vocabulary,
     separate,
 )
+from attn_jax.data.vocabulary import LEVELS, copies
 from attn_jax.errors import InputError
 from attn_jax.tokens import EOS, SPECIALS, UNK
 

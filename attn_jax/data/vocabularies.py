@@ -1,0 +1,81 @@
+"""The vocabularies of a run: built from its training text, and kept in its folder."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from attn_jax.config import Data
+from attn_jax.data.vocabulary import LEVELS, Vocabulary
+from attn_jax.errors import InputError, choose
+from attn_jax.files import reading, write_whole
+from attn_jax.tokens import SPECIALS
+
+
+def build_vocabulary(level: str, texts: Sequence[str], config: Data) -> Vocabulary:
+    """Builds the vocabulary of a training text at a level.
+
+    Raises:
+      InputError: there is no such level, the vocabulary would be empty, or SentencePiece cannot
+        learn it.
+    """
+    vocabulary = choose(LEVELS, level, "level of tokens").build(texts, config)
+    if len(vocabulary) == len(SPECIALS):
+        raise InputError("the vocabulary is empty: the training text has no token")
+    return vocabulary
+
+
+def separate(
+    sources: Sequence[str], targets: Sequence[str], config: Data
+) -> tuple[Vocabulary, Vocabulary]:
+    """A vocabulary for each side.
+
+    Raises:
+      InputError: as for `build_vocabulary`; the message names the side.
+    """
+    found = []
+    levels = config.source_level, config.target_level
+    for side, level, texts in zip(("source", "target"), levels, (sources, targets), strict=True):
+        try:
+            found.append(build_vocabulary(level, texts, config))
+        except InputError as error:
+            raise InputError(f"the {side} side: {error}") from error
+    return tuple(found)
+
+
+def joint(
+    sources: Sequence[str], targets: Sequence[str], config: Data
+) -> tuple[Vocabulary, Vocabulary]:
+    """One vocabulary for both sides, returned twice.
+
+    Raises:
+      InputError: the sides have different levels, or as for `build_vocabulary`.
+    """
+    if config.source_level != config.target_level:
+        raise InputError(
+            "--data.vocabulary=joint needs both sides at one level, got "
+            f"--data.source_level={config.source_level} and "
+            f"--data.target_level={config.target_level}"
+        )
+    both = build_vocabulary(config.source_level, [*sources, *targets], config)
+    return both, both
+
+
+VOCABULARIES: dict[str, Callable] = {"separate": separate, "joint": joint}
+
+
+def save_vocabulary(vocabulary: Vocabulary, path: Path) -> None:
+    """Writes a vocabulary as JSON."""
+    level = next(name for name, cls in LEVELS.items() if type(vocabulary) is cls)
+    content = {"level": level, **vocabulary.content()}
+    write_whole(path, json.dumps(content, ensure_ascii=False))
+
+
+def load_vocabulary(path: Path) -> Vocabulary:
+    """Reads what `save_vocabulary` wrote.
+
+    Raises:
+      InputError: the file is missing or damaged.
+    """
+    with reading(path):
+        content = json.loads(path.read_text("utf-8"))
+        return LEVELS[content["level"]].from_content(content)
