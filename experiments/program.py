@@ -41,7 +41,8 @@ def _not_lost(unraisable: "sys.UnraisableHookArgs") -> None:
         sys.__unraisablehook__(unraisable)
         return
     number = signal.SIGTERM if unraisable.exc_type is Terminated else signal.SIGINT
-    threading.Timer(0.05, signal.raise_signal, [number]).start()
+    # Not `raise_signal`, which would not wake the main thread.
+    threading.Timer(0.05, os.kill, [os.getpid(), number]).start()
 
 
 class Advice(NamedTuple):

@@ -268,7 +268,8 @@ def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.callbacks.append(lambda *_: gc.callbacks.clear() or signal.raise_signal(signal.{number}))
     gc.collect()
-    time.sleep(20)
+    for _ in range(1000):
+        time.sleep(0.1)
 
 run(main)
 """
