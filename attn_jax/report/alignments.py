@@ -121,11 +121,8 @@ def beside(panels: dict[str, Panel]) -> Figure:
     highest = _highest(panel.alignment for panel in panels.values())
     for axes, title, panel in zip(all_axes, titles, panels.values(), strict=False):
         image = _draw_heat_map(axes, *panel[:3], highest)
-        # Systems that cut the source alike get panels of the same size, even if one stops at once
-        # or never; others would be small beside one that reads characters.
-        alike = [one for one in panels.values() if one.source == panel.source]
-        lowest = max(len(one.target) for one in alike)
-        axes.set(xlim=(-0.5, len(panel.source) - 0.5), ylim=(lowest - 0.5, -0.5))
+        # All panels have the same size, even if a system stops at once or never.
+        axes.set(xlim=(-0.5, widest - 0.5), ylim=(tallest - 0.5, -0.5))
         axes.set_title(title, fontweight="bold")
         # Outside of the sentence, where white would mean a weight of 0, and grey a larger one.
         axes.set_facecolor("#dce9f5")
