@@ -104,14 +104,14 @@ def plan(
         raise InputError(f"--{name} is both fixed and varied")
     for name in differing & fixed.keys():
         raise InputError(f"--{name} cannot be {fixed[name]} for all: the systems differ in it")
-    made, experiments = {}, set()
+    made, known = {}, set()
     for system, combination in itertools.product(systems, itertools.product(*varied.values())):
         chosen = system | dict(zip(varied, combination, strict=True))
         experiment = config.experiment(chosen | fixed)
-        if experiment in experiments:
+        if experiment in known:
             same = " ".join(flags.as_arguments(chosen))
             raise InputError(f"two systems have the same options: {same}")
-        experiments.add(experiment)
+        known.add(experiment)
         own = {"label"} if "label" in differing & system.keys() else differing
         told = {k: v for k, v in chosen.items() if k in varied or k in own}
         folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")

@@ -93,6 +93,7 @@ def resolve(what: str, part: str | Callable) -> Part:
 
 
 def _checked(part: Part) -> Part:
+    """The part, after checking that it has both of `carry` and `start`, or neither."""
     takes = "carry" in named_by(part.function)
     if takes != part.has_carry:
         has = "takes a carry and has no start" if takes else "has a start and takes no carry"

@@ -147,14 +147,15 @@ def _ready(score: str | Callable, window: str | Callable, normalizer: str | Call
         # Nothing can be bound to a name, nor does it make keys of annotations with parameters.
         known = list(part.shapes(Sizes(1, 1, 1))) if isinstance(name, str) else part.required
         if known:
-            given = ["pass the function"]
+            advice = ["pass the function"]
             if part.required:
-                given.append(f"with {', '.join(part.required)} bound by functools.partial")
+                advice.append(f"with {', '.join(part.required)} bound by functools.partial")
             if of_keys := [f"{one}=…" for one in known if one not in part.required]:
-                given.append(f"and the keys that its keys(annotations, {', '.join(of_keys)}) makes")
+                made = ", ".join(of_keys)
+                advice.append(f"and the keys that its keys(annotations, {made}) makes")
             raise InputError(
                 f"the {what} {name_of(part.function)} has parameters ({', '.join(known)}): "
-                + ", ".join(given)
+                + ", ".join(advice)
             )
     return parts
 

@@ -553,9 +553,9 @@ def test_what_is_drawn_is_the_best_system_with_attention(root):
     write_run(root / "z", "mean()", 0, 99.0)
     page = write_report(compare(find_runs(root)[0]), root).read_text()
     assert "*What additive attends to as it writes each token (seed 0)*" in page
-    write_run(root / "only" / "z", "mean()", 0, 99.0)
+    write_run(root / "only" / "z", "mean", 0, 99.0)
     page = write_report(compare(find_runs(root / "only")[0]), root / "only").read_text()
-    assert "*What mean() attends to as it writes each token (seed 0)*" in page
+    assert "*What mean attends to as it writes each token (seed 0)*" in page
 
 
 def test_captions_say_what_is_cut_off(tmp_path):
