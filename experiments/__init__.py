@@ -1,1 +1,9 @@
 """Programs: train, evaluate, translate, align, export, sweep, report, catalogue and bench."""
+
+import signal
+import sys
+
+# While `python -m` imports a program, which takes seconds, an interrupt ends it without a
+# traceback; afterwards, `program.run` handles interrupts. A shell may have told it to ignore them.
+if sys.argv[0] == "-m" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

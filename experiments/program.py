@@ -73,6 +73,8 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
     app.define_help_flags()
     flags.DEFINE_alias("h", "help")
     signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # as the package has set it for imports
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.unraisablehook = _not_lost
     try:
         parse(sys.argv)

@@ -61,11 +61,16 @@ def weigh(
     carries: dict[str, Any] = {}
 
     def run(what: str, part: Part, *inputs: Any, **more: Any) -> Any:
-        if not part.has_carry:
-            return part.bound(available | more)(*inputs)
-        result, carries[what] = part.bound(available | more | {"carry": memory.carries[what]})(
-            *inputs
-        )
+        carry = {"carry": memory.carries[what]} if part.has_carry else {}
+        function = part.bound(available | more | carry)
+        try:
+            result = function(*inputs)
+        except (TypeError, ValueError) as error:
+            shapes = ", ".join(str(jax.tree.map(jnp.shape, given)) for given in inputs)
+            error.add_note(f"in the {what} {name_of(part.function)}, called with arrays {shapes}")
+            raise
+        if part.has_carry:
+            result, carries[what] = result
         return result
 
     support, gain = _near(parts.window, run("window", parts.window, query, mask), mask)

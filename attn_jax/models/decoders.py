@@ -187,7 +187,8 @@ class Luong(Recurrent):
 
     def _matrices(self) -> list[Array]:
         """The parts of W_c, for a context and for a state."""
-        return jnp.split(self.combine.kernel[...], [-self.cell.units])
+        kernel = self.combine.kernel[...]
+        return jnp.split(kernel, [len(kernel) - self.cell.units])
 
     def _attentional(self, outputs: Array, contexts: Array) -> Array:
         """The attentional states h̃."""

@@ -160,3 +160,10 @@ def test_errors_name_a_score_that_is_an_object():
 
     with pytest.raises(InputError, match=r"the score Own gives shape \[3, 1\]"):
         attend(jnp.ones(1), jnp.ones((3, 1)), jnp.ones((3, 1)), score=Own())
+
+
+def test_an_error_inside_a_part_names_the_part_and_its_shapes(generator):
+    query, keys, values = inputs(generator)
+    with pytest.raises(TypeError) as raised:
+        attend(query[1:], keys, values, score="dot")
+    assert "in the score dot, called with arrays (4,), (7, 5)" in raised.value.__notes__

@@ -258,6 +258,23 @@ def test_a_sweep_that_is_interrupted_ends_its_runs(tmp_path, number):
         assert "the same command resumes the run" in (tmp_path / f"seed={seed}.log").read_text()
 
 
+def test_an_interrupt_during_imports_shows_no_traceback(tmp_path):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
+    command = [sys.executable, "-X", "importtime", "-m", "experiments.train"]
+    process = subprocess.Popen(
+        [*command, f"--workdir={tmp_path}"], stderr=subprocess.PIPE, text=True
+    )
+    signal.signal(signal.SIGINT, before)
+    with process:
+        for line in process.stderr:
+            if line.endswith(" experiments\n"):  # the package; its program is imported from now on
+                break
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == -signal.SIGINT
+    assert "Traceback" not in rest
+
+
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_an_interrupt_is_not_lost_as_garbage_is_collected(number):
     code = f"""
