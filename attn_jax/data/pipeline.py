@@ -77,7 +77,8 @@ class Batches:
     def summary(self) -> str:
         """One line with the steps, tokens and shapes of an epoch."""
         real, padded = self.tokens()
-        shapes = f"{len(self.shapes)} shape{'s' if len(self.shapes) > 1 else ''}"
+        one = len(self.shapes) == 1
+        shapes = "1 shape" if one else f"{len(self.shapes)} shapes, each compiled when it comes up"
         return (
             f"an epoch: {self.batches_per_epoch} steps, {real} tokens, {padded} with padding "
             f"({100 * real / padded:.0f}% real), in {shapes}"
