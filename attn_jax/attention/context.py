@@ -65,44 +65,40 @@ def attend(
     return context(weights, values), weights
 
 
-def _query(query: Array) -> Float[Array, " Q"]:
-    """The query as an array, after checking its shape."""
-    query = jnp.asarray(query)
-    if query.ndim != 1:
+def _array(what: str, given: Array, axes: str) -> Array:
+    """An argument as an array, after checking the number of its axes."""
+    array = jnp.asarray(given)
+    if array.ndim != len(axes.split()):
         raise InputError(
-            "the query must be [Q] (attend_all takes several, jax.vmap adds a batch), got "
-            f"{list(query.shape)}"
+            f"the {what} must be [{axes.replace(' ', ', ')}] of one sentence (jax.vmap adds a "
+            f"batch), got {list(array.shape)}"
         )
-    return query
+    return array
+
+
+def _query(query: Array) -> Float[Array, " Q"]:
+    """The query as an array, after checking its axes."""
+    return _array("query (attend_all takes several)", query, "Q")
 
 
 def _mask(mask: Array) -> Bool[Array, " S"]:
-    """The mask as an array, after checking its shape and dtype."""
-    mask = jnp.asarray(mask)
-    if mask.ndim != 1 or mask.dtype != bool:
-        raise InputError(
-            "the mask must be bool [S] of one sentence (jax.vmap adds a batch), got "
-            f"{mask.dtype} {list(mask.shape)}"
-        )
+    """The mask as an array, after checking its axes and dtype."""
+    mask = _array("mask", mask, "S")
+    if mask.dtype != bool:
+        raise InputError(f"the mask must be bool, got {mask.dtype}")
     return mask
 
 
 def _sentence(values: Array, mask: Array | None) -> tuple[Array, Bool[Array, " S"]]:
     """The values and their mask as arrays, after checking their shapes and dtypes."""
-    values = jnp.asarray(values)
-    if values.ndim != 2 or not len(values):
-        raise InputError(
-            "the values must be [S, D] of one sentence (jax.vmap adds a batch), S at least 1, got "
-            f"{list(values.shape)}"
-        )
+    values = _array("values", values, "S D")
+    if not len(values):
+        raise InputError("the values are those of no position: a sentence has at least one")
     if not jnp.issubdtype(values.dtype, jnp.floating):
         raise InputError(f"the values must be floating-point numbers, got {values.dtype}")
-    mask = jnp.ones_like(values[:, 0], bool) if mask is None else jnp.asarray(mask)
-    if mask.shape != values.shape[:1] or mask.dtype != bool:
-        raise InputError(
-            f"the mask must be bool [{len(values)}], like the values, got {mask.dtype} "
-            f"{list(mask.shape)}"
-        )
+    mask = jnp.ones_like(values[:, 0], bool) if mask is None else _mask(mask)
+    if len(mask) != len(values):
+        raise InputError(f"the mask is of {len(mask)} positions, the values are of {len(values)}")
     return values, mask
 
 
@@ -129,12 +125,7 @@ def attend_all(
       InputError: as in `attend`, or the queries are not [T, Q].
     """
     values, mask = _sentence(values, mask)
-    queries = jnp.asarray(queries)
-    if queries.ndim != 2:
-        raise InputError(
-            "the queries must be [T, Q] of one sentence (jax.vmap adds a batch), got "
-            f"{list(queries.shape)}"
-        )
+    queries = _array("queries", queries, "T Q")
     weights = steps.weigh_all(_ready(score, window, normalizer), queries, keys, mask, rng)
     return jax.vmap(context, in_axes=(0, None))(weights, values), weights
 

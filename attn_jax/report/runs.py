@@ -1,6 +1,7 @@
 """Runs that were evaluated, read from their folders."""
 
 import dataclasses
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ class Run:
         test, *sides = (self.options[f"data.{name}"] for name in ("test", "source", "target"))
         return "-".join(filter(None, [Path(test).name or self.options["data.name"], *sides]))
 
-    @property
+    @functools.cached_property
     def in_words(self) -> bool:
         """Whether the target is text in words, rather than symbols or single words."""
         references = [sentence["reference"] for sentence in self.sentences]
