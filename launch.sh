@@ -129,6 +129,9 @@ train | evaluate | translate | align | export | sweep | report | catalogue)
     find_modules
     exec "$python" -m "experiments.$command" "$@"
     ;;
+help | --help | -h)
+    sed -n '4,7s/^# *//p' "${BASH_SOURCE[0]}"
+    ;;
 *)
     sed -n '4,7s/^# *//p' "${BASH_SOURCE[0]}" >&2
     exit 2

@@ -14,10 +14,14 @@ class InputError(ValueError):
 
 
 def reason(error: BaseException) -> str:
-    """The type of an exception and the first line of its message, in at most 200 characters."""
-    first = str(error).partition("\n")[0]
-    line = type(error).__name__ + (f": {first}" if first else "")
-    return textwrap.shorten(line, 200, placeholder=" …")
+    """The type of an exception and the first line of its message, in at most 300 characters.
+
+    If that line ends with a colon, the next one follows.
+    """
+    first, *others = [line for line in str(error).splitlines() if line.strip()] or [""]
+    following = others[:1] if first.endswith(":") else []
+    line = type(error).__name__ + (f": {' '.join([first, *following])}" if first else "")
+    return textwrap.shorten(line, 300, placeholder=" …")
 
 
 def choose(table: Mapping[str, T], name: str, what: str) -> T:

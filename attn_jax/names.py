@@ -75,7 +75,10 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Cal
         or class of that name.
     """
     if ":" not in name:
-        return choose(table, name, what)
+        try:
+            return choose(table, name, what)
+        except InputError as error:
+            raise InputError(f"{error}, or module:name of your own") from None
     module, _, attribute = name.partition(":")
     use = f"cannot use {name!r} as {'an' if what[0] in 'aeiou' else 'a'} {what}"
     try:

@@ -70,21 +70,28 @@ def check_mask(what: str, name: str) -> None:
     if own.score_count > 1:
         return  # it takes several scores, which `dot` does not give
     parameters = {name: jnp.ones(shape) for name, shape in own.shapes(Sizes(2, 2, 2)).items()}
-    mask = jnp.array([True, True, False])
+    words = [[1.0, 0.0], [0.0, 1.0]]
 
-    def weigh(part: Part, rng: jax.Array | None, padding: float) -> jax.Array:
+    def weigh(part: Part, rng: jax.Array | None, padding: list) -> tuple[jax.Array, jax.Array]:
         parts = {"score": "dot", what: part.bound(parameters)}
-        keys = jnp.array([[1.0, 0.0], [0.0, 1.0], [padding, padding]])
+        keys = values = jnp.array(words + padding)
+        mask = jnp.arange(len(keys)) < len(words)
         if what == "score":
             keys = part.keys(keys, parameters)
-        query = jnp.array([1.0, -0.5])  # so that real positions have different scores
-        sentence = begin(mask, **parts), query, keys, jnp.ones((3, 2)), mask
-        return attend_step(*sentence, **parts, rng=rng)[2]
+        memory, weights = begin(mask, **parts), []
+        for second in (-0.5, 0.5, -1.0):  # so that words have different scores at each step
+            query = jnp.array([1.0, second])
+            memory, _, found = attend_step(memory, query, keys, values, mask, **parts, rng=rng)
+            weights.append(found)
+        return tuple(jnp.split(jnp.stack(weights), [len(words)], axis=1))
 
     for part, rng in ((own, jax.random.key(0)), (own.decoding, None)):  # in training, in decoding
-        low, high = (weigh(part, rng, padding) for padding in (-3.0, 3.0))
+        (low, _), (high, beyond) = (weigh(part, rng, [[at, at]]) for at in (-3.0, 3.0))
+        # Noise may depend on the length.
+        alone = weigh(part, None, [])[0] if rng is None else low
         # What is not finite on real positions is told as such at the first step of training.
-        if high[2] or not jnp.allclose(low, high, equal_nan=True):
+        same = [jnp.allclose(low, other, equal_nan=True) for other in (high, alone)]
+        if jnp.nan_to_num(beyond).any() or not all(same):
             raise InputError(
                 f"--model.{what}={name} gives weight to padding, where its mask is False, or "
                 "depends on what is there"

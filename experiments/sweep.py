@@ -224,7 +224,8 @@ def train_all(root: Path, waiting: dict[str, dict], places: list[Slot]) -> None:
             pool.shutdown(wait=False, cancel_futures=True)
             try:
                 if not isinstance(interrupt, Terminated):
-                    wait(futures, GRACE)  # a terminal interrupts the runs too, `kill -INT` does not
+                    # A terminal interrupts the runs too, `kill -INT` does not.
+                    wait([one for one in futures if not one.cancelled()], GRACE)
             finally:
                 for process in running:
                     process.terminate()  # has no effect on one that has ended

@@ -70,6 +70,11 @@ def weigh(
             error.add_note(f"in the {what} {name_of(part.function)}, called with arrays {shapes}")
             raise
         if part.has_carry:
+            if not (isinstance(result, tuple) and len(result) == 2):
+                raise InputError(
+                    f"the {what} {name_of(part.function)} has a carry: it must return its result "
+                    "and the next carry"
+                )
             result, carries[what] = result
         return result
 

@@ -76,8 +76,9 @@ def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
             )
         return (Path(prefix),)
     if not source or not target:
+        is_folder = Path(prefix).is_dir()
         raise InputError(
-            f"missing file: {prefix} does not exist; if it is the prefix of two files, PREFIX.de "
+            f"missing file: {prefix} {'is a folder' if is_folder else 'does not exist'}; if it is the prefix of two files, PREFIX.de "
             "and PREFIX.en, give the suffixes, such as --data.source=de --data.target=en"
         )
     return tuple(_existing(prefix, side) for side in (source, target))

@@ -118,7 +118,8 @@ def beside(panels: dict[str, Panel]) -> Figure:
     all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in all_axes[len(panels) :]:
         axes.set_axis_off()
-    highest = _highest(panel.alignment for panel in panels.values())
+    # Weights may be larger than 1 with `gmm`, beside which all others would be white.
+    highest = min(_highest(panel.alignment for panel in panels.values()), 1)
     for axes, title, panel in zip(all_axes, titles, panels.values(), strict=False):
         image = _draw_heat_map(axes, *panel[:3], highest)
         # All panels have the same size, even if a system stops at once or never.
@@ -129,7 +130,9 @@ def beside(panels: dict[str, Panel]) -> Figure:
         found = common(panel.target, panel.reference)
         for place, tick in enumerate(axes.get_yticklabels()):
             tick.set_color("black" if place in found else "red")
-    figure.colorbar(image, ax=all_axes, shrink=0.4, label="weight")
+    more = any(panel.alignment.max() > highest for panel in panels.values())
+    extend = "max" if more else "neither"
+    figure.colorbar(image, ax=all_axes, shrink=0.4, label="weight", extend=extend)
     return figure
 
 

@@ -265,6 +265,15 @@ def test_a_memory_is_of_the_same_sentence():
         _mask(jnp.ones(4))
 
 
+def test_a_part_with_a_carry_returns_the_next():
+    @part(start=jnp.zeros_like)
+    def own(query, keys, *, carry):
+        return keys @ query
+
+    with pytest.raises(InputError, match="score own has a carry: it must return its result and"):
+        attend(jnp.ones(2), jnp.ones((3, 2)), jnp.ones((3, 2)), score=own)
+
+
 def test_a_carry_has_a_start():
     def own(query, keys, *, carry):
         return keys @ query, carry

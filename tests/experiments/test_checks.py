@@ -52,6 +52,20 @@ def noisy_and_forgets(scores, mask, *, rng):
 def scaled(scores, mask, *, scale, power=1.0):
     return jax.nn.softmax(scale * scores**power)
 
+@part(start=lambda mask: jnp.zeros(mask.shape))
+def counts_positions(scores, mask, *, carry):
+    return heeds(scores * (1 + carry.sum()), mask), carry + 1
+
+@part(start=lambda mask: jnp.zeros(mask.shape))
+def counts_words(scores, mask, *, carry):
+    return heeds(scores * (1 + carry.sum()), mask), carry + mask
+
+def forgets_later(scores, mask, *, step):
+    return jax.nn.softmax(scores, where=mask | (step > 1))
+
+def undefined(scores, mask):
+    return scores * jnp.nan
+
 def everywhere(query, mask):
     return jnp.ones_like(mask), jnp.ones(mask.shape)
 
@@ -64,7 +78,7 @@ def test_parts_of_ones_own_attend_to_no_padding(tmp_path, monkeypatch):
     (tmp_path / "masked_parts.py").write_text(PARTS)
     monkeypatch.syspath_prepend(str(tmp_path))
     check_mask("normalizer", "softmax")
-    for name in ("heeds", "shifts_by_all", "noisy"):
+    for name in ("heeds", "shifts_by_all", "noisy", "counts_words", "undefined"):
         check_mask("normalizer", f"masked_parts:{name}")
     check_mask("window", "masked_parts:nearby")
     for name in ("compares", "not_finite"):
@@ -75,6 +89,8 @@ def test_parts_of_ones_own_attend_to_no_padding(tmp_path, monkeypatch):
         ("normalizer", "divides_by_all"),
         ("normalizer", "divides_by_their_spread"),
         ("normalizer", "noisy_and_forgets"),
+        ("normalizer", "counts_positions"),
+        ("normalizer", "forgets_later"),
         ("score", "compares_standardized"),
         ("normalizer", "scaled(power=2)"),
         ("window", "everywhere"),

@@ -188,7 +188,10 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ({"readout": "x"}, "allowed: maxout, linear"),
         ({"score": "dot"}, "Q=22 and D=20"),
         ({"annotation_size": 7}, "must be even, got 7"),
-        ({"cell": "rnn"}, "unknown cell 'rnn'.*allowed: gru, gru_reset_first, lstm, tanh"),
+        (
+            {"cell": "rnn"},
+            "unknown cell 'rnn'.*: gru, gru_reset_first, lstm, tanh, or module:name of your own",
+        ),
         ({"stack": "adding"}, "unknown stack 'adding'; allowed: plain, residual"),
         ({"heads": 3}, "--model.heads=3 does not divide the 20 features"),
         ({"heads": 4, "key_value_heads": 3}, "key_value_heads=3 does not divide"),
