@@ -76,10 +76,10 @@ def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
             )
         return (Path(prefix),)
     if not source or not target:
-        is_folder = Path(prefix).is_dir()
+        why = "is a folder" if Path(prefix).is_dir() else "does not exist"
         raise InputError(
-            f"missing file: {prefix} {'is a folder' if is_folder else 'does not exist'}; if it is the prefix of two files, PREFIX.de "
-            "and PREFIX.en, give the suffixes, such as --data.source=de --data.target=en"
+            f"missing file: {prefix} {why}; if it is the prefix of two files, PREFIX.de and "
+            "PREFIX.en, give the suffixes, such as --data.source=de --data.target=en"
         )
     return tuple(_existing(prefix, side) for side in (source, target))
 

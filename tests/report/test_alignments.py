@@ -61,6 +61,18 @@ def test_wrong_tokens_are_red():
     assert [label.get_color() for label in two.get_yticklabels()] == ["red", "black"]
 
 
+def test_weights_beyond_1_do_not_pale_the_panels_beside_them():
+    weights = {"softmax": np.eye(2), "gmm": 30 * np.eye(2)}
+    figure = alignments.beside(
+        {
+            name: alignments.Panel(own, ["x", "y"], ["b", "c"], ["b"])
+            for name, own in weights.items()
+        }
+    )
+    for axes in figure.axes[:2]:
+        assert axes.images[0].get_clim() == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("said", "places"),
     [
