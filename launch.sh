@@ -102,6 +102,10 @@ find_modules() {
     export PYTHONSAFEPATH=1 PYTHONPATH=$root:$PWD${PYTHONPATH:+:$PYTHONPATH}
 }
 
+usage() {
+    sed -n '4,7s/^# *//p' "${BASH_SOURCE[0]}"
+}
+
 command=${1:-main}
 [ $# -gt 0 ] && shift
 case $command in
@@ -130,10 +134,10 @@ train | evaluate | translate | align | export | sweep | report | catalogue)
     exec "$python" -m "experiments.$command" "$@"
     ;;
 help | --help | -h)
-    sed -n '4,7s/^# *//p' "${BASH_SOURCE[0]}"
+    usage
     ;;
 *)
-    sed -n '4,7s/^# *//p' "${BASH_SOURCE[0]}" >&2
+    usage >&2
     exit 2
     ;;
 esac

@@ -87,10 +87,11 @@ def check_mask(what: str, name: str) -> None:
 
     for part, rng in ((own, jax.random.key(0)), (own.decoding, None)):  # in training, in decoding
         (low, _), (high, beyond) = (weigh(part, rng, [[at, at]]) for at in (-3.0, 3.0))
-        # Noise may depend on the length.
-        alone = weigh(part, None, [])[0] if rng is None else low
+        others = [high]
+        if rng is None:  # noise may depend on the length
+            others.append(weigh(part, rng, [])[0])
         # What is not finite on real positions is told as such at the first step of training.
-        same = [jnp.allclose(low, other, equal_nan=True) for other in (high, alone)]
+        same = [jnp.allclose(low, other, equal_nan=True) for other in others]
         if jnp.nan_to_num(beyond).any() or not all(same):
             raise InputError(
                 f"--model.{what}={name} gives weight to padding, where its mask is False, or "

@@ -239,13 +239,19 @@ def test_a_folder_is_locked_before_it_is_read(tmp_path):
     assert "file is a file, not the folder of a run" in refused("train", f"--workdir={file}")
 
 
+def begun(command, **streams):
+    """A process that an interrupt reaches, even if this one ignores it as background jobs do."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **streams)
+    signal.signal(signal.SIGINT, before)
+    return process
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_sweep_that_is_interrupted_ends_its_runs(tmp_path, number):
     command = [sys.executable, "-m", "experiments.sweep", f"--workdir={tmp_path}", *SMALL]
     command += ["--train.steps=1000000", "--grid.seed=0,1"]
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
-    sweep = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    signal.signal(signal.SIGINT, before)
+    sweep = begun(command, stdout=subprocess.DEVNULL)
     while len(list(tmp_path.glob("*/metrics.jsonl"))) < 2 and sweep.poll() is None:
         time.sleep(0.1)
     # While a run is training, its folder is locked.
@@ -259,13 +265,8 @@ def test_a_sweep_that_is_interrupted_ends_its_runs(tmp_path, number):
 
 
 def test_an_interrupt_during_imports_shows_no_traceback(tmp_path):
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     command = [sys.executable, "-X", "importtime", "-m", "experiments.train"]
-    process = subprocess.Popen(
-        [*command, f"--workdir={tmp_path}"], stderr=subprocess.PIPE, text=True
-    )
-    signal.signal(signal.SIGINT, before)
-    with process:
+    with begun([*command, f"--workdir={tmp_path}"]) as process:
         for line in process.stderr:
             if line.endswith(" experiments\n"):  # the package; its program is imported from now on
                 break

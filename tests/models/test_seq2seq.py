@@ -190,7 +190,7 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ({"annotation_size": 7}, "must be even, got 7"),
         (
             {"cell": "rnn"},
-            "unknown cell 'rnn'.*: gru, gru_reset_first, lstm, tanh, or module:name of",
+            "unknown cell 'rnn'.*allowed: gru, gru_reset_first, lstm, tanh, or module:name of",
         ),
         ({"stack": "adding"}, "unknown stack 'adding'; allowed: plain, residual"),
         ({"heads": 3}, "--model.heads=3 does not divide the 20 features"),
