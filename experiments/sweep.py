@@ -1,15 +1,13 @@
 """Runs a grid: `./launch.sh sweep --workdir=runs/scores --grid.model.score=additive,dot`.
 
-Each option has a flag `--grid.<option>=value,value`; every combination is one run, in a folder of
-its own. `--systems=FILE` names a file with the flags of one system on each line, to be combined
-with the grid. The same command again skips finished runs and resumes the others.
+Each option has a flag `--grid.<option>=value,value`; every combination that makes sense is one run,
+in a folder of its own. `--systems=FILE` names a file with the flags of one system on each line, to
+be combined with the grid. The same command again skips finished runs and resumes the others.
 """
 
 import functools
-import itertools
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -20,7 +18,7 @@ from queue import Queue
 import jax
 from absl import flags as absl_flags
 
-from attn_jax import config, run_files
+from attn_jax import run_files
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
@@ -28,102 +26,18 @@ from attn_jax.loading import experiment_of
 from attn_jax.options import fields
 from attn_jax.training.loop import finished
 from experiments import flags
-from experiments.checks import check
 from experiments.flags import FLAGS
 from experiments.folder import (
     check_code,
     check_content,
     inherited,
-    settle,
     tell_inherited,
 )
+from experiments.planning import grid, plan, possible, read_systems
 from experiments.program import OF_TRAINING, Terminated, run
 from experiments.slots import MOST_JOBS, Slot, slots
 
 GRACE = 5.0  # seconds that runs have to end by themselves after an interrupt
-LONGEST_NAME = 255  # bytes in the name of a file on all common systems
-
-
-def grid() -> dict[str, list[str]]:
-    """The options that vary, each with its values.
-
-    Raises:
-      InputError: a value is given twice.
-    """
-    varied = {
-        name: [flags.absolute(field, value) for value in FLAGS[f"grid.{name}"].value]
-        for name, field in fields(Experiment)
-        if FLAGS[f"grid.{name}"].value
-    }
-    for name, values in varied.items():
-        for value in values:
-            if values.count(value) > 1:
-                raise InputError(f"--grid.{name} has the value {value} twice")
-    return varied
-
-
-def read_systems(file: Path) -> list[dict[str, str]]:
-    """The options on each line of a file, which may name flag files; `#` starts a comment.
-
-    Raises:
-      InputError: the file cannot be read or names no system, or a line holds a word that is not an
-        option or a value that is not allowed.
-    """
-    systems = []
-    try:
-        lines = file.read_text("utf-8-sig").splitlines()
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file} cannot be read: {error}") from error
-    for number, line in enumerate(lines, start=1):
-        try:
-            system = flags.options_of(shlex.split(line, comments=True))
-            config.experiment(system)
-        except ValueError as error:  # InputError is one
-            raise InputError(f"{file}, line {number}: {error}") from error
-        if system:
-            systems.append(system)
-    if not systems:
-        raise InputError(f"{file} names no system")
-    return systems
-
-
-def plan(
-    systems: list[dict[str, str]], varied: dict[str, list[str]], fixed: dict
-) -> dict[str, dict]:
-    """The options of each run, by the name of its folder, which tells what varies.
-
-    A fixed value may override an option on which all systems agree.
-
-    Raises:
-      InputError: an option is both fixed and varied, or fixed where systems differ in it; a value
-        is not allowed; two systems have the same options; or a name is too long or not unique.
-    """
-    options = set().union(*systems)
-    differing = {name for name in options if len({system.get(name) for system in systems}) > 1}
-    for name in varied.keys() & (fixed.keys() | options):
-        raise InputError(f"--{name} is both fixed and varied")
-    for name in differing & fixed.keys():
-        raise InputError(f"--{name} cannot be {fixed[name]} for all: the systems differ in it")
-    made, known = {}, set()
-    for system, combination in itertools.product(systems, itertools.product(*varied.values())):
-        chosen = system | dict(zip(varied, combination, strict=True))
-        experiment = config.experiment(chosen | fixed)
-        if experiment in known:
-            same = " ".join(flags.as_arguments(chosen))
-            raise InputError(f"two systems have the same options: {same}")
-        known.add(experiment)
-        own = {"label"} if "label" in differing & system.keys() else differing
-        told = {k: v for k, v in chosen.items() if k in varied or k in own}
-        folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")
-        folder = folder or "one"
-        if len(f"{folder}.log".encode()) > LONGEST_NAME:
-            raise InputError(
-                f"{folder[:60]}… is too long for the name of a folder: give systems a --label"
-            )
-        if folder in made:
-            raise InputError(f"two systems are called {folder!r}: give each its own --label")
-        made[folder] = chosen | fixed
-    return made
 
 
 def train_in(folder: Path, options: dict, slot: Slot, running: list[subprocess.Popen]) -> None:
@@ -163,24 +77,22 @@ def tell(line: str) -> None:
     print(f"{line}\n", end="", flush=True)
 
 
-def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
-    """The planned runs that are not trained and evaluated yet; checks all planned runs first.
+def unfinished(root: Path, planned: dict[str, dict], wanted: dict[str, Experiment]) -> list[str]:
+    """The runs that are not trained and evaluated yet; checks all of them first.
 
     Raises:
       InputError: a run cannot start or resume with these flags, or its data have no test split.
     """
     corpus_of = functools.cache(open_corpus)
-    waiting, kept = {}, {}
-    for label, options in planned.items():
+    waiting, kept = [], {}
+    for label, experiment in wanted.items():
         try:
-            experiment = settle(root / label, options)
-            check(experiment)
             check_code(root / label, experiment.model)
             corpus = corpus_of(experiment.data)
             check_content(root / label, corpus)
         except InputError as error:
             raise InputError(f"{label}: {error}") from error
-        kept |= dict.fromkeys(inherited(experiment, options))
+        kept |= dict.fromkeys(inherited(experiment, planned[label]))
         if "test" not in corpus.splits:
             raise InputError("a sweep compares runs on a test split: give --data.test")
         if not (
@@ -188,7 +100,7 @@ def unfinished(root: Path, planned: dict[str, dict]) -> dict[str, dict]:
             and experiment_of(root / label) == experiment
             and finished(experiment.train, root / label)
         ):
-            waiting[label] = options
+            waiting.append(label)
     tell_inherited(list(kept))
     return waiting
 
@@ -248,16 +160,19 @@ def main() -> None:
         raise InputError(f"{root} is the folder of a run: take another --workdir for a sweep")
     systems = read_systems(Path(FLAGS.systems)) if FLAGS.systems else [{}]
     planned = plan(systems, grid(), flags.given())
-    waiting = unfinished(root, planned)
+    wanted, left_out = possible(root, planned, grid())
+    waiting = unfinished(root, planned, wanted)
     places = slots(FLAGS.jobs) if waiting else []
     root.mkdir(parents=True, exist_ok=True)
+    for label, why in left_out.items():
+        print(f"left out {label}: {why}")
     print(
-        f"{len(planned)} runs, {len(planned) - len(waiting)} of them finished; their output goes "
+        f"{len(wanted)} runs, {len(wanted) - len(waiting)} of them finished; their output goes "
         f"to {root}/<run>.log",
         flush=True,
     )
     if waiting:
-        train_all(root, waiting, places)
+        train_all(root, {label: planned[label] for label in waiting}, places)
     print(f"compare them by: ./launch.sh report --workdir={root}")
 
 

@@ -1,0 +1,139 @@
+"""Which runs a sweep makes: the systems of a file, combined with a grid."""
+
+import itertools
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+from attn_jax import config
+from attn_jax.config import Experiment
+from attn_jax.errors import InputError
+from attn_jax.options import fields
+from experiments import flags
+from experiments.checks import check
+from experiments.flags import FLAGS
+from experiments.folder import settle
+
+LONGEST_NAME = 255  # bytes in the name of a file on all common systems
+
+
+def grid() -> dict[str, list[str]]:
+    """The options that vary, each with its values.
+
+    Raises:
+      InputError: a value is given twice.
+    """
+    varied = {
+        name: [flags.absolute(field, value) for value in FLAGS[f"grid.{name}"].value]
+        for name, field in fields(Experiment)
+        if FLAGS[f"grid.{name}"].value
+    }
+    for name, values in varied.items():
+        for value in values:
+            if values.count(value) > 1:
+                raise InputError(f"--grid.{name} has the value {value} twice")
+    return varied
+
+
+def read_systems(file: Path) -> list[dict[str, str]]:
+    """The options on each line of a file, which may name flag files; `#` starts a comment.
+
+    Raises:
+      InputError: the file cannot be read or names no system, or a line holds a word that is not an
+        option or a value that is not allowed.
+    """
+    systems = []
+    try:
+        lines = file.read_text("utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read: {error}") from error
+    for number, line in enumerate(lines, start=1):
+        try:
+            system = flags.options_of(shlex.split(line, comments=True))
+            config.experiment(system)
+        except ValueError as error:  # InputError is one
+            raise InputError(f"{file}, line {number}: {error}") from error
+        if system:
+            systems.append(system)
+    if not systems:
+        raise InputError(f"{file} names no system")
+    return systems
+
+
+def plan(
+    systems: list[dict[str, str]], varied: dict[str, list[str]], fixed: dict
+) -> dict[str, dict]:
+    """The options of each run, by the name of its folder, which tells what varies.
+
+    A fixed value may override an option on which all systems agree.
+
+    Raises:
+      InputError: an option is both fixed and varied, or fixed where systems differ in it; a value
+        is not allowed; two systems have the same options; or a name is too long or not unique.
+    """
+    options = set().union(*systems)
+    differing = {name for name in options if len({system.get(name) for system in systems}) > 1}
+    for name in varied.keys() & (fixed.keys() | options):
+        raise InputError(f"--{name} is both fixed and varied")
+    for name in differing & fixed.keys():
+        raise InputError(f"--{name} cannot be {fixed[name]} for all: the systems differ in it")
+    made, known = {}, set()
+    for system, combination in itertools.product(systems, itertools.product(*varied.values())):
+        chosen = system | dict(zip(varied, combination, strict=True))
+        experiment = config.experiment(chosen | fixed)
+        if experiment in known:
+            same = " ".join(flags.as_arguments(chosen))
+            raise InputError(f"two systems have the same options: {same}")
+        known.add(experiment)
+        own = {"label"} if "label" in differing & system.keys() else differing
+        told = {k: v for k, v in chosen.items() if k in varied or k in own}
+        folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")
+        folder = folder or "one"
+        if len(f"{folder}.log".encode()) > LONGEST_NAME:
+            raise InputError(
+                f"{folder[:60]}… is too long for the name of a folder: give systems a --label"
+            )
+        if folder in made:
+            raise InputError(f"two systems are called {folder!r}: give each its own --label")
+        made[folder] = chosen | fixed
+    return made
+
+
+def possible(
+    root: Path, planned: dict[str, dict], varied: Iterable[str]
+) -> tuple[dict[str, Experiment], dict[str, str]]:
+    """The experiments of the runs whose options fit together, and why the others do not.
+
+    Args:
+      root: the folder of the runs.
+      planned: the options of each run, by the name of its folder.
+      varied: the options of the grid.
+
+    Raises:
+      InputError: a value of the grid, or a system, is in no possible run; a run cannot resume.
+    """
+    experiments, reasons, used = {}, {}, set()
+
+    def choices(label: str) -> set[tuple]:
+        """What a run consists of: values of the grid, and its system, which is all the rest."""
+        options = planned[label].items()
+        chosen = [(name, value) for name, value in options if name in varied]
+        system = tuple((name, value) for name, value in options if name not in varied)
+        return {*chosen, system}
+
+    for label, options in planned.items():
+        try:
+            experiment = settle(root / label, options)
+        except InputError as error:
+            raise InputError(f"{label}: {error}") from error
+        try:
+            check(experiment)
+        except InputError as error:
+            reasons[label] = str(error)
+        else:
+            experiments[label] = experiment
+            used |= choices(label)
+    for label, reason in reasons.items():
+        if not choices(label) <= used:
+            raise InputError(f"{label}: {reason}")
+    return experiments, reasons
