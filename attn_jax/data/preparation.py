@@ -3,11 +3,13 @@
 import contextlib
 import fcntl
 import io
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import tensorflow_datasets as tfds
 
+from attn_jax.data.text_pairs import TextPairs
 from attn_jax.errors import InputError, reason
 from attn_jax.files import reading
 
@@ -32,11 +34,18 @@ def prepared(make: Callable[[], Builder], directory: Path) -> Builder:
         fcntl.flock(lock, fcntl.LOCK_EX)
         builder = make()
         if not builder.info.splits:
-            # Keeps TFDS's messages out of the output of the program.
-            tfds.disable_progress_bar()
-            with contextlib.redirect_stdout(io.StringIO()), _preparing(builder.info.full_name):
-                builder.download_and_prepare(file_format="array_record")
+            _prepare(builder)
     return make()
+
+
+def _prepare(builder: Builder) -> None:
+    name = builder.info.full_name
+    if not isinstance(builder, TextPairs):
+        print(f"TFDS downloads and prepares {name}: once, but it may take long", file=sys.stderr)
+    tfds.disable_progress_bar()
+    # Keeps TFDS's messages out of the output of the program.
+    with contextlib.redirect_stdout(io.StringIO()), _preparing(name):
+        builder.download_and_prepare(file_format="array_record")
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Iterator
@@ -177,6 +178,8 @@ class WritableCheckpoints(Checkpoints):
             "shapes": {name: shapes(leaves) for name, leaves in items.items()},
         }
         with self._writing(), uninterrupted():
+            self._manager.wait_until_finished()
+            self._check_space(sum(leaf.nbytes for own in items.values() for leaf in own.values()))
             self._manager.save(
                 step,
                 args=ocp.args.Composite(
@@ -194,6 +197,11 @@ class WritableCheckpoints(Checkpoints):
         """
         with self._writing():
             super().close()
+
+    def _check_space(self, size: int) -> None:
+        # Orbax and its threads print hundreds of lines if a disk is full.
+        if shutil.disk_usage(self._directory).free < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._directory))
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

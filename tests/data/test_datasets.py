@@ -214,7 +214,7 @@ def test_prepared_data_may_be_damaged(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, OSError])  # OSError: without a network
-def test_what_tfds_cannot_prepare_is_said(tmp_path, kind):
+def test_what_tfds_cannot_prepare_is_said(tmp_path, kind, capsys):
     def fail(**_):
         raise kind("Failed to get url\nhttps://nowhere")
 
@@ -223,6 +223,7 @@ def test_what_tfds_cannot_prepare_is_said(tmp_path, kind):
     message = rf"some/set/1\.0\.0 cannot be prepared \({kind.__name__}: Failed to get url\)"
     with pytest.raises(InputError, match=message):
         prepared(lambda: builder, tmp_path)
+    assert "TFDS downloads and prepares some/set/1.0.0" in capsys.readouterr().err
 
 
 def test_links_are_part_of_the_content(tmp_path):

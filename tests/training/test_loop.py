@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -325,6 +326,20 @@ def test_a_full_disk_is_said_in_a_sentence(writes, given, tmp_path, monkeypatch)
     with pytest.raises(OSError, match="No space left on device") as error:
         getattr(checkpoints, writes)(*given)
     assert error.value.filename == str(tmp_path)
+
+
+def test_a_checkpoint_is_not_begun_without_space_for_it(tmp_path, monkeypatch):
+    checkpoints = WritableCheckpoints(tmp_path, 2)
+    leaves = {"a": np.zeros(100)}, {"b": np.zeros(50, np.float32)}
+    free = 100 * 8 + 50 * 4
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free - 1))
+    with pytest.raises(OSError, match="No space left on device"):
+        checkpoints.save(1, *leaves, {}, 0.0)
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    checkpoints.save(1, *leaves, {}, 0.0)
+    checkpoints.close()
+    assert (tmp_path / "1").is_dir()
 
 
 def test_an_interrupt_waits_for_the_end_of_a_save(tmp_path, monkeypatch):
