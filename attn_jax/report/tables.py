@@ -72,8 +72,8 @@ class Table(NamedTuple):
 
 
 def is_figure(cell: str) -> bool:
-    """Whether a cell holds a number, a dash in place of one, or nothing."""
-    return cell[:1] in ("", "+", "-", "–") or cell[0].isdigit()  # noqa: RUF001
+    """Whether a cell holds numbers, a dash in place of one, or nothing; "2 May 1998" is text."""
+    return not re.search(r"[^\W\d_]", re.sub(r"\b(to|inf)\b", "", cell))
 
 
 def mean_and_deviation(values: Sequence[float], digits: int = 2) -> str:

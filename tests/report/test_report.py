@@ -549,6 +549,12 @@ def test_all_signs_of_a_cell_are_shown(text, shown):
     assert tables.Table(["a"], [[text]]).markdown().splitlines()[2] == f"| {shown} |"
 
 
+def test_columns_of_figures_are_aligned_to_the_right():
+    figures = ["99.20 ± 0.10", "99.2 to 100.0", "+0, -1", "250,127", "inf", "–", ""]  # noqa: RUF001
+    rule = tables.Table(["n", "date"], [[one, "2 May 1998"] for one in figures]).markdown()
+    assert rule.splitlines()[1] == "| ---: | --- |"
+
+
 def test_what_is_drawn_is_the_best_system_with_attention(root):
     write_run(root / "z", "mean()", 0, 99.0)
     page = write_report(compare(find_runs(root)[0]), root).read_text()
