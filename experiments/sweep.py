@@ -27,12 +27,7 @@ from attn_jax.options import fields
 from attn_jax.training.loop import finished
 from experiments import flags
 from experiments.flags import FLAGS
-from experiments.folder import (
-    check_code,
-    check_content,
-    inherited,
-    tell_inherited,
-)
+from experiments.folder import check_code, check_content, inherited, tell_inherited
 from experiments.planning import grid, plan, possible, read_systems
 from experiments.program import OF_TRAINING, Terminated, run
 from experiments.slots import MOST_JOBS, Slot, slots
