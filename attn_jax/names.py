@@ -21,7 +21,7 @@ def parse(text: str, what: str) -> tuple[str, dict[str, str]]:
     Raises:
       InputError: the text is not of this form, or gives a setting twice.
     """
-    parsed = re.fullmatch(r"([\w.]+:?\w*)(?:\((.*)\))?", text.strip())
+    parsed = re.fullmatch(r"([\w.-]+:?\w*)(?:\((.*)\))?", text.strip())
     if not parsed:
         raise InputError(f"malformed {what} {text!r}: write name or name(setting=number)")
     name, inside = parsed.groups()

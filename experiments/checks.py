@@ -18,6 +18,7 @@ from attn_jax.own_code import own_modules, own_parts
 from attn_jax.tokens import PAD, UNK
 from attn_jax.training.step import init_state, train_step
 from experiments import flags
+from experiments.contracts import check_returns
 
 
 def check(experiment: Experiment) -> None:
@@ -45,6 +46,7 @@ def check(experiment: Experiment) -> None:
         return train_step(state, (ids, ids, links), rng, config=experiment.train)
 
     try:
+        check_returns(experiment.model)
         jax.eval_shape(one_step, jax.random.key(0))
         for what in ("score", "window", "normalizer"):
             check_mask(what, getattr(experiment.model, what))
@@ -113,7 +115,7 @@ def check_encoder(config: Model) -> None:
 
     alone, padded = (read(jnp.array([source])) for source in (words, words + padding))
     for one, other in zip(*map(jax.tree.leaves, (alone, padded)), strict=True):
-        if not jnp.allclose(one, other, rtol=1e-3, atol=1e-4):
+        if not jnp.allclose(one, other, rtol=1e-3, atol=1e-4, equal_nan=True):
             raise InputError(
                 f"--model.encoder={config.encoder} depends on padding, where its mask is False: a "
                 "sentence would be encoded differently beside a longer one"

@@ -45,6 +45,9 @@ def _not_lost(unraisable: "sys.UnraisableHookArgs") -> None:
     threading.Timer(0.05, os.kill, [os.getpid(), number]).start()
 
 
+INTERRUPTED = 130  # the exit status after an interrupt, as shells have it
+
+
 class Advice(NamedTuple):
     """Advice for the user of a program that ended early; added to its message."""
 
@@ -88,7 +91,7 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         print(f"interrupted{advice.interrupted}", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of the output, such as `head`, has closed the pipe: drop the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

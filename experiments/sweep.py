@@ -6,6 +6,7 @@ be combined with the grid. The same command again skips finished runs and resume
 """
 
 import functools
+import itertools
 import os
 import re
 import signal
@@ -29,7 +30,7 @@ from experiments import flags
 from experiments.flags import FLAGS
 from experiments.folder import check_code, check_content, inherited, tell_inherited
 from experiments.planning import grid, plan, possible, read_systems
-from experiments.program import OF_TRAINING, Terminated, run
+from experiments.program import INTERRUPTED, OF_TRAINING, Terminated, run
 from experiments.slots import MOST_JOBS, Slot, slots
 
 GRACE = 5.0  # seconds that runs have to end by themselves after an interrupt
@@ -54,6 +55,8 @@ def train_in(folder: Path, options: dict, slot: Slot, running: list[subprocess.P
         status = process.wait()
         log.seek(begin)
         lines = log.read().splitlines()
+    if status == INTERRUPTED:
+        raise InputError(f"{folder.name} was interrupted")
     if status:
         raise InputError(f"{folder.name} failed: {reason_of(status, lines)} (see {log.name})")
 
@@ -159,8 +162,8 @@ def main() -> None:
     waiting = unfinished(root, planned, wanted)
     places = slots(FLAGS.jobs) if waiting else []
     root.mkdir(parents=True, exist_ok=True)
-    for label, why in left_out.items():
-        print(f"left out {label}: {why}")
+    for why, labels in itertools.groupby(sorted(left_out, key=left_out.get), left_out.get):
+        print(f"left out, since {why}: {'; '.join(labels)}")
     print(
         f"{len(wanted)} runs, {len(wanted) - len(waiting)} of them finished; their output goes "
         f"to {root}/<run>.log",

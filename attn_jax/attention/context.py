@@ -1,6 +1,7 @@
 """Attention of one query over one sentence: score, restrict to a window, normalise, sum."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -59,6 +60,7 @@ def attend(
         shape or dtype.
     """
     query = _query(query)
+    _check_keys(keys)
     values, mask = _sentence(values, mask)
     parts = _ready(score, window, normalizer)
     _, weights = steps.weigh(parts, steps.begin(parts, mask), query, keys, mask, rng)
@@ -79,6 +81,13 @@ def _array(what: str, given: Array, axes: str) -> Array:
 def _query(query: Array) -> Float[Array, " Q"]:
     """The query as an array, after checking its axes."""
     return _array("query (attend_all takes several)", query, "Q")
+
+
+def _check_keys(keys: Any) -> None:
+    """Raises InputError if keys are not arrays, as lists of numbers are not."""
+    for leaf in jax.tree.leaves(keys):
+        if not hasattr(leaf, "shape"):
+            raise InputError(f"the keys must be arrays, got {type(leaf).__name__} among them")
 
 
 def _mask(mask: Array) -> Bool[Array, " S"]:
@@ -124,6 +133,7 @@ def attend_all(
     Raises:
       InputError: as in `attend`, or the queries are not [T, Q].
     """
+    _check_keys(keys)
     values, mask = _sentence(values, mask)
     queries = _array("queries", queries, "T Q")
     weights = steps.weigh_all(_ready(score, window, normalizer), queries, keys, mask, rng)
@@ -175,6 +185,7 @@ def attend_step(
         another length.
     """
     query = _query(query)
+    _check_keys(keys)
     values, mask = _sentence(values, mask)
     if memory is not None and memory.weights.shape != mask.shape:
         raise InputError(

@@ -155,11 +155,11 @@ class Part:
     @property
     def settings(self) -> dict[str, int | float]:
         """All settings; those that are not given have their defaults."""
-        known = settings_of(self.function)
+        known: dict[str, int | float] = {}
         for half in ("shapes", "keys"):
             function = attribute(self.function, half, None)
             known |= settings_of(function) if function else {}
-        return known | dict(self.given)
+        return known | settings_of(self.function) | dict(self.given)
 
     @property
     def required(self) -> list[str]:
@@ -200,9 +200,9 @@ class Part:
 
     @property
     def _fixed(self) -> dict[str, Any]:
-        """The settings and the arguments that are bound to the function."""
+        """The function's own settings and what is bound to it, for the functions attached to it."""
         bound = self.function.keywords if isinstance(self.function, functools.partial) else {}
-        return bound | dict(self.given)
+        return settings_of(self.function) | bound | dict(self.given)
 
     def start(self, mask: Bool[Array, " S"]) -> Any:
         """The initial carry, computed with the parameters that are bound to the function."""

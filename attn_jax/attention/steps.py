@@ -90,7 +90,7 @@ def weigh(
     weights = run("normalizer", parts.normalizer, scores, support & reachable, rng=rng)
     if _shape(weights) != [mask.size]:
         raise InputError(
-            f"the normalizer {name_of(parts.normalizer.function)} gives shape {_shape(weights)} "
+            f"the normalizer {name_of(parts.normalizer.function)} gives {_kind(weights)} "
             f"for the weights of {mask.size} positions"
         )
     weights = gain * weights
@@ -150,7 +150,7 @@ def _near(
         )
     if _shape(gain) != [mask.size]:
         raise InputError(
-            f"the window {name} gives shape {_shape(gain)} for the gain of {mask.size} positions"
+            f"the window {name} gives {_kind(gain)} for the gain of {mask.size} positions"
         )
     return support, gain
 
@@ -160,7 +160,7 @@ def _check_scores(parts: Mechanism, scores: Any, mask: Bool[Array, " S"]) -> Non
     wanted = [mask.size] if count == 1 else [count, mask.size]
     if _shape(scores) != wanted:
         raise InputError(
-            f"the score {name_of(parts.score.function)} gives shape {_shape(scores)}, "
+            f"the score {name_of(parts.score.function)} gives {_kind(scores)}, "
             f"but the normalizer {name_of(parts.normalizer.function)} takes {wanted}"
         )
 
@@ -168,3 +168,11 @@ def _check_scores(parts: Mechanism, scores: Any, mask: Bool[Array, " S"]) -> Non
 def _shape(result: Any) -> list[int] | None:
     """The shape of what a part has returned; None if it is no array, as without a `return`."""
     return list(result.shape) if hasattr(result, "shape") else None
+
+
+def _kind(result: Any) -> str:
+    """What a part has returned, for an error message."""
+    shape = _shape(result)
+    if shape is not None:
+        return f"shape {shape}"
+    return "None (without a return)" if result is None else f"a {type(result).__name__}"

@@ -79,7 +79,9 @@ class Batches:
         real, padded = self.tokens()
         one = len(self.shapes) == 1
         shapes = "1 shape" if one else f"{len(self.shapes)} shapes, each compiled when it comes up"
+        few = len(self.pairs) < self.batch_size
         return (
             f"an epoch: {self.batches_per_epoch} steps, {real} tokens, {padded} with padding "
             f"({100 * real / padded:.0f}% real), in {shapes}"
+            + ("; a batch has more pairs than there are, which are repeated" if few else "")
         )

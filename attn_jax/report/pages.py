@@ -124,8 +124,14 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
         f"The same weights as bars, step by step ({label}{one.cut(MOST_BARS)})",
     )
     if len(panels) > 1:
-        is_cut = any(one.cut(MOST_STEPS) for one in drawn.values())
-        cut = f"; at most the first {MOST_STEPS} steps" if is_cut else ""
+        # Otherwise one system that does not end would leave the panels of all others empty.
+        most = min(MOST_STEPS, 2 * max(len(panel.reference) for panel in panels.values()))
+        is_cut = any(one.cut(most) for one in drawn.values())
+        cut = f"; at most the first {most} steps" if is_cut else ""
+        panels = {
+            label: one._replace(alignment=one.alignment[:most], target=one.target[:most])
+            for label, one in panels.items()
+        }
         caption = (
             "The same sentence under each system; what lies beyond its end is blue, and tokens "
             f"that do not match the reference are red ({seeds_drawn(systems)}{cut})"

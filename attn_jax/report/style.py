@@ -9,6 +9,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.font_manager import get_font_names
 
+from attn_jax.files import writing
+
 # The fonts after the first are for characters that it lacks, if they are installed.
 FONTS = (
     "DejaVu Sans",
@@ -39,7 +41,8 @@ def save(figure: Figure, path: Path) -> None:
     """Writes a figure as PNG; says once if signs are missing, which Matplotlib does for each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", "Glyph .* missing from font")
-        figure.savefig(path, dpi=130, bbox_inches="tight")
+        with writing(path) as (beside,):
+            figure.savefig(beside, format="png", dpi=130, bbox_inches="tight")
     for one in caught:
         if "missing from font" in str(one.message):
             _tell_of_boxes()

@@ -179,7 +179,7 @@ class WritableCheckpoints(Checkpoints):
         }
         with self._writing(), uninterrupted():
             self._manager.wait_until_finished()
-            self._check_space(sum(leaf.nbytes for own in items.values() for leaf in own.values()))
+            self.check_space(model, rest)
             self._manager.save(
                 step,
                 args=ocp.args.Composite(
@@ -198,10 +198,15 @@ class WritableCheckpoints(Checkpoints):
         with self._writing():
             super().close()
 
-    def _check_space(self, size: int) -> None:
-        # Orbax and its threads print hundreds of lines if a disk is full.
-        if shutil.disk_usage(self._directory).free < size:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._directory))
+    def check_space(self, model: Any, rest: Any) -> None:
+        """Raises OSError if the disk has no space for a checkpoint of these arrays.
+
+        On a full disk, Orbax and its threads print hundreds of lines.
+        """
+        needed = sum(leaf.nbytes for leaf in jax.tree.leaves((model, rest)))
+        if shutil.disk_usage(self._directory).free < needed:
+            told = f"{os.strerror(errno.ENOSPC)} for a checkpoint of {needed / 1e6:.0f} MB"
+            raise OSError(errno.ENOSPC, told, str(self._directory))
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

@@ -107,6 +107,7 @@ def fit(
 
     Raises:
       InputError: the loss is not finite.
+      OSError: there is no space left for a checkpoint.
     """
     records = run_files.journal(workdir)
     checkpoints = WritableCheckpoints(run_files.checkpoints(workdir), config.keep)
@@ -114,8 +115,11 @@ def fit(
     first = int(state.parts.step)
     bar = _progress_bar(console, first, config.steps)
     with contextlib.closing(checkpoints), bar as advance:
+        checkpoints.check_space(state.result, state.rest)
         if first:
             console.print(f"resuming from step {first}")
+        if first and not records.exists():
+            console.print(f"warning: {records} is missing, and begins anew")
         journal.truncate(records, first)
         mesh = make_mesh(config)
         if mesh is not None:
@@ -162,6 +166,11 @@ def _finite(losses: list, step: int) -> list[float]:
         raise InputError(
             "the loss is not finite at the first step, before any update: the model is the cause, "
             "not its training"
+        )
+    if step == len(losses) and not np.isfinite(losses[:2]).all():
+        raise InputError(
+            "the loss is no longer finite after the first update: the gradient of the model is not "
+            "finite, or --train.learning_rate is far too large"
         )
     if not np.isfinite(losses).all():
         raise InputError(

@@ -13,7 +13,15 @@ from jax.sharding import PartitionSpec as P
 from attn_jax import InputError, attend, part
 from attn_jax.attention import monotonic, normalizers, scores, sparse
 from attn_jax.attention.catalogue import mechanism, resolve
-from attn_jax.attention.context import _mask, _query, _sentence, attend_all, attend_step, begin
+from attn_jax.attention.context import (
+    _check_keys,
+    _mask,
+    _query,
+    _sentence,
+    attend_all,
+    attend_step,
+    begin,
+)
 from attn_jax.attention.parts import Part, Sizes
 
 SIZES = Sizes(5, 11, 3)
@@ -133,7 +141,7 @@ def test_parts_return_arrays_of_the_sentence():
     def forgotten(query, keys):
         keys @ query
 
-    with pytest.raises(InputError, match="the score forgotten gives shape None"):
+    with pytest.raises(InputError, match=r"forgotten gives None \(without a return\)"):
         attend(keys[0], keys, keys, score=forgotten)
     with pytest.raises(InputError, match=r"support of the window soft must be bool \[3\].*float32"):
         attend(keys[0], keys, keys, score="dot", window=soft)
@@ -182,6 +190,7 @@ def test_arguments_bound_before_are_kept():
         ("score", "bilinear", r"unknown score 'bilinear'.*; allowed: additive, dot,"),
         ("window", "local", r"unknown window 'local'.*allowed: full, local_m, local_p"),
         ("normalizer", "sparse_max", "did you mean sparsemax"),
+        ("score", "scaled-dot", "did you mean scaled_dot"),
         ("normalizer", "entmax(beta=2)", "unknown setting of entmax 'beta'; allowed: alpha"),
         ("normalizer", "entmax(alpha=x)", "alpha must be of type float, got 'x'"),
         ("normalizer", "entmax(alpha", "malformed normalizer"),
@@ -272,6 +281,30 @@ def test_a_part_with_a_carry_returns_the_next():
 
     with pytest.raises(InputError, match="score own has a carry: it must return its result and"):
         attend(jnp.ones(2), jnp.ones((3, 2)), jnp.ones((3, 2)), score=own)
+
+
+def test_a_start_gets_the_settings_of_its_part():
+    def first(mask, *, rate, other=3.0):
+        return jnp.full(mask.shape, rate)
+
+    @part(start=first)
+    def own(query, keys, *, carry, rate=0.5):
+        return carry, carry
+
+    for name, wanted in ((own, 0.5), (partial(own, rate=0.25), 0.25)):
+        memory = begin(jnp.ones(3, bool), score=name)
+        np.testing.assert_array_equal(memory.carries["score"], wanted)
+
+    def trap(mask, *, rate=0.9):
+        return jnp.full(mask.shape, rate)
+
+    own.start = trap
+    assert begin(jnp.ones(3, bool), score=own).carries["score"][0] == 0.5
+
+
+def test_keys_are_arrays():
+    with pytest.raises(InputError, match="the keys must be arrays, got float among them"):
+        _check_keys([[1.0, 2.0], [3.0, 4.0]])
 
 
 def test_a_carry_has_a_start():

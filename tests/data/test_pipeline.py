@@ -90,6 +90,13 @@ def test_counts_tokens_with_and_without_padding():
     assert make(1, 1, pairs=pairs).tokens() == (10, 14)
 
 
+def test_a_batch_of_more_pairs_than_there_are_is_told():
+    pairs = [Pair([5], [5])] * 3
+    told = "; a batch has more pairs than there are, which are repeated"
+    assert make(4, 1, pairs=pairs).summary().endswith(told)
+    assert told not in make(3, 1, pairs=pairs).summary()
+
+
 def test_sorted_batches_are_of_like_length_within_a_group():
     """Of four batches at a time, the first has the shortest targets and the last the longest."""
     batches = make(8, 1, order="sorted(batches=4)")

@@ -251,17 +251,19 @@ def begun(command, **streams):
 def test_a_sweep_that_is_interrupted_ends_its_runs(tmp_path, number):
     command = [sys.executable, "-m", "experiments.sweep", f"--workdir={tmp_path}", *SMALL]
     command += ["--train.steps=1000000", "--grid.seed=0,1"]
-    sweep = begun(command, stdout=subprocess.DEVNULL)
+    sweep = begun(command, stdout=subprocess.PIPE)
     while len(list(tmp_path.glob("*/metrics.jsonl"))) < 2 and sweep.poll() is None:
         time.sleep(0.1)
     # While a run is training, its folder is locked.
     assert "another process is training" in refused("train", f"--workdir={tmp_path / 'seed=0'}")
     sweep.send_signal(number)  # not to its runs
-    _, said = sweep.communicate(timeout=120)
+    shown, said = sweep.communicate(timeout=120)
     assert sweep.returncode == 130
     assert said.startswith("interrupted; ")
     for seed in range(2):
         assert "the same command resumes the run" in (tmp_path / f"seed={seed}.log").read_text()
+    if number == signal.SIGINT:
+        assert "seed=0 was interrupted\n" in shown
 
 
 def test_an_interrupt_during_imports_shows_no_traceback(tmp_path):

@@ -575,7 +575,8 @@ def test_captions_say_what_is_cut_off(tmp_path):
     page = write_report(compare(find_runs(tmp_path)[0]), tmp_path).read_text()
     assert "as it writes each token (seed 0; the first 40 of 100 steps)*" in page
     assert "step by step (dot; the first 20 of 100 steps)*" in page
-    assert "do not match the reference are red (seed 0; at most the first 40 steps)*" in page
+    # Twice as many as the reference has, which is one token and its end.
+    assert "do not match the reference are red (seed 0; at most the first 4 steps)*" in page
     assert "*Each layer and head of dot (seed 0; the first 40 of 100 steps), with its" in page
 
 

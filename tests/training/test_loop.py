@@ -155,13 +155,17 @@ def test_a_journal_damaged_before_its_end_is_refused(tmp_path, text):
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
-    with pytest.raises(InputError, match="no longer finite by step"):
+    with pytest.raises(InputError, match="no longer finite after the first update"):
         train(tmp_path, learning_rate=1e30, clip_norm=1e30, steps=40, valid_every=20)
 
 
 def test_a_loss_that_was_never_finite_is_no_matter_of_training():
     with pytest.raises(InputError, match="not finite at the first step"):
         _finite([np.nan, np.nan], 2)
+    with pytest.raises(InputError, match="after the first update: the gradient of the model"):
+        _finite([1.0, np.nan, np.nan], 3)
+    with pytest.raises(InputError, match="no longer finite by step 3"):
+        _finite([1.0, 1.0, np.nan], 3)
     with pytest.raises(InputError, match="no longer finite by step 4"):
         _finite([np.nan, np.nan], 4)
 
@@ -340,6 +344,14 @@ def test_a_checkpoint_is_not_begun_without_space_for_it(tmp_path, monkeypatch):
     checkpoints.save(1, *leaves, {}, 0.0)
     checkpoints.close()
     assert (tmp_path / "1").is_dir()
+
+
+def test_a_lost_journal_is_told(tmp_path, capsys):
+    train(tmp_path, steps=2, valid_every=2)
+    (tmp_path / "metrics.jsonl").unlink()
+    train(tmp_path, steps=4, valid_every=2)
+    assert "metrics.jsonl is missing, and begins anew" in capsys.readouterr().err
+    assert [line["step"] for line in journal.read(tmp_path / "metrics.jsonl")] == [4]
 
 
 def test_an_interrupt_waits_for_the_end_of_a_save(tmp_path, monkeypatch):

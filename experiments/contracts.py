@@ -1,0 +1,104 @@
+"""Checks of what the user's own cells, encoders and decoders return, on abstract values."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from attn_jax.config import Model
+from attn_jax.errors import InputError
+from attn_jax.models.decoders import Recurrent
+from attn_jax.models.seq2seq import ENCODERS, initialize
+from attn_jax.models.source import Summary
+from attn_jax.models.stacks import make_stack
+from attn_jax.names import choose_or_import
+
+B, S, T = 2, 3, 4  # sentences, source and target words
+
+
+def check_returns(config: Model) -> None:
+    """Raises InputError if a cell, encoder or decoder of the user's own returns something else."""
+    for part, check in (
+        ("cell", check_cell),
+        ("encoder", check_encoder),
+        ("decoder", check_decoder),
+    ):
+        if ":" in getattr(config, part):
+            jax.eval_shape(functools.partial(check, config), jax.random.key(0))
+
+
+def check_cell(config: Model, rng: jax.Array) -> None:
+    """Raises InputError if the next state of a cell is not like the first one."""
+    sizes = config.embedding_size, config.hidden_size, 1
+    (cell,) = make_stack(config, *sizes, rngs=nnx.Rngs(rng)).cells
+    hidden = jnp.zeros((B, config.hidden_size))
+    state, projected = cell.begin(hidden), cell.input(jnp.zeros((B, config.embedding_size)))
+    _compare(f"--model.cell={config.cell}", "a state", cell(state, projected, hidden), state)
+
+
+def check_encoder(config: Model, rng: jax.Array) -> None:
+    """Raises InputError if an encoder does not return annotations and a summary of their sizes."""
+    encoder = choose_or_import(ENCODERS, config.encoder, "encoder")(config, rngs=nnx.Rngs(rng))
+    found = encoder(jnp.zeros((B, S, config.embedding_size)), jnp.ones((B, S), bool), None)
+    which = f"--model.encoder={config.encoder}"
+    if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], Summary)):
+        raise InputError(
+            f"{which} must return annotations [B, S, D] and a Summary, got {_shapes(found)}"
+        )
+    annotations, summary = found
+    wanted = jnp.zeros((B, S, config.annotation_size)), jnp.zeros((B, encoder.summary_size))
+    _compare(which, "annotations and a vector", (annotations, summary.vector), wanted)
+
+
+def check_decoder(config: Model, rng: jax.Array) -> None:
+    """Raises InputError if a step, or all steps, of a decoder do not return what they should."""
+    model = initialize(config, 5, 5, rng)
+    decoder, source = model.decoder, model.encode(jnp.ones((B, S), jnp.int32))
+    state = decoder.start(source, T)
+    word, words = jnp.zeros((B, config.embedding_size)), jnp.zeros((B, T, config.embedding_size))
+    which = f"--model.decoder={config.decoder}"
+    if isinstance(decoder, Recurrent):
+        found = decoder.advance(state, source, decoder.cell.input(word))
+        if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], tuple)):
+            raise InputError(
+                f"{which}: `advance` must return the next state and a tuple of outputs, weights "
+                f"last, got {_shapes(found)}"
+            )
+        _compare(f"{which}: `advance`", "a state", found[0], state)
+        _check_weights(f"{which}: the last output of `advance`", found[1][-1], "B N S")
+    features = decoder.readout.size
+    found = decoder.step(state, word, source)
+    if not (isinstance(found, tuple) and len(found) == 3):
+        raise InputError(
+            f"{which}: `step` must return state, features and weights, got {_shapes(found)}"
+        )
+    *others, weights = found
+    _compare(f"{which}: `step`", "state, features", (*others,), (state, jnp.zeros((B, features))))
+    _check_weights(f"{which}: the last output of `step`", weights, "B L N S")
+    every = jnp.zeros((B, T, features)), jnp.zeros((*weights.shape[:3], T, S))
+    _compare(f"{which}: all steps", "features, weights", decoder(words, source), every)
+
+
+def _check_weights(which: str, weights: Any, axes: str) -> None:
+    shape = getattr(weights, "shape", ())
+    if len(shape) != len(axes.split()) or (shape[0], shape[-1]) != (B, S):
+        raise InputError(
+            f"{which} must be weights [{axes.replace(' ', ', ')}] with B={B} and S={S}, got "
+            f"{_shapes(weights)}"
+        )
+
+
+def _compare(which: str, what: str, found: Any, wanted: Any) -> None:
+    if _shapes(found) != _shapes(wanted):
+        raise InputError(f"{which} must return {what} {_shapes(wanted)}, got {_shapes(found)}")
+
+
+def _shapes(returned: Any) -> str:
+    """A pytree, with the shape of each array in its place."""
+
+    def shape(leaf: Any) -> Any:
+        return list(leaf.shape) if hasattr(leaf, "shape") else type(leaf).__name__
+
+    return str(jax.tree.map(shape, returned))
