@@ -31,7 +31,7 @@ class RNNsearch(nn.Module):
         for embedding in embeddings.unbind(1):
             scores = self.energy(torch.tanh(self.query(state)[:, None] + keys))
             weights = torch.softmax(scores, dim=1)
-            context = (weights * annotations).sum(dim=1)
+            context = torch.bmm(weights.mT, annotations)[:, 0]
             state = self.cell(torch.cat([embedding, context], dim=-1), state)
             states.append(state)
             contexts.append(context)
@@ -64,7 +64,7 @@ class Luong(nn.Module):
             lower = self.lower(torch.cat([embedding, read], dim=-1), lower)
             upper = self.upper(lower[0], upper)
             weights = torch.softmax(torch.bmm(keys, upper[0][:, :, None]), dim=1)
-            context = (weights * annotations).sum(dim=1)
+            context = torch.bmm(weights.mT, annotations)[:, 0]
             read = torch.tanh(self.combine(torch.cat([context, upper[0]], dim=-1)))
             features.append(read)
         return self.output(torch.stack(features, 1))
