@@ -32,8 +32,9 @@ def has_begun(workdir: Path) -> bool:
 def settle(workdir: Path, given: dict) -> Experiment:
     """The experiment to run: a new one, or the one in the workdir.
 
-    Once it has been trained, only the label may change, `train.steps` may grow, and data of the
-    same recorded content may lie elsewhere; before that, everything may change.
+    Once it has been trained, only the label and `train.patience` may change, `train.steps` may
+    grow, and data of the same recorded content may lie elsewhere; before that, everything may
+    change.
 
     Raises:
       InputError: the workdir holds another run or something else, or cannot hold checkpoints.
@@ -53,8 +54,9 @@ def settle(workdir: Path, given: dict) -> Experiment:
         wanted = experiment_with(kept | given)
         if not begun:
             return wanted
-        longer = wanted.train.steps >= stored.train.steps
-        ignored = {"label", "train.steps"} if longer else {"label"}
+        ignored = {"label", "train.patience"}
+        if wanted.train.steps >= stored.train.steps:
+            ignored |= {"train.steps"}
         # Where data lie may change: their content is compared by `check_content`.
         changed = differing(stored, wanted, ignored | {*config.PLACES})
         if changed:

@@ -1,7 +1,8 @@
 """Scores: how well each annotation matches a query.
 
 A score is a part (see `parts`) `score(query [Q], keys [S, A]) -> [S]`. Its `keys` function computes
-once per sentence what does not depend on the query. A score of -∞ excludes a position.
+once per sentence what does not depend on the query. A score of -∞ excludes a position; it must be
+a constant, as in `jnp.where`, since the derivative of a computed one is NaN.
 """
 
 import math

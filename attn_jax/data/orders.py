@@ -23,10 +23,10 @@ class Plan(NamedTuple):
 
 
 def make_shapes(lengths: np.ndarray, count: int) -> list[Shape]:
-    """At most `count` shapes, in increasing order, that minimise padding.
+    """At most `count` shapes, in increasing order.
 
-    Pairs are sorted by their longer side, and dynamic programming cuts them into ranges, one for
-    each shape.
+    Pairs are sorted by their longer side, and dynamic programming cuts them into the ranges that
+    need the least padding, one for each shape.
 
     Args:
       lengths: [n, 2], source and target length of each pair, `EOS` included in the target.

@@ -18,7 +18,8 @@ def bleu_differs(
     """The p-value of two systems having the same BLEU, the mean over seeds, by paired bootstrap.
 
     All seeds share the resampled sentences, since a sentence that is hard for one seed is hard for
-    another. With one seed this is sacrebleu's test, with the same one-sided p-value. Koehn 2004.
+    another. The samples are those of Koehn 2004. sacrebleu counts them on one side only, which of
+    equal systems finds twice as many to differ as its p-value says.
 
     Args:
       first, second: of each seed, the hypotheses of the system, one for each sentence.
@@ -48,11 +49,9 @@ def bleu_differs(
         return scores[:, 0] - scores[:, 1]
 
     observed, drawn = _bootstrapped(difference, len(references), samples)
-    if observed == 0 or len(references) < 2:
+    if len(references) < 2:
         return 1.0  # all samples of one sentence are the same, which would look significant
-    distances = np.abs(drawn)
-    far = distances - distances.mean() > abs(observed)
-    return float((far.sum() + 1) / (samples + 1))
+    return _two_sided(observed, drawn)
 
 
 def counts_differ(first: Sequence[int], second: Sequence[int], samples: int = 10000) -> float:
@@ -82,9 +81,6 @@ def ratios_differ(
 ) -> float:
     """The p-value of two systems having the same ratio Σ parts / Σ wholes, by paired bootstrap.
 
-    The share of samples in which the difference is at least as far from the observed difference as
-    that is from 0. Efron and Tibshirani 1993, chapter 16.
-
     Args:
       first, second: of each sentence, the part and the whole of the system.
       samples: number of bootstrap samples.
@@ -99,8 +95,16 @@ def ratios_differ(
     observed, drawn = _bootstrapped(difference, counts.shape[1], samples)
     if counts.shape[1] < 2:
         return 1.0  # as in `bleu_differs`
+    return _two_sided(observed, drawn)
+
+
+def _two_sided(observed: float, drawn: np.ndarray) -> float:
+    """The share of samples at least as far from the observed difference as that is from 0.
+
+    Efron and Tibshirani 1993, chapter 16.
+    """
     far = np.abs(drawn - observed) >= abs(observed) - 1e-12
-    return float((far.sum() + 1) / (samples + 1))
+    return float((far.sum() + 1) / (len(drawn) + 1))
 
 
 def _bootstrapped(

@@ -37,6 +37,7 @@ def test_bleu_of_a_system_and_a_worse_one(generator):
 
 
 def test_bleu_of_one_seed_differs_as_sacrebleu_says(generator):
+    """Its p-value counts one side alone."""
     words = np.array(["the", "cat", "sat", "on", "a", "mat", "and", "ate", "its", "old", "hat"])
     references = [" ".join(generator.choice(words, 12)) for _ in range(60)]
 
@@ -49,13 +50,29 @@ def test_bleu_of_one_seed_differs_as_sacrebleu_says(generator):
     )
     _, results = test()
     expected = results["BLEU"][1].p_value
-    assert 0.05 < expected < 0.95
-    # Four standard deviations of the difference of two shares of 1,000.
-    margin = 4 * np.sqrt(2 * expected * (1 - expected) / 1000)
+    assert 0.05 < expected < 0.5
+    # Four standard deviations of the difference of two shares of 1,000, one of them doubled.
+    margin = 4 * np.sqrt(6 * expected * (1 - expected) / 1000)
     found = bleu_differs([first], [second], references, "none")
-    assert found == pytest.approx(expected, abs=margin)
+    assert found == pytest.approx(2 * expected, abs=margin)
     # Two seeds with the same output give no more certainty than one.
     assert bleu_differs([first] * 2, [second] * 2, references, "none") == found
+
+
+def test_bleu_differs_as_often_as_it_should(generator):
+    """For equal systems, a share of about p of the p-values lies below p."""
+    words = np.array([f"w{nth}" for nth in range(30)])
+    p_values = []
+    for _ in range(150):
+        references = generator.choice(words, (30, 10))
+        texts = []
+        for _ in range(2):
+            kept = generator.random(references.shape) < 0.7
+            said = np.where(kept, references, generator.choice(words, references.shape))
+            texts.append([[" ".join(sentence) for sentence in said]])
+        p_values.append(bleu_differs(*texts, list(map(" ".join, references)), "none", 100))
+    # Four standard deviations of a share of 150.
+    assert np.mean(np.array(p_values) < 0.2) == pytest.approx(0.2, abs=0.13)
 
 
 def test_ratios_differ_as_often_as_they_should(generator):
