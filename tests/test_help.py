@@ -1,0 +1,60 @@
+"""The help of each option names all values that it may have."""
+
+import re
+
+import pytest
+
+from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
+from attn_jax.config import Experiment
+from attn_jax.data.datasets import DATASETS
+from attn_jax.data.orders import ORDERS
+from attn_jax.data.vocabularies import VOCABULARIES
+from attn_jax.data.vocabulary import LEVELS
+from attn_jax.models.dropout import DROPOUTS
+from attn_jax.models.embeddings import EMBEDDINGS
+from attn_jax.models.first_states import FIRST_STATES
+from attn_jax.models.heads import PROJECTIONS
+from attn_jax.models.initializations import INITIALIZATIONS
+from attn_jax.models.positions import POSITIONS
+from attn_jax.models.readouts import READOUTS
+from attn_jax.models.recurrent import CELLS
+from attn_jax.models.residuals import RESIDUALS
+from attn_jax.models.seq2seq import DECODERS, ENCODERS
+from attn_jax.models.stacks import STACKS
+from attn_jax.options import fields
+from attn_jax.training.optimizer import OPTIMIZERS, SCHEDULES
+from attn_jax.training.precision import PRECISIONS
+from attn_jax.training.step import COUNTS
+
+TABLES = {
+    "data.name": DATASETS,
+    "data.source_level": LEVELS,
+    "data.target_level": LEVELS,
+    "data.vocabulary": VOCABULARIES,
+    "model.encoder": ENCODERS,
+    "model.cell": CELLS,
+    "model.decoder": DECODERS,
+    "model.first_state": FIRST_STATES,
+    "model.readout": READOUTS,
+    "model.score": SCORES,
+    "model.window": WINDOWS,
+    "model.normalizer": NORMALIZERS,
+    "model.projection": PROJECTIONS,
+    "model.stack": STACKS,
+    "model.norm": RESIDUALS,
+    "model.positions": POSITIONS,
+    "model.embeddings": EMBEDDINGS,
+    "model.initialization": INITIALIZATIONS,
+    "model.dropout_kind": DROPOUTS,
+    "train.optimizer": OPTIMIZERS,
+    "train.schedule": SCHEDULES,
+    "train.mean_over": COUNTS,
+    "train.compute": PRECISIONS,
+    "train.order": ORDERS,
+}
+
+
+@pytest.mark.parametrize("option", TABLES)
+def test_help_names_all_values(option):
+    help = dict(fields(Experiment))[option].metadata["help"]
+    assert set(TABLES[option]) <= set(re.findall(r"\w+", help))
