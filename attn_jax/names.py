@@ -85,7 +85,7 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Cal
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         hint = "; write module:name, without .py" if module.endswith(".py") else ""
-        raise InputError(f"{use}: {error}{hint}") from error
+        raise InputError(f"{use}: {error}{_place(error, [module])}{hint}") from error
     except (Exception, SystemExit) as error:  # anything that a user's own module raises
         raise InputError(f"{use}: {failure(error, [module])}") from error
     if not callable(found):
@@ -95,12 +95,16 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Cal
 
 def failure(error: BaseException, modules: Container[str]) -> str:
     """An error in a user's own modules, and the last line of these modules in its traceback."""
+    return reason(error) + _place(error, modules)
+
+
+def _place(error: BaseException, modules: Container[str]) -> str:
     reached = [
         f" ({Path(frame.f_code.co_filename).name}, line {line})"
         for frame, line in traceback.walk_tb(error.__traceback__)
         if frame.f_globals.get("__name__") in modules
     ]
-    return reason(error) + "".join(reached[-1:])
+    return "".join(reached[-1:])
 
 
 def keywords_of(function: Callable) -> dict[str, Any]:

@@ -2,7 +2,11 @@
 
 import importlib
 
+import pytest
+
+from attn_jax.attention.catalogue import resolve
 from attn_jax.config import Model
+from attn_jax.errors import InputError
 from attn_jax.own_code import copy_of, edited, keep_code, own_modules
 
 
@@ -20,6 +24,15 @@ def test_modules_of_the_package_are_not_the_users_own():
     )
     assert own_modules(model) == ["mine_too", "mine.scores"]
     assert own_modules(Model(normalizer="entmax(alpha=1.25)")) == []
+
+
+def test_an_import_that_fails_in_own_code_names_its_line(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    write(tmp_path, "imports_nothing", "import jax\nimport not_there\n")
+    with pytest.raises(
+        InputError, match=r"No module named 'not_there' \(imports_nothing.py, line 2"
+    ):
+        resolve("score", "imports_nothing:own")
 
 
 def test_what_has_no_source_or_was_not_kept_does_not_differ(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from attn_jax import config
 from attn_jax.report.profiles import Profile
 from attn_jax.report.runs import Run
-from attn_jax.report.systems import Systems, first_run, runs_of, varying_facts
+from attn_jax.report.systems import Systems, first_run, runs_of, same_tokens, varying_facts
 from attn_jax.report.tables import escaped
 
 
@@ -19,7 +19,7 @@ def about(systems: Systems, profile: Profile) -> Iterator[str]:
         f"Each run is evaluated at the checkpoint with its best validation {metrics}. "
         f"{escaped(searches(systems))}"
     )
-    if len({run.cutting for run in runs_of(systems)}) > 1:
+    if not same_tokens(systems):
         lengths = f" Lengths are in tokens of {escaped(next(iter(systems)))}."
         yield (
             "The systems cut text into different tokens: perplexity, token accuracy and token "

@@ -10,7 +10,7 @@ from matplotlib.ticker import LogFormatter, StrMethodFormatter
 from attn_jax.report.labels import wrapped
 from attn_jax.report.profiles import Profile, by_position
 from attn_jax.report.style import COLOURS, styled
-from attn_jax.report.systems import Systems, first_run
+from attn_jax.report.systems import Systems, first_run, same_tokens
 
 LINES = "solid", "dashed", "dotted"  # the next one each time that colours repeat
 MARKERS = "osv^DX"  # not as many as colours, so that combinations of both repeat late
@@ -51,10 +51,12 @@ def _mean_line(axes: Axes, x: Sequence, lines: Sequence[Sequence[float]], label:
 
 @styled
 def learning_curves(systems: Systems) -> Figure:
-    """Validation perplexity, and BLEU or exact match, by training step."""
+    """Validation perplexity, if it can be compared, and BLEU or exact match, by training step."""
     in_words = first_run(systems).in_words
-    figure, all_axes = _new(2, 8, 3)
-    names = "valid_perplexity", "valid_bleu" if in_words else "valid_exact_match"
+    names = ["valid_bleu" if in_words else "valid_exact_match"]
+    if same_tokens(systems):
+        names.insert(0, "valid_perplexity")
+    figure, all_axes = _new(len(names), 1 + 3.5 * len(names), 3)
     for axes, name in zip(all_axes, names, strict=True):
         for nth, (label, runs) in enumerate(systems.items()):
             curves = [{line["step"]: line[name] for line in run.journal} for run in runs]
@@ -62,22 +64,24 @@ def learning_curves(systems: Systems) -> Figure:
             lines = [[curve[step] for step in steps] for curve in curves]
             _mean_line(axes, steps, lines, label, nth)
         axes.set_xlabel("training step")
-    all_axes[0].set(ylabel="validation perplexity", yscale="log")
-    all_axes[0].yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    # Labels between powers of ten: some on an axis of less than 3 decades, all below 0.7 decades.
-    all_axes[0].yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(3, 0.7)))
+    *perplexity, quality = all_axes
+    for axes in perplexity:
+        axes.set(ylabel="validation perplexity", yscale="log")
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        # Labels between powers of ten: some on an axis of less than 3 decades, all below 0.7.
+        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(3, 0.7)))
     if in_words:
-        all_axes[1].set(ylabel="validation BLEU")
+        quality.set(ylabel="validation BLEU")
     else:
-        all_axes[1].set(ylabel="validation exact match, %", ylim=(-3, 103))
-    _legend(figure, all_axes[1])
+        quality.set(ylabel="validation exact match, %", ylim=(-3, 103))
+    _legend(figure, quality)
     return figure
 
 
 @styled
 def quality_by_length(profile: Profile) -> Figure:
-    """Two metrics by source length. Bahdanau, Cho and Bengio 2014, figure 2."""
-    figure, all_axes = _new(2, 8, 3)
+    """One or two metrics by source length. Bahdanau, Cho and Bengio 2014, figure 2."""
+    figure, all_axes = _new(len(profile.figures), 1 + 3.5 * len(profile.figures), 3)
     places = range(len(profile.ranges))
     for axes, (name, systems) in zip(all_axes, profile.figures.items(), strict=True):
         for nth, (label, lines) in enumerate(systems.items()):

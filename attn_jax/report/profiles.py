@@ -6,7 +6,7 @@ import numpy as np
 
 from attn_jax.evaluation.metrics import bleu, error_rate, exact_match, make_bleu
 from attn_jax.report.runs import Run
-from attn_jax.report.systems import Systems, first_run
+from attn_jax.report.systems import Systems, first_run, same_tokens
 
 Sentence = dict[str, Any]
 
@@ -64,7 +64,7 @@ class Profile(NamedTuple):
 
 
 def by_length(systems: Systems) -> Profile:
-    """The metrics of each system in each range of source length."""
+    """The metrics of each system in each range of source length, as far as they can be compared."""
     bins = length_bins(first_run(systems).sentences)
     figures: dict[str, dict[str, np.ndarray]] = {}
     for label, runs in systems.items():
@@ -75,6 +75,9 @@ def by_length(systems: Systems) -> Profile:
         for name in found[0][0]:
             own = np.array([[in_bin[name] for in_bin in of_run] for of_run in found])
             figures.setdefault(name, {})[label] = own
+    if not same_tokens(systems):
+        first, *_ = figures  # the others are rates of errors in tokens
+        figures = {first: figures[first]}
     return Profile([one.name for one in bins], figures)
 
 

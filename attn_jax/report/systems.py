@@ -68,6 +68,11 @@ def runs_of(systems: Systems) -> list[Run]:
     return [run for runs in systems.values() for run in runs]
 
 
+def same_tokens(systems: Systems) -> bool:
+    """Whether all systems cut text alike, so that what is measured per token can be compared."""
+    return len({run.cutting for run in runs_of(systems)}) == 1
+
+
 def varying_facts(runs: Sequence[Run]) -> list[str]:
     """The names of the facts in which runs differ, except for the seed."""
     facts = [run.facts for run in runs]

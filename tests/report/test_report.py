@@ -691,7 +691,15 @@ def test_the_same_options_may_cut_text_into_other_tokens(root):
         return any(line.startswith(warning) for line in about(systems, by_length(systems)))
 
     assert not warned(run.sentences)
-    assert warned([one | {"target": ["".join(one["target"])]} for one in run.sentences])
+    cut_otherwise = [one | {"target": ["".join(one["target"])]} for one in run.sentences]
+    assert warned(cut_otherwise)
+    # Nor are metrics of tokens drawn on one axis.
+    systems = {"one": [run], "other": [dataclasses.replace(run, sentences=cut_otherwise)]}
+    profile = by_length(systems)
+    assert list(profile.figures) == ["exact match, %"]
+    for figure in (curves.quality_by_length(profile), curves.learning_curves(systems)):
+        (axes,) = figure.axes
+        assert "exact match" in axes.get_ylabel()
 
 
 def test_systems_that_do_not_differ_share_a_rank():
