@@ -21,15 +21,15 @@ B, S, T = 2, 3, 4  # sentences, source and target words
 def check_returns(config: Model) -> None:
     """Raises InputError if a cell, encoder or decoder of the user's own returns something else."""
     for part, check in (
-        ("cell", check_cell),
-        ("encoder", check_encoder),
-        ("decoder", check_decoder),
+        ("cell", _check_cell),
+        ("encoder", _check_encoder),
+        ("decoder", _check_decoder),
     ):
         if ":" in getattr(config, part):
             jax.eval_shape(functools.partial(check, config), jax.random.key(0))
 
 
-def check_cell(config: Model, rng: jax.Array) -> None:
+def _check_cell(config: Model, rng: jax.Array) -> None:
     """Raises InputError if the next state of a cell is not like the first one."""
     sizes = config.embedding_size, config.hidden_size, 1
     (cell,) = make_stack(config, *sizes, rngs=nnx.Rngs(rng)).cells
@@ -38,7 +38,7 @@ def check_cell(config: Model, rng: jax.Array) -> None:
     _compare(f"--model.cell={config.cell}", "a state", cell(state, projected, hidden), state)
 
 
-def check_encoder(config: Model, rng: jax.Array) -> None:
+def _check_encoder(config: Model, rng: jax.Array) -> None:
     """Raises InputError if an encoder does not return annotations and a summary of their sizes."""
     encoder = choose_or_import(ENCODERS, config.encoder, "encoder")(config, rngs=nnx.Rngs(rng))
     found = encoder(jnp.zeros((B, S, config.embedding_size)), jnp.ones((B, S), bool), None)
@@ -52,7 +52,7 @@ def check_encoder(config: Model, rng: jax.Array) -> None:
     _compare(which, "annotations and a vector", (annotations, summary.vector), wanted)
 
 
-def check_decoder(config: Model, rng: jax.Array) -> None:
+def _check_decoder(config: Model, rng: jax.Array) -> None:
     """Raises InputError if a step, or all steps, of a decoder do not return what they should."""
     model = initialize(config, 5, 5, rng)
     decoder, source = model.decoder, model.encode(jnp.ones((B, S), jnp.int32))

@@ -150,15 +150,16 @@ def main() -> None:
     # This process only checks the runs, so it leaves accelerators to them.
     jax.config.update("jax_platforms", "cpu")
     root = Path(FLAGS.workdir)
-    if not grid() and not FLAGS.systems:
+    varied = grid()
+    if not varied and not FLAGS.systems:
         raise InputError(
             "nothing varies: give --systems or a grid, such as --grid.model.score=additive,dot"
         )
     if run_files.flags(root).is_file():
         raise InputError(f"{root} is the folder of a run: take another --workdir for a sweep")
     systems = read_systems(Path(FLAGS.systems)) if FLAGS.systems else [{}]
-    planned = plan(systems, grid(), flags.given())
-    wanted, left_out = possible(root, planned, grid())
+    planned = plan(systems, varied, flags.given())
+    wanted, left_out = possible(root, planned, varied)
     waiting = unfinished(root, planned, wanted)
     places = slots(FLAGS.jobs) if waiting else []
     root.mkdir(parents=True, exist_ok=True)

@@ -162,12 +162,13 @@ def fit(
 
 def _finite(losses: list, step: int) -> list[float]:
     losses = [float(loss) for loss in losses]
-    if step == len(losses) and not np.isfinite(losses[0]):
+    from_start = step == len(losses)
+    if from_start and not np.isfinite(losses[0]):
         raise InputError(
             "the loss is not finite at the first step, before any update: the model is the cause, "
             "not its training"
         )
-    if step == len(losses) and not np.isfinite(losses[:2]).all():
+    if from_start and not np.isfinite(losses[:2]).all():
         raise InputError(
             "the loss is no longer finite after the first update: the gradient of the model is not "
             "finite, or --train.learning_rate is far too large"
