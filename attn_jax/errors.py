@@ -1,8 +1,10 @@
-"""The exception for input that cannot be used; its message is one sentence for the user."""
+"""The exception for input that cannot be used, and how errors are told to the user."""
 
 import difflib
 import textwrap
-from collections.abc import Mapping
+import traceback
+from collections.abc import Container, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -22,6 +24,21 @@ def reason(error: BaseException) -> str:
     following = others[:1] if first.endswith(":") else []
     line = type(error).__name__ + (f": {' '.join([first, *following])}" if first else "")
     return textwrap.shorten(line, 300, placeholder=" …")
+
+
+def failure(error: BaseException, modules: Container[str]) -> str:
+    """An error in a user's own modules, and the last line of these modules in its traceback."""
+    return reason(error) + place(error, modules)
+
+
+def place(error: BaseException, modules: Container[str]) -> str:
+    """The last line of these modules in the traceback of an error, in brackets, or nothing."""
+    reached = [
+        f" ({Path(frame.f_code.co_filename).name}, line {line})"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__") in modules
+    ]
+    return "".join(reached[-1:])
 
 
 def choose(table: Mapping[str, T], name: str, what: str) -> T:

@@ -1,4 +1,4 @@
-"""Names in options: of parts with settings (`entmax(alpha=1.25)`), and of attention heads."""
+"""Names in options: entries of tables, with settings (`entmax(alpha=1.25)`), or `module:name`."""
 
 import ast
 import functools
@@ -6,12 +6,10 @@ import importlib
 import inspect
 import math
 import re
-import traceback
-from collections.abc import Callable, Container, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from attn_jax.errors import InputError, choose, reason
+from attn_jax.errors import InputError, choose, failure, place
 from attn_jax.options import LARGEST
 
 
@@ -85,26 +83,12 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Cal
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         hint = "; write module:name, without .py" if module.endswith(".py") else ""
-        raise InputError(f"{use}: {error}{_place(error, [module])}{hint}") from error
+        raise InputError(f"{use}: {error}{place(error, [module])}{hint}") from error
     except (Exception, SystemExit) as error:  # anything that a user's own module raises
         raise InputError(f"{use}: {failure(error, [module])}") from error
     if not callable(found):
         raise InputError(f"{use}: it is not a function or class")
     return found
-
-
-def failure(error: BaseException, modules: Container[str]) -> str:
-    """An error in a user's own modules, and the last line of these modules in its traceback."""
-    return reason(error) + _place(error, modules)
-
-
-def _place(error: BaseException, modules: Container[str]) -> str:
-    reached = [
-        f" ({Path(frame.f_code.co_filename).name}, line {line})"
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_globals.get("__name__") in modules
-    ]
-    return "".join(reached[-1:])
 
 
 def keywords_of(function: Callable) -> dict[str, Any]:
@@ -125,26 +109,3 @@ def choose_with_settings(table: Mapping[str, Callable], text: str, what: str) ->
     name, given = parse(text, what)
     function = choose(table, name, what)
     return functools.partial(function, **numbers(name, given, keywords_of(function)))
-
-
-def head_name(layer: int, head: int) -> str:
-    """The name of a head for the user; layers and heads count from 1."""
-    return f"layer {layer}, head {head}"
-
-
-def find_head(which: str, layers: int, heads: int, option: str) -> tuple[int, int] | None:
-    """The layer and head, from 0, of a text such as `2.1`, which counts from 1; None for `mean`.
-
-    Raises:
-      InputError: there is no such layer or head.
-    """
-    if which == "mean":
-        return None
-    layer, _, head = which.partition(".")
-    if not (layer.isdecimal() and head.isdecimal()):
-        raise InputError(f"{option} must be mean or layer.head as in 2.1, got {which!r}")
-    if not (1 <= int(layer) <= layers and 1 <= int(head) <= heads):
-        raise InputError(
-            f"{option}={which} does not exist: the model has {layers} layers of {heads} heads"
-        )
-    return int(layer) - 1, int(head) - 1

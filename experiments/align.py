@@ -25,8 +25,9 @@ from attn_jax.data.text_files import check_complete, read_pairs
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import ratios_differ
 from attn_jax.files import writing
+from attn_jax.head_names import find_head
 from attn_jax.loading import experiment_of, load, located
-from attn_jax.names import choose_with_settings, find_head
+from attn_jax.names import choose_with_settings
 from attn_jax.report.alignments import heads, heat_map
 from attn_jax.report.style import save
 from attn_jax.report.tables import Table

@@ -46,11 +46,11 @@ unless projections make them equal.
 
 The parameters listed are those that a model owns. Without a model, what is computed once per
 sentence is passed as keys, and the other parameters are bound to the function. If a score has
-`keys`, that function makes them: `SCORES["additive"].keys(h, U=U)`, which is `h @ U`, or
-`SCORES["general"].keys(h, W=W)`; otherwise the keys are the annotations. To read from one sentence:
-`attend(s, h @ U, h, score=partial(SCORES["additive"], W=W, v=v))`. `mocha` takes two scores,
-[2, S]. `monotonic` and `mocha` are what a model trains with; it decodes with `hard_monotonic` and
-`hard_mocha` of `attn_jax.attention.monotonic`.
+`keys`, that function makes them: `SCORES["additive"].traits.keys(h, U=U)`, which is `h @ U`, or
+`SCORES["general"].traits.keys(h, W=W)`; otherwise the keys are the annotations. To read from one
+sentence: `attend(s, h @ U, h, score=partial(SCORES["additive"], W=W, v=v))`. `mocha` takes two
+scores, [2, S]. `monotonic` and `mocha` are what a model trains with; it decodes with
+`hard_monotonic` and `hard_mocha` of `attn_jax.attention.monotonic`.
 
 T target steps, S source positions, Q units of the query, D features of an annotation, A alignment
 units; s the query, h_j an annotation, e_j a score. Vectors are rows: W s is `s @ W`, and U h_j

@@ -9,11 +9,11 @@ from attn_jax.attention.parts import Part, Sizes
 from attn_jax.config import Experiment, Model
 from attn_jax.data.orders import ORDERS
 from attn_jax.data.vocabularies import VOCABULARIES
-from attn_jax.errors import InputError, choose
+from attn_jax.errors import InputError, choose, failure
 from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import initialize
-from attn_jax.names import choose_with_settings, failure
+from attn_jax.names import choose_with_settings
 from attn_jax.own_code import own_modules, own_parts
 from attn_jax.tokens import PAD, UNK
 from attn_jax.training.step import init_state, train_step

@@ -19,6 +19,7 @@ BASE = {
     "run_files",
     "journal",
     "names",
+    "head_names",
     "own_code",
     "cache",
 }
@@ -32,6 +33,7 @@ MAY_IMPORT = {
     "options": {"errors"},
     "config": {"errors", "options"},
     "names": {"errors", "options"},
+    "head_names": {"errors"},
     "own_code": {"config", "files", "run_files"},
     "attention": {"errors", "names", "attention"},
     "models": BASE | {"attention", "models"},

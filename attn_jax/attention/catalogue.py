@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from attn_jax.attention import monotonic, normalizers, position_scores, scores, sparse, windows
-from attn_jax.attention.parts import Part, attribute, name_of, named_by, unbound
+from attn_jax.attention.parts import Part, name_of, named_by, traits_of, unbound
 from attn_jax.errors import InputError
 from attn_jax.names import choose_or_import, numbers, parse
 
@@ -120,7 +120,7 @@ def mechanism(
     """
     chosen = resolve("score", score)
     if normalizer == "auto":
-        normalizer = attribute(chosen.function, "normalizer", "softmax")
+        normalizer = chosen.traits.normalizer
     made = Mechanism(chosen, resolve("window", window), resolve("normalizer", normalizer))
     functions = [unbound(part.function) for part in made]
     for refused, reason in _refusals(*functions):
@@ -161,7 +161,7 @@ def _refusals(score: Callable, window: Callable, normalizer: Callable) -> list[t
             "the score 'gmm' already acts as a window, and takes no other",
         ),
         (
-            normalizer is monotonic.mocha and attribute(score, "start", None) is not None,
+            normalizer is monotonic.mocha and traits_of(score).start is not None,
             "the normalizer 'mocha' uses two scores, and takes none with a carry",
         ),
     ]

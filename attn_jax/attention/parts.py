@@ -14,15 +14,15 @@ arguments:
 - `carry`, its own state. A part with a carry returns its result and the next carry;
   `start(mask, ...)` returns the initial one.
 
-`shapes`, `start` and the others are attributes of the function, set by the decorator `part`. A
-function without any of them is a part too.
+The decorator `part` attaches `shapes`, `start` and others to a function, as its `traits`. A
+function without it is a part too.
 """
 
 import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from jaxtyping import Array, Bool, Float, Int
 
@@ -30,6 +30,7 @@ from attn_jax import names
 from attn_jax.errors import InputError
 
 Shapes = dict[str, tuple[int, ...]]
+Function = TypeVar("Function", bound=Callable)
 
 # What each step provides to the parts that name it.
 PROVIDED = ("query", "mask", "step", "memory", "carry", "rng")
@@ -52,20 +53,11 @@ class Memory(NamedTuple):
     carries: dict[str, Any]  # of the parts that have one, by `score`, `window` and `normalizer`
 
 
-def part(
-    *,
-    shapes: Callable | None = None,
-    initial: Mapping[str, float] | None = None,
-    keys: Callable | None = None,
-    start: Callable | None = None,
-    decoding: Callable | None = None,
-    normalizer: str | None = None,
-    score_count: int | None = None,
-    factored: tuple[Callable, Callable] | None = None,
-) -> Callable:
-    """Attaches to a function what a model needs to know about it.
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class part:
+    """A decorator that attaches to a function what a model needs to know about it.
 
-    Args:
+    Attributes:
       shapes: `(sizes, **settings) -> {name: shape}`, its parameters; none by default.
       initial: initial values of parameters, by name; those not named are drawn at random.
       keys: for a score, `(annotations [S, D], **parameters) -> [S, A]`, what it compares queries
@@ -74,25 +66,34 @@ def part(
         settings that the function names too.
       decoding: the function that replaces this one outside training.
       normalizer: for a score, the name of its default normalizer, as in its paper.
-      score_count: for a normalizer, the number of scores that it takes; 1 by default.
+      score_count: for a normalizer, the number of scores that it takes.
       factored: for a score that computes [S, A] hidden units for each query, the score in two
         functions: `(query, **parameters) -> projected`, which is computed for all queries in
         parallel, and `(projected, keys, **parameters) -> [S]`, which is computed for one query
         after another, to save memory.
     """
 
-    attributes = {name: value for name, value in locals().items() if value is not None}
+    shapes: Callable[..., Shapes] | None = None
+    initial: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    keys: Callable[..., Array] | None = None
+    start: Callable[..., Any] | None = None
+    decoding: Callable | None = None
+    normalizer: str = "softmax"
+    score_count: int = 1
+    factored: tuple[Callable, Callable] | None = None
 
-    def attach(function: Callable) -> Callable:
-        vars(function).update(attributes)
+    def __call__(self, function: Function) -> Function:
+        """Attaches this to a function, and returns the function."""
+        function.traits = self
         return function
 
-    return attach
+
+PLAIN = part()  # of a function without the decorator
 
 
-def attribute(function: Callable, name: str, default: Any) -> Any:
+def traits_of(function: Callable) -> part:
     """What `part` attached to a function, whether or not arguments are bound to it."""
-    return getattr(unbound(function), name, default)
+    return getattr(unbound(function), "traits", PLAIN)
 
 
 def unbound(function: Callable) -> Callable:
@@ -140,11 +141,6 @@ def settings_of(function: Callable) -> dict[str, int | float]:
     return {n: d for n, d in named_by(function).items() if type(d) in (int, float)}
 
 
-def annotations_themselves(annotations: Float[Array, "S D"]) -> Float[Array, "S D"]:
-    """The keys of a score that compares queries with the annotations themselves."""
-    return annotations
-
-
 @dataclasses.dataclass(frozen=True)
 class Part:
     """A function with its settings; parts with the same function and settings are equal."""
@@ -153,12 +149,16 @@ class Part:
     given: tuple[tuple[str, int | float], ...] = ()
 
     @property
+    def traits(self) -> part:
+        """What the decorator `part` attached to the function."""
+        return traits_of(self.function)
+
+    @property
     def settings(self) -> dict[str, int | float]:
         """All settings; those that are not given have their defaults."""
         known: dict[str, int | float] = {}
-        for half in ("shapes", "keys"):
-            function = attribute(self.function, half, None)
-            known |= settings_of(function) if function else {}
+        for function in filter(None, (self.traits.shapes, self.traits.keys)):
+            known |= settings_of(function)
         return known | settings_of(self.function) | dict(self.given)
 
     @property
@@ -173,8 +173,9 @@ class Part:
     @property
     def taken(self) -> set[str]:
         """The keyword-only arguments of the function and of the functions attached to it."""
-        halves = (attribute(self.function, half, None) for half in ("keys", "start", "decoding"))
-        functions = self.function, *filter(None, halves), *attribute(self.function, "factored", ())
+        traits = self.traits
+        attached = traits.keys, traits.start, traits.decoding, *(traits.factored or ())
+        functions = self.function, *filter(None, attached)
         return {name for function in functions for name in named_by(function)}
 
     @property
@@ -190,13 +191,13 @@ class Part:
     @property
     def decoding(self) -> "Part":
         """The part that replaces this one outside training: usually the same."""
-        other = attribute(self.function, "decoding", None)
+        other = self.traits.decoding
         return Part(bind(other, self._fixed), self.given) if other else self
 
     @property
     def has_carry(self) -> bool:
         """Whether the function carries a state of its own from step to step."""
-        return attribute(self.function, "start", None) is not None
+        return self.traits.start is not None
 
     @property
     def _fixed(self) -> dict[str, Any]:
@@ -206,7 +207,7 @@ class Part:
 
     def start(self, mask: Bool[Array, " S"]) -> Any:
         """The initial carry, computed with the parameters that are bound to the function."""
-        return bind(attribute(self.function, "start", None), self._fixed)(mask)
+        return bind(self.traits.start, self._fixed)(mask)
 
     @property
     def factored(self) -> tuple[Callable, Callable] | None:
@@ -214,18 +215,18 @@ class Part:
 
         None for other scores.
         """
-        halves = attribute(self.function, "factored", None)
+        halves = self.traits.factored
         return halves and tuple(bind(half, self._fixed) for half in halves)
 
     @property
     def score_count(self) -> int:
         """The number of scores that a normalizer takes."""
-        return attribute(self.function, "score_count", 1)
+        return self.traits.score_count
 
     @property
     def makes_keys(self) -> bool:
         """Whether a score computes keys from the annotations, with or without parameters."""
-        return attribute(self.function, "keys", None) is not None
+        return self.traits.keys is not None
 
     def bound(self, available: Mapping[str, Any]) -> Callable:
         """The function, bound to its settings and to those of the available arguments it names."""
@@ -233,16 +234,16 @@ class Part:
 
     def keys(self, annotations: Float[Array, "S D"], parameters: Mapping[str, Any]) -> Array:
         """The keys of a score for one sentence, [S, A]."""
-        keys = attribute(self.function, "keys", annotations_themselves)
-        return bind(keys, self._fixed | dict(parameters))(annotations)
+        keys = self.traits.keys
+        return bind(keys, self._fixed | dict(parameters))(annotations) if keys else annotations
 
     def shapes(self, sizes: Sizes) -> Shapes:
         """The names and shapes of the parameters that are not bound to the function."""
-        shapes = attribute(self.function, "shapes", None)
+        shapes = self.traits.shapes
         known = bind(shapes, self._fixed)(sizes) if shapes else {}
         return {name: shape for name, shape in known.items() if name not in self._fixed}
 
     @property
     def initial(self) -> dict[str, float]:
         """The initial values of parameters, by name; the others are drawn at random."""
-        return attribute(self.function, "initial", {})
+        return self.traits.initial

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from attn_jax.errors import InputError
-from attn_jax.names import head_name
+from attn_jax.head_names import head_name
 from attn_jax.report.labels import wrapped
 from attn_jax.report.style import COLOURS, styled
 

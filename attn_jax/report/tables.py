@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attn_jax.evaluation.significance import interval
-from attn_jax.names import head_name
+from attn_jax.head_names import head_name
 from attn_jax.report.profiles import Profile
 from attn_jax.report.runs import Run
 from attn_jax.report.systems import Systems, first_run

@@ -148,11 +148,10 @@ def fit(
             if not validate:
                 continue
             shown = state if mesh is None else first_replica(state)
-            metrics = evaluate(shown.result)
-            record = _record(step, losses, throughput.rates(), metrics, progress.seconds)
+            record = _record(step, losses, throughput.rates(), evaluate(shown.result), progress)
             journal.append(records, record)
             console.print(_summary(record, config.metric))
-            value = metrics[config.metric] * (1 if larger_is_better else -1)
+            value = record[f"valid_{config.metric}"] * (1 if larger_is_better else -1)
             if value > progress.best:
                 progress = progress._replace(best=value, best_step=step)
             checkpoints.save(step, shown.result, shown.rest, progress._asdict(), value)
@@ -186,12 +185,12 @@ def _record(
     losses: list[float],
     rates: dict[str, float],
     metrics: dict[str, float],
-    seconds: float,
+    progress: Progress,
 ) -> dict[str, float]:
     """The line of the journal on a validation."""
     record = {"step": step, "train_loss": float(np.mean(losses))}
     record |= rates | {f"valid_{name}": value for name, value in metrics.items()}
-    return record | {"seconds": round(seconds, 2)}
+    return record | {"seconds": round(progress.seconds, 2)}
 
 
 def _summary(record: dict, metric: str) -> str:

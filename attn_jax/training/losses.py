@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attn_jax.names import find_head
+from attn_jax.head_names import find_head
 
 
 def cross_entropy(

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attn_jax import attend, attend_step, begin
+from attn_jax import attend, attend_step, begin, part
 from attn_jax.attention import monotonic, normalizers, position_scores, scores, sparse, windows
 from attn_jax.attention.parts import Memory
 
@@ -104,7 +104,7 @@ def test_gmm_walks_in_steps_of_one():
         ),
         "normalizer": normalizers.exponential,
     }
-    chosen["score"].start = lambda mask: jnp.zeros(1)
+    part(start=lambda mask: jnp.zeros(1))(chosen["score"])
     values = jnp.ones((3, 1))
     memory = begin(EVERYWHERE, **chosen)
     for step in range(3):

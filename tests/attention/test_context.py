@@ -9,7 +9,7 @@ import pytest
 
 from attn_jax import SCORES, InputError, attend, attend_all
 from attn_jax.attention.normalizers import softmax
-from attn_jax.attention.parts import attribute
+from attn_jax.attention.parts import traits_of
 
 S, Q, D, B = 7, 5, 11, 3
 
@@ -106,7 +106,7 @@ def test_the_cosine_of_short_numbers_has_no_length(generator, length):
     given = {"query": query, "keys": length * keys, "W": W, "w": np.zeros(4), "b": np.zeros(())}
     half = {name: jnp.asarray(array, jnp.float16) for name, array in given.items()}
     cosine = SCORES["cosine"]
-    found = cosine(**half | {"keys": cosine.keys(half["keys"])})
+    found = cosine(**half | {"keys": cosine.traits.keys(half["keys"])})
     np.testing.assert_allclose(found, expected, rtol=0.02, atol=0.02)
 
 
@@ -141,7 +141,7 @@ def test_gmm_has_a_derivative_also_of_extreme_bells(log_step, log_sharpness, log
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
 def test_coverage_has_a_derivative_where_a_word_expects_to_give_none(dtype):
     ones = partial(jnp.ones, dtype=dtype)
-    make = attribute(SCORES["coverage"], "keys", None)
+    make = traits_of(SCORES["coverage"]).keys
     annotations, U = jnp.array([[200], [7], [0]], dtype), ones((1, 2))
     parameters = {"W": ones((3, 2)), "V": ones(2), "v": ones(2)}
 

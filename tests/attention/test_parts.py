@@ -45,7 +45,7 @@ def test_two_scores_carry_nothing_on():
     def own(query, keys, *, carry):
         return keys @ query, carry
 
-    own.start = jnp.zeros_like
+    part(start=jnp.zeros_like)(own)
     mechanism(own)
     with pytest.raises(InputError, match="'mocha' uses two scores"):
         mechanism(own, normalizer="mocha")
@@ -298,7 +298,7 @@ def test_a_start_gets_the_settings_of_its_part():
     def trap(mask, *, rate=0.9):
         return jnp.full(mask.shape, rate)
 
-    own.start = trap
+    part(start=trap)(own)
     assert begin(jnp.ones(3, bool), score=own).carries["score"][0] == 0.5
 
 
@@ -314,7 +314,7 @@ def test_a_carry_has_a_start():
     def other(query, keys):
         return keys @ query
 
-    other.start = jnp.zeros_like
+    part(start=jnp.zeros_like)(other)
     with pytest.raises(InputError, match=r"own takes a carry and has no start: attn_jax\.part\("):
         mechanism(own)
     with pytest.raises(InputError, match="other has a start and takes no carry"):
