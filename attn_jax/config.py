@@ -251,9 +251,12 @@ def read(file: Path) -> Experiment:
     """The experiment of a flag file.
 
     Raises:
-      InputError: the file cannot be read, or a line of it is not a valid option.
+      InputError: the file cannot be read or is empty, or a line of it is not a valid option.
     """
     try:
-        return parse(file.read_text("utf-8").splitlines())
+        text = file.read_text("utf-8")
+        if not text.strip():  # all options would have their defaults
+            raise InputError("it is empty")
+        return parse(text.splitlines())
     except (OSError, ValueError) as error:  # InputError is a ValueError
         raise InputError(f"{file} cannot be used: {error}") from error

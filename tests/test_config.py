@@ -59,3 +59,10 @@ def test_experiments_do_not_change():
 def test_refuses_values_out_of_bounds(options, message):
     with pytest.raises(InputError, match=message):
         config.experiment(options)
+
+
+def test_an_emptied_file_is_no_run_with_default_options(tmp_path):
+    file = tmp_path / "flags.txt"
+    file.write_text("\n")
+    with pytest.raises(InputError, match=r"flags\.txt cannot be used: it is empty"):
+        config.read(file)
