@@ -69,7 +69,7 @@ def check_mask(what: str, name: str) -> None:
     if ":" not in name:
         return
     own = resolve(what, name)
-    if own.score_count > 1:
+    if own.traits.score_count > 1:
         return  # it takes several scores, which `dot` does not give
     parameters = {name: jnp.ones(shape) for name, shape in own.shapes(Sizes(2, 2, 2)).items()}
     words = [[1.0, 0.0], [0.0, 1.0]]

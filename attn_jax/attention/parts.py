@@ -219,11 +219,6 @@ class Part:
         return halves and tuple(bind(half, self._fixed) for half in halves)
 
     @property
-    def score_count(self) -> int:
-        """The number of scores that a normalizer takes."""
-        return self.traits.score_count
-
-    @property
     def makes_keys(self) -> bool:
         """Whether a score computes keys from the annotations, with or without parameters."""
         return self.traits.keys is not None
@@ -242,8 +237,3 @@ class Part:
         shapes = self.traits.shapes
         known = bind(shapes, self._fixed)(sizes) if shapes else {}
         return {name: shape for name, shape in known.items() if name not in self._fixed}
-
-    @property
-    def initial(self) -> dict[str, float]:
-        """The initial values of parameters, by name; the others are drawn at random."""
-        return self.traits.initial

@@ -156,7 +156,7 @@ def _near(
 
 
 def _check_scores(parts: Mechanism, scores: Any, mask: Bool[Array, " S"]) -> None:
-    count = parts.normalizer.score_count
+    count = parts.normalizer.traits.score_count
     wanted = [mask.size] if count == 1 else [count, mask.size]
     if _shape(scores) != wanted:
         raise InputError(

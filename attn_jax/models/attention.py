@@ -59,8 +59,8 @@ def draw(part: Part, projections: Unprojected | Heads, rngs: nnx.Rngs) -> Mappin
     return nnx.Dict(
         {
             name: nnx.Param(
-                jnp.full((*heads, *shape), part.initial[name], jnp.float32)
-                if name in part.initial
+                jnp.full((*heads, *shape), part.traits.initial[name], jnp.float32)
+                if name in part.traits.initial
                 else scaled_normal(rngs.params(), heads, shape)
             )
             for name, shape in shapes.items()
@@ -103,7 +103,7 @@ class Attention(nnx.Module):
         )
         score, window, normalizer = self.mechanism
         self.scores = nnx.List(
-            [draw(score, self.projections, rngs) for _ in range(normalizer.score_count)]
+            [draw(score, self.projections, rngs) for _ in range(normalizer.traits.score_count)]
         )
         self.window = draw(window, self.projections, rngs)
         self.normalizer = draw(normalizer, self.projections, rngs)

@@ -9,7 +9,6 @@ import pytest
 
 from attn_jax import SCORES, InputError, attend, attend_all
 from attn_jax.attention.normalizers import softmax
-from attn_jax.attention.parts import traits_of
 
 S, Q, D, B = 7, 5, 11, 3
 
@@ -141,7 +140,7 @@ def test_gmm_has_a_derivative_also_of_extreme_bells(log_step, log_sharpness, log
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
 def test_coverage_has_a_derivative_where_a_word_expects_to_give_none(dtype):
     ones = partial(jnp.ones, dtype=dtype)
-    make = traits_of(SCORES["coverage"]).keys
+    make = SCORES["coverage"].traits.keys
     annotations, U = jnp.array([[200], [7], [0]], dtype), ones((1, 2))
     parameters = {"W": ones((3, 2)), "V": ones(2), "v": ones(2)}
 

@@ -112,7 +112,7 @@ def draw(generator, parts):
             for part in (
                 parts.window,
                 parts.normalizer,
-                *[parts.score] * parts.normalizer.score_count,
+                *[parts.score] * parts.normalizer.traits.score_count,
             )
         ],
     )
