@@ -16,9 +16,10 @@ LINES = "solid", "dashed", "dotted"  # the next one each time that colours repea
 MARKERS = "osv^DX"  # not as many as colours, so that combinations of both repeat late
 
 
-def _new(columns: int, width: float, height: float, **options) -> tuple[Figure, np.ndarray]:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(1, columns, squeeze=False, **options)[0]
+def _new(columns: int, *, beside: float = 1.0) -> tuple[Figure, np.ndarray]:
+    """A row of axes, with a width left beside them for a legend, in inches."""
+    figure = Figure(figsize=(3.5 * columns + beside, 3), layout="constrained")
+    return figure, figure.subplots(1, columns, squeeze=False)[0]
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
@@ -56,7 +57,7 @@ def learning_curves(systems: Systems) -> Figure:
     names = ["valid_bleu" if in_words else "valid_exact_match"]
     if same_tokens(systems):
         names.insert(0, "valid_perplexity")
-    figure, all_axes = _new(len(names), 1 + 3.5 * len(names), 3)
+    figure, all_axes = _new(len(names))
     for axes, name in zip(all_axes, names, strict=True):
         for nth, (label, runs) in enumerate(systems.items()):
             curves = [{line["step"]: line[name] for line in run.journal} for run in runs]
@@ -81,7 +82,7 @@ def learning_curves(systems: Systems) -> Figure:
 @styled
 def quality_by_length(profile: Profile) -> Figure:
     """One or two metrics by source length. Bahdanau, Cho and Bengio 2014, figure 2."""
-    figure, all_axes = _new(len(profile.figures), 1 + 3.5 * len(profile.figures), 3)
+    figure, all_axes = _new(len(profile.figures))
     places = range(len(profile.ranges))
     for axes, (name, systems) in zip(all_axes, profile.figures.items(), strict=True):
         for nth, (label, lines) in enumerate(systems.items()):
@@ -97,7 +98,7 @@ def quality_by_length(profile: Profile) -> Figure:
 @styled
 def accuracy_by_position(systems: Systems) -> Figure:
     """The percentage of correct target tokens by source position."""
-    figure, (axes,) = _new(1, 5, 3)
+    figure, (axes,) = _new(1, beside=1.5)
     for nth, (label, runs) in enumerate(systems.items()):
         lines = [by_position(run.sentences) for run in runs]
         _mean_line(axes, range(1, len(lines[0]) + 1), lines, label, nth)
