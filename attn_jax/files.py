@@ -21,15 +21,15 @@ def writing(*paths: Path) -> Iterator[list[Path]]:
     beside = [path.with_name(f"{path.name}.{os.getpid()}.tmp") for path in paths]
     try:
         yield beside
-        for own, path in zip(beside, paths, strict=True):
-            os.replace(own, path)
+        for temporary, path in zip(beside, paths, strict=True):
+            os.replace(temporary, path)
     except OSError as error:
         if error.filename is None:  # for example when there is no space left
             error.filename = str(paths[0])
         raise
     finally:
-        for own in beside:
-            own.unlink(missing_ok=True)
+        for temporary in beside:
+            temporary.unlink(missing_ok=True)
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -52,8 +52,10 @@ def load(
     runs = [located(Path(place), str(checkpoint)) for place in places]
     experiments = [experiment_of(workdir) for workdir, _ in runs]
     sides = [load_vocabularies(workdir) for workdir, _ in runs]
-    for (workdir, _), own in zip(runs, sides, strict=True):
-        if [one.tokens for one in own] != [one.tokens for one in sides[0]]:
+    for (workdir, _), vocabularies in zip(runs, sides, strict=True):
+        if [vocabulary.tokens for vocabulary in vocabularies] != [
+            vocabulary.tokens for vocabulary in sides[0]
+        ]:
             raise InputError(
                 f"{workdir} has other vocabularies than {runs[0][0]}: models write together only "
                 "in the same tokens"
@@ -65,8 +67,8 @@ def load(
     ]
     try:
         models = [
-            _load_model(*run, experiment.model, *own)
-            for run, experiment, own in zip(runs, experiments, sides, strict=True)
+            _load_model(*run, experiment.model, *vocabularies)
+            for run, experiment, vocabularies in zip(runs, experiments, sides, strict=True)
         ]
     except InputError as error:
         raise InputError("; ".join([str(error), *changed])) from error
@@ -128,7 +130,7 @@ def mean_parameters(models: Sequence[Seq2Seq]) -> Seq2Seq:
     Raises:
       InputError: the models have different options or sizes.
     """
-    kinds = [(jax.tree.structure(one), shapes(named_leaves(one))) for one in models]
+    kinds = [(jax.tree.structure(model), shapes(named_leaves(model))) for model in models]
     if any(kind != kinds[0] for kind in kinds):
         raise InputError("parameters can be averaged only of models with the same --model options")
     return jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *models)

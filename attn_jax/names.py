@@ -23,29 +23,29 @@ def parse(text: str, what: str) -> tuple[str, dict[str, str]]:
     if not parsed:
         raise InputError(f"malformed {what} {text!r}: write name or name(setting=number)")
     name, inside = parsed.groups()
-    given: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for assignment in filter(None, map(str.strip, (inside or "").split(","))):
         setting, _, value = map(str.strip, assignment.partition("="))
-        if setting in given:
+        if setting in settings:
             raise InputError(f"{text.strip()!r} gives {setting} twice")
-        given[setting] = value
-    return name, given
+        settings[setting] = value
+    return name, settings
 
 
 def numbers(
-    name: str, given: Mapping[str, str], settings: Mapping[str, int | float]
+    name: str, texts: Mapping[str, str], settings: Mapping[str, int | float]
 ) -> dict[str, int | float]:
     """Converts settings from text to numbers of the types of their defaults.
 
     Args:
       name: of the part, for error messages.
-      given: the settings as text.
+      texts: the settings as text.
       settings: all settings of the part, with their defaults.
 
     Raises:
       InputError: there is no such setting, or its text is not a number of that type.
     """
-    return {setting: _number(name, setting, text, settings) for setting, text in given.items()}
+    return {setting: _number(name, setting, text, settings) for setting, text in texts.items()}
 
 
 def _number(name: str, setting: str, text: str, settings: Mapping[str, int | float]) -> int | float:
@@ -106,6 +106,6 @@ def choose_with_settings(table: Mapping[str, Callable], text: str, what: str) ->
     Raises:
       InputError: there is no such function or setting.
     """
-    name, given = parse(text, what)
+    name, texts = parse(text, what)
     function = choose(table, name, what)
-    return functools.partial(function, **numbers(name, given, keywords_of(function)))
+    return functools.partial(function, **numbers(name, texts, keywords_of(function)))

@@ -47,13 +47,13 @@ def checked(node: Any, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
-    given = value
+    original = value
     try:
-        value = entry.type(given)
-        if entry.type is int and isinstance(given, numbers.Real) and given != value:
+        value = entry.type(original)
+        if entry.type is int and isinstance(original, numbers.Real) and original != value:
             raise ValueError("not whole")
     except (ValueError, TypeError, OverflowError):
-        message = f"--{name} must be of type {entry.type.__name__}, got {given!r}"
+        message = f"--{name} must be of type {entry.type.__name__}, got {original!r}"
         raise InputError(message) from None
     if entry.type is str and (value.splitlines() not in ([], [value]) or not _is_text(value)):
         raise InputError(f"--{name} must be a single line of text, got {value!r}")

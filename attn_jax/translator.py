@@ -136,8 +136,8 @@ class Translator:
             or the model's probabilities are not finite.
         """
         wanted = search_of(options if n_best is None else {**options, "n_best": n_best})
-        found = self._search(sentences, wanted, first)
-        return [own[0] for own in found] if n_best is None else found
+        hypotheses = self._search(sentences, wanted, first)
+        return [of_sentence[0] for of_sentence in hypotheses] if n_best is None else hypotheses
 
     def _search(
         self, sentences: Sequence[str], search: Search, first: int
@@ -159,15 +159,15 @@ class Translator:
                 places = first + np.resize(indices, rows)
                 rngs = jax.vmap(jax.random.fold_in, (None, 0))(seed, places)
             batch = _batch([sources[i] for i in indices], rows, length)
-            found = decode(self.models, batch, rngs, search=unseeded, **self.settings)
-            found = jax.device_get(found)
+            results = decode(self.models, batch, rngs, search=unseeded, **self.settings)
+            results = jax.device_get(results)
             for row, index in enumerate(indices):
                 hypotheses = [
                     self._hypothesis(
-                        SearchResult(*(leaf[row, nth] for leaf in found)), sources[index]
+                        SearchResult(*(leaf[row, nth] for leaf in results)), sources[index]
                     )
                     for nth in range(search.n_best)
-                    if np.isfinite(found.score[row, nth])
+                    if np.isfinite(results.score[row, nth])
                 ]
                 if not hypotheses:
                     raise InputError(
@@ -175,27 +175,27 @@ class Translator:
                     )
                 if search.unknown == "copy":
                     words = copies(self.source, self.target, sentences[index])
-                    hypotheses = [self._with_copies(one, words) for one in hypotheses]
+                    hypotheses = [self._with_copies(hypothesis, words) for hypothesis in hypotheses]
                 yield hypotheses
 
         per_pair = max(search.beam_size, search.n_best) * self._heads * self._expansion
         return in_order(list(map(len, sources)), decoded, per_pair)
 
-    def _hypothesis(self, found: SearchResult, source: Sequence[int]) -> Hypothesis:
-        steps = np.count_nonzero(found.tokens != PAD)
-        tokens = self.target.decode(found.tokens[:steps].tolist())
+    def _hypothesis(self, result: SearchResult, source: Sequence[int]) -> Hypothesis:
+        steps = np.count_nonzero(result.tokens != PAD)
+        tokens = self.target.decode(result.tokens[:steps].tolist())
         return Hypothesis(
             self.target.join(tokens),
             tokens,
-            float(found.log_probability),
-            float(found.score),
+            float(result.log_probability),
+            float(result.score),
             # A copy, since a view would keep the weights of the whole batch in memory.
-            found.weights[:, :, :steps, : len(source)].copy(),
+            result.weights[:, :, :steps, : len(source)].copy(),
         )
 
-    def _with_copies(self, found: Hypothesis, words: Sequence[str]) -> Hypothesis:
-        tokens = replaced(found.tokens, found.alignment[:-1], words)
-        return dataclasses.replace(found, text=self.target.join(tokens))
+    def _with_copies(self, hypothesis: Hypothesis, words: Sequence[str]) -> Hypothesis:
+        tokens = replaced(hypothesis.tokens, hypothesis.alignment[:-1], words)
+        return dataclasses.replace(hypothesis, text=self.target.join(tokens))
 
     def force(self, sources: Sequence[str], targets: Sequence[str | Hypothesis]) -> list[Forced]:
         """The model's predictions for given translations (forced decoding).
@@ -233,13 +233,13 @@ class Translator:
         return [forced.alignment for forced in self.force(sources, targets)]
 
     def _posterior(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
-        given = self._over_pairs(posterior, sources, targets)
-        if any(np.any((own > 1e-3) & (alone < 0.99)) for own, alone in given):
+        results = self._over_pairs(posterior, sources, targets)
+        if any(np.any((alignment > 1e-3) & (alone < 0.99)) for alignment, alone in results):
             raise InputError(
                 "this model has no posterior: its attention does not put all weight on a position "
                 "when there is no other; take the weights"
             )
-        return [own for own, _ in given]
+        return [alignment for alignment, _ in results]
 
     def score(self, sources: Sequence[str], targets: Sequence[str | Hypothesis]) -> np.ndarray:
         """The log-probability of each given translation, [n], in nats.
@@ -247,11 +247,11 @@ class Translator:
         Arguments and errors are those of `force`.
         """
 
-        def log_probabilities(*given: Any, **how: Any) -> jax.Array:
-            return force(*given, **how).log_probabilities
+        def log_probabilities(*batch: Any, **how: Any) -> jax.Array:
+            return force(*batch, **how).log_probabilities
 
-        own = self._over_pairs(log_probabilities, sources, targets)
-        return np.array([one.sum() for one in own])
+        by_pair = self._over_pairs(log_probabilities, sources, targets)
+        return np.array([of_pair.sum() for of_pair in by_pair])
 
     def _over_pairs(
         self, run: Callable, sources: Sequence[str], targets: Sequence[str | Hypothesis]
@@ -265,10 +265,10 @@ class Translator:
         def over(indices: np.ndarray, rows: int, length: int) -> Iterator[Any]:
             source = _batch([source_ids[i] for i in indices], rows, length)
             target = _batch([target_ids[i] for i in indices], rows, length)
-            given = jax.device_get(run(self.models, source, target, combination=self.combination))
+            results = jax.device_get(run(self.models, source, target, combination=self.combination))
             for row, index in enumerate(indices):
                 real = len(target_ids[index]), len(source_ids[index])
-                yield jax.tree.map(partial(_cut, row=row, real=real), given)
+                yield jax.tree.map(partial(_cut, row=row, real=real), results)
 
         lengths = [max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
         return in_order(lengths, over, self._heads)
@@ -280,15 +280,15 @@ class Translator:
             raise InputError(f"expected a list of {side} sentences, got one: {sentences[:60]!r}")
         encoded = []
         for number, sentence in enumerate(sentences, start=1):
-            found = isinstance(sentence, Hypothesis)
-            if not found and not isinstance(sentence, str):
+            is_hypothesis = isinstance(sentence, Hypothesis)
+            if not is_hypothesis and not isinstance(sentence, str):
                 raise InputError(f"{side} sentence {number} is not text: {sentence!r}")
-            ids = vocabulary.ids(sentence.tokens) if found else vocabulary.encode(sentence)
+            ids = vocabulary.ids(sentence.tokens) if is_hypothesis else vocabulary.encode(sentence)
             # A hypothesis may be empty.
-            if not ids and not found:
+            if not ids and not is_hypothesis:
                 raise InputError(f"{side} sentence {number} is empty")
             if len(ids) > self.max_length:
-                text = sentence.text if found else sentence
+                text = sentence.text if is_hypothesis else sentence
                 raise InputError(
                     f"{side} sentence {number} has {len(ids)} tokens, more than the "
                     f"{self.max_length} of --data.max_length: {text[:40]!r} …"
@@ -300,9 +300,9 @@ class Translator:
 def _cut(leaf: np.ndarray, row: int, real: tuple[int, int]) -> np.ndarray:
     """A row [T] or [..., T, S] of a batch, without padding."""
     steps, width = real
-    own = leaf[row]
+    values = leaf[row]
     # A copy, since a view would keep the whole batch in memory.
-    return (own[:steps] if own.ndim == 1 else own[..., :steps, :width]).copy()
+    return (values[:steps] if values.ndim == 1 else values[..., :steps, :width]).copy()
 
 
 def _batch(sentences: list[list[int]], rows: int, length: int) -> np.ndarray:

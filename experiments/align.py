@@ -61,10 +61,10 @@ def read_development() -> tuple[Pairs, list[Gold]] | None:
     Raises:
       InputError: only some of the flags are given, or the files do not fit together.
     """
-    given = FLAGS.dev_sources, FLAGS.dev_targets, FLAGS.dev_gold
-    if not any(given):
+    paths = FLAGS.dev_sources, FLAGS.dev_targets, FLAGS.dev_gold
+    if not any(paths):
         return None
-    if not all(given):
+    if not all(paths):
         raise InputError("give all of --dev_sources, --dev_targets and --dev_gold, or none")
     pairs = read_text(FLAGS.dev_sources, FLAGS.dev_targets)
     return pairs, read_gold_of(FLAGS.dev_gold, pairs)
@@ -77,7 +77,7 @@ def best_reading(
     forced = translator.force(*pairs)
 
     def error(reading: Reading) -> float:
-        weights = [read(one.weights, reading) for one in forced]
+        weights = [read(pair.weights, reading) for pair in forced]
         links = list(map(extract, between(words, translator, pairs, weights)))
         return alignment_error(links, golds)["alignment_error_rate"] if any(links) else 100.0
 
@@ -95,20 +95,20 @@ def unit_weights(
         warn_of_unknown(vocabulary, sentences, f"{name}, {side}: ")
     if FLAGS.of == "posterior":
         weights = translator.align(*pairs, of="posterior")
-        return between(units, translator, pairs, [one[:-1] for one in weights])
+        return between(units, translator, pairs, [of_pair[:-1] for of_pair in weights])
     forced = translator.force(*pairs)
     head = find_head(FLAGS.head, *forced[0].weights.shape[:2], "--head")
     reading = Reading(head, FLAGS.shift)
     if development:
         reading = best_reading(translator, *development, extract)
-    shares = masses([one.weights for one in forced])
+    shares = masses([pair.weights for pair in forced])
     print(
         f"{name}: {reading}; mean weight of target words on no source word "
         f"{shares['null_mass']:.1f} %, of the end of the sentence on the last source word "
         f"{shares['end_mass']:.1f} %",
         file=sys.stderr,
     )
-    return between(units, translator, pairs, [read(one.weights, reading) for one in forced])
+    return between(units, translator, pairs, [read(pair.weights, reading) for pair in forced])
 
 
 def flip(development: tuple[Pairs, list[Gold]] | None) -> tuple[Pairs, list[Gold]] | None:
@@ -119,27 +119,27 @@ def flip(development: tuple[Pairs, list[Gold]] | None) -> tuple[Pairs, list[Gold
     return pairs[::-1], [Gold(*map(turned, gold)) for gold in golds]
 
 
-def print_errors(found: dict[str, list[Links]], golds: list[Gold]) -> None:
+def print_errors(links: dict[str, list[Links]], golds: list[Gold]) -> None:
     """Prints how well the links of each direction and combination match the gold links.
 
     The last column is the p-value of the difference from the links with the lowest error.
     """
-    errors = {name: alignment_error(links, golds) for name, links in found.items() if any(links)}
+    errors = {name: alignment_error(made, golds) for name, made in links.items() if any(made)}
     # 1 - AER of each sentence, as numerator and denominator.
     shares = {}
     for name in errors:
-        right, sure, made, wanted = alignment_counts(found[name], golds).T
-        shares[name] = np.stack([right + sure, made + wanted], axis=1)
+        of_possible, of_sure, made, sure = alignment_counts(links[name], golds).T
+        shares[name] = np.stack([of_possible + of_sure, made + sure], axis=1)
     best = min(errors, key=lambda name: errors[name]["alignment_error_rate"], default="")
     heading = ["links", "AER %", "precision %", "recall %", "F1 %", f"p against {best or 'best'}"]
     rows = []
-    for name in found:
+    for name in links:
         if name not in errors:
             rows.append([name, "no links", *[""] * 4])
             continue
-        own = errors[name]
+        error = errors[name]
         p = "" if name == best else f"{ratios_differ(shares[best], shares[name]):.3f}"
-        rows.append([name, *(f"{value:.1f}" for value in own.values()), p])
+        rows.append([name, *(f"{value:.1f}" for value in error.values()), p])
     print_table("against the gold links", Table(heading, rows), sys.stderr)
 
 
@@ -170,11 +170,11 @@ def check_flags() -> None:
 def check_opposite(workdir: str, reverse: str) -> None:
     """Raises InputError if two runs are known to translate in the same direction."""
     (ours, _), (theirs, _) = located(Path(workdir)), located(Path(reverse))
-    one, other = experiment_of(ours).data, experiment_of(theirs).data
-    if one.source and (one.source, one.target) == (other.source, other.target):
+    data, other = experiment_of(ours).data, experiment_of(theirs).data
+    if data.source and (data.source, data.target) == (other.source, other.target):
         raise InputError(
-            f"both runs translate from {one.source} to {one.target}: --reverse is for one from "
-            f"{one.target} to {one.source}"
+            f"both runs translate from {data.source} to {data.target}: --reverse is for one from "
+            f"{data.target} to {data.source}"
         )
 
 
@@ -185,10 +185,10 @@ def draw_all(folder: Path, translator: Translator, pairs: Pairs, weights: list[n
     """
     units = UNITS[FLAGS.unit]
     drawn = zip(weights, translator.force(*pairs), *pairs, strict=True)
-    for number, (one, forced, source, target) in enumerate(drawn, start=1):
+    for number, (of_pair, forced, source, target) in enumerate(drawn, start=1):
         sources, _ = units(translator.source, source)
         targets, _ = units(translator.target, target)
-        save(heat_map(one, sources, targets), folder / f"alignment-{number}.png")
+        save(heat_map(of_pair, sources, targets), folder / f"alignment-{number}.png")
         if forced.weights[..., 0, 0].size > 1:
             read_tokens = translator.source.split(source)
             written = [*translator.target.split(target), SPECIALS[EOS]]
@@ -213,35 +213,34 @@ def main() -> None:
         check_opposite(FLAGS.workdir, FLAGS.reverse)
     translator = load(FLAGS.workdir)
     reverse = load(FLAGS.reverse) if FLAGS.reverse else None
-    if FLAGS.unit == "word" and all(len(one.split()) == 1 for side in pairs for one in side):
+    if FLAGS.unit == "word" and all(len(text.split()) == 1 for side in pairs for text in side):
         print("each line is one word: --unit=token links what is in it", file=sys.stderr)
     if reverse and FLAGS.unit == "token":
         check_same_tokens(translator, reverse, pairs)
 
     forward = unit_weights("forward", translator, pairs, development, extract)
-    found = {"forward": list(map(extract, forward))}
-    links = found["forward"]
+    links = {"forward": list(map(extract, forward))}
+    chosen = "forward"
     if reverse:
         backward = unit_weights("reverse", reverse, pairs[::-1], flip(development), extract)
-        found["reverse"] = [turned(extract(one)) for one in backward]
+        links["reverse"] = [turned(extract(of_pair)) for of_pair in backward]
         others = SYMMETRIZATIONS if golds else {}  # only to be compared with the gold links
-        for name, way in (others | {FLAGS.symmetrization: symmetrize}).items():
-            both = partial(way, extract=extract)
-            found[name] = list(map(both, forward, backward))
-        links = found[FLAGS.symmetrization]
+        for name, combine in (others | {FLAGS.symmetrization: symmetrize}).items():
+            links[name] = list(map(partial(combine, extract=extract), forward, backward))
+        chosen = FLAGS.symmetrization
     if golds:
-        print_errors(found, golds)
+        print_errors(links, golds)
     if FLAGS.weights:
-        named = {f"forward_{nth}": one for nth, one in enumerate(forward)}
+        named = {f"forward_{nth}": of_pair for nth, of_pair in enumerate(forward)}
         if reverse:
-            named |= {f"reverse_{nth}": one for nth, one in enumerate(backward)}
+            named |= {f"reverse_{nth}": of_pair for nth, of_pair in enumerate(backward)}
         with writing(Path(FLAGS.weights)) as (beside,), beside.open("wb") as file:
             np.savez(file, **named)
     if FLAGS.figures:
         draw_all(Path(FLAGS.figures), translator, pairs, forward)
     # Printed last, since the reader of the links may close the pipe.
-    for one in links:
-        print(pharaoh(one))
+    for of_pair in links[chosen]:
+        print(pharaoh(of_pair))
 
 
 if __name__ == "__main__":

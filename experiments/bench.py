@@ -61,8 +61,8 @@ def one_device(peers: str) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         return
     ask = [peers, "-c", "import torch; print(torch.cuda.is_available())"]
-    found = subprocess.run(ask, capture_output=True, text=True).stdout.strip()
-    if backend != "gpu" or found != "True":
+    finds_gpu = subprocess.run(ask, capture_output=True, text=True).stdout.strip()
+    if backend != "gpu" or finds_gpu != "True":
         raise InputError(
             f"this project would run on a {backend.upper()} and its peers on the CPU: set "
             "JAX_PLATFORMS=cpu, or install a PyTorch that finds a GPU into .venv-peers"
@@ -94,13 +94,13 @@ def rows(case: Case, measured: Mapping[str, Measured]) -> list[list[str]]:
     return [
         [
             f"{case.name}: {name}",
-            f"{1e3 * one.median:.1f}",
-            f"{1e3 * min(one.seconds):.1f} to {1e3 * max(one.seconds):.1f}",
-            f"{case.units / one.median:,.0f}",
-            f"{one.median / ours.median:.2f}",
-            f"{one.peak:,.0f}",
+            f"{1e3 * side.median:.1f}",
+            f"{1e3 * min(side.seconds):.1f} to {1e3 * max(side.seconds):.1f}",
+            f"{case.units / side.median:,.0f}",
+            f"{side.median / ours.median:.2f}",
+            f"{side.peak:,.0f}",
         ]
-        for name, one in measured.items()
+        for name, side in measured.items()
     ]
 
 
@@ -121,41 +121,41 @@ def of_cases(group: Callable[[], Iterator[Case]]) -> tuple[Table, dict[str, Any]
 
 def of_end_to_end() -> tuple[Table, dict[str, Any]]:
     """Measures training and translation end to end, starting from the text of captions."""
-    found = end_to_end(
+    figures = end_to_end(
         Path(FLAGS.workdir) / "end_to_end", Path(FLAGS.multi30k), FLAGS.peers, FLAGS.rounds
     )
-    systems, sentences = list(found["systems"]), found["sentences"]
+    systems, sentences = list(figures["systems"]), figures["sentences"]
 
     def line(name: str, values: Sequence[float | None]) -> list[str]:
         shown = [ABSENT if value is None else f"{value:,.1f}" for value in values]
         ratio = "" if None in values else f"{values[1] / values[0]:.2f}"
         return [name, *shown, ratio]
 
-    lines = [line("seconds an epoch", [one["epoch"] for one in found["systems"].values()])]
+    lines = [line("seconds an epoch", [system["epoch"] for system in figures["systems"].values()])]
     for goal in GOALS:
-        values = [one["goals"][goal] for one in found["systems"].values()]
+        values = [system["goals"][goal] for system in figures["systems"].values()]
         lines.append(line(f"seconds to validation BLEU {goal}", values))
     for search in BEAMS:
-        own = [one[search] for one in found["systems"].values()]
-        seconds = [statistics.median(one["seconds"]) for one in own]
+        decoded = [system[search] for system in figures["systems"].values()]
+        seconds = [statistics.median(of_system["seconds"]) for of_system in decoded]
         lines.append(line(f"{search}, seconds for {sentences:,} sentences", seconds))
-        lines.append(line(f"{search}, BLEU", [one["bleu"] for one in own]))
-    return Table(["", *systems, "ratio"], lines), found
+        lines.append(line(f"{search}, BLEU", [of_system["bleu"] for of_system in decoded]))
+    return Table(["", *systems, "ratio"], lines), figures
 
 
 def of_start() -> tuple[Table, dict[str, Any]]:
     """Measures how long imports and a run of one step take."""
-    found = start(FLAGS.rounds)
+    figures = start(FLAGS.rounds)
     lines = [
         [
             name,
-            f"{statistics.median(one['seconds']):.2f}",
-            f"{min(one['seconds']):.2f} to {max(one['seconds']):.2f}",
-            f"{one['peak']:,.0f}",
+            f"{statistics.median(measured['seconds']):.2f}",
+            f"{min(measured['seconds']):.2f} to {max(measured['seconds']):.2f}",
+            f"{measured['peak']:,.0f}",
         ]
-        for name, one in found.items()
+        for name, measured in figures.items()
     ]
-    return Table(["", "s", "from, to", "peak MiB"], lines), found
+    return Table(["", "s", "from, to", "peak MiB"], lines), figures
 
 
 BENCHMARKS: dict[str, Callable[[], tuple[Table, dict[str, Any]]]] = {
@@ -177,12 +177,12 @@ def main() -> None:
         captions(Path(FLAGS.multi30k))  # whose absence is told before the others take an hour
     one_device(FLAGS.peers)
     folder.mkdir(parents=True, exist_ok=True)
-    found = machine()
-    print(", ".join(f"{what} {value}" for what, value in found.items()))
+    about = machine()
+    print(", ".join(f"{what} {value}" for what, value in about.items()))
     for name, benchmark in chosen.items():
         table, figures = benchmark()
         print_table(name, table)
-        record = {"machine": found, "rounds": FLAGS.rounds, "figures": figures}
+        record = {"machine": about, "rounds": FLAGS.rounds, "figures": figures}
         (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 

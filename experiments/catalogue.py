@@ -125,17 +125,17 @@ def measured(runs: list[Run]) -> Table:
     for label in labels:
         row = [label, str(max(len(systems.get(label, [])) for systems in groups.values()))]
         for systems in groups.values():
-            own = systems.get(label, [])
-            if not own:
+            of_mechanism = systems.get(label, [])
+            if not of_mechanism:
                 row += [""] * 5
                 continue
-            shifts = {one.metrics["alignment_shift"] for one in own}
-            rates = [one.journal[-1]["steps_per_second"] for one in own]
+            shifts = {run.metrics["alignment_shift"] for run in of_mechanism}
+            rates = [run.journal[-1]["steps_per_second"] for run in of_mechanism]
             row += [
-                mean_and_deviation([one.metrics["exact_match"] for one in own], 1),
-                mean_and_deviation([one.metrics["alignment_accuracy"] for one in own], 1),
+                mean_and_deviation([run.metrics["exact_match"] for run in of_mechanism], 1),
+                mean_and_deviation([run.metrics["alignment_accuracy"] for run in of_mechanism], 1),
                 ", ".join(f"{shift:+d}" for shift in sorted(shifts)),
-                steps_to_learn(own),
+                steps_to_learn(of_mechanism),
                 mean_and_deviation(rates, 0),
             ]
         rows.append(row)
@@ -149,9 +149,9 @@ def main() -> None:
         why = "".join(f", and {folder} ({why})" for folder, why in left_out.items())
         raise InputError(f"{FLAGS.workdir} holds {len(runs)} runs{why}")
     said = FILE.read_text("utf-8").partition(MEASURED)[2] if FILE.is_file() else "\n"
-    for one in runs:
-        if "alignment_shift" not in one.metrics:
-            raise InputError(f"the page needs gold alignments, which {one.data} does not have")
+    unaligned = [run.data for run in runs if "alignment_shift" not in run.metrics]
+    if unaligned:
+        raise InputError(f"the page needs gold alignments, which {unaligned[0]} does not have")
     table = measured(runs)
     before = sum(line.startswith("|") for line in said.splitlines()) - 2  # less heading and rule
     if len(table.rows) < before:

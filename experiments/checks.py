@@ -54,11 +54,13 @@ def check(experiment: Experiment) -> None:
     except InputError:
         raise
     except Exception as error:  # whatever a user's own function raises
-        own = {f"model.{name}": part for name, part in own_parts(experiment.model).items()}
-        if not own:
+        own_options = {f"model.{name}": part for name, part in own_parts(experiment.model).items()}
+        if not own_options:
             raise
         reason = failure(error, own_modules(experiment.model))
-        raise InputError(f"{' '.join(flags.as_arguments(own))} fails with {reason}") from error
+        raise InputError(
+            f"{' '.join(flags.as_arguments(own_options))} fails with {reason}"
+        ) from error
 
 
 def check_mask(what: str, name: str) -> None:
@@ -83,8 +85,8 @@ def check_mask(what: str, name: str) -> None:
         memory, weights = begin(mask, **parts), []
         for second in (-0.5, 0.5, -1.0):  # so that words have different scores at each step
             query = jnp.array([1.0, second])
-            memory, _, found = attend_step(memory, query, keys, values, mask, **parts, rng=rng)
-            weights.append(found)
+            memory, _, of_step = attend_step(memory, query, keys, values, mask, **parts, rng=rng)
+            weights.append(of_step)
         return tuple(jnp.split(jnp.stack(weights), [len(words)], axis=1))
 
     for part, rng in ((own, jax.random.key(0)), (own.decoding, None)):  # in training, in decoding

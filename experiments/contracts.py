@@ -41,13 +41,15 @@ def _check_cell(config: Model, rng: jax.Array) -> None:
 def _check_encoder(config: Model, rng: jax.Array) -> None:
     """Raises InputError if an encoder does not return annotations and a summary of their sizes."""
     encoder = choose_or_import(ENCODERS, config.encoder, "encoder")(config, rngs=nnx.Rngs(rng))
-    found = encoder(jnp.zeros((B, S, config.embedding_size)), jnp.ones((B, S), bool), None)
+    returned = encoder(jnp.zeros((B, S, config.embedding_size)), jnp.ones((B, S), bool), None)
     which = f"--model.encoder={config.encoder}"
-    if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], Summary)):
+    if not (
+        isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], Summary)
+    ):
         raise InputError(
-            f"{which} must return annotations [B, S, D] and a Summary, got {_shapes(found)}"
+            f"{which} must return annotations [B, S, D] and a Summary, got {_shapes(returned)}"
         )
-    annotations, summary = found
+    annotations, summary = returned
     wanted = jnp.zeros((B, S, config.annotation_size)), jnp.zeros((B, encoder.summary_size))
     _compare(which, "annotations and a vector", (annotations, summary.vector), wanted)
 
@@ -60,21 +62,23 @@ def _check_decoder(config: Model, rng: jax.Array) -> None:
     word, words = jnp.zeros((B, config.embedding_size)), jnp.zeros((B, T, config.embedding_size))
     which = f"--model.decoder={config.decoder}"
     if isinstance(decoder, Recurrent):
-        found = decoder.advance(state, source, decoder.cell.input(word))
-        if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], tuple)):
+        returned = decoder.advance(state, source, decoder.cell.input(word))
+        if not (
+            isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], tuple)
+        ):
             raise InputError(
                 f"{which}: `advance` must return the next state and a tuple of outputs, weights "
-                f"last, got {_shapes(found)}"
+                f"last, got {_shapes(returned)}"
             )
-        _compare(f"{which}: `advance`", "a state", found[0], state)
-        _check_weights(f"{which}: the last output of `advance`", found[1][-1], "B N S")
+        _compare(f"{which}: `advance`", "a state", returned[0], state)
+        _check_weights(f"{which}: the last output of `advance`", returned[1][-1], "B N S")
     features = decoder.readout.size
-    found = decoder.step(state, word, source)
-    if not (isinstance(found, tuple) and len(found) == 3):
+    returned = decoder.step(state, word, source)
+    if not (isinstance(returned, tuple) and len(returned) == 3):
         raise InputError(
-            f"{which}: `step` must return state, features and weights, got {_shapes(found)}"
+            f"{which}: `step` must return state, features and weights, got {_shapes(returned)}"
         )
-    *others, weights = found
+    *others, weights = returned
     _compare(f"{which}: `step`", "state, features", (*others,), (state, jnp.zeros((B, features))))
     _check_weights(f"{which}: the last output of `step`", weights, "B L N S")
     every = jnp.zeros((B, T, features)), jnp.zeros((*weights.shape[:3], T, S))
@@ -90,9 +94,9 @@ def _check_weights(which: str, weights: Any, axes: str) -> None:
         )
 
 
-def _compare(which: str, what: str, found: Any, wanted: Any) -> None:
-    if _shapes(found) != _shapes(wanted):
-        raise InputError(f"{which} must return {what} {_shapes(wanted)}, got {_shapes(found)}")
+def _compare(which: str, what: str, returned: Any, wanted: Any) -> None:
+    if _shapes(returned) != _shapes(wanted):
+        raise InputError(f"{which} must return {what} {_shapes(wanted)}, got {_shapes(returned)}")
 
 
 def _shapes(returned: Any) -> str:

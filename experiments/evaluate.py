@@ -73,7 +73,7 @@ def main() -> None:
         paths = Path(FLAGS.sources), Path(FLAGS.targets)
         pairs = read_pairs(paths)
         check_complete(pairs, paths)
-    checkpoints = [checkpoint_of(Path(one)) for one in (place, *FLAGS.also)]
+    checkpoints = [checkpoint_of(Path(run)) for run in (place, *FLAGS.also)]
     translator = load(checkpoints, combination=FLAGS.combination)
     if FLAGS.sources:
         name, examples = paths[0].name, text_examples(translator, pairs)

@@ -57,17 +57,17 @@ def examples_of(translator: Translator, corpus: Corpus, split: str) -> list[Exam
     if split != "train":
         return examples
     pairs = encode(examples, translator.source, translator.target)
-    found = [
+    fitting = [
         example
         for example, pair in zip(examples, pairs, strict=True)
         if fits(pair, translator.max_length)
     ]
-    if len(found) < len(examples):
+    if len(fitting) < len(examples):
         print(
-            f"{len(examples) - len(found)} pairs left out, empty or of over "
+            f"{len(examples) - len(fitting)} pairs left out, empty or of over "
             f"{translator.max_length} tokens"
         )
-    return found
+    return fitting
 
 
 def text_examples(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Example]:
@@ -79,8 +79,8 @@ def text_examples(translator: Translator, pairs: Sequence[tuple[str, str]]) -> l
     examples = [Example(*pair) for pair in pairs]
     source, target = translator.source, translator.target
     check_lengths("text", encode(examples, source, target), translator.max_length)
-    warn_of_unknown(source, [one.source for one in examples], "source: ")
-    warn_of_unknown(target, [one.target for one in examples], "target: ")
+    warn_of_unknown(source, [example.source for example in examples], "source: ")
+    warn_of_unknown(target, [example.target for example in examples], "target: ")
     return examples
 
 
@@ -127,7 +127,9 @@ def write(workdir: Path, result: dict, assessment: Assessment) -> None:
     alignments = run_files.alignments(workdir, split)
     evaluation = run_files.evaluation(workdir, split)
     with writing(predictions, alignments, evaluation) as beside:
-        lines = (json.dumps(one, ensure_ascii=False) + "\n" for one in assessment.sentences)
+        lines = (
+            json.dumps(sentence, ensure_ascii=False) + "\n" for sentence in assessment.sentences
+        )
         beside[0].write_text("".join(lines), "utf-8")
         with beside[1].open("wb") as file:
             np.savez(file, *assessment.weights)

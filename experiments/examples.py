@@ -12,7 +12,9 @@ from attn_jax.tokens import UNK
 
 def encode(examples: Sequence[Example], source: Vocabulary, target: Vocabulary) -> list[Pair]:
     """The examples as ids."""
-    return [Pair(source.encode(one.source), target.encode(one.target)) for one in examples]
+    return [
+        Pair(source.encode(example.source), target.encode(example.target)) for example in examples
+    ]
 
 
 def fits(pair: Pair, max_length: int) -> bool:
@@ -56,7 +58,9 @@ def unknown_shares(splits: dict[str, Sequence[Pair]]) -> str | None:
     }
     if not any(itertools.chain(*shares.values())):
         return None
-    told = (f"{one:.1f} and {other:.1f} % of {name}" for name, (one, other) in shares.items())
+    told = (
+        f"{source:.1f} and {target:.1f} % of {name}" for name, (source, target) in shares.items()
+    )
     return f"unknown source and target tokens: {', '.join(told)}"
 
 
@@ -64,8 +68,8 @@ def seen_in_training(
     examples: Sequence[Example], splits: dict[str, Sequence[Example]]
 ) -> Iterator[str]:
     """A message for each other split that contains training pairs, with their number."""
-    seen = {(one.source, one.target) for one in examples}
+    seen = {(example.source, example.target) for example in examples}
     for name, split in splits.items():
-        count = sum((one.source, one.target) in seen for one in split)
+        count = sum((example.source, example.target) in seen for example in split)
         if count:
             yield f"{count} of {len(split)} {name} pairs are training pairs too"

@@ -85,8 +85,8 @@ def plan(
             same = " ".join(flags.as_arguments(chosen))
             raise InputError(f"two systems have the same options: {same}")
         known.add(experiment)
-        own = {"label"} if "label" in differing & system.keys() else differing
-        told = {k: v for k, v in chosen.items() if k in varied or k in own}
+        naming = {"label"} if "label" in differing & system.keys() else differing
+        told = {k: v for k, v in chosen.items() if k in varied or k in naming}
         folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")
         folder = folder or "one"
         if len(f"{folder}.log".encode()) > LONGEST_NAME:

@@ -33,7 +33,7 @@ def slots(jobs: int) -> list[Slot]:
     if platform == "gpu":
         jobs = jobs or count
         together = -(-jobs // count)  # runs on one GPU, at most
-        return [Slot([], _on_gpus(own, together)) for own in shares(range(count), jobs)]
+        return [Slot([], _on_gpus(share, together)) for share in shares(range(count), jobs)]
     if platform != "cpu":
         if jobs > 1:
             raise InputError(f"--jobs={jobs}: a {platform.upper()} has one run at a time")
@@ -42,7 +42,7 @@ def slots(jobs: int) -> list[Slot]:
     if not hasattr(os, "sched_getaffinity"):
         return [Slot([], {})] * (jobs or min(os.cpu_count() or 1, MOST_JOBS))
     cores = sorted(os.sched_getaffinity(0))
-    return [Slot(own, {}) for own in shares(cores, jobs or min(len(cores), MOST_JOBS))]
+    return [Slot(share, {}) for share in shares(cores, jobs or min(len(cores), MOST_JOBS))]
 
 
 def shares(things: Sequence[int], jobs: int) -> list[Sequence[int]]:
@@ -68,9 +68,9 @@ def devices() -> tuple[str, int]:
     return platform, int(count)
 
 
-def _on_gpus(own: Sequence[int], together: int) -> dict[str, str]:
+def _on_gpus(indices: Sequence[int], together: int) -> dict[str, str]:
     environment = {
-        variable: _names(own, os.environ.get(variable))
+        variable: _names(indices, os.environ.get(variable))
         for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
     }
     if together > 1 and not any(name in os.environ for name in MEMORY_SHARES):
@@ -79,9 +79,9 @@ def _on_gpus(own: Sequence[int], together: int) -> dict[str, str]:
     return environment
 
 
-def _names(own: Sequence[int], visible: str | None) -> str:
+def _names(indices: Sequence[int], visible: str | None) -> str:
     """The names of GPUs that are given as indices into those visible to this process."""
     names = visible.split(",") if visible else []
-    if len(names) <= max(own):  # the variable is for another vendor's GPUs
-        return ",".join(map(str, own))
-    return ",".join(names[nth].strip() for nth in own)
+    if len(names) <= max(indices):  # the variable is for another vendor's GPUs
+        return ",".join(map(str, indices))
+    return ",".join(names[nth].strip() for nth in indices)

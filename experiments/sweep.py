@@ -135,7 +135,7 @@ def train_all(root: Path, waiting: dict[str, dict], places: list[Slot]) -> None:
             try:
                 if not isinstance(interrupt, Terminated):
                     # A terminal interrupts the runs too, `kill -INT` does not.
-                    wait([one for one in futures if not one.cancelled()], GRACE)
+                    wait([future for future in futures if not future.cancelled()], GRACE)
             finally:
                 for process in running:
                     process.terminate()  # has no effect on one that has ended

@@ -55,8 +55,8 @@ def main() -> None:
         if not file.is_file():
             evaluate_split(workdir, corpus, "test", {})
         with reading(file):
-            found = json.loads(file.read_text("utf-8"))
-        print_evaluation("test", found, best_step(found))
+            evaluation = json.loads(file.read_text("utf-8"))
+        print_evaluation("test", evaluation, best_step(evaluation))
     else:
         print("no test split: the run is not evaluated, and reports leave it out")
 
@@ -146,7 +146,7 @@ def vocabularies(
         check_tokens(initial, experiment)
         return load_vocabularies(initial)
     build = choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
-    sources, targets = zip(*((one.source, one.target) for one in examples), strict=True)
+    sources, targets = zip(*((example.source, example.target) for example in examples), strict=True)
     return build(sources, targets, experiment.data)
 
 
@@ -189,8 +189,8 @@ def training_pairs(
     links = links_of(experiment.data, examples) if guided else [None] * len(examples)
     encoded = encode(examples, source, target)
     kept = [
-        pair._replace(links=own)
-        for pair, own in zip(encoded, links, strict=True)
+        pair._replace(links=of_pair)
+        for pair, of_pair in zip(encoded, links, strict=True)
         if fits(pair, max_length)
     ]
     if not kept:

@@ -41,8 +41,9 @@ def best(_: int, hypotheses: list[Hypothesis]) -> Iterator[str]:
 
 def n_best(number: int, hypotheses: list[Hypothesis]) -> Iterator[str]:
     """One line for each hypothesis of a source line, with the number of the source line."""
-    for one in hypotheses:
-        yield f"{number} ||| {one.text} ||| {one.log_probability:.4f} ||| {one.score:.4f}"
+    for hypothesis in hypotheses:
+        scores = f"{hypothesis.log_probability:.4f} ||| {hypothesis.score:.4f}"
+        yield f"{number} ||| {hypothesis.text} ||| {scores}"
 
 
 def converse(translator: Translator, options: dict) -> None:
@@ -59,10 +60,10 @@ def converse(translator: Translator, options: dict) -> None:
             continue
         warn_of_unknown(translator.source, [sentence])
         source = translator.source.split(sentence)
-        for one in hypotheses:
-            print(f"\n{one.text}   ({one.log_probability:.2f} nats)")
-            written = [*one.tokens, SPECIALS[EOS]]
-            print("\n".join(strips(one.alignment, source, written)))
+        for hypothesis in hypotheses:
+            print(f"\n{hypothesis.text}   ({hypothesis.log_probability:.2f} nats)")
+            written = [*hypothesis.tokens, SPECIALS[EOS]]
+            print("\n".join(strips(hypothesis.alignment, source, written)))
 
 
 def _asked() -> str:
@@ -96,10 +97,10 @@ def main() -> None:
         part = slice(first, first + AT_ONCE)
         filled = list(map(bool, lengths[part]))
         sentences = list(itertools.compress(lines[part], filled))
-        found = iter(translator.translate(sentences, first=done, **options))
+        translations = iter(translator.translate(sentences, first=done, **options))
         done += len(sentences)
         for number, any_token in enumerate(filled, start=first):
-            for line in lines_of(number, next(found) if any_token else []):
+            for line in lines_of(number, next(translations) if any_token else []):
                 print(line)
 
 

@@ -20,8 +20,8 @@ def words(vocabulary: Vocabulary, sentence: str) -> Units:
 
 def tokens(vocabulary: Vocabulary, sentence: str) -> Units:
     """The tokens of a sentence, each a unit of its own."""
-    found = vocabulary.split(sentence)
-    return found, list(range(len(found)))
+    split = vocabulary.split(sentence)
+    return split, list(range(len(split)))
 
 
 UNITS: dict[str, Callable[[Vocabulary, str], Units]] = {"word": words, "token": tokens}
@@ -31,12 +31,14 @@ def between(
     units: Callable, translator: Translator, pairs: Pairs, weights: list
 ) -> list[np.ndarray]:
     """Converts weights between the tokens of each pair to weights between its units."""
-    found = []
-    for one, source, target in zip(weights, *pairs, strict=True):
+    converted = []
+    for between_tokens, source, target in zip(weights, *pairs, strict=True):
         sources, source_of = units(translator.source, source)
         targets, target_of = units(translator.target, target)
-        found.append(by_words(one, source_of, target_of, (len(sources), len(targets))))
-    return found
+        converted.append(
+            by_words(between_tokens, source_of, target_of, (len(sources), len(targets)))
+        )
+    return converted
 
 
 def check_same_tokens(translator: Translator, reverse: Translator, pairs: Pairs) -> None:

@@ -42,8 +42,10 @@ USES: dict[str, Callable[[Experiment], bool]] = {
 
 def unused(run: Experiment) -> list[str]:
     """The names of options that differ from their default and have no effect."""
-    given, usual = config.values(run), config.values(Experiment())
-    useless = [name for name, uses in USES.items() if given[name] != usual[name] and not uses(run)]
+    options, usual = config.values(run), config.values(Experiment())
+    useless = [
+        name for name, uses in USES.items() if options[name] != usual[name] and not uses(run)
+    ]
     return list(dict.fromkeys(useless + [f"model.{name}" for name in unread(run.model)]))
 
 
@@ -71,6 +73,6 @@ def unread(model: Model) -> list[str]:
 
 def told(run: Experiment) -> str:
     """A message that names the options without effect; empty if there are none."""
-    given = config.values(run)
-    named = " ".join(flags.as_arguments({name: given[name] for name in unused(run)}))
+    options = config.values(run)
+    named = " ".join(flags.as_arguments({name: options[name] for name in unused(run)}))
     return f"this run has no use for {named}" if named else ""

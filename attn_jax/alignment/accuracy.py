@@ -46,8 +46,8 @@ def counted(weights: np.ndarray, gold: np.ndarray | None) -> Counts:
     largest = weights.max(axis=-1).sum(axis=-1)
     if gold is None:
         return Counts(steps, largest, 0, np.zeros((len(SHIFTS), layers, heads), int))
-    found = np.stack([hits(weights, gold, shift).sum(axis=-1) for shift in SHIFTS])
-    return Counts(steps, largest, len(gold), found)
+    correct = np.stack([hits(weights, gold, shift).sum(axis=-1) for shift in SHIFTS])
+    return Counts(steps, largest, len(gold), correct)
 
 
 def by_head(counts: Iterable[Counts]) -> list[dict[str, float | int]]:
@@ -58,15 +58,15 @@ def by_head(counts: Iterable[Counts]) -> list[dict[str, float | int]]:
       of the largest weight, in percent; and with gold alignments `alignment_accuracy`, the
       percentage of hits with the best constant shift, and `alignment_shift`.
     """
-    steps, largest, tokens, found = map(sum, zip(*counts, strict=True))
+    steps, largest, tokens, correct = map(sum, zip(*counts, strict=True))
     figures = []
     for place in np.ndindex(largest.shape):
         layer, head = place
         sharpness = 100 * float(largest[place]) / steps
         entry = {"layer": layer + 1, "head": head + 1, "sharpness": sharpness}
         if tokens:
-            best = int(found[:, layer, head].argmax())
-            accuracy = 100 * float(found[best, layer, head]) / tokens
+            best = int(correct[:, layer, head].argmax())
+            accuracy = 100 * float(correct[best, layer, head]) / tokens
             entry |= {"alignment_accuracy": accuracy, "alignment_shift": SHIFTS[best]}
         figures.append(entry)
     return figures

@@ -13,8 +13,8 @@ def alignment_counts(links: Sequence[Links], golds: Sequence[Gold]) -> np.ndarra
     """|A ∩ P|, |A ∩ S|, |A| and |S| of each sentence, [sentences, 4]."""
     return np.array(
         [
-            (len(own & gold.possible), len(own & gold.sure), len(own), len(gold.sure))
-            for own, gold in zip(links, golds, strict=True)
+            (len(made & gold.possible), len(made & gold.sure), len(made), len(gold.sure))
+            for made, gold in zip(links, golds, strict=True)
         ]
     )
 
@@ -33,12 +33,12 @@ def alignment_error(links: Sequence[Links], golds: Sequence[Gold]) -> dict[str, 
     Raises:
       InputError: there are no links, or no sure gold links.
     """
-    right, found, made, sure = alignment_counts(links, golds).sum(axis=0).tolist()
+    of_possible, of_sure, made, sure = alignment_counts(links, golds).sum(axis=0).tolist()
     if not made or not sure:
         raise InputError("no alignment error without links and sure gold links")
-    precision, recall = right / made, found / sure
+    precision, recall = of_possible / made, of_sure / sure
     return {
-        "alignment_error_rate": 100 * (1 - (right + found) / (made + sure)),
+        "alignment_error_rate": 100 * (1 - (of_possible + of_sure) / (made + sure)),
         "precision": 100 * precision,
         "recall": 100 * recall,
         "f1": 200 * precision * recall / max(precision + recall, 1e-30),

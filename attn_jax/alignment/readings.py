@@ -86,9 +86,9 @@ def masses(weights: Sequence[np.ndarray]) -> dict[str, float]:
       `null_mass`, the mean weight of target words that is on no source word, and `end_mass`, the
       mean weight of the last step, which writes `EOS`, on the last source word.
     """
-    means = [one.mean(axis=(0, 1)) for one in weights]
-    nothing = np.concatenate([1 - one[:-1].sum(axis=1) for one in means])
+    means = [of_sentence.mean(axis=(0, 1)) for of_sentence in weights]
+    nothing = np.concatenate([1 - mean[:-1].sum(axis=1) for mean in means])
     return {
         "null_mass": 100 * float(np.clip(nothing, 0, 1).mean()) if nothing.size else 0.0,
-        "end_mass": 100 * float(np.mean([one[-1, -1] for one in means])),
+        "end_mass": 100 * float(np.mean([mean[-1, -1] for mean in means])),
     }

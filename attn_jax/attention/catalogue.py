@@ -86,9 +86,9 @@ def resolve(what: str, part: str | Callable) -> Part:
     """
     if callable(part):
         return _checked(Part(part))
-    name, given = parse(part, what)
+    name, texts = parse(part, what)
     function = choose_or_import(TABLES[what], name, what)
-    settings = numbers(name, given, Part(function).settings)
+    settings = numbers(name, texts, Part(function).settings)
     return _checked(Part(function, tuple(sorted(settings.items()))))
 
 

@@ -143,15 +143,15 @@ def attend_all(
 def _ready(score: str | Callable, window: str | Callable, normalizer: str | Callable) -> Mechanism:
     """The mechanism, after checking that all of its parameters are bound."""
     parts = mechanism(score, window, normalizer)
-    given = {"score": score, "window": window, "normalizer": normalizer}
-    for part, (what, name) in zip(parts, given.items(), strict=True):
+    names = {"score": score, "window": window, "normalizer": normalizer}
+    for part, (what, name) in zip(parts, names.items(), strict=True):
         # Nothing can be bound to a name, nor does it make keys of annotations with parameters.
         known = list(part.shapes(Sizes(1, 1, 1))) if isinstance(name, str) else part.required
         if known:
             advice = ["pass the function"]
             if part.required:
                 advice.append(f"with {', '.join(part.required)} bound by functools.partial")
-            if of_keys := [f"{one}=…" for one in known if one not in part.required]:
+            if of_keys := [f"{name}=…" for name in known if name not in part.required]:
                 made = ", ".join(of_keys)
                 advice.append(f"and the keys that its keys(annotations, {made}) makes")
             raise InputError(

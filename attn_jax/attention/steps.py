@@ -66,7 +66,7 @@ def weigh(
         try:
             result = function(*inputs)
         except (TypeError, ValueError) as error:
-            shapes = ", ".join(str(jax.tree.map(jnp.shape, given)) for given in inputs)
+            shapes = ", ".join(str(jax.tree.map(jnp.shape, array)) for array in inputs)
             error.add_note(f"in the {what} {name_of(part.function)}, called with arrays {shapes}")
             raise
         if part.has_carry:
@@ -123,8 +123,8 @@ def weigh_all(
         return jax.lax.scan(following, memory, (queries, rngs))[1]
 
     def alone(nth: Array, query: Array, rng: Array | None, scores: Array | None) -> Array:
-        own = memory and memory._replace(step=nth)
-        return weigh(parts, own, query, keys, mask, rng, scores)[1]
+        at_step = memory and memory._replace(step=nth)
+        return weigh(parts, at_step, query, keys, mask, rng, scores)[1]
 
     scores = None
     if parts.score.factored is not None:

@@ -143,8 +143,8 @@ def _sides(config: Data, builder: tfds.core.DatasetBuilder) -> tuple[str, str]:
             )
     # A side that is not given is the data set's own, or another language if that one is taken.
     usual = builder.info.supervised_keys or languages[:2]
-    source = config.source or next(one for one in (*usual, *languages) if one != config.target)
-    target = config.target or next(one for one in (*usual[::-1], *languages) if one != source)
+    source = config.source or next(name for name in (*usual, *languages) if name != config.target)
+    target = config.target or next(name for name in (*usual[::-1], *languages) if name != source)
     if source == target:
         raise InputError(f"--data.source and --data.target are both {source!r}")
     return source, target

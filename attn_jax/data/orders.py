@@ -72,8 +72,8 @@ def bucketed(
     membership = smallest(shapes, lengths)
     plans, left_over = [], np.empty(0, int)
     for number, shape in enumerate(shapes):
-        own = rng.permutation(np.flatnonzero(membership == number))
-        indices = np.concatenate([left_over, own])
+        members = rng.permutation(np.flatnonzero(membership == number))
+        indices = np.concatenate([left_over, members])
         full = len(indices) - len(indices) % batch_size
         plans += [Plan(shape, part) for part in indices[:full].reshape(-1, batch_size)]
         left_over = indices[full:]

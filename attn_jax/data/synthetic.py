@@ -68,12 +68,12 @@ def distinct_sequences(config: SequencesConfig, count: int) -> list[np.ndarray]:
     exist is less frequent.
     """
     rng = np.random.default_rng(config.seed)
-    found: dict[bytes, np.ndarray] = {}
-    while len(found) < count:
+    distinct: dict[bytes, np.ndarray] = {}
+    while len(distinct) < count:
         length = rng.integers(config.shortest, config.longest + 1)
         numbers = rng.integers(1, config.symbols + 1, length)
-        found[numbers.tobytes()] = numbers
-    sequences = list(found.values())
+        distinct[numbers.tobytes()] = numbers
+    sequences = list(distinct.values())
     # Otherwise most sequences of such a length would come first, in the held-out splits.
     rng.shuffle(sequences)
     return sequences

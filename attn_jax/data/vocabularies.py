@@ -32,14 +32,14 @@ def separate(
     Raises:
       InputError: as for `build_vocabulary`; the message names the side.
     """
-    found = []
+    built = []
     levels = config.source_level, config.target_level
     for side, level, texts in zip(("source", "target"), levels, (sources, targets), strict=True):
         try:
-            found.append(build_vocabulary(level, texts, config))
+            built.append(build_vocabulary(level, texts, config))
         except InputError as error:
             raise InputError(f"the {side} side: {error}") from error
-    return tuple(found)
+    return tuple(built)
 
 
 def joint(

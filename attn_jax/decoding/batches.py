@@ -39,8 +39,8 @@ def in_order(lengths: Sequence[int], run: Callable, per_pair: int = 1) -> list:
     results = [None] * len(lengths)
     with ThreadPoolExecutor(IN_FLIGHT) as pool:
         done = pool.map(lambda batch: list(run(*batch)), batches)
-        for (indices, *_), own in zip(batches, done, strict=True):
-            for index, result in zip(indices, own, strict=True):
+        for (indices, *_), of_batch in zip(batches, done, strict=True):
+            for index, result in zip(indices, of_batch, strict=True):
                 results[index] = result
     return results
 

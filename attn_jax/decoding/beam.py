@@ -130,13 +130,13 @@ def beam(
         attended = live.attended + weights.reshape(*live.words.shape, -1, length).mean(axis=2)
         every = jnp.arange(log_probabilities.shape[-1])[None]
         allowed = permitted(every, index, limits, min_length)[:, None]
-        found = extensions(live, jnp.where(allowed, log_probabilities, -jnp.inf), 2 * beam_size)
-        scores = found.totals / length_penalty(index + 1)
+        extended = extensions(live, jnp.where(allowed, log_probabilities, -jnp.inf), 2 * beam_size)
+        scores = extended.totals / length_penalty(index + 1)
         if coverage_penalty:
             taken = uncovered(attended, mask[:, None])
-            scores += coverage_penalty * jnp.take_along_axis(taken, found.parents, axis=1)
-        ended = best_of(ended, finished(found, scores, index, beam_size))
-        live, parents = surviving(found, state, attended, beam_size)
+            scores += coverage_penalty * jnp.take_along_axis(taken, extended.parents, axis=1)
+        ended = best_of(ended, finished(extended, scores, index, beam_size))
+        live, parents = surviving(extended, state, attended, beam_size)
         trace = jax.tree.map(
             lambda whole, new: whole.at[:, index, : new.shape[1]].set(new),
             trace,
@@ -162,22 +162,24 @@ def extensions(live: Live, log_probabilities: Float[Array, "B P V"], count: int)
 
 
 def finished(
-    found: Extensions, scores: Float[Array, "B X"], index: Int[Array, ""], beam_size: int
+    extended: Extensions, scores: Float[Array, "B X"], index: Int[Array, ""], beam_size: int
 ) -> Ended:
     """Those of the first W extensions that end in `EOS`; the others have a score of -∞."""
-    ends = (found.words == EOS) & (found.totals > -jnp.inf)
+    ends = (extended.words == EOS) & (extended.totals > -jnp.inf)
     scores = jnp.where(ends, scores, -jnp.inf)
-    new = Ended(scores, found.totals, jnp.full_like(found.parents, index), found.parents)
+    new = Ended(scores, extended.totals, jnp.full_like(extended.parents, index), extended.parents)
     return jax.tree.map(lambda leaf: leaf[:, :beam_size], new)
 
 
 def surviving(
-    found: Extensions, state: PyTree, attended: Float[Array, "B P S"], beam_size: int
+    extended: Extensions, state: PyTree, attended: Float[Array, "B P S"], beam_size: int
 ) -> tuple[Live, Int[Array, "B W"]]:
     """The W most probable extensions that do not end in `EOS`, and the places of their prefixes."""
-    totals, kept = jax.lax.top_k(jnp.where(found.words == EOS, -jnp.inf, found.totals), beam_size)
+    totals, kept = jax.lax.top_k(
+        jnp.where(extended.words == EOS, -jnp.inf, extended.totals), beam_size
+    )
     parents, words = (
-        jnp.take_along_axis(leaf, kept, axis=1) for leaf in (found.parents, found.words)
+        jnp.take_along_axis(leaf, kept, axis=1) for leaf in (extended.parents, extended.words)
     )
     sentences = jnp.arange(len(parents))[:, None]
     state = map_rows(lambda leaf: leaf[sentences, parents], state)
@@ -206,8 +208,8 @@ def read_back(trace: Trace, ended: Ended) -> SearchResult:
         weights = jnp.take_along_axis(step.weights, place.reshape(shape), axis=1)
         return place, (words, jnp.where(inside.reshape(shape), weights, 0))
 
-    found = ended.scores > -jnp.inf
-    ended = ended._replace(steps=jnp.where(found, ended.steps, -1))
+    exists = ended.scores > -jnp.inf
+    ended = ended._replace(steps=jnp.where(exists, ended.steps, -1))
     trace = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), trace)
     indices = jnp.arange(len(trace.words))
     _, (words, weights) = jax.lax.scan(
@@ -215,7 +217,7 @@ def read_back(trace: Trace, ended: Ended) -> SearchResult:
     )
     return SearchResult(
         jnp.moveaxis(words, 0, -1),
-        jnp.where(found, ended.totals, 0),
+        jnp.where(exists, ended.totals, 0),
         ended.scores,
         jnp.moveaxis(weights, 0, -2),
     )

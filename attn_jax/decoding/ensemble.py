@@ -47,8 +47,8 @@ def all_layers(weights: Sequence[Array]) -> Float[Array, "B L N ..."]:
 
     If models have different numbers of heads, each takes the mean over its heads.
     """
-    if len({one.shape[2] for one in weights}) > 1:
-        weights = [one.mean(axis=2, keepdims=True) for one in weights]
+    if len({of_model.shape[2] for of_model in weights}) > 1:
+        weights = [of_model.mean(axis=2, keepdims=True) for of_model in weights]
     return jnp.concatenate(weights, axis=1)
 
 

@@ -38,20 +38,20 @@ def force(
         together = combined(
             combination,
             [
-                jax.nn.log_softmax(model.words.logits(one))
-                for model, one in zip(models, features, strict=True)
+                jax.nn.log_softmax(model.words.logits(of_model))
+                for model, of_model in zip(models, features, strict=True)
             ],
         )
-        own = jnp.take_along_axis(together, targets[:, None], axis=-1)[:, 0]
-        return own, together.argmax(axis=-1) == targets
+        of_word = jnp.take_along_axis(together, targets[:, None], axis=-1)[:, 0]
+        return of_word, together.argmax(axis=-1) == targets
 
     features, weights = zip(*(model(source, target) for model in models), strict=True)
     # A few steps at a time, since probabilities [B, T, V] would take up most of the memory.
     by_step = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), (features, target))
     steps = max(1, WORDS // len(target))
-    own, first = (leaf.T for leaf in jax.lax.map(judged, by_step, batch_size=steps))
+    of_word, first = (leaf.T for leaf in jax.lax.map(judged, by_step, batch_size=steps))
     real = target != PAD
-    return Forced(jnp.where(real, own, 0), first & real, all_layers(weights))
+    return Forced(jnp.where(real, of_word, 0), first & real, all_layers(weights))
 
 
 @functools.partial(jax.jit, static_argnames="combination")
@@ -75,16 +75,18 @@ def posterior(
     step = stepping(models, combination)
 
     def advance(state: tuple, words: tuple) -> tuple:
-        given, written = words
+        previous, written = words
 
         def likelihood(place: Int[Array, ""]) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
-            alone = tuple(one._replace(mask=one.mask & (places == place)) for one in encoded)
-            _, log_probabilities, weights = step(alone, state, given)
-            own = jnp.take_along_axis(log_probabilities, written[:, None], axis=-1)[:, 0]
-            return own, weights[..., place].min(axis=(1, 2))
+            alone = tuple(
+                of_model._replace(mask=of_model.mask & (places == place)) for of_model in encoded
+            )
+            _, log_probabilities, weights = step(alone, state, previous)
+            of_word = jnp.take_along_axis(log_probabilities, written[:, None], axis=-1)[:, 0]
+            return of_word, weights[..., place].min(axis=(1, 2))
 
         likelihoods, alone = (leaf.T for leaf in jax.lax.map(likelihood, places))
-        state, _, weights = step(encoded, state, given)
+        state, _, weights = step(encoded, state, previous)
         prior = weights.mean(axis=(1, 2))
         likelihoods = jnp.where(prior > 0, likelihoods, -jnp.inf)
         # Only ratios matter: the largest is scaled to 1, so that it does not underflow.
@@ -92,6 +94,8 @@ def posterior(
         joint = prior * jnp.exp(likelihoods - largest)
         return state, (joint / jnp.maximum(joint.sum(axis=1, keepdims=True), 1e-30), alone)
 
-    state = tuple(model.start(one, length) for model, one in zip(models, encoded, strict=True))
-    _, found = jax.lax.scan(advance, state, (before.T, target.T))
-    return tuple(jnp.swapaxes(leaf, 0, 1) for leaf in found)
+    state = tuple(
+        model.start(of_model, length) for model, of_model in zip(models, encoded, strict=True)
+    )
+    _, results = jax.lax.scan(advance, state, (before.T, target.T))
+    return tuple(jnp.swapaxes(leaf, 0, 1) for leaf in results)

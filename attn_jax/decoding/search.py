@@ -56,15 +56,15 @@ def largest(values: Float[Array, "R V"], count: int) -> tuple[Array, Array]:
     size = values.shape[1]
     width = -(-size // PARTS)
     if width < max(4 * count, PARTS):
-        found, places = jax.lax.top_k(up_to(values, count), count)
-        return found, jnp.minimum(places, size - 1)
+        highest, places = jax.lax.top_k(up_to(values, count), count)
+        return highest, jnp.minimum(places, size - 1)
     parts = [values[:, start : start + width] for start in range(0, size, width)]
     maxima = functools.reduce(jnp.maximum, [up_to(part, width) for part in parts])
     _, columns = jax.lax.top_k(maxima, count)
     places = (columns[:, None] + width * jnp.arange(PARTS)[:, None]).reshape(len(values), -1)
     inside = jnp.take_along_axis(values, jnp.minimum(places, size - 1), axis=1)
-    found, nth = jax.lax.top_k(jnp.where(places < size, inside, -jnp.inf), count)
-    return found, jnp.take_along_axis(places, nth, axis=1)
+    highest, nth = jax.lax.top_k(jnp.where(places < size, inside, -jnp.inf), count)
+    return highest, jnp.take_along_axis(places, nth, axis=1)
 
 
 def up_to(values: Float[Array, "R N"], count: int) -> Float[Array, "R M"]:
@@ -96,8 +96,8 @@ def sampler(temperature: float, top_k: int = 0, top_p: float = 1.0) -> Sampler:
 
     def pick(rngs: Array, index: Array, log_probabilities: Array) -> Array:
         kept = top_k_top_p(jax.nn.log_softmax(log_probabilities / temperature), top_k, top_p)
-        own = jax.vmap(jax.random.fold_in, in_axes=(0, None))(rngs, index)
-        return jax.vmap(jax.random.categorical)(own, kept)
+        at_index = jax.vmap(jax.random.fold_in, in_axes=(0, None))(rngs, index)
+        return jax.vmap(jax.random.categorical)(at_index, kept)
 
     return pick
 

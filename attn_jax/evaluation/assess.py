@@ -45,18 +45,21 @@ def assess(
     sentences, weights, log_probabilities, correct, of_heads, of_means = [], [], [], [], [], []
     for first in range(0, len(examples), AT_ONCE):
         part = examples[first : first + AT_ONCE]
-        sources, targets = [one.source for one in part], [one.target for one in part]
+        sources, targets = (
+            [example.source for example in part],
+            [example.target for example in part],
+        )
         hypotheses = translator.translate(sources, first=first, **search)
-        weights += [one.weights for one in hypotheses[: pictured - len(weights)]]
-        forced = translator.force(sources, targets)
-        for example, hypothesis, own in zip(part, hypotheses, forced, strict=True):
+        weights += [hypothesis.weights for hypothesis in hypotheses[: pictured - len(weights)]]
+        predictions = translator.force(sources, targets)
+        for example, hypothesis, forced in zip(part, hypotheses, predictions, strict=True):
             sentences.append(_described(translator, example, hypothesis))
-            log_probabilities.append(own.log_probabilities)
-            correct.append(own.correct)
+            log_probabilities.append(forced.log_probabilities)
+            correct.append(forced.correct)
             gold = example.alignment if aligned else None
-            of_heads.append(counted(own.weights, gold))
+            of_heads.append(counted(forced.weights, gold))
             if aligned:
-                of_means.append(counted(own.alignment[None, None], gold))
+                of_means.append(counted(forced.alignment[None, None], gold))
 
     with np.errstate(over="ignore"):  # by a model that has diverged
         perplexity = float(np.exp(-np.concatenate(log_probabilities).mean()))

@@ -86,11 +86,11 @@ class Recurrent(nnx.Module):
         inputs = self.cell.input(jnp.swapaxes(embeddings, 0, 1))
         rng_cell, rng_attention = split(rng, 2)
 
-        def step(parameters: tuple, state: PyTree, given: tuple) -> tuple:
+        def step(parameters: tuple, state: PyTree, inputs: tuple) -> tuple:
             decoder, source = parameters
-            return decoder.advance(state, source, *given)
+            return decoder.advance(state, source, *inputs)
 
-        _, (*given, alignment) = scan(
+        _, (*outputs, alignment) = scan(
             step,
             (self, source),
             self.start(source, len(inputs)),
@@ -100,7 +100,7 @@ class Recurrent(nnx.Module):
                 None if rng_attention is None else jax.random.split(rng_attention, len(inputs)),
             ),
         )
-        return *(jnp.swapaxes(x, 0, 1) for x in given), jnp.moveaxis(alignment, 0, 2)[:, None]
+        return *(jnp.swapaxes(x, 0, 1) for x in outputs), jnp.moveaxis(alignment, 0, 2)[:, None]
 
 
 class Bahdanau(Recurrent):
@@ -261,8 +261,8 @@ class LuongInputFeeding(Luong):
     ) -> tuple:
         *state, attentional = state
         inputs = inputs + self.feed(attentional)
-        state, given = super().advance(tuple(state), source, inputs, rng_cell, rng_attention)
-        return (*state, given[0]), given
+        state, outputs = super().advance(tuple(state), source, inputs, rng_cell, rng_attention)
+        return (*state, outputs[0]), outputs
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None

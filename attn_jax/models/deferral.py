@@ -79,8 +79,8 @@ def defer(outputs: Array, inputs: Array, matrix: Array, derivative: Callable) ->
     """
     found = _found.get()
     if found.taps is not None:
-        own = found.taps[len(found.products)]
-        outputs = _tapped(outputs, own.astype(outputs.dtype))
+        tap = found.taps[len(found.products)]
+        outputs = _tapped(outputs, tap.astype(outputs.dtype))
     tap = jax.ShapeDtypeStruct(outputs.shape, inputs.dtype)
     found.products.append(_Product(inputs, matrix, derivative, tap))
     return outputs
@@ -141,16 +141,16 @@ def _forward(
     length = len(jax.tree.leaves(inputs)[0])
     derivatives, taps = [], []
 
-    def matrices(*given: PyTree) -> list[Array]:
+    def matrices(*arguments: PyTree) -> list[Array]:
         with _finding() as products:
-            step(*given)
+            step(*arguments)
         derivatives.extend(product.derivative for product in products)
         taps.extend(product.tap for product in products)
         return [product.matrix for product in products]
 
     def run(parameters: PyTree, initial: PyTree, short: PyTree, taps: list) -> tuple:
-        def tapped(state: PyTree, given: tuple) -> tuple:
-            inputs, short, taps = given
+        def tapped(state: PyTree, of_step: tuple) -> tuple:
+            inputs, short, taps = of_step
             inputs = jax.tree.map(_standing, inputs, short)
             with _finding(taps) as products:
                 state, shown = step(parameters, state, inputs)
@@ -170,7 +170,7 @@ def _forward(
         )
     flat = jaxpr_as_fun(traced)
     _, of_parameters = jax.vjp(
-        lambda own: flat(*jax.tree.leaves((own, initial, first))), parameters
+        lambda values: flat(*jax.tree.leaves((values, initial, first))), parameters
     )
     taps = [jnp.zeros((length, *tap.shape), tap.dtype) for tap in taps]
     short, widen = jax.vjp(functools.partial(jax.tree.map, _short), inputs)
@@ -182,7 +182,9 @@ def _forward(
 def _backward(step: Body, reverse: bool, residuals: tuple, gradients: tuple) -> tuple:
     pull, of_parameters, deferred, widen = residuals
     of_others, initial, short, taps = pull(gradients)
-    (of_matrices,) = of_parameters([own(tap) for own, tap in zip(deferred, taps, strict=True)])
+    (of_matrices,) = of_parameters(
+        [derivative(tap) for derivative, tap in zip(deferred, taps, strict=True)]
+    )
 
     def add(one, other):  # the gradient of a mask is of dtype float0, which JAX cannot add
         return one if one.dtype == jax.dtypes.float0 else one + other

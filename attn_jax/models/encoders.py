@@ -70,7 +70,7 @@ class Bidirectional(nnx.Module):
             return jnp.stack([sentences, sentences[:, ::-1]])
 
         # Both directions share one scan, so that their products at each step run side by side.
-        both = jax.tree.map(lambda *own: jnp.stack(own), self.forward, self.backward)
+        both = jax.tree.map(lambda *leaves: jnp.stack(leaves), self.forward, self.backward)
         rngs = None if rng is None else jax.random.split(rng, 2)
         (forward, backward), summary = jax.vmap(run)(
             both, there_and_back(inputs), there_and_back(mask), rngs

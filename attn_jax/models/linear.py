@@ -85,7 +85,7 @@ class Linear(nnx.Linear):
 
         Each part has its own product, which need not wait for the other parts.
         """
-        ends = list(itertools.accumulate(own.shape[-1] for own in inputs))
+        ends = list(itertools.accumulate(part.shape[-1] for part in inputs))
         matrices = jnp.split(self.kernel[...], ends[:-1])
         outputs = sum(map(product, inputs, matrices))
         return outputs if self.bias is None else outputs + self.bias[...]

@@ -94,12 +94,12 @@ def _forward(
         t = len(mask) - 1 - nth if reverse else nth
         state, gates, states = carry
         hidden, memory = state
-        own = _opened(_at(gates, t) + matmul(hidden, matrix))
-        state = _where(mask[t], _moved(memory, own), state)
+        opened = _opened(_at(gates, t) + matmul(hidden, matrix))
+        state = _where(mask[t], _moved(memory, opened), state)
         states = jax.tree.map(lambda all_steps, one: _put(all_steps, one, t), states, state)
-        return state, _put(gates, own, t), states
+        return state, _put(gates, opened, t), states
 
-    states = jax.tree.map(lambda one: jnp.zeros((len(mask), *one.shape), one.dtype), initial)
+    states = jax.tree.map(lambda leaf: jnp.zeros((len(mask), *leaf.shape), leaf.dtype), initial)
     last, gates, states = jax.lax.fori_loop(0, len(mask), step, (initial, projected, states))
     return (last, states[0]), (matrix, mask, initial, gates, states)
 

@@ -74,8 +74,15 @@ class Seq2Seq(nnx.Module):
     @property
     def heads(self) -> int:
         """The number of heads that attend to the source, over all layers; 1 if none is found."""
-        found = (one.projections for _, one in nnx.iter_modules(self) if isinstance(one, Attention))
-        return sum(own.key_value_heads * own.groups for own in found) or 1
+        modules = (module for _, module in nnx.iter_modules(self))
+        return (
+            sum(
+                module.projections.key_value_heads * module.projections.groups
+                for module in modules
+                if isinstance(module, Attention)
+            )
+            or 1
+        )
 
     def encode(self, source: Int[Array, "B S"], rng: Array | None = None) -> Source:
         """Encodes source sentences, padded with `PAD`. `rng` turns on dropout."""

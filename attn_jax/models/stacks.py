@@ -98,9 +98,9 @@ class Stack(nnx.Module):
         return last, jnp.swapaxes(outputs, 0, 1)
 
 
-def _masked(stack: Stack, state: tuple, given: tuple) -> tuple[tuple, Float[Array, "B H"]]:
+def _masked(stack: Stack, state: tuple, inputs: tuple) -> tuple[tuple, Float[Array, "B H"]]:
     """One step, which keeps the previous state where the mask is False."""
-    projected, real, rng = given
+    projected, real, rng = inputs
     moved = stack(state, projected, rng)
     state = jax.tree.map(lambda new, old: jnp.where(real[:, None], new, old), moved, state)
     return state, stack.output(state)

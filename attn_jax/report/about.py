@@ -38,35 +38,35 @@ def labelled(systems: Systems) -> Iterator[str]:
     varying = [
         name for name in varying_facts(runs_of(systems)) if name in usual and name != "label"
     ]
-    own = {
+    options_of = {
         label: [
             f"--{name}={run.options[name]}" for name in varying if run.options[name] != usual[name]
         ]
         for label, (run, *_) in systems.items()
         if run.options["label"]
     }
-    if varying and own:
+    if varying and options_of:
         yield "\n".join(
             f"- {escaped(label)}: " + (f"`{' '.join(options)}`" if options else "only defaults")
-            for label, options in own.items()
+            for label, options in options_of.items()
         )
 
 
-def separated(first: Run, own: Run) -> str:
+def separated(first: Run, run: Run) -> str:
     """Why runs are not compared with others of the same name, of which `first` is one."""
     why = "their test sentences are others"
-    if own.measure != first.measure:
+    if run.measure != first.measure:
         why = "BLEU measures sentences, exact match symbols and single words"
-    elif own.options["data.bleu_tokenizer"] != first.options["data.bleu_tokenizer"]:
+    elif run.options["data.bleu_tokenizer"] != first.options["data.bleu_tokenizer"]:
         why = "their BLEU is of other tokens"
     return f"These systems are not compared with those of {first.data}, since {why}."
 
 
 def unfinished(systems: Systems) -> Iterator[str]:
     """Names the systems with a run that was not trained to its end."""
-    found = [label for label, runs in systems.items() if any(run.interrupted for run in runs)]
-    if found:
-        yield f"Not trained to the end: {', '.join(found)}."
+    labels = [label for label, runs in systems.items() if any(run.interrupted for run in runs)]
+    if labels:
+        yield f"Not trained to the end: {', '.join(labels)}."
 
 
 def signatures(run: Run) -> list[str]:
@@ -99,4 +99,4 @@ def of_each(facts: Iterable[tuple[str, str]]) -> str:
         labels.setdefault(fact, {})[label] = None
     if len(labels) == 1:
         return next(iter(labels))
-    return "; ".join(f"{', '.join(own)}: {fact}" for fact, own in labels.items())
+    return "; ".join(f"{', '.join(names)}: {fact}" for fact, names in labels.items())

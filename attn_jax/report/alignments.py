@@ -28,7 +28,7 @@ def _visible(tokens: Sequence[str]) -> list[str]:
 
 def _highest(alignments: Iterable[np.ndarray]) -> float:
     """The end of the scale of weights in a figure: its largest weight, but at least `SCALE`."""
-    return max(SCALE, *(float(np.max(one)) for one in alignments))
+    return max(SCALE, *(float(np.max(weights)) for weights in alignments))
 
 
 def _check_sizes(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> None:
@@ -127,9 +127,9 @@ def beside(panels: dict[str, Panel]) -> Figure:
         axes.set_title(title, fontweight="bold")
         # Outside of the sentence, where white would mean a weight of 0, and grey a larger one.
         axes.set_facecolor("#dce9f5")
-        found = common(panel.target, panel.reference)
+        matching = common(panel.target, panel.reference)
         for place, tick in enumerate(axes.get_yticklabels()):
-            tick.set_color("black" if place in found else "red")
+            tick.set_color("black" if place in matching else "red")
     more = any(panel.alignment.max() > highest for panel in panels.values())
     extend = "max" if more else "neither"
     figure.colorbar(image, ax=all_axes, shrink=0.4, label="weight", extend=extend)

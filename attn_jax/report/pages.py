@@ -104,33 +104,33 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
     """
     panels, drawn = {}, {}
     for label, runs in systems.items():
-        one = drawn[label] = sentence_of(runs[0], index)
+        sentence = drawn[label] = sentence_of(runs[0], index)
         reference = [*runs[0].sentences[index]["target"], SPECIALS[EOS]]
-        alignment = one.weights.mean(axis=(0, 1))
-        panels[label] = alignments.Panel(alignment, one.source, one.written, reference)
+        alignment = sentence.weights.mean(axis=(0, 1))
+        panels[label] = alignments.Panel(alignment, sentence.source, sentence.written, reference)
     # The weights of a control show nothing of the sentence.
     attending = [label for label, (run, *_) in systems.items() if not run.is_control]
     label = (attending or list(systems))[0]
-    (alignment, source, written, _), one = panels[label], drawn[label]
+    (alignment, source, written, _), sentence = panels[label], drawn[label]
     yield picture(
         "alignment",
         alignments.heat_map(alignment, source, written),
         f"What {label} attends to as it writes each token (seed {systems[label][0].seed}"
-        f"{one.cut(MOST_STEPS)})",
+        f"{sentence.cut(MOST_STEPS)})",
     )
     yield picture(
         "steps",
         alignments.step_bars(alignment[:MOST_BARS], source, written[:MOST_BARS]),
-        f"The same weights as bars, step by step ({label}{one.cut(MOST_BARS)})",
+        f"The same weights as bars, step by step ({label}{sentence.cut(MOST_BARS)})",
     )
     if len(panels) > 1:
         # Otherwise one system that does not end would leave the panels of all others empty.
         most = min(MOST_STEPS, 2 * max(len(panel.reference) for panel in panels.values()))
-        is_cut = any(one.cut(most) for one in drawn.values())
+        is_cut = any(sentence.cut(most) for sentence in drawn.values())
         cut = f"; at most the first {most} steps" if is_cut else ""
         panels = {
-            label: one._replace(alignment=one.alignment[:most], target=one.target[:most])
-            for label, one in panels.items()
+            label: panel._replace(alignment=panel.alignment[:most], target=panel.target[:most])
+            for label, panel in panels.items()
         }
         caption = (
             "The same sentence under each system; what lies beyond its end is blue, and tokens "
@@ -147,12 +147,12 @@ def seeds_drawn(systems: Systems) -> str:
 def all_heads(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
     """Layers and heads of the systems that have several: a figure of one sentence, and a table."""
     for number, (label, (run, *_)) in enumerate(systems.items(), start=1):
-        one = sentence_of(run, index)
-        if one.weights[..., 0, 0].size > 1:
+        sentence = sentence_of(run, index)
+        if sentence.weights[..., 0, 0].size > 1:
             known = accuracies(run)
-            drawn = alignments.heads(one.weights, one.source, one.written, known)
+            drawn = alignments.heads(sentence.weights, sentence.source, sentence.written, known)
             percentages = ", with its alignment accuracy" if known else ""
-            seed = f"seed {run.seed}{one.cut(MOST_STEPS)}"
+            seed = f"seed {run.seed}{sentence.cut(MOST_STEPS)}"
             caption = f"Each layer and head of {label} ({seed}){percentages}"
             yield picture(f"heads-{number}", drawn, caption)
             yield tables.heads(run).markdown()

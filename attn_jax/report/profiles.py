@@ -38,10 +38,14 @@ def length_bins(sentences: list[Sentence], count: int = 6) -> list[Bin]:
 
 def measured(run: Run, sentences: list[Sentence]) -> dict[str, float]:
     """Two metrics of sentences, by title: BLEU (words) or exact match, and an error rate."""
-    said, wanted = ([one[side] for one in sentences] for side in ("text_tokens", "target"))
+    said, wanted = (
+        [sentence[side] for sentence in sentences] for side in ("text_tokens", "target")
+    )
     errors = error_rate(said, wanted)
     if run.in_words:
-        texts, references = ([one[side] for one in sentences] for side in ("text", "reference"))
+        texts, references = (
+            [sentence[side] for sentence in sentences] for side in ("text", "reference")
+        )
         name = run.options["data.bleu_tokenizer"]
         score, _ = bleu(texts, references, name)
         # It is 0 without 4-grams, however good the translations are.
@@ -68,17 +72,17 @@ def by_length(systems: Systems) -> Profile:
     bins = length_bins(first_run(systems).sentences)
     figures: dict[str, dict[str, np.ndarray]] = {}
     for label, runs in systems.items():
-        found = [
-            [measured(run, [run.sentences[place] for place in one.places]) for one in bins]
+        by_run = [
+            [measured(run, [run.sentences[place] for place in group.places]) for group in bins]
             for run in runs
         ]
-        for name in found[0][0]:
-            own = np.array([[in_bin[name] for in_bin in of_run] for of_run in found])
-            figures.setdefault(name, {})[label] = own
+        for name in by_run[0][0]:
+            values = np.array([[in_bin[name] for in_bin in of_run] for of_run in by_run])
+            figures.setdefault(name, {})[label] = values
     if not same_tokens(systems):
         first, *_ = figures  # the others are rates of errors in tokens
         figures = {first: figures[first]}
-    return Profile([one.name for one in bins], figures)
+    return Profile([group.name for group in bins], figures)
 
 
 def by_position(sentences: list[Sentence]) -> list[float]:

@@ -27,12 +27,12 @@ def p_value(first: list[Run], second: list[Run]) -> float:
       first, second: the runs of the system, one for each seed, with the same seeds in both.
     """
     if first[0].measure == "bleu":
-        texts = ([[s["text"] for s in run.sentences] for run in own] for own in (first, second))
+        texts = ([[s["text"] for s in run.sentences] for run in runs] for runs in (first, second))
         references = [sentence["reference"] for sentence in first[0].sentences]
         return bleu_differs(*texts, references, first[0].options["data.bleu_tokenizer"])
     hits = (
-        np.sum([[s["text_tokens"] == s["target"] for s in run.sentences] for run in own], axis=0)
-        for own in (first, second)
+        np.sum([[s["text_tokens"] == s["target"] for s in run.sentences] for run in runs], axis=0)
+        for runs in (first, second)
     )
     return counts_differ(*hits)
 
@@ -54,10 +54,10 @@ def ranks(systems: Systems) -> list[int]:
 
     A new rank begins with a system to which every system of the rank above is `better`.
     """
-    found, above = [], []
+    places, above = [], []
     for place, runs in enumerate(systems.values(), start=1):
         if all(better(other, runs) for other in above):
             above, rank = [], place
         above.append(runs)
-        found.append(rank)
-    return found
+        places.append(rank)
+    return places

@@ -76,7 +76,7 @@ class Run:
         The same options learn other subwords from other training data.
         """
         names = ("source_level", "target_level", "words", "min_count", "subwords", "vocabulary")
-        tokens = ((*one["source"], "", *one["target"]) for one in self.sentences)
+        tokens = ((*sentence["source"], "", *sentence["target"]) for sentence in self.sentences)
         return *(self.options[f"data.{name}"] for name in names), *tokens
 
     @property
@@ -98,8 +98,8 @@ class Run:
     @property
     def search(self) -> str:
         """How the run was decoded: the options that were given, or `greedy`."""
-        given = self.evaluation["search"]
-        return ", ".join(f"{name}={value}" for name, value in given.items()) or "greedy"
+        options = self.evaluation["search"]
+        return ", ".join(f"{name}={value}" for name, value in options.items()) or "greedy"
 
     @property
     def seed(self) -> int:

@@ -32,9 +32,9 @@ def rows_of(comparisons: Sequence[Comparison], folder: Path) -> list[dict[str, A
       folder: the folders of runs are given relative to it.
     """
     placed = [
-        ({"comparison": one.name, "system": label, "seed": run.seed, "rank": rank}, run)
-        for one in comparisons
-        for (label, runs), rank in zip(one.systems.items(), one.ranks, strict=True)
+        ({"comparison": comparison.name, "system": label, "seed": run.seed, "rank": rank}, run)
+        for comparison in comparisons
+        for (label, runs), rank in zip(comparison.systems.items(), comparison.ranks, strict=True)
         for run in runs
     ]
     varying = varying_facts([run for _, run in placed])

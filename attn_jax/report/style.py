@@ -43,11 +43,13 @@ def save(figure: Figure, path: Path) -> None:
         warnings.filterwarnings("always", "Glyph .* missing from font")
         with writing(path) as (beside,):
             figure.savefig(beside, format="png", dpi=130, bbox_inches="tight")
-    for one in caught:
-        if "missing from font" in str(one.message):
+    for warning in caught:
+        if "missing from font" in str(warning.message):
             _tell_of_boxes()
         else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
 
 
 @functools.cache

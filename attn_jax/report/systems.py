@@ -50,11 +50,11 @@ def by_system(runs: list[Run]) -> Systems:
         groups.setdefault(run.system, []).append(run)
 
     def place(named: tuple[str, list[Run]]) -> tuple[float, float]:
-        _, own = named
-        perplexities = [run.metrics["perplexity"] for run in own]
-        return -np.mean([run.quality for run in own]), np.mean(perplexities)
+        _, runs = named
+        perplexities = [run.metrics["perplexity"] for run in runs]
+        return -np.mean([run.quality for run in runs]), np.mean(perplexities)
 
-    names = names_of([own[0] for own in groups.values()])
+    names = names_of([group[0] for group in groups.values()])
     return dict(sorted(zip(names, groups.values(), strict=True), key=place))
 
 
@@ -76,7 +76,7 @@ def same_tokens(systems: Systems) -> bool:
 def varying_facts(runs: Sequence[Run]) -> list[str]:
     """The names of the facts in which runs differ, except for the seed."""
     facts = [run.facts for run in runs]
-    return [n for n in runs[0].facts if n != "seed" and len({own[n] for own in facts}) > 1]
+    return [n for n in runs[0].facts if n != "seed" and len({of_run[n] for of_run in facts}) > 1]
 
 
 def names_of(runs: list[Run]) -> list[str]:

@@ -103,7 +103,7 @@ def quality(systems: Systems, ranks: Sequence[int]) -> Table:
     """The rank and the metrics of each system on the test split."""
     first = first_run(systems)
     metrics = {label: [run.metrics for run in runs] for label, runs in systems.items()}
-    measured = {name for of_runs in metrics.values() for own in of_runs for name in own}
+    measured = {name for of_runs in metrics.values() for of_run in of_runs for name in of_run}
     hidden = {*(OF_SYMBOLS if first.in_words else OF_TEXT)}
     if "alignment_accuracy" in measured:
         hidden.add("sharpness")
@@ -115,7 +115,7 @@ def quality(systems: Systems, ranks: Sequence[int]) -> Table:
         if seeded:
             row.append(interval_over_seeds([run.quality for run in runs]))
         for name in known:
-            values = [own[name] for own in metrics[label] if name in own]
+            values = [of_run[name] for of_run in metrics[label] if name in of_run]
             if name == "alignment_shift":
                 row.append(", ".join(f"{value:+d}" for value in sorted(set(values))))
             else:

@@ -42,14 +42,14 @@ def data_parallel(function: Callable, mesh: Mesh) -> Callable:
     Each device folds its index into the `rng`.
     """
 
-    def own(model: PyTree, rng: Array, batch: PyTree) -> PyTree:
+    def on_device(model: PyTree, rng: Array, batch: PyTree) -> PyTree:
         rng = jax.random.fold_in(rng, jax.lax.axis_index(AXIS))
         return jax.lax.psum(function(model, rng, batch), AXIS)
 
     whole, rows = PartitionSpec(), PartitionSpec(AXIS)
     # JAX's check of which values vary over devices would need annotated carries in every scan.
     return jax.shard_map(
-        own, mesh=mesh, in_specs=(whole, whole, rows), out_specs=whole, check_vma=False
+        on_device, mesh=mesh, in_specs=(whole, whole, rows), out_specs=whole, check_vma=False
     )
 
 

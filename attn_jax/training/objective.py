@@ -33,11 +33,11 @@ def loss_fn(
       rng: the key for this batch.
     """
     rng_words, rng_model = split(rng, 2)
-    given = target
+    inputs = target
     if config.scheduled_sampling:
         share = config.scheduled_sampling * jnp.minimum(step / config.sampling_steps, 1)
-        given = sampled(model, source, target, share, rng_words)
-    features, alignment = model(source, given, rng_model)
+        inputs = sampled(model, source, target, share, rng_words)
+    features, alignment = model(source, inputs, rng_model)
     real = target != PAD
     rows = features.reshape(-1, features.shape[-1]), target.ravel(), real.ravel()
     total = output_loss(*model.words.output_layer(), *rows, config.label_smoothing)

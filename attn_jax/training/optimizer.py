@@ -93,7 +93,7 @@ def clipped(norm: float) -> optax.GradientTransformation:
 
     def clip(gradient: optax.Updates, _: optax.Params | None) -> optax.Updates:
         factor = jnp.minimum(1, norm / optax.tree.norm(gradient))
-        return jax.tree.map(lambda own: factor * own, gradient)
+        return jax.tree.map(lambda leaf: factor * leaf, gradient)
 
     return optax.stateless(clip)
 

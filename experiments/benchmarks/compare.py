@@ -100,17 +100,17 @@ def compare(sides: Sequence[Side], rounds: int) -> tuple[dict[str, Measured], di
     ended: dict[str, str] = {}
 
     def answers(ask: Callable[[Side], T]) -> dict[str, T]:
-        found = {}
+        answered = {}
         for side in sides:
             if side.name in ended:
                 continue
             try:
-                found[side.name] = ask(side)
+                answered[side.name] = ask(side)
             except InputError as error:
                 if side is sides[0]:
                     raise
                 ended[side.name] = str(error)
-        return found
+        return answered
 
     with contextlib.ExitStack() as running:
         for side in sides:

@@ -29,12 +29,12 @@ PATIENCE = 5.0  # seconds to finish writing, such as the checkpoint of the last 
 BEAMS = {"greedy": 1, "beam 5": 5}
 
 
-def followed(command: Sequence[str], found: str, folder: Path) -> list[tuple[float, float]]:
+def followed(command: Sequence[str], pattern: str, folder: Path) -> list[tuple[float, float]]:
     """Runs a training, and returns the seconds since its start and the BLEU of each validation.
 
     Args:
       command: starts the training, which is ended at the last goal or after `MOST` validations.
-      found: a regular expression that matches the BLEU of a validation in a line of the output.
+      pattern: a regular expression that matches the BLEU of a validation in a line of the output.
       folder: where the log is written.
 
     Raises:
@@ -48,7 +48,7 @@ def followed(command: Sequence[str], found: str, folder: Path) -> list[tuple[flo
     with process, (folder / "training.log").open("w", encoding="utf-8") as log:
         for line in process.stdout:
             log.write(line)
-            match = re.search(found, line)
+            match = re.search(pattern, line)
             if match:
                 validations.append((time.perf_counter() - begun, float(match.group(1))))
                 if validations[-1][1] >= GOALS[-1] or len(validations) == MOST:
@@ -105,7 +105,7 @@ def ours(workdir: Path, test: Sequence[tuple[str, str]], beam: int) -> Callable:
 
     def repeat() -> tuple[float, float]:
         begun = time.perf_counter()
-        hypotheses = [found.text for found in translator.translate(sources, **options)]
+        hypotheses = [hypothesis.text for hypothesis in translator.translate(sources, **options)]
         seconds = time.perf_counter() - begun
         score = sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none", force=True)
         return seconds, score.score
@@ -165,6 +165,6 @@ def end_to_end(folder: Path, data: Path, peers: str, rounds: int) -> dict[str, A
         for _ in range(rounds):
             for side, repeat in sides.items():
                 seconds, bleu = repeat()
-                own = systems[side].setdefault(name, {"seconds": [], "bleu": bleu})
-                own["seconds"].append(seconds)
+                measured = systems[side].setdefault(name, {"seconds": [], "bleu": bleu})
+                measured["seconds"].append(seconds)
     return {"systems": systems, "sentences": len(texts["test"])}

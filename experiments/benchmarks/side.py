@@ -37,8 +37,8 @@ def serve(prepare: Callable[..., Callable[[], None]]) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # keeps what libraries print out of the answers
 
-    def answer(**found: float) -> None:
-        print(json.dumps(found), file=answers, flush=True)
+    def answer(**figures: float) -> None:
+        print(json.dumps(figures), file=answers, flush=True)
 
     begun = time.perf_counter()
     repeat = prepare(**json.loads(sys.argv[1]))

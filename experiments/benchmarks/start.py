@@ -51,7 +51,7 @@ def timed(command: Sequence[str], cache: Path) -> tuple[float, float]:
 
 def start(rounds: int) -> dict[str, Any]:
     """Seconds and peak memory of each kind of start, interleaved; the data are prepared first."""
-    found: dict[str, Any] = {"import": [], "one step, cold": [], "one step, cached": []}
+    measured: dict[str, Any] = {"import": [], "one step, cold": [], "one step, cached": []}
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
 
@@ -66,13 +66,13 @@ def start(rounds: int) -> dict[str, Any]:
         run(0, folder / "none")
         for number in range(rounds):
             cache = folder / f"cache{number}"
-            found["import"].append(timed([sys.executable, "-c", "import attn_jax"], cache))
-            found["one step, cold"].append(run(3 * number + 1, cache))
-            found["one step, cached"].append(run(3 * number + 2, cache))
+            measured["import"].append(timed([sys.executable, "-c", "import attn_jax"], cache))
+            measured["one step, cold"].append(run(3 * number + 1, cache))
+            measured["one step, cached"].append(run(3 * number + 2, cache))
     return {
         name: {
             "seconds": [seconds for seconds, _ in values],
             "peak": statistics.median(peak for _, peak in values),
         }
-        for name, values in found.items()
+        for name, values in measured.items()
     }
