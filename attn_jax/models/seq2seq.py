@@ -74,15 +74,12 @@ class Seq2Seq(nnx.Module):
     @property
     def heads(self) -> int:
         """The number of heads that attend to the source, over all layers; 1 if none is found."""
-        modules = (module for _, module in nnx.iter_modules(self))
-        return (
-            sum(
-                module.projections.key_value_heads * module.projections.groups
-                for module in modules
-                if isinstance(module, Attention)
-            )
-            or 1
-        )
+        projections = [
+            module.projections
+            for _, module in nnx.iter_modules(self)
+            if isinstance(module, Attention)
+        ]
+        return sum(of_layer.key_value_heads * of_layer.groups for of_layer in projections) or 1
 
     def encode(self, source: Int[Array, "B S"], rng: Array | None = None) -> Source:
         """Encodes source sentences, padded with `PAD`. `rng` turns on dropout."""
