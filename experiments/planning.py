@@ -65,16 +65,21 @@ def plan(
 ) -> dict[str, dict]:
     """The options of each run, by the name of its folder, which tells what varies.
 
-    A fixed value may override an option on which all systems agree.
+    A fixed value may override an option on which all systems agree, and the grid a fixed value, as
+    in the flag file of a run whose options are to be varied.
 
     Raises:
-      InputError: an option is both fixed and varied, or fixed where systems differ in it; a value
-        is not allowed; two systems have the same options; or a name is too long or not unique.
+      InputError: an option of the grid is a system's too; an option is fixed where systems differ
+        in it; a value is not allowed; two systems have the same options; or a name is too long or
+        not unique.
     """
     options = set().union(*systems)
+    fixed = {name: value for name, value in fixed.items() if name not in varied}
     differing = {name for name in options if len({system.get(name) for system in systems}) > 1}
-    for name in varied.keys() & (fixed.keys() | options):
-        raise InputError(f"--{name} is both fixed and varied")
+    for name in varied.keys() & options:
+        raise InputError(
+            f"--{name} is an option of the grid and of a system: give it in one of them"
+        )
     for name in differing & fixed.keys():
         raise InputError(f"--{name} cannot be {fixed[name]} for all: the systems differ in it")
     made, known = {}, set()

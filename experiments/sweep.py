@@ -158,11 +158,15 @@ def main() -> None:
     if run_files.flags(root).is_file():
         raise InputError(f"{root} is the folder of a run: take another --workdir for a sweep")
     systems = read_systems(Path(FLAGS.systems)) if FLAGS.systems else [{}]
-    planned = plan(systems, varied, flags.given())
+    fixed = flags.given()
+    planned = plan(systems, varied, fixed)
     wanted, left_out = possible(root, planned, varied)
     waiting = unfinished(root, planned, wanted)
     places = slots(FLAGS.jobs) if waiting else []
     root.mkdir(parents=True, exist_ok=True)
+    replaced = {name: value for name, value in fixed.items() if name in varied}
+    if replaced:
+        print(f"the grid replaces {' '.join(flags.as_arguments(replaced))}")
     for why, labels in itertools.groupby(sorted(left_out, key=left_out.get), left_out.get):
         print(f"left out, since {why}: {'; '.join(labels)}")
     print(

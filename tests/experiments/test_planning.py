@@ -58,16 +58,14 @@ def test_a_missing_file_is_refused(tmp_path):
         planning.read_systems(tmp_path / "none.txt")
 
 
-@pytest.mark.parametrize(
-    ("systems", "varied", "fixed"),
-    [
-        ([{}], {"seed": ["1"]}, {"seed": "2"}),
-        ([{"seed": "1"}], {"seed": ["1"]}, {}),
-    ],
-)
-def test_an_option_given_twice_is_refused(systems, varied, fixed):
-    with pytest.raises(InputError, match="--seed is both fixed and varied"):
-        planning.plan(systems, varied, fixed)
+def test_an_option_of_the_grid_and_of_a_system_is_refused():
+    with pytest.raises(InputError, match="--seed is an option of the grid and of a system"):
+        planning.plan([{"seed": "1"}], {"seed": ["1"]}, {})
+
+
+def test_the_grid_replaces_what_is_fixed():
+    planned = planning.plan([{}], {"seed": ["1", "2"]}, {"seed": "3", "data.name": "copy"})
+    assert planned == {f"seed={seed}": {"seed": seed, "data.name": "copy"} for seed in ("1", "2")}
 
 
 def test_what_systems_differ_in_cannot_be_fixed():
