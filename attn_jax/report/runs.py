@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from attn_jax import config, run_files
+from attn_jax.attention.catalogue import CONTROLS, SCORES
 from attn_jax.errors import InputError
 from attn_jax.evaluation.metrics import in_words
 from attn_jax.files import reading
@@ -46,7 +47,7 @@ class Run:
     def is_control(self) -> bool:
         """Whether its score is a control without attention."""
         name, _ = parse(self.options["model.score"], "score")
-        return name in ("mean", "last")
+        return SCORES.get(name) in CONTROLS
 
     @property
     def measure(self) -> str:
