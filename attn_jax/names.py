@@ -80,15 +80,15 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Cal
     module, _, attribute = name.partition(":")
     use = f"cannot use {name!r} as {'an' if what[0] in 'aeiou' else 'a'} {what}"
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        imported = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         hint = "; write module:name, without .py" if module.endswith(".py") else ""
         raise InputError(f"{use}: {error}{place(error, [module])}{hint}") from error
     except (Exception, SystemExit) as error:  # anything that a user's own module raises
         raise InputError(f"{use}: {failure(error, [module])}") from error
-    if not callable(found):
+    if not callable(imported):
         raise InputError(f"{use}: it is not a function or class")
-    return found
+    return imported
 
 
 def keywords_of(function: Callable) -> dict[str, Any]:

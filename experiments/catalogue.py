@@ -62,8 +62,10 @@ including keys that are not the annotations themselves.
 
 def paragraph(docstring: str, name: str) -> str:
     """What follows `name:` in a docstring, on one line."""
-    found = re.search(rf"^ *{name}: (.*?)(?:\n\s*\n|\n *[A-Z][a-z]+: |\Z)", docstring, re.S | re.M)
-    return " ".join(found.group(1).split()).rstrip(".") if found else ""
+    matched = re.search(
+        rf"^ *{name}: (.*?)(?:\n\s*\n|\n *[A-Z][a-z]+: |\Z)", docstring, re.S | re.M
+    )
+    return " ".join(matched.group(1).split()).rstrip(".") if matched else ""
 
 
 def parameters(part: Part) -> str:

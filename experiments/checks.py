@@ -70,10 +70,10 @@ def check_mask(what: str, name: str) -> None:
     """
     if ":" not in name:
         return
-    own = resolve(what, name)
-    if own.traits.score_count > 1:
+    chosen = resolve(what, name)
+    if chosen.traits.score_count > 1:
         return  # it takes several scores, which `dot` does not give
-    parameters = {name: jnp.ones(shape) for name, shape in own.shapes(Sizes(2, 2, 2)).items()}
+    parameters = {name: jnp.ones(shape) for name, shape in chosen.shapes(Sizes(2, 2, 2)).items()}
     words = [[1.0, 0.0], [0.0, 1.0]]
 
     def weigh(part: Part, rng: jax.Array | None, padding: list) -> tuple[jax.Array, jax.Array]:
@@ -89,7 +89,10 @@ def check_mask(what: str, name: str) -> None:
             weights.append(of_step)
         return tuple(jnp.split(jnp.stack(weights), [len(words)], axis=1))
 
-    for part, rng in ((own, jax.random.key(0)), (own.decoding, None)):  # in training, in decoding
+    for part, rng in (
+        (chosen, jax.random.key(0)),
+        (chosen.decoding, None),
+    ):  # in training, in decoding
         (low, _), (high, beyond) = (weigh(part, rng, [[at, at]]) for at in (-3.0, 3.0))
         others = [high]
         if rng is None:  # noise may depend on the length

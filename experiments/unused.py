@@ -63,10 +63,10 @@ def unread(model: Model) -> list[str]:
         make = functools.partial(initialize.__wrapped__, options, 5, 5)
         return jax.tree.leaves(jax.eval_shape(make, jax.random.key(0)))
 
-    found, usual = shapes(Watched(**vars(model))), vars(Model())
+    parameters, usual = shapes(Watched(**vars(model))), vars(Model())
     # This size is passed to every score, but only some have parameters of it.
     larger = dataclasses.replace(model, alignment_size=model.alignment_size + 1)
-    if model.alignment_size != usual["alignment_size"] and shapes(larger) == found:
+    if model.alignment_size != usual["alignment_size"] and shapes(larger) == parameters:
         read.discard("alignment_size")
     return [name for name in usual if getattr(model, name) != usual[name] and name not in read]
 

@@ -280,6 +280,6 @@ def stacked(scores: list[Callable]) -> Callable:
     ) -> Float[Array, "C S"]:
         available = {"step": step, "memory": memory, "mask": mask, "query": query}
         pairs = zip(scores, keys, strict=True)
-        return jnp.stack([bind(one, available)(query, own) for one, own in pairs])
+        return jnp.stack([bind(each, available)(query, its_keys) for each, its_keys in pairs])
 
     return score

@@ -46,7 +46,9 @@ def decode(
     )
     limits = jnp.where(lengths > 0, limits, 0)
     encoded = tuple(model.encode(source) for model in models)
-    state = tuple(model.start(one, max_length) for model, one in zip(models, encoded, strict=True))
+    state = tuple(
+        model.start(of_model, max_length) for model, of_model in zip(models, encoded, strict=True)
+    )
     step = stepping(models, combination)
     if search.unknown == "forbid":
         step = forbidding(step)
@@ -82,7 +84,7 @@ def _samples(
         pick = sampler(search.temperature, search.top_k, search.top_p)
         split = jax.vmap(jax.random.split, in_axes=(0, None))(rngs, times)
         rngs = split.reshape(-1, *rngs.shape[1:])
-    found = generate(
+    results = generate(
         step,
         *flat(tiled((encoded, state), times)),
         jnp.repeat(limits, times),
@@ -91,4 +93,4 @@ def _samples(
         pick=pick,
         min_length=search.min_length,
     )
-    return jax.tree.map(lambda leaf: leaf.reshape(len(limits), -1, *leaf.shape[1:]), found)
+    return jax.tree.map(lambda leaf: leaf.reshape(len(limits), -1, *leaf.shape[1:]), results)

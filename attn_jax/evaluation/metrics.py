@@ -27,7 +27,7 @@ def in_words(level: str, references: Sequence[str]) -> bool:
       references: the targets; those of characters are sentences if most have several words.
     """
     if level == "character":
-        return 2 * sum(len(one.split()) > 1 for one in references) > len(references)
+        return 2 * sum(len(reference.split()) > 1 for reference in references) > len(references)
     return level in ("word", "subword")
 
 

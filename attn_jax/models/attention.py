@@ -115,7 +115,9 @@ class Attention(nnx.Module):
         if not score.makes_keys:
             return Projected((keys,) * len(self.scores), values)
         over = self._over_heads(score.keys, len(keys), (None, 0), (0, 0), (0, None))
-        return Projected(tuple(over(keys, _arrays(own)) for own in self.scores), values)
+        return Projected(
+            tuple(over(keys, _arrays(parameters)) for parameters in self.scores), values
+        )
 
     def begin(self, mask: Bool[Array, "B S"]) -> Memory | None:
         """The memory before the first query, [B, K, G, ...]; None if the mechanism needs none."""
@@ -194,12 +196,12 @@ class Attention(nnx.Module):
             keys = keys if len(self.scores) > 1 else keys[0]
             return weigh(_bound(parts, parameters), memory, queries, keys, mask, rng)
 
-        own = 0 if self.mechanism.score.makes_keys else None
+        over_groups = 0 if self.mechanism.score.makes_keys else None
         over = self._over_heads(
             head,
             len(mask),
             # parameters, memory, queries, keys, mask, rng
-            (0, 0, 0, own, None, 0),  # over query heads
+            (0, 0, 0, over_groups, None, 0),  # over query heads
             (0, 0, 0, 0, None, 0),  # over heads of keys and values
             (None, 0, 0, 0, 0, 0),  # over sentences
         )
@@ -213,7 +215,7 @@ def _arrays(parameters: Mapping[str, nnx.Param]) -> dict[str, Array]:
 def _bound(parts: Mechanism, parameters: list[dict[str, Array]]) -> Mechanism:
     """The mechanism, bound to the parameters of one head."""
     window, normalizer, *scores = parameters
-    bound = [parts.score.bound(own) for own in scores]
+    bound = [parts.score.bound(parameters) for parameters in scores]
     return Mechanism(
         Part(bound[0] if len(bound) == 1 else stacked(bound)),
         Part(parts.window.bound(window)),

@@ -35,7 +35,7 @@ class _Product(NamedTuple):
     tap: jax.ShapeDtypeStruct
 
 
-class _Found:
+class _Recorder:
     """The products of a step, in the order in which they are traced, and a tap for each."""
 
     def __init__(self, taps: list[Array] | None):
@@ -45,23 +45,25 @@ class _Found:
         self.trace = get_opaque_trace_state()
 
 
-_found: contextvars.ContextVar[_Found | None] = contextvars.ContextVar("found", default=None)
+_recorder: contextvars.ContextVar[_Recorder | None] = contextvars.ContextVar(
+    "recorder", default=None
+)
 
 
 @contextlib.contextmanager
-def _finding(taps: list[Array] | None = None) -> Iterator[list[_Product]]:
-    found = _Found(taps)
-    token = _found.set(found)
+def _recording(taps: list[Array] | None = None) -> Iterator[list[_Product]]:
+    recorder = _Recorder(taps)
+    token = _recorder.set(recorder)
     try:
-        yield found.products
+        yield recorder.products
     finally:
-        _found.reset(token)
+        _recorder.reset(token)
 
 
 def deferring() -> bool:
     """Whether a product made now belongs to a step of `scan`, which can defer its derivative."""
-    found = _found.get()
-    return found is not None and found.trace == get_opaque_trace_state()
+    recorder = _recorder.get()
+    return recorder is not None and recorder.trace == get_opaque_trace_state()
 
 
 def defer(outputs: Array, inputs: Array, matrix: Array, derivative: Callable) -> Array:
@@ -77,12 +79,12 @@ def defer(outputs: Array, inputs: Array, matrix: Array, derivative: Callable) ->
     Returns:
       The outputs.
     """
-    found = _found.get()
-    if found.taps is not None:
-        tap = found.taps[len(found.products)]
+    recorder = _recorder.get()
+    if recorder.taps is not None:
+        tap = recorder.taps[len(recorder.products)]
         outputs = _tapped(outputs, tap.astype(outputs.dtype))
     tap = jax.ShapeDtypeStruct(outputs.shape, inputs.dtype)
-    found.products.append(_Product(inputs, matrix, derivative, tap))
+    recorder.products.append(_Product(inputs, matrix, derivative, tap))
     return outputs
 
 
@@ -142,7 +144,7 @@ def _forward(
     derivatives, taps = [], []
 
     def matrices(*arguments: PyTree) -> list[Array]:
-        with _finding() as products:
+        with _recording() as products:
             step(*arguments)
         derivatives.extend(product.derivative for product in products)
         taps.extend(product.tap for product in products)
@@ -152,7 +154,7 @@ def _forward(
         def tapped(state: PyTree, of_step: tuple) -> tuple:
             inputs, short, taps = of_step
             inputs = jax.tree.map(_standing, inputs, short)
-            with _finding(taps) as products:
+            with _recording(taps) as products:
                 state, shown = step(parameters, state, inputs)
             return state, (shown, [product.inputs for product in products])
 
