@@ -102,13 +102,15 @@ def beam(
       Hypotheses [B, K], best first; if fewer than K were found, the others have a score of -∞.
     """
     rows, length = mask.shape
-    state = tiled(state, 1)
-    first = jnp.full((rows, 1), BOS)
+    state = tiled(state, beam_size)
+    first = jnp.full((rows, beam_size), BOS)
     axes = jax.tree.map(lambda leaf: 1 if leaf.ndim else None, state)
     step = jax.vmap(step, in_axes=(None, axes, 1), out_axes=(axes, 1, 1))
     _, _, weights = jax.eval_shape(step, source, state, first)
-    beginning = jnp.where(limits > 0, 0.0, -jnp.inf)[:, None]
-    live = Live(state, first, beginning, jnp.zeros((rows, 1, length)))
+    # The first place holds the empty prefix, and the others none.
+    has_prefix = (limits > 0)[:, None] & (jnp.arange(beam_size) == 0)
+    beginning = jnp.where(has_prefix, 0.0, -jnp.inf)
+    live = Live(state, first, beginning, jnp.zeros((rows, beam_size, length)))
     nothing = jnp.full((rows, n_best), -jnp.inf)
     ended = Ended(nothing, nothing, jnp.zeros_like(nothing, int), jnp.zeros_like(nothing, int))
     shape = rows, max_length, beam_size
@@ -138,21 +140,19 @@ def beam(
         ended = best_of(ended, finished(extended, scores, index, beam_size))
         live, parents = surviving(extended, state, attended, beam_size)
         trace = jax.tree.map(
-            lambda whole, new: whole.at[:, index, : new.shape[1]].set(new),
+            lambda whole, new: whole.at[:, index].set(new),
             trace,
             Trace(live.words, parents, weights),
         )
         return index + 1, live, ended, trace
 
-    # The first step extends the single empty prefix of each sentence to W prefixes.
-    fixed = source, mask, limits
-    carry = advance(fixed, (jnp.zeros((), int), live, ended, trace))
+    fixed, carry = (source, mask, limits), (jnp.zeros((), int), live, ended, trace)
     _, _, ended, trace = until_done(advance, active, fixed, carry)
     return read_back(trace, ended)
 
 
-def extensions(live: Live, log_probabilities: Float[Array, "B P V"], count: int) -> Extensions:
-    """The most probable extensions of the prefixes, of which there are P, by a word."""
+def extensions(live: Live, log_probabilities: Float[Array, "B W V"], count: int) -> Extensions:
+    """The most probable extensions of the prefixes by a word."""
     rows = len(live.words)
     gained, words = largest(flat(log_probabilities), count)  # of each prefix
     totals = (live.totals.reshape(-1, 1) + gained).reshape(rows, -1)
@@ -172,7 +172,7 @@ def finished(
 
 
 def surviving(
-    extended: Extensions, state: PyTree, attended: Float[Array, "B P S"], beam_size: int
+    extended: Extensions, state: PyTree, attended: Float[Array, "B W S"], beam_size: int
 ) -> tuple[Live, Int[Array, "B W"]]:
     """The W most probable extensions that do not end in `EOS`, and the places of their prefixes."""
     totals, kept = jax.lax.top_k(

@@ -66,10 +66,10 @@ def decode(
             coverage_penalty=search.coverage_penalty,
             min_length=search.min_length,
         )
-    return _samples(step, encoded, state, limits, rngs, max_length, search)
+    return _word_by_word(step, encoded, state, limits, rngs, max_length, search)
 
 
-def _samples(
+def _word_by_word(
     step: StepFunction,
     encoded: PyTree,
     state: PyTree,
