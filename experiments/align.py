@@ -84,31 +84,36 @@ def best_reading(
     return min(readings(*forced[0].weights.shape[:2]), key=error)
 
 
-def unit_weights(
+def token_weights(
     name: str, translator: Translator, pairs: Pairs, development: tuple | None, extract: Callable
 ) -> list[np.ndarray]:
-    """The weights [T, S] between the units of each pair, under one model."""
-    units = UNITS[FLAGS.unit]
-    for side, vocabulary, sentences in zip(
-        ("source", "target"), (translator.source, translator.target), pairs, strict=True
-    ):
-        warn_of_unknown(vocabulary, sentences, f"{name}, {side}: ")
+    """The weights [T, S] between the tokens of each pair, under the model of one direction."""
     if FLAGS.of == "posterior":
-        weights = translator.align(*pairs, of="posterior")
-        return between(units, translator, pairs, [of_pair[:-1] for of_pair in weights])
-    forced = translator.force(*pairs)
-    head = find_head(FLAGS.head, *forced[0].weights.shape[:2], "--head")
-    reading = Reading(head, FLAGS.shift)
+        return [of_pair[:-1] for of_pair in translator.align(*pairs, of="posterior")]
+    weights = [pair.weights for pair in translator.force(*pairs)]
     if development:
         reading = best_reading(translator, *development, extract)
-    shares = masses([pair.weights for pair in forced])
+    else:
+        reading = Reading(find_head(FLAGS.head, *weights[0].shape[:2], "--head"), FLAGS.shift)
+    shares = masses(weights, reading)
     print(
         f"{name}: {reading}; mean weight of target words on no source word "
         f"{shares['null_mass']:.1f} %, of the end of the sentence on the last source word "
         f"{shares['end_mass']:.1f} %",
         file=sys.stderr,
     )
-    return between(units, translator, pairs, [read(pair.weights, reading) for pair in forced])
+    return [read(of_pair, reading) for of_pair in weights]
+
+
+def unit_weights(
+    name: str, translator: Translator, pairs: Pairs, development: tuple | None, extract: Callable
+) -> list[np.ndarray]:
+    """The weights [T, S] between the units of each pair; warns of what the model does not know."""
+    sides = {"source": translator.source, "target": translator.target}
+    for (side, vocabulary), sentences in zip(sides.items(), pairs, strict=True):
+        warn_of_unknown(vocabulary, sentences, f"{name}, {side}: ")
+    weights = token_weights(name, translator, pairs, development, extract)
+    return between(UNITS[FLAGS.unit], translator, pairs, weights)
 
 
 def flip(development: tuple[Pairs, list[Gold]] | None) -> tuple[Pairs, list[Gold]] | None:

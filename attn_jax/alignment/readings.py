@@ -43,6 +43,11 @@ def readings(layers: int, heads: int, shifts: Sequence[int] = (0, 1, -1, 2)) -> 
     return [Reading(part, shift) for shift in shifts for part in parts]
 
 
+def of_head(weights: np.ndarray, reading: Reading) -> np.ndarray:
+    """The weights [T, S] of the head of a reading, or the mean over all, from [L, N, T, S]."""
+    return weights.mean(axis=(0, 1)) if reading.head is None else weights[reading.head]
+
+
 def read(weights: np.ndarray, reading: Reading) -> np.ndarray:
     """The weights [T - 1, S] of each target token, from those of all layers and heads.
 
@@ -50,8 +55,7 @@ def read(weights: np.ndarray, reading: Reading) -> np.ndarray:
       weights: [L, N, T, S], end of sentence included.
       reading: which weights to take.
     """
-    chosen = weights.mean(axis=(0, 1)) if reading.head is None else weights[reading.head]
-    return shifted(chosen, reading.shift)
+    return shifted(of_head(weights, reading), reading.shift)
 
 
 def by_words(
@@ -76,19 +80,20 @@ def by_words(
     return rows / np.maximum(rows.sum(axis=1, keepdims=True), 1) @ weights @ into
 
 
-def masses(weights: Sequence[np.ndarray]) -> dict[str, float]:
+def masses(weights: Sequence[np.ndarray], reading: Reading) -> dict[str, float]:
     """Percentages of weight that do not contribute to links between words.
 
     Args:
       weights: of each sentence, [L, N, T, S], end of sentence included.
+      reading: which weights are taken.
 
     Returns:
       `null_mass`, the mean weight of target words that is on no source word, and `end_mass`, the
       mean weight of the last step, which writes `EOS`, on the last source word.
     """
-    means = [of_sentence.mean(axis=(0, 1)) for of_sentence in weights]
-    nothing = np.concatenate([1 - mean[:-1].sum(axis=1) for mean in means])
+    nothing = np.concatenate([1 - read(of_pair, reading).sum(axis=1) for of_pair in weights])
+    ends = [of_head(of_pair, reading)[-1, -1] for of_pair in weights]
     return {
         "null_mass": 100 * float(np.clip(nothing, 0, 1).mean()) if nothing.size else 0.0,
-        "end_mass": 100 * float(np.mean([mean[-1, -1] for mean in means])),
+        "end_mass": 100 * float(np.mean(ends)),
     }

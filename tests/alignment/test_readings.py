@@ -28,7 +28,14 @@ def test_tokens_become_words_by_hand():
 
 def test_masses_by_hand():
     weights = np.array([[0.5, 0.25], [0.0, 0.5], [0.3, 0.7]])[None, None]
-    assert masses([weights]) == {"null_mass": pytest.approx(37.5), "end_mass": pytest.approx(70)}
+    whole = masses([weights], Reading())
+    assert whole == {"null_mass": pytest.approx(37.5), "end_mass": pytest.approx(70)}
     # Weights of a sigmoid may sum to more than 1, which leaves nothing, and no less than nothing.
     more = np.array([[0.5, 0.25], [0.9, 0.9], [0.3, 0.7]])[None, None]
-    assert masses([more])["null_mass"] == pytest.approx(12.5)
+    assert masses([more], Reading())["null_mass"] == pytest.approx(12.5)
+    # Of the head and shift that are read: here the second head, and of the first the next step.
+    heads = np.stack([weights[0, 0], np.full((3, 2), 0.1)])[None]
+    of_second = masses([heads], Reading(head=(0, 1)))
+    assert of_second == {"null_mass": pytest.approx(80), "end_mass": pytest.approx(10)}
+    later = masses([heads], Reading(head=(0, 0), shift=1))
+    assert later == {"null_mass": pytest.approx(25), "end_mass": pytest.approx(70)}
