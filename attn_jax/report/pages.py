@@ -90,8 +90,8 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         drawn = curves.accuracy_by_position(known)
         parts.append(picture("position", drawn, f"Accuracy by source position{bands}"))
     indices = telling_sentences(systems, OUTPUTS)
-    first = ", first those on which systems differ most" if len(systems) > 1 else ""
-    parts.append(f"Some test sentences{first} ({tables.escaped(seeds_drawn(systems))}):")
+    order = ", first those on which systems differ most" if len(systems) > 1 else ""
+    parts.append(f"Some test sentences{order} ({tables.escaped(seeds_drawn(systems))}):")
     parts += [tables.outputs(systems, index).markdown() for index in indices]
     parts += one_sentence(systems, indices[0], picture)
     return [*parts, *all_heads(systems, indices[0], picture)]

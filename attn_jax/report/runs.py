@@ -11,11 +11,12 @@ import numpy as np
 from attn_jax import config, run_files
 from attn_jax.attention.catalogue import CONTROLS, SCORES
 from attn_jax.errors import InputError
-from attn_jax.evaluation.metrics import in_words
+from attn_jax.evaluation.metrics import METRICS, in_words
 from attn_jax.files import reading
 from attn_jax.journal import read
 from attn_jax.names import parse
 from attn_jax.own_code import digest
+from attn_jax.training.progress import Progress
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,9 +40,10 @@ class Run:
 
     @functools.cached_property
     def in_words(self) -> bool:
-        """Whether the target is text in words, rather than symbols or single words."""
+        """Whether the targets are sentences, rather than symbols or single words."""
         references = [sentence["reference"] for sentence in self.sentences]
-        return in_words(self.options["data.target_level"], references)
+        level, tokenizer = (self.options[f"data.{n}"] for n in ("target_level", "bleu_tokenizer"))
+        return in_words(level, references, tokenizer)
 
     @property
     def is_control(self) -> bool:
@@ -82,9 +84,12 @@ class Run:
 
     @property
     def interrupted(self) -> bool:
-        """Whether training ended before its last step although `patience` was off."""
-        last = self.journal[-1]["step"]
-        return not self.options["train.patience"] and last < self.options["train.steps"]
+        """Whether training has not come to its last step, nor been ended by `patience`."""
+        train, progress = config.experiment(self.options).train, Progress()
+        sign = 1 if METRICS[train.metric] else -1
+        for line in self.journal:
+            progress = progress.after(line["step"], sign * line[f"valid_{train.metric}"])
+        return not progress.finished(self.journal[-1]["step"], train)
 
     @property
     def seconds(self) -> float:

@@ -49,6 +49,7 @@ ABOUT_LEARNING = "To 99 %: steps until a validation had 99 % exact match."
 
 def escaped(text: str) -> str:
     """A text as Markdown that shows all its signs; underscores within words do that anyway."""
+    text = re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]", "\N{REPLACEMENT CHARACTER}", text)
     return re.sub(r"[\\`*<&|\[\]~]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
 
 

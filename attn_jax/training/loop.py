@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -18,24 +17,11 @@ from attn_jax.files import reading
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.training.checkpoint import Checkpoints, WritableCheckpoints
 from attn_jax.training.devices import first_replica, make_mesh, replicate
+from attn_jax.training.progress import Progress
 from attn_jax.training.step import FlatState, init_state, resume, train_step
 from attn_jax.training.throughput import Throughput
 
 LOOK_EVERY = 20  # steps between reads of the loss, which stall the device
-
-
-class Progress(NamedTuple):
-    """The progress of a run, stored in each checkpoint beside its state."""
-
-    best: float = -np.inf  # best validation metric, negated if smaller is better
-    best_step: int = 0
-    seconds: float = 0.0  # spent on training steps
-
-    def finished(self, step: int, config: Train) -> bool:
-        """Whether all steps are done, or `patience` validations brought no better metric."""
-        # Counts scheduled validations: the best may be an extra one at the end of a shorter run.
-        since = step // config.valid_every - self.best_step // config.valid_every
-        return step >= config.steps or 0 < config.patience <= since
 
 
 def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Progress]:
@@ -152,8 +138,7 @@ def fit(
             journal.append(records, record)
             console.print(_summary(record, config.metric))
             value = record[f"valid_{config.metric}"] * (1 if larger_is_better else -1)
-            if value > progress.best:
-                progress = progress._replace(best=value, best_step=step)
+            progress = progress.after(step, value)
             checkpoints.save(step, shown.result, shown.rest, progress._asdict(), value)
             losses = []
             throughput.reset()

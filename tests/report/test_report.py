@@ -447,12 +447,17 @@ def test_one_range_of_lengths_is_not_told(tmp_path, capsys):
 
 
 def test_runs_that_were_interrupted_are_named(tmp_path):
-    for score, steps, patience in [("dot", 20, 0), ("general", 30, 0), ("concat", 30, 2)]:
-        options = {"train.steps": steps, "train.patience": patience}
-        write_run(tmp_path / score, score, 0, 50.0, **options)
+    runs = [("dot", 20, 0), ("general", 30, 0), ("concat", 30, 1), ("cosine", 30, 2)]
+    for (
+        label,
+        steps,
+        patience,
+    ) in runs:  # validations at 10 and 20, of which the second is no better
+        options = {"train.steps": steps, "train.patience": patience, "train.valid_every": 10}
+        write_run(tmp_path / label, label, 0, 50.0, label=label, **options)
     (comparison,) = compare(find_runs(tmp_path)[0])
     (told,) = unfinished(comparison.systems)
-    assert told == "Not trained to the end: general, train.steps=30."
+    assert told == "Not trained to the end: cosine, general."
     assert told in write_report([comparison], tmp_path).read_text()
 
 
@@ -708,7 +713,7 @@ def test_systems_that_do_not_differ_share_a_rank():
             {"text_tokens": [one if nth < right else "-"], "target": [one], "reference": one}
             for nth, one in enumerate(map(str, range(40)))
         ]
-        options = {"data.target_level": "symbol", "seed": seed}
+        options = {"data.target_level": "symbol", "data.bleu_tokenizer": "13a", "seed": seed}
         return Run(options, {"metrics": {"exact_match": 2.5 * right}}, [], sentences, [])
 
     systems = {"a": [run(36)], "b": [run(35)], "c": [run(20, 1), run(20)]}
@@ -729,7 +734,7 @@ def test_more_seeds_tell_more(generator):
             sentences = [
                 {"text_tokens": [int(one)], "target": [1], "reference": "1"} for one in right
             ]
-            options = {"data.target_level": "symbol", "seed": seed}
+            options = {"data.target_level": "symbol", "data.bleu_tokenizer": "13a", "seed": seed}
             return Run(options, {"metrics": {"exact_match": 100 * right.mean()}}, [], sentences, [])
 
         return [run(seed) for seed in seeds]
@@ -798,6 +803,11 @@ def test_the_seed_of_each_run_that_is_drawn_is_told(tmp_path):
     assert seeds_drawn(by_system(runs)) == "seed 3"
 
 
+def test_control_characters_do_not_end_a_row():
+    page = tables.Table(["a", "b"], [["source", "cr\rmid\x1bdle\u2028end"]]).markdown()
+    assert page.splitlines()[-1] == "| source | cr\ufffdmid\ufffddle\ufffdend |"
+
+
 def test_strips_shade_each_weight():
     alignment = np.array([[0.05, 0.95], [0.2, 0.4], [0.6, 0.35]])
     assert strips(alignment, ["ein", "mann"], ["a", "man", "</s>"]) == [
@@ -805,3 +815,5 @@ def test_strips_shade_each_weight():
         "man  |░▒| mann 0.40",
         "</s> |▓▒| ein 0.60",
     ]
+    wide = strips(alignment, ["ein", "mann"], ["一", "男人", "</s>"])  # two columns for each sign
+    assert wide[:2] == ["一   | █| mann 0.95", "男人 |░▒| mann 0.40"]

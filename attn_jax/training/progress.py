@@ -1,0 +1,25 @@
+"""How far a run has come, and when its training ends."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from attn_jax.config import Train
+
+
+class Progress(NamedTuple):
+    """The progress of a run, stored in each checkpoint beside its state."""
+
+    best: float = -np.inf  # best validation metric, negated if smaller is better
+    best_step: int = 0
+    seconds: float = 0.0  # spent on training steps
+
+    def after(self, step: int, value: float) -> "Progress":
+        """The progress after a validation, with its metric, negated if smaller is better."""
+        return self._replace(best=value, best_step=step) if value > self.best else self
+
+    def finished(self, step: int, config: Train) -> bool:
+        """Whether all steps are done, or `patience` validations brought no better metric."""
+        # Counts scheduled validations: the best may be an extra one at the end of a shorter run.
+        since = step // config.valid_every - self.best_step // config.valid_every
+        return step >= config.steps or 0 < config.patience <= since
