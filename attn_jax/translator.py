@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, overload
 
 import jax
@@ -21,6 +22,10 @@ from attn_jax.errors import InputError, choose
 from attn_jax.models.factors import BFLOAT16
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import EOS, PAD
+
+# A posterior is refused if a position with more than this probability has less than this weight
+# when there is no other.
+PROBABLE, WHOLE = 1e-3, 0.99
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -149,6 +154,7 @@ class Translator:
                 "show which source word to copy"
             )
         sources = self._encode(self.source, sentences, "source")
+        sentences = list(sentences)  # those of a table may be indexed by labels
         seed = jax.random.key(search.seed)
         # Without the seed, which would only have the program compiled again.
         unseeded = dataclasses.replace(search, seed=0)
@@ -163,9 +169,7 @@ class Translator:
             results = jax.device_get(results)
             for row, index in enumerate(indices):
                 hypotheses = [
-                    self._hypothesis(
-                        SearchResult(*(leaf[row, nth] for leaf in results)), sources[index]
-                    )
+                    self._hypothesis(jax.tree.map(itemgetter((row, nth)), results), sources[index])
                     for nth in range(search.n_best)
                     if np.isfinite(results.score[row, nth])
                 ]
@@ -234,7 +238,7 @@ class Translator:
 
     def _posterior(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
         results = self._over_pairs(posterior, sources, targets)
-        if any(np.any((alignment > 1e-3) & (alone < 0.99)) for alignment, alone in results):
+        if any(np.any((alignment > PROBABLE) & (alone < WHOLE)) for alignment, alone in results):
             raise InputError(
                 "this model has no posterior: its attention does not put all weight on a position "
                 "when there is no other; take the weights"

@@ -105,7 +105,7 @@ def measure(
     texts, references = zip(
         *((s["text"], s["reference"]) for s in assessment.sentences), strict=True
     )
-    if in_words(data.target_level, references):
+    if in_words(data.target_level, references, data.bleu_tokenizer):
         # Only for text, and not during training: TER is slow where hypotheses are far off.
         metrics["ter"], signatures["ter"] = ter(texts, references)
     usual = vars(Search())

@@ -1,5 +1,6 @@
 """Command-line flags, one for each option of an experiment or of a search."""
 
+import itertools
 import os
 import re
 import sys
@@ -142,7 +143,7 @@ def as_arguments(options: dict[str, Any]) -> list[str]:
 def absolute(field: Any, value: Any) -> Any:
     """A value of an option, made absolute where it is a path."""
     if field.metadata.get("path") and value:
-        return os.path.abspath(value)
+        return os.path.abspath(os.path.expanduser(value))
     return value
 
 
@@ -157,11 +158,15 @@ def _refuse_overridden(words: list[str]) -> None:
     files = [nth for nth, word in enumerate(words) if word.lstrip("-").startswith("flagfile")]
     last = max(files, default=0)
     again = {word.lstrip("-").partition("=")[0] for word in words[last:]}  # these win in any case
-    for word in words[:last]:
-        name, _, value = word.lstrip("-").partition("=")
-        if not value or name not in FLAGS or name in again:
+    for word, next_word in itertools.pairwise(words[: last + 1]):
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or name not in FLAGS or name in again:
             continue
         flag = FLAGS[name]
+        if not equals:
+            if flag.boolean:
+                continue
+            value = next_word
         if isinstance(flag.value, int | float | str) and flag.parser.parse(value) != flag.value:
             raise InputError(
                 f"--{name}={value} has no effect: the flag file after it sets "

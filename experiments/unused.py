@@ -19,6 +19,12 @@ def _cut_into(level: str) -> Callable[[Experiment], bool]:
     return lambda run: level in (run.data.source_level, run.data.target_level)
 
 
+def _stacks_cells(model: Model) -> bool:
+    """Whether the encoder or the decoder has several layers of cells; one's own count as such."""
+    of_encoder = model.encoder != "transformer" and model.encoder_layers > 1
+    return of_encoder or (model.decoder != "transformer" and model.decoder_layers > 1)
+
+
 # Whether a run uses each option that some runs ignore; `unread` finds options that a model never
 # reads.
 USES: dict[str, Callable[[Experiment], bool]] = {
@@ -34,7 +40,7 @@ USES: dict[str, Callable[[Experiment], bool]] = {
     "data.symbols": lambda run: run.data.name in TASKS,
     "data.seed": lambda run: run.data.name in MADE,
     "model.dropout_kind": lambda run: run.model.dropout > 0,
-    "model.stack": lambda run: max(run.model.encoder_layers, run.model.decoder_layers) > 1,
+    "model.stack": lambda run: _stacks_cells(run.model),
     "train.guided_head": lambda run: run.train.guided_alignment > 0,
     "train.sampling_steps": lambda run: run.train.scheduled_sampling > 0,
 }

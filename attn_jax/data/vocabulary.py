@@ -117,6 +117,7 @@ class Words(Vocabulary):
     @classmethod
     def build(cls, texts: Sequence[str], config: Data) -> Vocabulary:
         counts = Counter(word for text in texts for word in text.split())
+        del counts[SPECIALS[UNK]]  # takes no place among the known words
         kept = [word for word, count in counts.items() if count >= config.min_count]
         if not kept:
             raise InputError(

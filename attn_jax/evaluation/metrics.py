@@ -19,16 +19,19 @@ METRICS: dict[str, bool] = {
 }
 
 
-def in_words(level: str, references: Sequence[str]) -> bool:
-    """Whether targets are text in words, which BLEU measures: also characters that form sentences.
+def in_words(level: str, references: Sequence[str], tokenizer: str) -> bool:
+    """Whether targets are sentences, which BLEU measures, rather than symbols or single words.
 
     Args:
       level: of the target tokens.
-      references: the targets; those of characters are sentences if most have several words.
+      references: the targets: sentences if most have several words.
+      tokenizer: the tokenisation of BLEU, which tells words apart.
     """
-    if level == "character":
-        return 2 * sum(len(reference.split()) > 1 for reference in references) > len(references)
-    return level in ("word", "subword")
+    if level == "symbol":
+        return False
+    tokenized = make_bleu(tokenizer).tokenizer
+    several = sum(len(tokenized(reference).split()) > 1 for reference in references)
+    return 2 * several > len(references)
 
 
 def edit_distance(hypothesis: Sequence, reference: Sequence) -> int:

@@ -165,6 +165,8 @@ def test_an_unknown_token_of_a_prepared_text_is_the_special_one():
     vocabulary = build_vocabulary("word", ["a <unk> a <unk>"], DATA)
     assert vocabulary.encode("<unk> a") == [UNK, 4]
     assert len(vocabulary) == 5
+    config = Data(min_count=1, words=2)
+    assert build_vocabulary("word", ["a <unk> <unk> <unk> b b"], config).tokens[4:] == ["b", "a"]
 
 
 def test_subwords_are_learned_from_long_lines():

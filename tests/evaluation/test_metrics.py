@@ -31,11 +31,13 @@ def test_rates_by_hand():
     assert metrics.exact_match(["kitten", "abc"], ["sitting", "abc"]) == 50.0
 
 
-def test_characters_are_text_if_they_form_sentences():
-    assert metrics.in_words("character", ["a mat", "a cat sat", "yes"])
-    assert not metrics.in_words("character", ["mat", "cat", "a mat"])
-    assert metrics.in_words("subword", ["mat"])
-    assert not metrics.in_words("symbol", ["a mat"])
+@pytest.mark.parametrize("level", ["word", "subword", "character"])
+def test_text_is_measured_in_words_if_most_lines_have_several(level):
+    assert metrics.in_words(level, ["a mat", "a cat sat", "yes"], "13a")
+    assert not metrics.in_words(level, ["mat", "cat", "a mat"], "13a")
+    assert not metrics.in_words(level, ["猫坐在垫子上"], "13a")
+    assert metrics.in_words(level, ["猫坐在垫子上"], "zh")
+    assert not metrics.in_words("symbol", ["a mat"], "13a")
 
 
 def test_bleu_by_hand():

@@ -534,12 +534,20 @@ def test_a_flag_file_does_not_undo_flags_before_it(workdir, tmp_path):
     line = refused("train", "--data.name=x", file, "--data.name=y", run)
     assert "unknown data set 'y'" in line
     assert "has no effect" in refused("train", run, "--seed=1", "--seed=2", file)
+    assert "--seed=1 has no effect" in refused("train", run, "--seed", "1", file)
     works("train", run, "--seed=0", file, f"--train.initial={workdir}", "--train.steps=1")
 
 
 def test_a_path_may_begin_with_the_users_folder(workdir):
     run = f"~/{workdir.name}/checkpoints/last"
     works("translate", f"--workdir={run}", stdin="1 2\n", HOME=str(workdir.parent))
+
+
+def test_a_path_in_a_flag_file_may_begin_with_the_users_folder(tmp_path):
+    (tmp_path / "own.flags").write_text("--data.name=parallel\n--data.train=~/none\n")
+    more = ("--data.valid=~/none", "--data.source=de", "--data.target=en")
+    run = (f"--workdir={tmp_path / 'run'}", f"--flagfile={tmp_path / 'own.flags'}", *more)
+    assert f"{tmp_path}/none" in refused("train", *run, HOME=str(tmp_path))
 
 
 def test_a_sweep_is_not_put_into_a_run(workdir):

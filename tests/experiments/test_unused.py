@@ -39,6 +39,10 @@ SMALL = {"embedding_size": 8, "annotation_size": 8, "hidden_size": 8}
             {"train.scheduled_sampling": 0.1, "model.encoder": "transformer"},
             {"data.longest", "data.seed", "train.sampling_steps", "model.norm"},
         ),
+        (  # blocks are no stack of cells
+            {"model.encoder": "transformer", "model.encoder_layers": 3},
+            {"data.longest", "data.seed", "model.norm"},
+        ),
     ],
 )
 def test_what_a_run_does_not_use_is_named(options, used):
