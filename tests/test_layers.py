@@ -22,6 +22,7 @@ BASE = {
     "head_names",
     "own_code",
     "cache",
+    "progress",
 }
 MAY_IMPORT = {
     "errors": set(),
@@ -32,6 +33,7 @@ MAY_IMPORT = {
     "journal": {"errors", "files"},
     "options": {"errors"},
     "config": {"errors", "options"},
+    "progress": {"config"},
     "names": {"errors", "options"},
     "head_names": {"errors"},
     "own_code": {"config", "files", "run_files"},
@@ -51,7 +53,7 @@ THIRD_PARTY = {
     "attention": {"jax", "jaxtyping"},
     "alignment": {"numpy"},
     "evaluation": {"numpy", "sacrebleu", "scipy"},
-    "report": {"numpy", "matplotlib"},
+    "report": {"numpy", "matplotlib", "rich"},
 }
 
 

@@ -15,9 +15,9 @@ from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.progress import Progress
 from attn_jax.training.checkpoint import Checkpoints, WritableCheckpoints
 from attn_jax.training.devices import first_replica, make_mesh, replicate
-from attn_jax.training.progress import Progress
 from attn_jax.training.step import FlatState, init_state, resume, train_step
 from attn_jax.training.throughput import Throughput
 

@@ -1,8 +1,7 @@
 """How far a run has come, and when its training ends."""
 
+import math
 from typing import NamedTuple
-
-import numpy as np
 
 from attn_jax.config import Train
 
@@ -10,7 +9,7 @@ from attn_jax.config import Train
 class Progress(NamedTuple):
     """The progress of a run, stored in each checkpoint beside its state."""
 
-    best: float = -np.inf  # best validation metric, negated if smaller is better
+    best: float = -math.inf  # best validation metric, negated if smaller is better
     best_step: int = 0
     seconds: float = 0.0  # spent on training steps
 
