@@ -89,10 +89,8 @@ def check_mask(what: str, name: str) -> None:
             weights.append(of_step)
         return tuple(jnp.split(jnp.stack(weights), [len(words)], axis=1))
 
-    for part, rng in (
-        (chosen, jax.random.key(0)),
-        (chosen.decoding, None),
-    ):  # in training, in decoding
+    in_training, in_decoding = (chosen, jax.random.key(0)), (chosen.decoding, None)
+    for part, rng in (in_training, in_decoding):
         (low, _), (high, beyond) = (weigh(part, rng, [[at, at]]) for at in (-3.0, 3.0))
         others = [high]
         if rng is None:  # noise may depend on the length

@@ -91,9 +91,10 @@ def masses(weights: Sequence[np.ndarray], reading: Reading) -> dict[str, float]:
       `null_mass`, the mean weight of target words that is on no source word, and `end_mass`, the
       mean weight of the last step, which writes `EOS`, on the last source word.
     """
-    nothing = np.concatenate([1 - read(of_pair, reading).sum(axis=1) for of_pair in weights])
-    ends = [of_head(of_pair, reading)[-1, -1] for of_pair in weights]
+    alignments = [of_head(of_pair, reading) for of_pair in weights]
+    of_words = [shifted(alignment, reading.shift) for alignment in alignments]
+    nothing = np.concatenate([1 - rows.sum(axis=1) for rows in of_words])
     return {
         "null_mass": 100 * float(np.clip(nothing, 0, 1).mean()) if nothing.size else 0.0,
-        "end_mass": 100 * float(np.mean(ends)),
+        "end_mass": 100 * float(np.mean([alignment[-1, -1] for alignment in alignments])),
     }

@@ -29,9 +29,8 @@ def in_words(level: str, references: Sequence[str], tokenizer: str) -> bool:
     """
     if level == "symbol":
         return False
-    tokenized = make_bleu(tokenizer).tokenizer
-    several = sum(len(tokenized(reference).split()) > 1 for reference in references)
-    return 2 * several > len(references)
+    counts = word_counts(references, tokenizer)
+    return 2 * sum(count > 1 for count in counts) > len(counts)
 
 
 def edit_distance(hypothesis: Sequence, reference: Sequence) -> int:
@@ -71,6 +70,12 @@ def make_bleu(tokenizer: str) -> sacrebleu.BLEU:
         return sacrebleu.BLEU(tokenize=tokenizer, force=True)
     except (ImportError, RuntimeError, OSError) as error:
         raise InputError(f"the BLEU tokenisation {tokenizer!r} cannot be used: {error}") from error
+
+
+def word_counts(texts: Sequence[str], tokenizer: str) -> list[int]:
+    """The number of words of each text, as BLEU counts them with a tokenisation."""
+    tokenized = make_bleu(tokenizer).tokenizer
+    return [len(tokenized(text).split()) for text in texts]
 
 
 def _of_corpus(

@@ -15,7 +15,7 @@ from attn_jax.files import reading
 from attn_jax.journal import read
 from attn_jax.names import parse
 from attn_jax.own_code import digest
-from attn_jax.progress import Progress
+from attn_jax.progress import Progress, goodness
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,9 +85,9 @@ class Run:
     def interrupted(self) -> bool:
         """Whether training has not come to its last step, nor been ended by `patience`."""
         train, progress = config.experiment(self.options).train, Progress()
-        sign = 1 if METRICS[train.metric] else -1
         for line in self.journal:
-            progress = progress.after(line["step"], sign * line[f"valid_{train.metric}"])
+            value = goodness(line, train.metric, METRICS[train.metric])
+            progress = progress.after(line["step"], value)
         return not progress.finished(self.journal[-1]["step"], train)
 
     @property

@@ -15,7 +15,7 @@ from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.progress import Progress
+from attn_jax.progress import Progress, goodness
 from attn_jax.training.checkpoint import Checkpoints, WritableCheckpoints
 from attn_jax.training.devices import first_replica, make_mesh, replicate
 from attn_jax.training.step import FlatState, init_state, resume, train_step
@@ -137,7 +137,7 @@ def fit(
             record = _record(step, losses, throughput.rates(), evaluate(shown.result), progress)
             journal.append(records, record)
             console.print(_summary(record, config.metric))
-            value = record[f"valid_{config.metric}"] * (1 if larger_is_better else -1)
+            value = goodness(record, config.metric, larger_is_better)
             progress = progress.after(step, value)
             checkpoints.save(step, shown.result, shown.rest, progress._asdict(), value)
             losses = []

@@ -448,11 +448,8 @@ def test_one_range_of_lengths_is_not_told(tmp_path, capsys):
 
 def test_runs_that_were_interrupted_are_named(tmp_path):
     runs = [("dot", 20, 0), ("general", 30, 0), ("concat", 30, 1), ("cosine", 30, 2)]
-    for (
-        label,
-        steps,
-        patience,
-    ) in runs:  # validations at 10 and 20, of which the second is no better
+    # Validations are at 10 and 20, of which the second is no better.
+    for label, steps, patience in runs:
         options = {"train.steps": steps, "train.patience": patience, "train.valid_every": 10}
         write_run(tmp_path / label, label, 0, 50.0, label=label, **options)
     (comparison,) = compare(find_runs(tmp_path)[0])
