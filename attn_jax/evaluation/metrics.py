@@ -19,17 +19,22 @@ METRICS: dict[str, bool] = {
 }
 
 
+# Tokenisations of BLEU for languages that write spaces between words.
+SPACED = ("13a", "intl", "none")
+
+
 def in_words(level: str, references: Sequence[str], tokenizer: str) -> bool:
     """Whether targets are sentences, which BLEU measures, rather than symbols or single words.
 
     Args:
       level: of the target tokens.
       references: the targets: sentences if most have several words.
-      tokenizer: the tokenisation of BLEU, which tells words apart.
+      tokenizer: the tokenisation of BLEU, which tells words apart where no spaces do.
     """
     if level == "symbol":
         return False
-    counts = word_counts(references, tokenizer)
+    # The tokenisations for text with spaces would part a date at its hyphens.
+    counts = word_counts(references, "none" if tokenizer in SPACED else tokenizer)
     return 2 * sum(count > 1 for count in counts) > len(counts)
 
 

@@ -37,6 +37,7 @@ def test_text_is_measured_in_words_if_most_lines_have_several(level):
     assert not metrics.in_words(level, ["mat", "cat", "a mat"], "13a")
     assert not metrics.in_words(level, ["猫坐在垫子上"], "13a")
     assert metrics.in_words(level, ["猫坐在垫子上"], "zh")
+    assert not metrics.in_words(level, ["1998-03-03"], "13a")
     assert not metrics.in_words("symbol", ["a mat"], "13a")
 
 
