@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy import stats
 
 from attn_jax.evaluation.metrics import make_bleu
 
@@ -130,6 +129,8 @@ def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, 
       values: one for each seed, at least two.
       confidence: between 0 and 1.
     """
+    from scipy import stats  # takes half a second, which programs without intervals need not wait
+
     error = stats.sem(values)
     if error == 0:
         return float(values[0]), float(values[0])
