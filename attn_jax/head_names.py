@@ -21,6 +21,6 @@ def find_head(which: str, layers: int, heads: int, option: str) -> tuple[int, in
         raise InputError(f"{option} must be mean or layer.head as in 2.1, got {which!r}")
     if not (1 <= int(layer) <= layers and 1 <= int(head) <= heads):
         raise InputError(
-            f"{option}={which} does not exist: the model has {layers} layers of {heads} heads"
+            f"{option}={which} does not exist: the model's last head is {layers}.{heads}"
         )
     return int(layer) - 1, int(head) - 1

@@ -813,7 +813,7 @@ def test_the_best_head_and_shift_are_those_of_the_lowest_error():
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--head=2.1"], "--head=2.1 does not exist: the model has 1 layers of 1 heads"),
+        (["--head=2.1"], "--head=2.1 does not exist: the model's last head is 1.1"),
         (["--links=best"], "unknown way to make links 'best'; allowed: argmax, threshold"),
         (["--links=threshold(least=2)"], "least must be above 0 and at most 1, got 2"),
         (["--symmetrization=grow", "--reverse=x"], "did you mean grow_diag"),
