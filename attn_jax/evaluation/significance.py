@@ -129,7 +129,7 @@ def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, 
       values: one for each seed, at least two.
       confidence: between 0 and 1.
     """
-    from scipy import stats  # takes half a second, which programs without intervals need not wait
+    from scipy import stats  # takes half a second, which programs without intervals save
 
     error = stats.sem(values)
     if error == 0:
