@@ -63,15 +63,13 @@ def _check_decoder(config: Model, rng: jax.Array) -> None:
     which = f"--model.decoder={config.decoder}"
     if isinstance(decoder, Recurrent):
         returned = decoder.advance(state, source, decoder.cell.input(word))
-        if not (
-            isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], tuple)
-        ):
+        if not (isinstance(returned, tuple) and len(returned) == 3):
             raise InputError(
-                f"{which}: `advance` must return the next state and a tuple of outputs, weights "
-                f"last, got {_shapes(returned)}"
+                f"{which}: `advance` must return state, what the readout reads, and weights, got "
+                f"{_shapes(returned)}"
             )
         _compare(f"{which}: `advance`", "a state", returned[0], state)
-        _check_weights(f"{which}: the last output of `advance`", returned[1][-1], "B N S")
+        _check_weights(f"{which}: the last output of `advance`", returned[-1], "B N S")
     features = decoder.readout.size
     returned = decoder.step(state, word, source)
     if not (isinstance(returned, tuple) and len(returned) == 3):

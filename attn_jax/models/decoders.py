@@ -66,7 +66,7 @@ class Recurrent(nnx.Module):
         inputs: Float[Array, "B G"],
         rng_cell: Array | None = None,
         rng_attention: Array | None = None,
-    ) -> tuple[PyTree, tuple[Array, ...]]:
+    ) -> tuple[PyTree, PyTree, Float[Array, "B N S"]]:
         """One step, which defines the order of attention and state update in a decoder.
 
         Args:
@@ -77,20 +77,22 @@ class Recurrent(nnx.Module):
           rng_attention: a random key for attention.
 
         Returns:
-          The next state, and the outputs of the step, each [B, ...]; the last of them are the
-          weights [B, N, S].
+          The next state, what the readout reads, [B, ...], and the weights.
         """
 
-    def _scan(self, embeddings: Array, source: Source, rng: Array | None) -> tuple[Array, ...]:
-        """The outputs of `advance` at all T steps, [B, T, ...], weights [B, 1, N, T, S] last."""
+    def _scan(
+        self, embeddings: Array, source: Source, rng: Array | None
+    ) -> tuple[PyTree, Float[Array, "B 1 N T S"]]:
+        """What the readout reads at all T steps, [B, T, ...], and the weights."""
         inputs = self.cell.input(jnp.swapaxes(embeddings, 0, 1))
         rng_cell, rng_attention = split(rng, 2)
 
         def step(parameters: tuple, state: PyTree, inputs: tuple) -> tuple:
             decoder, source = parameters
-            return decoder.advance(state, source, *inputs)
+            state, *outputs = decoder.advance(state, source, *inputs)
+            return state, outputs
 
-        _, (*outputs, alignment) = scan(
+        _, (outputs, alignment) = scan(
             step,
             (self, source),
             self.start(source, len(inputs)),
@@ -100,7 +102,8 @@ class Recurrent(nnx.Module):
                 None if rng_attention is None else jax.random.split(rng_attention, len(inputs)),
             ),
         )
-        return *(jnp.swapaxes(x, 0, 1) for x in outputs), jnp.moveaxis(alignment, 0, 2)[:, None]
+        by_sentence = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), outputs)
+        return by_sentence, jnp.moveaxis(alignment, 0, 2)[:, None]
 
 
 class Bahdanau(Recurrent):
@@ -132,12 +135,12 @@ class Bahdanau(Recurrent):
             memory, self.cell.output(hidden), source.projected, source.mask, rng_attention
         )
         hidden = self.cell(hidden, inputs + self.context(context), rng_cell)
-        return (hidden, memory), (self.cell.output(hidden), context, weights)
+        return (hidden, memory), (self.cell.output(hidden), context), weights
 
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> OneStep:
         """The next state, the features for the output layer, and the weights."""
         inputs = self.cell.input(embedding)
-        state, (output, context, weights) = self.advance(state, source, inputs)
+        state, (output, context), weights = self.advance(state, source, inputs)
         return state, self.readout(output, embedding, context), weights[:, None]
 
     def __call__(
@@ -149,7 +152,7 @@ class Bahdanau(Recurrent):
         """
         rng_in, rng_steps, rng_out = split(rng, 3)
         embeddings = self.dropout(embeddings, rng_in)
-        outputs, contexts, alignment = self._scan(embeddings, source, rng_steps)
+        (outputs, contexts), alignment = self._scan(embeddings, source, rng_steps)
         return self.dropout(self.readout(outputs, embeddings, contexts), rng_out), alignment
 
 
@@ -211,11 +214,12 @@ class Luong(Recurrent):
         memory, context, weights = self.attention.step(
             memory, output, source.projected, source.mask, rng_attention
         )
-        return (hidden, memory), (self._attentional(output, context), weights)
+        return (hidden, memory), self._attentional(output, context), weights
 
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> OneStep:
         """The next state, the features for the output layer, and the weights."""
-        state, (attentional, weights) = self.advance(state, source, self.cell.input(embedding))
+        inputs = self.cell.input(embedding)
+        state, attentional, weights = self.advance(state, source, inputs)
         return state, self.readout(attentional), weights[:, None]
 
     def __call__(
@@ -261,8 +265,10 @@ class LuongInputFeeding(Luong):
     ) -> tuple:
         *state, attentional = state
         inputs = inputs + self.feed(attentional)
-        state, outputs = super().advance(tuple(state), source, inputs, rng_cell, rng_attention)
-        return (*state, outputs[0]), outputs
+        state, attentional, weights = super().advance(
+            tuple(state), source, inputs, rng_cell, rng_attention
+        )
+        return (*state, attentional), attentional, weights
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None

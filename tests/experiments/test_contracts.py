@@ -44,13 +44,13 @@ class Stateless(Bahdanau):
 
 class Swapped(Bahdanau):
     def advance(self, *given):
-        (hidden, memory), outputs = super().advance(*given)
-        return (memory, hidden), outputs
+        (hidden, memory), *others = super().advance(*given)
+        return (memory, hidden), *others
 
 class Headless(Bahdanau):
     def advance(self, *given):
-        state, (output, context, weights) = super().advance(*given)
-        return state, (output, context, weights[:, 0])
+        state, outputs, weights = super().advance(*given)
+        return state, outputs, weights[:, 0]
 
 class Short(Bahdanau):
     def step(self, *given):
@@ -74,7 +74,7 @@ SIZES = {"annotation_size": 6, "embedding_size": 5, "hidden_size": 8}
         ("encoder", "Bare", r"annotations \[B, S, D\] and a Summary, got \[2, 3, 6\]"),
         ("encoder", "Narrow", r"must return annotations and a vector .*, got \(\[2, 3, 3\]"),
         ("decoder", "Decoder", None),
-        ("decoder", "Stateless", "must return the next state and a tuple of outputs"),
+        ("decoder", "Stateless", "must return state, what the readout reads, and weights"),
         ("decoder", "Swapped", "`advance` must return a state .*, got"),
         ("decoder", "Headless", r"weights \[B, N, S\] with B=2 and S=3, got \[2, 3\]"),
         ("decoder", "Short", r"`step` must be weights \[B, L, N, S\] .*, got \[2, 1, 3\]"),
