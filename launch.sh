@@ -137,6 +137,7 @@ help | --help | -h)
     usage
     ;;
 *)
+    echo "error: unknown command $command" >&2
     usage >&2
     exit 2
     ;;

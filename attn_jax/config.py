@@ -190,7 +190,11 @@ class Train:
     valid_every: int = option(500, "steps between validations, each with a checkpoint", low=1)
     keep: int = option(2, "last checkpoints that are kept, besides the best", low=1)
     patience: int = option(0, "validations without a better metric before stopping; 0: off", low=0)
-    metric: str = option("perplexity", "validation metric that picks the best checkpoint")
+    metric: str = option(
+        "perplexity",
+        "validation metric that picks the best checkpoint: perplexity, token_accuracy, "
+        "exact_match, bleu, chrf, word_error_rate or symbol_error_rate",
+    )
     initial: str = path("another run whose best parameters to start from, or one checkpoint in it")
 
 

@@ -82,7 +82,11 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Cal
     try:
         imported = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        hint = "; write module:name, without .py" if module.endswith(".py") else ""
+        hint = ""
+        if module.endswith(".py"):
+            hint = "; write module:name, without .py"
+        elif isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
+            hint = "; Python looks for it in the current folder and on PYTHONPATH"
         raise InputError(f"{use}: {error}{place(error, [module])}{hint}") from error
     except (Exception, SystemExit) as error:  # anything that a user's own module raises
         raise InputError(f"{use}: {failure(error, [module])}") from error

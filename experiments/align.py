@@ -152,7 +152,7 @@ def check_flags() -> None:
     """Raises InputError if flags do not fit together."""
     chosen = [name for name in ("head", "shift", "dev_gold") if FLAGS[name].present]
     if FLAGS.of == "posterior" and chosen:
-        raise InputError(f"--{chosen[0]} chooses among weights, of which the posterior has one")
+        raise InputError(f"--{chosen[0]} chooses among weights: leave it out with --of=posterior")
     if "dev_gold" in chosen[1:]:
         raise InputError(f"give --{chosen[0]} or --dev_gold, which chooses it")
     if FLAGS["gold_first"].present and not (FLAGS.gold or FLAGS.dev_gold):
@@ -266,7 +266,9 @@ if __name__ == "__main__":
         "the posterior, how probable each source word is given the target word too",
     )
     absl_flags.DEFINE_string("head", "mean", "weights of: mean, or layer.head as in 2.1")
-    absl_flags.DEFINE_integer("shift", 0, "steps after a word at which the weights are its own")
+    absl_flags.DEFINE_integer(
+        "shift", 0, "steps after a word at which the weights are its own", -1000, 1000
+    )
     absl_flags.DEFINE_string("links", "argmax", "links of weights: argmax or threshold(least=0.3)")
     absl_flags.DEFINE_string("reverse", "", "folder of a run from target to source")
     absl_flags.DEFINE_string(

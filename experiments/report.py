@@ -19,7 +19,7 @@ from experiments.program import run
 
 def print_comparison(comparison: Comparison) -> None:
     """Prints the tables of a comparison with explanations of their figures."""
-    name, apart, systems, _, quality, cost, profile = comparison
+    name, apart, systems, *_, quality, cost, profile = comparison
     print_table(f"{name}: quality", quality)
     notes = apart, *tables.about_alignment(quality), searches(systems), *unfinished(systems)
     print("\n".join(filter(None, notes)))
@@ -34,6 +34,8 @@ def print_comparison(comparison: Comparison) -> None:
 def main() -> None:
     """Prints the tables; writes `report.md` with its figures, and `runs.csv`, into the folder."""
     root = Path(FLAGS.workdir)
+    if not root.is_dir():
+        raise InputError(f"there is no folder {root}")
     runs, left_out = find_runs(root)
     if not runs:
         reasons = "".join(f"; {folder}: {why}" for folder, why in left_out.items())

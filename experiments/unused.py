@@ -39,6 +39,7 @@ USES: dict[str, Callable[[Experiment], bool]] = {
     "data.longest": lambda run: run.data.name in TASKS,
     "data.symbols": lambda run: run.data.name in TASKS,
     "data.seed": lambda run: run.data.name in MADE,
+    "model.initialization": lambda run: not run.train.initial,
     "model.dropout_kind": lambda run: run.model.dropout > 0,
     "model.stack": lambda run: _stacks_cells(run.model),
     "train.guided_head": lambda run: run.train.guided_alignment > 0,

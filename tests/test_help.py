@@ -10,6 +10,7 @@ from attn_jax.data.datasets import DATASETS
 from attn_jax.data.orders import ORDERS
 from attn_jax.data.vocabularies import VOCABULARIES
 from attn_jax.data.vocabulary import LEVELS
+from attn_jax.evaluation.metrics import METRICS
 from attn_jax.models.dropout import DROPOUTS
 from attn_jax.models.embeddings import EMBEDDINGS
 from attn_jax.models.first_states import FIRST_STATES
@@ -51,6 +52,7 @@ TABLES = {
     "train.mean_over": COUNTS,
     "train.compute": PRECISIONS,
     "train.order": ORDERS,
+    "train.metric": METRICS,
 }
 
 

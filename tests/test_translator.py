@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import attn_jax
-from attn_jax import run_files
+from attn_jax import config, run_files
 from attn_jax.config import Experiment, Model
 from attn_jax.data.datasets import open_corpus
 from attn_jax.data.pairs import Example
@@ -26,7 +26,7 @@ from attn_jax.tokens import BOS, EOS, SPECIALS, UNK
 from attn_jax.translator import Translator
 from experiments.evaluation import evaluate_split
 from experiments.folder import alone, inherited, settle
-from experiments.train import train, training_pairs
+from experiments.train import check_tokens, train, training_pairs
 
 OPTIONS = {
     "data.name": "reverse",
@@ -417,6 +417,18 @@ def test_starts_from_another_run(workdir, tmp_path, translator):
     with pytest.raises(InputError, match=r"data\.source_level=symbol, and this one character"):
         train_in(tmp_path / "other", other)
     assert not (tmp_path / "other").exists()
+
+
+def test_a_vocabulary_is_as_large_as_in_the_run_to_start_from(tmp_path):
+    tokens = {"data.source_level": "subword", "data.target_level": "word", "data.min_count": 3}
+    initial = config.experiment(tokens | {"data.subwords": 40})
+    (tmp_path / "flags.txt").write_text("\n".join(config.lines(initial)))
+    check_tokens(tmp_path, initial)
+    with pytest.raises(InputError, match=r"has --data\.subwords=40, and this one 50"):
+        check_tokens(tmp_path, config.experiment(tokens | {"data.subwords": 50}))
+    other = tokens | {"data.subwords": 40, "data.min_count": 2}
+    with pytest.raises(InputError, match=r"has --data\.min_count=3, and this one 2"):
+        check_tokens(tmp_path, config.experiment(other))
 
 
 def test_flags_are_no_remedy_for_a_damaged_run_to_start_from(workdir, tmp_path):

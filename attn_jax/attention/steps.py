@@ -93,6 +93,11 @@ def weigh(
             f"the normalizer {name_of(parts.normalizer.function)} gives {_kind(weights)} "
             f"for the weights of {mask.size} positions"
         )
+    if not jnp.issubdtype(weights.dtype, jnp.floating):
+        raise InputError(
+            f"the normalizer {name_of(parts.normalizer.function)} gives weights of "
+            f"{weights.dtype}, not floating-point numbers"
+        )
     weights = gain * weights
     if memory is not None:
         wide = weights.astype(memory.weights.dtype)

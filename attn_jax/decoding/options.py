@@ -30,7 +30,7 @@ class Search:
         "gnmt(alpha=0.6)",
     )
     coverage_penalty: float = option(
-        0.0, "beam: weight of GNMT's penalty for source tokens without attention", low=0
+        0.0, "beam: weight of GNMT's penalty for source tokens without attention", low=0, high=1000
     )
     min_length: int = option(0, "fewest tokens of a translation", low=0)
     max_length: int = option(

@@ -1,6 +1,6 @@
 """Figures of quality: over training, by source length and by source position."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,8 +16,10 @@ LINES = "solid", "dashed", "dotted"  # the next one each time that colours repea
 MARKERS = "osv^DX"  # not as many as colours, so that combinations of both repeat late
 
 
-def _new(columns: int, *, beside: float = 1.0) -> tuple[Figure, np.ndarray]:
-    """A row of axes, with a width left beside them for a legend, in inches."""
+def _new(columns: int, labels: Iterable[str]) -> tuple[Figure, np.ndarray]:
+    """A row of axes, with room left beside them for a legend with these labels."""
+    signs = max(len(line) for label in labels for line in wrapped(label).splitlines())
+    beside = 0.6 + 0.085 * signs  # inches: a line with its marker, and a sign of text
     figure = Figure(figsize=(3.5 * columns + beside, 3), layout="constrained")
     return figure, figure.subplots(1, columns, squeeze=False)[0]
 
@@ -57,7 +59,7 @@ def learning_curves(systems: Systems) -> Figure:
     names = ["valid_bleu" if in_words else "valid_exact_match"]
     if same_tokens(systems):
         names.insert(0, "valid_perplexity")
-    figure, all_axes = _new(len(names))
+    figure, all_axes = _new(len(names), systems)
     for axes, name in zip(all_axes, names, strict=True):
         for nth, (label, runs) in enumerate(systems.items()):
             curves = [{line["step"]: line[name] for line in run.journal} for run in runs]
@@ -71,6 +73,8 @@ def learning_curves(systems: Systems) -> Figure:
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         # Labels between powers of ten: some on an axis of less than 3 decades, all below 0.7.
         axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(3, 0.7)))
+        if axes.get_ylim()[0] < 2:  # otherwise nothing between 1 and 2 would be labelled
+            axes.set_ylim(bottom=0.97)
     if in_words:
         quality.set(ylabel="validation BLEU")
     else:
@@ -82,7 +86,7 @@ def learning_curves(systems: Systems) -> Figure:
 @styled
 def quality_by_length(profile: Profile) -> Figure:
     """One or two metrics by source length. Bahdanau, Cho and Bengio 2014, figure 2."""
-    figure, all_axes = _new(len(profile.figures))
+    figure, all_axes = _new(len(profile.figures), next(iter(profile.figures.values())))
     places = range(len(profile.ranges))
     for axes, (name, systems) in zip(all_axes, profile.figures.items(), strict=True):
         for nth, (label, lines) in enumerate(systems.items()):
@@ -98,7 +102,7 @@ def quality_by_length(profile: Profile) -> Figure:
 @styled
 def accuracy_by_position(systems: Systems) -> Figure:
     """The percentage of correct target tokens by source position."""
-    figure, (axes,) = _new(1, beside=1.5)
+    figure, (axes,) = _new(1, systems)
     for nth, (label, runs) in enumerate(systems.items()):
         lines = [by_position(run.sentences) for run in runs]
         _mean_line(axes, range(1, len(lines[0]) + 1), lines, label, nth)

@@ -10,7 +10,7 @@ from attn_jax.files import write_whole
 from attn_jax.report import alignments, curves, tables
 from attn_jax.report.about import about, of_each, separated, signatures
 from attn_jax.report.profiles import Profile, by_length
-from attn_jax.report.ranking import EXPLANATION, ranks
+from attn_jax.report.ranking import EXPLANATION, p_values, ranks
 from attn_jax.report.runs import Run
 from attn_jax.report.sentences import MOST_STEPS, sentence_of, telling_sentences
 from attn_jax.report.style import save
@@ -22,12 +22,13 @@ MOST_BARS = 20  # most steps drawn as bars, each about as high as two rows of a 
 
 
 class Comparison(NamedTuple):
-    """The systems of one data set, and their ranks, tables and profile."""
+    """The systems of one data set, and their ranks, p-values, tables and profile."""
 
     name: str
     apart: str  # why its runs are apart from others of the same name, or nothing
     systems: Systems
     ranks: list[int]  # of each system
+    p_values: list[float]  # of each system
     quality: tables.Table
     cost: tables.Table
     profile: Profile  # by source length
@@ -41,8 +42,10 @@ def compare(runs: list[Run]) -> Iterator[Comparison]:
         apart = "" if first is group[0] else separated(first, group[0])
         systems = by_system(group)
         places = ranks(systems)
-        shown = tables.quality(systems, places), tables.cost(systems), by_length(systems)
-        yield Comparison(name, apart, systems, places, *shown)
+        differences = p_values(systems, places)
+        quality = tables.quality(systems, places, differences)
+        shown = quality, tables.cost(systems), by_length(systems)
+        yield Comparison(name, apart, systems, places, differences, *shown)
 
 
 def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:
@@ -85,7 +88,8 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         parts.append(tables.by_length(profile).markdown())
     if any(len(run.journal) > 1 for run in runs_of(systems)):
         drawn = curves.learning_curves(systems)
-        parts.append(picture("learning", drawn, f"Learning curves{bands}"))
+        shared = ", at the steps that all seeds reached" if several else ""
+        parts.append(picture("learning", drawn, f"Learning curves{shared}{bands}"))
     if known:
         drawn = curves.accuracy_by_position(known)
         parts.append(picture("position", drawn, f"Accuracy by source position{bands}"))

@@ -1,5 +1,7 @@
 """Which systems of a comparison differ significantly."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from attn_jax.evaluation.significance import bleu_differs, counts_differ
@@ -12,7 +14,7 @@ _RULE = (
     "A new rank begins with a system whose {} differs from that of every system of the rank above: "
     "it is worse in each seed that they share (in their first runs, if they share none), and over "
     "the sentences of all these seeds together ({}, p < 0.05). So the first and the last system "
-    "of a rank may differ."
+    "of a rank may differ; p is that of the difference from the first."
 )
 EXPLANATION = {
     "bleu": _RULE.format("BLEU", "paired bootstrap, two-sided, 1,000 samples"),
@@ -37,16 +39,22 @@ def p_value(first: list[Run], second: list[Run]) -> float:
     return counts_differ(*hits)
 
 
+def paired(first: list[Run], second: list[Run]) -> tuple[list[Run], list[Run]]:
+    """The runs of two systems for the seeds that both have, or else the first run of each."""
+    pairs = [(a, b) for a in first for b in second if a.seed == b.seed]
+    ours, theirs = zip(*(pairs or [(first[0], second[0])]), strict=True)
+    return list(ours), list(theirs)
+
+
 def better(first: list[Run], second: list[Run]) -> bool:
     """Whether the first system is better for each seed that both have, and significantly so.
 
     If they have no seed in common, their first runs are compared.
     """
-    pairs = [(a, b) for a in first for b in second if a.seed == b.seed]
-    pairs = pairs or [(first[0], second[0])]
-    if any(a.quality <= b.quality for a, b in pairs):
+    ours, theirs = paired(first, second)
+    if any(a.quality <= b.quality for a, b in zip(ours, theirs, strict=True)):
         return False
-    return p_value(*map(list, zip(*pairs, strict=True))) < LEVEL
+    return p_value(ours, theirs) < LEVEL
 
 
 def ranks(systems: Systems) -> list[int]:
@@ -61,3 +69,12 @@ def ranks(systems: Systems) -> list[int]:
         above.append(runs)
         places.append(rank)
     return places
+
+
+def p_values(systems: Systems, ranks: Sequence[int]) -> list[float]:
+    """The p-value of each system being as good as the first of its rank; NaN for that one."""
+    leaders: dict[int, list[Run]] = {}
+    return [
+        np.nan if leaders.setdefault(rank, runs) is runs else p_value(*paired(leaders[rank], runs))
+        for runs, rank in zip(systems.values(), ranks, strict=True)
+    ]

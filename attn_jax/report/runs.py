@@ -57,7 +57,9 @@ class Run:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The metrics of its evaluation, and `sharpness`, the mean over heads."""
+        """The metrics of its evaluation, and `sharpness`, the mean over heads; not of a control."""
+        if self.is_control:
+            return self.evaluation["metrics"]
         sharpness = float(np.mean([head["sharpness"] for head in self.evaluation["heads"]]))
         return self.evaluation["metrics"] | {"sharpness": sharpness}
 

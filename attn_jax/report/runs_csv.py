@@ -2,9 +2,11 @@
 
 import csv
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from attn_jax.files import writing
 from attn_jax.report.pages import Comparison
@@ -25,18 +27,13 @@ def write_runs(comparisons: Sequence[Comparison], folder: Path) -> Path:
 
 
 def rows_of(comparisons: Sequence[Comparison], folder: Path) -> list[dict[str, Any]]:
-    """A row for each run: its folder, system, seed, rank, metrics, cost and the facts that vary.
+    """A row for each run: its folder, place, metrics, cost and the facts that vary.
 
     Args:
       comparisons: comparisons of runs under `folder`.
       folder: the folders of runs are given relative to it.
     """
-    placed = [
-        ({"comparison": comparison.name, "system": label, "seed": run.seed, "rank": rank}, run)
-        for comparison in comparisons
-        for (label, runs), rank in zip(comparison.systems.items(), comparison.ranks, strict=True)
-        for run in runs
-    ]
+    placed = [of_run for comparison in comparisons for of_run in places(comparison)]
     varying = varying_facts([run for _, run in placed])
     return [
         {"folder": run.folder.relative_to(folder).as_posix()}
@@ -46,6 +43,15 @@ def rows_of(comparisons: Sequence[Comparison], folder: Path) -> list[dict[str, A
         | {name: run.facts[name] for name in varying}
         for place, run in placed
     ]
+
+
+def places(comparison: Comparison) -> Iterator[tuple[dict[str, Any], Run]]:
+    """The place of each run in a comparison: its system, seed, rank and p-value."""
+    name, systems, p_values = comparison.name, comparison.systems, comparison.p_values
+    for (label, runs), rank, p in zip(systems.items(), comparison.ranks, p_values, strict=True):
+        of_system = {"rank": rank, "p": "" if np.isnan(p) else p}
+        for run in runs:
+            yield {"comparison": name, "system": label, "seed": run.seed} | of_system, run
 
 
 def cost_of(run: Run) -> dict[str, Any]:

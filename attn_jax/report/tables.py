@@ -100,8 +100,8 @@ def interval_over_seeds(values: Sequence[float]) -> str:
     return f"{max(low, 0):.1f} to {min(high, 100):.1f}"
 
 
-def quality(systems: Systems, ranks: Sequence[int]) -> Table:
-    """The rank and the metrics of each system on the test split."""
+def quality(systems: Systems, ranks: Sequence[int], p_values: Sequence[float]) -> Table:
+    """The rank, its p-value and the metrics of each system on the test split."""
     first = first_run(systems)
     metrics = {label: [run.metrics for run in runs] for label, runs in systems.items()}
     measured = {name for of_runs in metrics.values() for of_run in of_runs for name in of_run}
@@ -110,9 +110,12 @@ def quality(systems: Systems, ranks: Sequence[int]) -> Table:
         hidden.add("sharpness")
     known = [name for name in TITLES if name in measured - hidden]
     seeded = any(len(runs) > 1 for runs in systems.values())
+    shared = not np.isnan(p_values).all()
     rows = []
-    for (label, runs), rank in zip(systems.items(), ranks, strict=True):
+    for (label, runs), rank, p in zip(systems.items(), ranks, p_values, strict=True):
         row = [label, str(len(runs)), str(rank)]
+        if shared:
+            row.append(mean_and_deviation([p], 3))
         if seeded:
             row.append(interval_over_seeds([run.quality for run in runs]))
         for name in known:
@@ -122,8 +125,10 @@ def quality(systems: Systems, ranks: Sequence[int]) -> Table:
             else:
                 row.append(mean_and_deviation(values) if values else "")
         rows.append(row)
-    over_seeds = [f"95 % of {TITLES[first.measure]}"] if seeded else []
-    return Table(["system", "seeds", "rank", *over_seeds, *(TITLES[name] for name in known)], rows)
+    heading = ["system", "seeds", "rank"]
+    heading += ["p"] if shared else []
+    heading += [f"95 % of {TITLES[first.measure]}"] if seeded else []
+    return Table([*heading, *(TITLES[name] for name in known)], rows)
 
 
 def about_alignment(quality: Table) -> list[str]:

@@ -95,9 +95,10 @@ def _forward(
     matrix, features = factor(matrix), factor(features)
     parts = _cut(Tokens(features, targets, counted), bias.size)
     columns = row_major(parts.features.mT)
-    (total, *of_parameters), of_features = jax.lax.scan(add, sums, (parts, columns))
+    (total, of_matrix, of_bias), of_features = jax.lax.scan(add, sums, (parts, columns))
     of_features = of_features.reshape(-1, features.shape[1])[: len(features)]
-    return total, (*of_parameters, of_features)
+    # XLA may make its transposition, for tied embeddings, part of the product.
+    return total, (row_major(of_matrix), of_bias, of_features)
 
 
 def _backward(smoothing: float, gradients: tuple, by: Float[Array, ""]) -> tuple:

@@ -138,6 +138,9 @@ def test_parts_return_arrays_of_the_sentence():
     def summed(scores, mask):
         return scores.sum()
 
+    def equal(scores, mask):
+        return mask
+
     def forgotten(query, keys):
         keys @ query
 
@@ -151,6 +154,8 @@ def test_parts_return_arrays_of_the_sentence():
         attend(keys[0], keys, keys, score="dot", window=column)
     with pytest.raises(InputError, match=r"summed gives shape \[\] for the weights of 3 positions"):
         attend(keys[0], keys, keys, score="dot", normalizer=summed)
+    with pytest.raises(InputError, match=r"equal gives weights of bool, not floating-point"):
+        attend(keys[0], keys, keys, score="dot", normalizer=equal)
 
 
 def test_scores_are_summed_in_float32_at_least():
@@ -197,7 +202,12 @@ def test_arguments_bound_before_are_kept():
         ("normalizer", "entmax(alpha=1.5, alpha=2)", "gives alpha twice"),
         ("score", "additive(width=3)", "additive has no settings, got 'width'"),
         ("score", "my_score.py:f", r"write module:name, without \.py"),
-        ("score", "no_such_module:f", "cannot use 'no_such_module:f' as a score"),
+        (
+            "score",
+            "no_such_module:f",
+            "cannot use 'no_such_module:f' as a score: No module named 'no_such_module'; Python "
+            "looks for it in the current folder and on PYTHONPATH",
+        ),
         ("score", "math:no_such_function", "cannot use"),
         ("score", "math:pi", "not a function"),
     ],

@@ -819,7 +819,7 @@ def test_the_best_head_and_shift_are_those_of_the_lowest_error():
         (["--symmetrization=grow", "--reverse=x"], "did you mean grow_diag"),
         (["--symmetrization=union"], "combines two directions: give --reverse"),
         (["--reverse=x", "--symmetrization=agreement", "--links=argmax"], "makes its own"),
-        (["--of=posterior", "--shift=1"], "--shift chooses among weights"),
+        (["--of=posterior", "--shift=1"], "--shift chooses among weights: leave it out"),
         (["--gold_first=1"], "--gold_first needs --gold"),
         (["--weights=w.txt"], "--weights must be a file .npz in a folder that exists"),
         (["--dev_gold=x"], "give all of --dev_sources, --dev_targets and --dev_gold, or none"),

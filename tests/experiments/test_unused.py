@@ -51,6 +51,13 @@ def test_what_a_run_does_not_use_is_named(options, used):
     assert config.values(run).keys() >= USES.keys()
 
 
+def test_a_run_that_starts_from_another_does_not_use_an_initialization():
+    options = {"model.initialization": "luong"}
+    assert unused(config.experiment(options)) == []
+    options["train.initial"] = "runs/other"
+    assert unused(config.experiment(options)) == ["model.initialization"]
+
+
 @pytest.mark.parametrize(
     ("model", "expected"),
     [

@@ -16,7 +16,7 @@ from attn_jax.report.about import about, searches, unfinished
 from attn_jax.report.labels import wrapped
 from attn_jax.report.pages import compare, seeds_drawn, write_report
 from attn_jax.report.profiles import Bin, by_length, by_position, length_bins
-from attn_jax.report.ranking import ranks
+from attn_jax.report.ranking import p_values, ranks
 from attn_jax.report.runs import Run, find_runs, read_run
 from attn_jax.report.runs_csv import write_runs
 from attn_jax.report.sentences import telling_sentences
@@ -93,10 +93,10 @@ def test_a_page_with_its_figures(root):
     assert left_out == {root / "d": "not evaluated on a test split"}
     page = write_report(compare(runs), root).read_text()
     assert (
-        "| additive | 2 | 1 | 66.6 to 100.0 | 108.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | "
+        "| additive | 2 | 1 | – | 66.6 to 100.0 | 108.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | "  # noqa: RUF001
         "92.00 ± 2.83 | +1 |" in page
     )
-    assert "| last | 1 | 1 | – | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page  # noqa: RUF001
+    assert "| last | 1 | 1 | 1.000 | – | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page  # noqa: RUF001
     assert "A new rank begins with a system whose exact match differs" in page
     assert "Decoding: greedy." in page
     assert "Options of all systems: `--data.target_level=symbol`" in page
@@ -110,7 +110,8 @@ def test_a_page_with_its_figures(root):
 def test_bands_are_the_range_over_seeds(root):
     (comparison,) = compare(find_runs(root)[0])
     page = write_report([comparison], root).read_text()
-    assert page.count("*Learning curves (bands: lowest to highest over seeds)*") == 1
+    bands = "(bands: lowest to highest over seeds)"
+    assert f"*Learning curves, at the steps that all seeds reached {bands}*" in page
     axes = curves.learning_curves(comparison.systems).axes[1]
     (band,) = axes.collections  # the other system has one seed
     (path,) = band.get_paths()
@@ -717,7 +718,12 @@ def test_systems_that_do_not_differ_share_a_rank():
     assert ranks(systems) == [1, 1, 3]
     assert ranks(systems | {"d": [run(19)]}) == [1, 1, 3, 3]
     # The third differs from the first and not from the second.
-    assert ranks({"a": [run(30)], "b": [run(26)], "c": [run(22)]}) == [1, 1, 1]
+    close = {"a": [run(30)], "b": [run(26)], "c": [run(22)]}
+    assert ranks(close) == [1, 1, 1]
+    # All n sentences in which two systems differ fall to one of them with probability 2 / 2^n.
+    expected = [np.nan, 2 / 2**4, 2 / 2**8]
+    np.testing.assert_allclose(p_values(close, [1, 1, 1]), expected, rtol=0.3)
+    assert np.isnan(p_values(close, [1, 2, 3])).all()
     # Better on average, but not in the seed that both have.
     assert ranks({"a": [run(10), run(40, 1)], "b": [run(30), run(18, 2)]}) == [1, 1]
 

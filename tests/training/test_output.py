@@ -76,3 +76,18 @@ def test_gradients_of_rounded_factors_are_those_of_float32_but_for_rounding(gene
         assert one.dtype == jnp.float32
         assert not np.array_equal(one, other)
         np.testing.assert_allclose(one, other, rtol=0.02, atol=0.02)
+
+
+def test_rounded_factors_may_come_from_a_transposed_matrix(generator):
+    """As tied embeddings do, whose output matrix is the transposed table."""
+    (matrix, bias, features), others = given(generator)
+
+    def loss(table, bias, features):
+        return output_loss(table.T, bias, features, *others, 0.1)
+
+    def gradient():
+        return jax.jit(jax.grad(loss))(matrix.T, bias, features)
+
+    with jax.default_matmul_precision("BF16_BF16_F32"):
+        short = gradient()
+    np.testing.assert_allclose(short, gradient(), rtol=0.02, atol=0.02)
