@@ -21,7 +21,7 @@ def print_comparison(comparison: Comparison) -> None:
     """Prints the tables of a comparison with explanations of their figures."""
     name, apart, systems, *_, quality, cost, profile = comparison
     print_table(f"{name}: quality", quality)
-    notes = apart, *tables.about_alignment(quality), searches(systems), *unfinished(systems)
+    notes = apart, *tables.about_quality(quality), searches(systems), *unfinished(systems)
     print("\n".join(filter(None, notes)))
     if len(systems) > 1:
         print(EXPLANATION[first_run(systems).measure])

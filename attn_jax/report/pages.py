@@ -76,7 +76,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         *filter(None, [tables.escaped(comparison.apart)]),
         *about(systems, profile),
         comparison.quality.markdown(),
-        *tables.about_alignment(comparison.quality),
+        *tables.about_quality(comparison.quality),
         *([EXPLANATION[first.measure]] if len(systems) > 1 else []),
         comparison.cost.markdown(),
         tables.about_cost(comparison.cost),

@@ -14,7 +14,7 @@ _RULE = (
     "A new rank begins with a system whose {} differs from that of every system of the rank above: "
     "it is worse in each seed that they share (in their first runs, if they share none), and over "
     "the sentences of all these seeds together ({}, p < 0.05). So the first and the last system "
-    "of a rank may differ; p is that of the difference from the first."
+    "of a rank may differ."
 )
 EXPLANATION = {
     "bleu": _RULE.format("BLEU", "paired bootstrap, two-sided, 1,000 samples"),

@@ -30,6 +30,7 @@ OF_TEXT = ("token_accuracy", "bleu", "chrf", "ter", "word_error_rate")
 OF_SYMBOLS = ("exact_match", "symbol_error_rate")
 
 
+ABOUT_P = "p: of the difference from the first system of the same rank."
 ABOUT_ALIGNMENT = (
     "Aligned: how often the largest weight is on the source position that a target token comes "
     "from, at the best constant shift, in target steps."
@@ -131,10 +132,14 @@ def quality(systems: Systems, ranks: Sequence[int], p_values: Sequence[float]) -
     return Table([*heading, *(TITLES[name] for name in known)], rows)
 
 
-def about_alignment(quality: Table) -> list[str]:
-    """Explanations of the columns on alignment in a table of quality."""
-    about = {"alignment_accuracy": ABOUT_ALIGNMENT, "sharpness": ABOUT_SHARPNESS}
-    return [text for name, text in about.items() if TITLES[name] in quality.heading]
+def about_quality(quality: Table) -> list[str]:
+    """Explanations of the columns of a table of quality that need one."""
+    about = {
+        "p": ABOUT_P,
+        TITLES["alignment_accuracy"]: ABOUT_ALIGNMENT,
+        TITLES["sharpness"]: ABOUT_SHARPNESS,
+    }
+    return [text for title, text in about.items() if title in quality.heading]
 
 
 def by_length(profile: Profile) -> Table:

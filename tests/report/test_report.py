@@ -98,6 +98,7 @@ def test_a_page_with_its_figures(root):
     )
     assert "| last | 1 | 1 | 1.000 | – | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page  # noqa: RUF001
     assert "A new rank begins with a system whose exact match differs" in page
+    assert "p: of the difference from the first system of the same rank." in page
     assert "Decoding: greedy." in page
     assert "Options of all systems: `--data.target_level=symbol`" in page
     assert "| additive | 1,234 | 20 ± 0 | – | 2.0 ± 0.0 | 30 ± 0 | 10 ± 0 |" in page  # noqa: RUF001
