@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.test_programs import SMALL
+from tests.experiments.programs import SMALL
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -20,36 +20,7 @@ from attn_jax.data.gold import Gold
 from attn_jax.data.vocabulary import Symbols
 from experiments.align import best_reading
 from experiments.folder import alone
-
-SMALL = [
-    "--data.examples=300",
-    "--data.held_out=20",
-    "--data.longest=6",
-    "--model.embedding_size=8",
-    "--model.annotation_size=16",
-    "--model.hidden_size=16",
-    "--model.alignment_size=8",
-    "--model.readout_size=8",
-    "--train.steps=20",
-    "--train.valid_every=10",
-    "--train.buckets=1",
-]
-
-
-def program(name, *arguments, stdin="", **environment):
-    return subprocess.run(
-        [sys.executable, "-m", f"experiments.{name}", *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        env=os.environ | environment,
-    )
-
-
-def works(name, *arguments, **options):
-    done = program(name, *arguments, **options)
-    assert done.returncode == 0, done.stderr
-    return done
+from tests.experiments.programs import SMALL, program, refused, works
 
 
 @pytest.fixture(scope="module")
@@ -462,14 +433,6 @@ def test_a_transformer_with_what_goes_with_it(tmp_path):
     assert (tmp_path / "reverse-heads-1.png").is_file()
     assert "layer 2, head 1" in (tmp_path / "report.md").read_text()
     works("translate", f"--workdir={tmp_path / 'run'}", stdin="1 2 3\n")
-
-
-def refused(name, *arguments, **options):
-    done = program(name, *arguments, **options)
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
-    (line,) = done.stderr.splitlines()
-    return line
 
 
 @pytest.mark.parametrize(
