@@ -36,7 +36,15 @@ def temperature(
     """
     if tau <= 0:
         raise InputError(f"temperature: tau must be more than 0, got {tau:g}")
-    return softmax(widen(scores) / tau, mask).astype(scores.dtype)
+    # The highest score is subtracted first, since scores over a small τ may overflow.
+    wide = widen(scores)
+    return softmax((wide - highest(wide, mask)) / tau, mask).astype(scores.dtype)
+
+
+def highest(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, ""]:
+    """The largest score where the mask is True, as a constant, by which scores can be shifted."""
+    lowest = jnp.finfo(scores.dtype).min
+    return jax.lax.stop_gradient(jnp.max(scores, where=mask, initial=lowest))
 
 
 def _null_shapes(sizes: Sizes) -> Shapes:
@@ -85,5 +93,6 @@ def exponential(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Ar
     Cost: time T S, memory T S.
     Sum: any.
     """
-    weights = jnp.exp(jnp.where(mask, widen(scores), -jnp.inf))
-    return weights.astype(scores.dtype)
+    # Larger weights would overflow, if not here, then as they are summed.
+    bounded = jnp.minimum(widen(scores), 80)
+    return jnp.exp(jnp.where(mask, bounded, -jnp.inf)).astype(scores.dtype)

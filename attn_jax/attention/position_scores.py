@@ -199,4 +199,17 @@ def gmm(
     positions = jnp.arange(1, keys.shape[0] + 1)[:, None]
     sharpness = jnp.exp(jnp.minimum(log_sharpness, 40))
     bells = jnp.minimum(log_heights, 40) - sharpness * (centres - positions) ** 2
-    return jax.nn.logsumexp(bells, axis=-1), centres
+    return _log_sum(bells), centres
+
+
+def _log_sum(exponents: Float[Array, "S K"]) -> Float[Array, " S"]:
+    """log Σ_k exp(e_k), finite also where the maximum and the exponents are rounded differently.
+
+    XLA may compute the exponents twice, once with fused multiplications for the maximum. At -1e9,
+    the two differ by tens: then `logsumexp` is the logarithm of 0 or of infinity.
+    """
+    largest = jax.lax.stop_gradient(exponents.max(axis=-1, keepdims=True))
+    below = exponents - largest
+    below = jnp.where(below > 0, 0, below)  # unlike `minimum`, with the whole derivative at 0
+    total = jnp.maximum(jnp.exp(below).sum(axis=-1), 0.5)  # the largest alone adds 1
+    return largest[:, 0] + jnp.log(total)

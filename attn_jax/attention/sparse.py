@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from attn_jax.attention.normalizers import highest
 from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 
@@ -33,9 +34,10 @@ def entmax(
             f"{alpha:g}"
         )
     wide = widen(scores)
-    top = jax.lax.stop_gradient(jnp.max(wide, where=mask, initial=jnp.finfo(wide.dtype).min))
-    # τ is at least -1, so that masked positions, at -2, get no weight.
-    shifted = jnp.where(mask, (alpha - 1) * (wide - top), -2)
+    # τ is at least -1, so that masked positions, at -2, get no weight. Lower scores are raised to
+    # -2 too: their squares, and sums over them, may overflow.
+    shifted = jnp.maximum((alpha - 1) * (wide - highest(wide, mask)), -2)
+    shifted = jnp.where(mask, shifted, -2)
     return jnp.where(mask, _project(shifted, alpha), 0).astype(scores.dtype)
 
 
