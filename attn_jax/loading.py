@@ -15,7 +15,7 @@ from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.own_code import edited
+from attn_jax.own_code import edited, import_modules
 from attn_jax.training.arrays import named_leaves, shapes
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.translator import Translator
@@ -116,6 +116,7 @@ def experiment_of(workdir: Path) -> Experiment:
 def _load_model(
     workdir: Path, checkpoint: str, options: Model, source: Vocabulary, target: Vocabulary
 ) -> Seq2Seq:
+    import_modules(options)
     model = jax.eval_shape(
         functools.partial(initialize, options, len(source), len(target)), jax.random.key(0)
     )

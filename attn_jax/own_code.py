@@ -12,17 +12,35 @@ from pathlib import Path
 from attn_jax import run_files
 from attn_jax.config import Model
 from attn_jax.files import reading, write_whole
+from attn_jax.names import choose_or_import
+
+# The options of a model that can name code of the user's own.
+KINDS = ("encoder", "cell", "decoder", "score", "window", "normalizer")
 
 
 def own_parts(model: Model) -> dict[str, str]:
-    """The options of a model with a value of the form `module:name`, by name."""
-    return {name: value for name, value in vars(model).items() if ":" in str(value)}
+    """The options of a model that name a part as `module:name`, by name."""
+    parts = {kind: getattr(model, kind) for kind in KINDS}
+    return {kind: part for kind, part in parts.items() if ":" in part.partition("(")[0]}
 
 
 def own_modules(model: Model) -> list[str]:
     """The modules from outside this package that the options of a model name."""
     named = dict.fromkeys(part.partition(":")[0].strip() for part in own_parts(model).values())
     return [module for module in named if module.partition(".")[0] != __package__]
+
+
+def import_modules(model: Model) -> None:
+    """Imports every module that the options of a model name.
+
+    To be called before a model with such options is traced: an array that a module makes as it is
+    imported while JAX traces is no constant but a part of what is traced.
+
+    Raises:
+      InputError: a module cannot be imported, or has no function or class of that name.
+    """
+    for kind, part in own_parts(model).items():
+        choose_or_import({}, part.partition("(")[0].strip(), kind)
 
 
 def _spec(module: str) -> ModuleSpec | None:

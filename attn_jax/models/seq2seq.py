@@ -74,12 +74,13 @@ class Seq2Seq(nnx.Module):
     @property
     def heads(self) -> int:
         """The number of heads that attend to the source, over all layers; 1 if none is found."""
-        projections = [
-            module.projections
-            for _, module in nnx.iter_modules(self)
-            if isinstance(module, Attention)
-        ]
+        projections = [attention.projections for attention in self.attentions]
         return sum(of_layer.key_value_heads * of_layer.groups for of_layer in projections) or 1
+
+    @property
+    def attentions(self) -> list[Attention]:
+        """The modules that attend to the source; none if a decoder of the user's own has others."""
+        return [module for _, module in nnx.iter_modules(self) if isinstance(module, Attention)]
 
     def encode(self, source: Int[Array, "B S"], rng: Array | None = None) -> Source:
         """Encodes source sentences, padded with `PAD`. `rng` turns on dropout."""
