@@ -127,7 +127,13 @@ class Seq2Seq(nnx.Module):
 
 @functools.partial(jax.jit, static_argnames=("config", "source_size", "target_size"))
 def initialize(config: Model, source_size: int, target_size: int, rng: Array) -> Seq2Seq:
-    """A model with its initial parameters, drawn in one compiled program."""
+    """A model with its initial parameters, drawn in one compiled program.
+
+    Raises:
+      InputError: an option is unknown, or options cannot be combined, also to scores that are one.
+    """
     rng_layers, rng_rule = jax.random.split(rng)
     model = Seq2Seq(config, source_size, target_size, rngs=nnx.Rngs(rng_layers))
+    for attention in model.attentions:
+        attention.check_scores()
     return initialized(config, model, rng_rule)
