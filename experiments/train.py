@@ -25,7 +25,7 @@ from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import reading
 from attn_jax.loading import experiment_of, load_parameters, load_vocabularies, located
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.own_code import own_parts
+from attn_jax.own_code import check_copies, forget_code, keep_code, own_parts
 from attn_jax.tokens import SPECIALS
 from attn_jax.training import devices, loop, precision
 from attn_jax.training.checkpoint import CheckpointMismatch
@@ -100,9 +100,13 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         devices.summary(config),
         precision.advice(config.compute, device),
     ]
-    folder.record(workdir, experiment, corpus, source, target)
     more = not progress.finished(step, config)
     if more:
+        check_copies(workdir, experiment.model)
+        forget_code(workdir, experiment.model)
+    folder.record(workdir, experiment, corpus, source, target)
+    if more:
+        keep_code(workdir, experiment.model)
         folder.forget_evaluations(workdir)
     print("\n".join(filter(None, about)), flush=True)
 

@@ -161,3 +161,28 @@ def test_sentences_too_short_or_long_for_a_part_are_found_before_training(tmp_pa
         with pytest.raises(InputError, match=rf"placed:{name} fails with .*\(placed\.py, line "):
             train(run, experiment, open_corpus(experiment.data))
         assert not run.exists()
+
+
+def test_a_finished_run_and_what_lies_beside_its_copies_stay_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    text = "def score(query, keys):\n    return keys @ query\n"
+    (tmp_path / "kept_score.py").write_text(text)
+    run = tmp_path / "run"
+    run.mkdir()
+    experiment = settle(tmp_path / "new", SMALL | {"model.score": "kept_score:score"})
+    train(run, experiment, open_corpus(experiment.data))
+    copy, helper = run / "code" / "kept_score.py", run / "code" / "helper.py"
+    assert copy.read_text() == text
+    helper.write_text("WIDTH = 3")
+    copy.unlink()
+    copy.symlink_to(tmp_path / "kept_score.py")
+    train(run, experiment, open_corpus(experiment.data))
+    assert copy.is_symlink()
+    assert helper.read_text() == "WIDTH = 3"
+    longer = settle(run, {"train.steps": 4})
+    with pytest.raises(InputError, match=r"kept_score\.py is a link: remove it"):
+        train(run, longer, open_corpus(longer.data))
+    copy.unlink()
+    train(run, longer, open_corpus(longer.data))
+    assert copy.read_text() == text
+    assert helper.is_file()
