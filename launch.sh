@@ -9,10 +9,17 @@
 # The first call creates .venv beside this file with the newest working Python (3.11 to 3.14).
 set -euo pipefail
 
+# Python is not to look for its own modules in the current folder.
+export PYTHONSAFEPATH=1
+
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 venv=$root/.venv
 python=$venv/bin/python
 peers=$root/.venv-peers/bin/python
+if [[ $root == *:* ]]; then
+    echo "error: Python cannot use a folder with : in its name: move $root" >&2
+    exit 2
+fi
 
 # Huge pages for large arrays, which each step allocates anew, if the system grants them on request.
 export GLIBC_TUNABLES=${GLIBC_TUNABLES:-glibc.malloc.hugetlb=1}
@@ -97,9 +104,10 @@ main_job() {
     "$python" -m experiments.report --workdir="$runs"
 }
 
-# Lets programs import this project first, then modules in the current folder, such as user scores.
-find_modules() {
-    export PYTHONSAFEPATH=1 PYTHONPATH=$root:$PWD${PYTHONPATH:+:$PYTHONPATH}
+# Lets Python find the programs, which go on to look for modules, such as user scores, in the current
+# folder. See experiments/__init__.py.
+find_programs() {
+    export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}
 }
 
 usage() {
@@ -111,12 +119,13 @@ command=${1:-main}
 case $command in
 main)
     install ""
-    find_modules
+    find_programs
     main_job "$@"
     ;;
 test)
     install test
     cd "$root"
+    unset PYTHONSAFEPATH # the current folder is this project
     export JAX_PLATFORMS=${JAX_PLATFORMS:-cpu} # a process for each core would each want all of a GPU
     "$python" -m ruff check --quiet .
     "$python" -m ruff format --check --quiet .
@@ -125,12 +134,12 @@ test)
 bench)
     install ""
     [[ " $* " == *" --help "* ]] || install_peers
-    find_modules
+    find_programs
     exec "$python" -m experiments.bench --peers="$peers" "$@"
     ;;
 train | evaluate | translate | align | export | sweep | report | catalogue)
     install ""
-    find_modules
+    find_programs
     exec "$python" -m "experiments.$command" "$@"
     ;;
 help | --help | -h)

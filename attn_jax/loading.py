@@ -1,12 +1,12 @@
 """From the folder of a run to a translator with the trained model."""
 
 import contextlib
-import functools
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jax
+from flax import nnx
 
 from attn_jax import config, run_files
 from attn_jax.config import Experiment, Model
@@ -14,8 +14,8 @@ from attn_jax.data.vocabularies import load_vocabulary
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.errors import InputError, choose
-from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.own_code import edited
+from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.own_code import edited, import_modules
 from attn_jax.training.arrays import named_leaves, shapes
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.translator import Translator
@@ -116,10 +116,13 @@ def experiment_of(workdir: Path) -> Experiment:
 def _load_model(
     workdir: Path, checkpoint: str, options: Model, source: Vocabulary, target: Vocabulary
 ) -> Seq2Seq:
-    model = jax.eval_shape(
-        functools.partial(initialize, options, len(source), len(target)), jax.random.key(0)
-    )
-    return load_parameters(workdir, model, checkpoint)
+    import_modules(options)
+
+    def untrained() -> Seq2Seq:
+        # Without `initialize`, which refuses to begin some models that earlier runs have trained.
+        return Seq2Seq(options, len(source), len(target), rngs=nnx.Rngs(0))
+
+    return load_parameters(workdir, jax.eval_shape(untrained), checkpoint)
 
 
 def mean_parameters(models: Sequence[Seq2Seq]) -> Seq2Seq:

@@ -79,14 +79,19 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Cal
             raise InputError(f"{error}, or module:name of your own") from None
     module, _, attribute = name.partition(":")
     use = f"cannot use {name!r} as {'an' if what[0] in 'aeiou' else 'a'} {what}"
+    found = None
     try:
-        imported = getattr(importlib.import_module(module), attribute)
+        found = importlib.import_module(module)
+        imported = getattr(found, attribute)
     except (ImportError, AttributeError) as error:
         hint = ""
         if module.endswith(".py"):
             hint = "; write module:name, without .py"
         elif isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
-            hint = "; Python looks for it in the current folder and on PYTHONPATH"
+            hint = "; Python looks for it on PYTHONPATH, and last in the current folder"
+        elif found is not None:
+            its_file = getattr(found, "__file__", None) or "part of Python"
+            hint = f"; the module that Python finds first under this name is {its_file}"
         raise InputError(f"{use}: {error}{place(error, [module])}{hint}") from error
     except (Exception, SystemExit) as error:  # anything that a user's own module raises
         raise InputError(f"{use}: {failure(error, [module])}") from error

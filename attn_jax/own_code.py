@@ -9,20 +9,39 @@ import importlib.util
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
-from attn_jax import run_files
+from attn_jax import config, run_files
 from attn_jax.config import Model
+from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
+from attn_jax.names import choose_or_import
+
+# The options of a model that can name code of the user's own.
+KINDS = ("encoder", "cell", "decoder", "score", "window", "normalizer")
 
 
 def own_parts(model: Model) -> dict[str, str]:
-    """The options of a model with a value of the form `module:name`, by name."""
-    return {name: value for name, value in vars(model).items() if ":" in str(value)}
+    """The options of a model that name a part as `module:name`, by name."""
+    parts = {kind: getattr(model, kind) for kind in KINDS}
+    return {kind: part for kind, part in parts.items() if ":" in part.partition("(")[0]}
 
 
 def own_modules(model: Model) -> list[str]:
     """The modules from outside this package that the options of a model name."""
     named = dict.fromkeys(part.partition(":")[0].strip() for part in own_parts(model).values())
     return [module for module in named if module.partition(".")[0] != __package__]
+
+
+def import_modules(model: Model) -> None:
+    """Imports every module that the options of a model name.
+
+    To be called before a model with such options is traced: an array that a module makes as it is
+    imported while JAX traces is no constant but a part of what is traced.
+
+    Raises:
+      InputError: a module cannot be imported, or has no function or class of that name.
+    """
+    for kind, part in own_parts(model).items():
+        choose_or_import({}, part.partition("(")[0].strip(), kind)
 
 
 def _spec(module: str) -> ModuleSpec | None:
@@ -53,18 +72,47 @@ def copy_of(workdir: Path, module: str) -> Path:
 
 
 def keep_code(workdir: Path, model: Model) -> None:
-    """Copies the user's own modules to the folder of a run, and deletes copies of other modules.
+    """Copies the user's own modules to the folder of a run, unless they are there already.
 
-    Call it after building the model, which reports modules that cannot be imported.
+    Call it after building the model, which reports modules that cannot be imported, and after
+    `check_copies`.
     """
-    copies = {copy_of(workdir, module): source(module) for module in own_modules(model)}
-    for other in run_files.code(workdir).glob("*.py"):  # left by a start with other options
-        if other not in copies:
-            other.unlink()
-    for copy, text in copies.items():
-        if text:
+    for module in own_modules(model):
+        text = source(module)
+        if text and text != _kept(workdir, module):
+            copy = copy_of(workdir, module)
             copy.parent.mkdir(exist_ok=True)
             write_whole(copy, text)
+
+
+def check_copies(workdir: Path, model: Model) -> None:
+    """Raises InputError if a run would keep its copies elsewhere: if their folder or one is a link.
+
+    They might be the user's own files, which are edited, and not the code that the run began with.
+    """
+    for module in own_modules(model):
+        copy = copy_of(workdir, module)
+        for place in (copy.parent, copy):
+            if place.is_symlink():
+                raise InputError(
+                    f"{place} is a link: remove it, since the run keeps copies of your own code "
+                    "there"
+                )
+
+
+def forget_code(workdir: Path, model: Model) -> None:
+    """Deletes the copies that an earlier start of a run has made, of modules not in this model.
+
+    To be called while the folder has the options of that start. Other files stay as they are, and
+    so does everything behind a link.
+    """
+    flags = run_files.flags(workdir)
+    if not flags.is_file() or run_files.code(workdir).is_symlink():
+        return
+    for module in {*own_modules(config.read(flags).model)} - {*own_modules(model)}:
+        copy = copy_of(workdir, module)
+        if not copy.is_symlink():
+            copy.unlink(missing_ok=True)
 
 
 def edited(workdir: Path, model: Model) -> list[str]:
@@ -84,15 +132,16 @@ def edited(workdir: Path, model: Model) -> list[str]:
     ]
 
 
-def digest(workdir: Path) -> str:
-    """A short hash of the code that a run has kept; empty if it has kept none.
+def digest(workdir: Path, model: Model) -> str:
+    """A short hash of the copies of the user's own modules in a run; empty if it has none.
 
     Raises:
       InputError: a copy cannot be read.
     """
-    folder = run_files.code(workdir)
-    with reading(folder):
-        kept = [(copy.name, copy.read_bytes()) for copy in sorted(folder.glob("*.py"))]
+    copies = {
+        copy_of(workdir, module).name: _kept(workdir, module) for module in own_modules(model)
+    }
+    kept = [(name, text.encode()) for name, text in sorted(copies.items()) if text is not None]
     return hashlib.sha256(repr(kept).encode()).hexdigest()[:8] if kept else ""
 
 

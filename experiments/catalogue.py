@@ -41,7 +41,8 @@ the normalizer `softmax` (for `gmm`, `exponential`).
 These combinations are refused, with the reason: windows or other normalizers for `mean` and `last`;
 `last` with an encoder from right to left; `exponential` for other scores of this list than `gmm`;
 windows and monotonic normalizers for `gmm`; windows for monotonic normalizers; `mocha` for a score
-with a carry; `dot`, `scaled_dot` and `relative` for states and annotations that differ in size,
+with a carry, and in a model for `dot` and `scaled_dot`, without parameters that would make its two
+scores differ; `dot`, `scaled_dot` and `relative` for states and annotations that differ in size,
 unless projections make them equal.
 
 The parameters listed are those that a model owns. Without a model, what is computed once per

@@ -1,28 +1,39 @@
 """Checks before a run starts: that its options exist and fit together."""
 
+import contextlib
+from collections.abc import Iterator
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from attn_jax.attention.catalogue import CONTROLS, resolve, score_function
 from attn_jax.attention.context import attend_step, begin
 from attn_jax.attention.parts import Part, Sizes
 from attn_jax.config import Experiment, Model
-from attn_jax.data.orders import ORDERS
+from attn_jax.data.orders import ORDERS, Shape
 from attn_jax.data.vocabularies import VOCABULARIES
+from attn_jax.decoding.batches import SHORTEST
 from attn_jax.errors import InputError, choose, failure
 from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
-from attn_jax.models.seq2seq import initialize
+from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.names import choose_with_settings
-from attn_jax.own_code import own_modules, own_parts
+from attn_jax.own_code import import_modules, own_modules, own_parts
 from attn_jax.tokens import PAD, UNK
 from attn_jax.training.step import init_state, train_step
 from experiments import flags
 from experiments.contracts import check_returns
 
+WORDS, STEPS = 2, 3  # real source positions, and queries, with which a mask is checked
+
 
 def check(experiment: Experiment) -> None:
-    """Raises InputError if options are unknown or do not fit together, or user code fails."""
+    """Raises InputError if options are unknown or do not fit together, or user code fails.
+
+    User code is called with arrays of the sizes that the run has, and of the shortest sentences.
+    """
+    import_modules(experiment.model)
     choose(METRICS, experiment.train.metric, "metric")
     choose_with_settings(ORDERS, experiment.train.order, "order")
     make_bleu(experiment.data.bleu_tokenizer)
@@ -38,63 +49,104 @@ def check(experiment: Experiment) -> None:
             f"--model.score={experiment.model.score} has no weights that could be trained: leave "
             "out --train.guided_alignment and --train.coverage_loss"
         )
-    rows = experiment.train.batch_size
+    with _own_failures(experiment.model):
+        check_returns(experiment.model)
+        model = check_step(experiment, Shape(SHORTEST, SHORTEST))
+        for sizes in dict.fromkeys(attention.projections.sizes for attention in model.attentions):
+            for what in ("score", "window", "normalizer"):
+                check_mask(what, getattr(experiment.model, what), sizes)
+        check_encoder(experiment.model)
+
+
+def check_step(experiment: Experiment, shape: Shape) -> Seq2Seq:
+    """The abstract value of the model after a training step on sentences of a shape.
+
+    Raises:
+      InputError: options are unknown or do not fit together, or user code fails.
+    """
+    rows, (source, target) = experiment.train.batch_size, shape
 
     def one_step(rng: jax.Array) -> tuple:
-        ids, links = jnp.ones((rows, 3), jnp.int32), jnp.ones((rows, 3, 3))
+        ids = jnp.ones((rows, source), jnp.int32), jnp.ones((rows, target), jnp.int32)
+        links = jnp.ones((rows, target, source))
         state = init_state(initialize(experiment.model, 5, 5, rng), experiment.train)
-        return train_step(state, (ids, ids, links), rng, config=experiment.train)
+        return train_step(state, (*ids, links), rng, config=experiment.train)
 
+    with _own_failures(experiment.model):
+        state, _ = jax.eval_shape(one_step, jax.random.key(0))
+    return state.parts.model
+
+
+@contextlib.contextmanager
+def _own_failures(model: Model) -> Iterator[None]:
+    """Raises InputError for whatever the user's own code raises, with the line that it comes from.
+
+    What is raised although no code is the user's own stays as it is.
+    """
     try:
-        check_returns(experiment.model)
-        jax.eval_shape(one_step, jax.random.key(0))
-        for what in ("score", "window", "normalizer"):
-            check_mask(what, getattr(experiment.model, what))
-        check_encoder(experiment.model)
+        yield
     except InputError:
         raise
-    except Exception as error:  # whatever a user's own function raises
-        own_options = {f"model.{name}": part for name, part in own_parts(experiment.model).items()}
+    except Exception as error:
+        own_options = {f"model.{name}": part for name, part in own_parts(model).items()}
         if not own_options:
             raise
-        reason = failure(error, own_modules(experiment.model))
+        reason = failure(error, own_modules(model))
         raise InputError(
             f"{' '.join(flags.as_arguments(own_options))} fails with {reason}"
         ) from error
 
 
-def check_mask(what: str, name: str) -> None:
+def check_mask(what: str, name: str, sizes: Sizes) -> None:
     """Raises InputError if the user's own score, window or normalizer depends on masked positions.
 
     Padded to the length of a longer sentence, a sentence would be translated differently.
+
+    Args:
+      what: `score`, `window` or `normalizer`.
+      name: of the part; one that is not the user's own is not checked.
+      sizes: of the queries and annotations that the part sees in the model.
     """
     if ":" not in name:
         return
     chosen = resolve(what, name)
     if chosen.traits.score_count > 1:
         return  # it takes several scores, which `dot` does not give
-    parameters = {name: jnp.ones(shape) for name, shape in chosen.shapes(Sizes(2, 2, 2)).items()}
-    words = [[1.0, 0.0], [0.0, 1.0]]
+    # Vectors whose products are about 1, and so the differences between scores, whatever the sizes.
+    generator = np.random.default_rng(0)
+    features = sizes.D if what == "score" else sizes.Q  # `dot` compares queries with keys
+    queries = generator.normal(size=(STEPS, sizes.Q)) * sizes.Q**-0.25
+    words = generator.normal(size=(WORDS, features)) * features**-0.25
+    direction = np.sign(generator.normal(size=features)) * features**-0.25
 
-    def weigh(part: Part, rng: jax.Array | None, padding: list) -> tuple[jax.Array, jax.Array]:
+    def parameter(of: str, shape: tuple[int, ...]) -> jax.Array:
+        inputs = shape[0] if shape else 1
+        drawn = generator.normal(size=shape) * inputs**-0.5
+        # One with an initial value may have to be positive, and could do nothing if that is 0.
+        return jnp.ones(shape) if of in chosen.traits.initial else jnp.asarray(drawn, jnp.float32)
+
+    parameters = {of: parameter(of, shape) for of, shape in chosen.shapes(sizes).items()}
+
+    def weigh(part: Part, rng: jax.Array | None, at: float, length: int) -> list[jax.Array]:
+        """The weights of the words, and of padding that lies `at` times far from the origin."""
         parts = {"score": "dot", what: part.bound(parameters)}
-        keys = values = jnp.array(words + padding)
-        mask = jnp.arange(len(keys)) < len(words)
+        padding = np.tile(at * direction, (length - WORDS, 1))
+        keys = values = jnp.asarray(np.concatenate([words, padding]), jnp.float32)
+        mask = jnp.arange(length) < WORDS
         if what == "score":
             keys = part.keys(keys, parameters)
         memory, weights = begin(mask, **parts), []
-        for second in (-0.5, 0.5, -1.0):  # so that words have different scores at each step
-            query = jnp.array([1.0, second])
+        for query in jnp.asarray(queries, jnp.float32):
             memory, _, of_step = attend_step(memory, query, keys, values, mask, **parts, rng=rng)
             weights.append(of_step)
-        return tuple(jnp.split(jnp.stack(weights), [len(words)], axis=1))
+        return jnp.split(jnp.stack(weights), [WORDS], axis=1)
 
     in_training, in_decoding = (chosen, jax.random.key(0)), (chosen.decoding, None)
     for part, rng in (in_training, in_decoding):
-        (low, _), (high, beyond) = (weigh(part, rng, [[at, at]]) for at in (-3.0, 3.0))
+        (low, _), (high, beyond) = (weigh(part, rng, at, SHORTEST) for at in (-3.0, 3.0))
         others = [high]
         if rng is None:  # noise may depend on the length
-            others.append(weigh(part, rng, [])[0])
+            others.append(weigh(part, rng, 3.0, SHORTEST + 1)[0])
         # What is not finite on real positions is told as such at the first step of training.
         same = [jnp.allclose(low, other, equal_nan=True) for other in others]
         if jnp.nan_to_num(beyond).any() or not all(same):

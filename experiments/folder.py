@@ -14,7 +14,7 @@ from attn_jax.data.vocabularies import save_vocabulary
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
-from attn_jax.own_code import edited, keep_code
+from attn_jax.own_code import edited
 from experiments import flags
 
 SPLITS = ["train", "validation", "test"]
@@ -155,13 +155,12 @@ def check_code(workdir: Path, model: Model) -> None:
 def record(
     workdir: Path, experiment: Experiment, corpus: Corpus, source: Vocabulary, target: Vocabulary
 ) -> None:
-    """Records a run in its folder: options, content of the data, vocabularies and user's code."""
+    """Records a run in its folder: options, content of the data and vocabularies."""
     # Written first, so that the same command works again if the rest cannot be written.
     write_whole(run_files.flags(workdir), "\n".join(config.lines(experiment)) + "\n")
     write_whole(run_files.content(workdir), corpus.content + "\n")
     for side, vocabulary in (("source", source), ("target", target)):
         save_vocabulary(vocabulary, run_files.vocabulary(workdir, side))
-    keep_code(workdir, experiment.model)
 
 
 def forget_evaluations(workdir: Path) -> None:

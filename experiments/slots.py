@@ -58,7 +58,8 @@ def devices() -> tuple[str, int]:
     Raises:
       InputError: JAX does not start.
     """
-    ask = "import jax; print(jax.default_backend(), jax.local_device_count())"
+    # The programs' package comes first, since it has Python look for modules in the right order.
+    ask = "import experiments, jax; print(jax.default_backend(), jax.local_device_count())"
     asked = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
     if asked.returncode:
         reason = asked.stderr.strip().splitlines()[-1:]

@@ -25,13 +25,14 @@ from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import reading
 from attn_jax.loading import experiment_of, load_parameters, load_vocabularies, located
 from attn_jax.models.seq2seq import Seq2Seq, initialize
+from attn_jax.own_code import check_copies, forget_code, keep_code, own_parts
 from attn_jax.tokens import SPECIALS
 from attn_jax.training import devices, loop, precision
 from attn_jax.training.checkpoint import CheckpointMismatch
 from attn_jax.training.step import init_state
 from attn_jax.translator import Translator
 from experiments import flags, folder, unused
-from experiments.checks import check
+from experiments.checks import check, check_step
 from experiments.evaluation import evaluate_split
 from experiments.examples import check_lengths, encode, fits, seen_in_training, unknown_shares
 from experiments.flags import FLAGS
@@ -83,6 +84,9 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         check_lengths(split, its_pairs, experiment.data.max_length)
     pairs, dropped = training_pairs(experiment, examples, source, target)
     batches = Batches(pairs, config, experiment.seed)
+    if own_parts(experiment.model):  # which may need longer sentences, or not allow such long ones
+        for shape in {batches.shapes[0], batches.shapes[-1]}:
+            check_step(experiment, shape)
     parameters = optax.tree.size(model)
     about = [
         f"{len(pairs)} training pairs ({dropped} left out, empty or of over {config.max_length} "
@@ -96,9 +100,13 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         devices.summary(config),
         precision.advice(config.compute, device),
     ]
-    folder.record(workdir, experiment, corpus, source, target)
     more = not progress.finished(step, config)
     if more:
+        check_copies(workdir, experiment.model)
+        forget_code(workdir, experiment.model)
+    folder.record(workdir, experiment, corpus, source, target)
+    if more:
+        keep_code(workdir, experiment.model)
         folder.forget_evaluations(workdir)
     print("\n".join(filter(None, about)), flush=True)
 

@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "progress": {"config"},
     "names": {"errors", "options"},
     "head_names": {"errors"},
-    "own_code": {"config", "files", "run_files"},
+    "own_code": {"config", "errors", "files", "names", "run_files"},
     "attention": {"errors", "names", "attention"},
     "models": BASE | {"attention", "models"},
     "data": BASE | {"data"},

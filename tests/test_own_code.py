@@ -7,7 +7,15 @@ import pytest
 from attn_jax.attention.catalogue import resolve
 from attn_jax.config import Model
 from attn_jax.errors import InputError
-from attn_jax.own_code import copy_of, edited, keep_code, own_modules
+from attn_jax.own_code import (
+    check_copies,
+    copy_of,
+    digest,
+    edited,
+    forget_code,
+    keep_code,
+    own_modules,
+)
 
 
 def write(folder, name, text):
@@ -54,3 +62,60 @@ def test_what_is_imported_stays_as_its_file_is_edited(tmp_path, monkeypatch):
     assert edited(tmp_path, model) == []
     keep_code(tmp_path, model)
     assert copy_of(tmp_path, "while_running").read_text() == text.replace("\r\n", "\n")
+
+
+def files(folder):
+    """Every file and link below a folder, with its content and the time of its last change."""
+    return {
+        path: (path.lstat().st_mtime_ns, path.is_symlink() or path.read_bytes())
+        for path in folder.rglob("*")
+        if not path.is_dir() or path.is_symlink()
+    }
+
+
+def test_only_copies_that_an_earlier_start_has_made_are_deleted(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("of_first_start", "of_next_start"):
+        write(tmp_path, name, "def own(query, keys):\n    return keys @ query\n")
+    first, following = (Model(score=f"{name}:own") for name in ("of_first_start", "of_next_start"))
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "flags.txt").write_text("--model.score=of_first_start:own")
+    keep_code(run, first)
+    its_digest = digest(run, first)
+    write(run / "code", "what_it_imports", "WIDTH = 3")
+    assert digest(run, first) == its_digest
+    kept = files(run)
+    forget_code(run, first)
+    keep_code(run, first)
+    assert files(run) == kept
+    forget_code(run, following)
+    keep_code(run, following)
+    assert {file.stem for file in (run / "code").iterdir()} == {"of_next_start", "what_it_imports"}
+
+
+def test_nothing_is_deleted_or_written_through_a_link(tmp_path, monkeypatch):
+    mine, run = tmp_path / "mine", tmp_path / "run"
+    mine.mkdir()
+    monkeypatch.syspath_prepend(mine)
+    for name in ("of_old_model", "of_new_model", "of_no_model"):
+        write(mine, name, "def own(query, keys):\n    return keys @ query\n")
+    new, plain = Model(score="of_new_model:own"), Model()
+    run.mkdir()
+    (run / "flags.txt").write_text("--model.score=of_old_model:own")
+    (run / "code").symlink_to(mine)
+    before = files(tmp_path)
+    with pytest.raises(InputError, match=r"run/code is a link: remove it, since the run keeps"):
+        check_copies(run, new)
+    check_copies(run, plain)
+    for model in (new, plain):
+        forget_code(run, model)
+    (run / "code").unlink()
+    (run / "code").mkdir()
+    for name in ("of_old_model.py", "of_new_model.py"):
+        (run / "code" / name).symlink_to(mine / name)
+    forget_code(run, plain)
+    with pytest.raises(InputError, match=r"of_new_model\.py is a link"):
+        check_copies(run, new)
+    assert all(path.exists() and files(tmp_path)[path] == before[path] for path in mine.iterdir())
+    assert (run / "code" / "of_old_model.py").is_symlink()

@@ -7,6 +7,7 @@ import numpy as np
 
 BATCH = 64  # sentences decoded together, at most
 IN_FLIGHT = 2  # batches: one uses the processors while the other cannot use them all
+SHORTEST = 8  # the least length, in tokens, that sentences are padded to
 WEIGHTS = 2**24  # most attention weights of a batch whose targets are as long as its sources
 
 
@@ -46,7 +47,7 @@ def in_order(lengths: Sequence[int], run: Callable, per_pair: int = 1) -> list:
 
 
 def _padded(length: int) -> int:
-    return max(8, _power_of_two(length))
+    return max(SHORTEST, _power_of_two(length))
 
 
 def _power_of_two(number: int) -> int:

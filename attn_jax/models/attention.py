@@ -108,6 +108,16 @@ class Attention(nnx.Module):
         self.window = draw(window, self.projections, rngs)
         self.normalizer = draw(normalizer, self.projections, rngs)
 
+    def check_scores(self) -> None:
+        """Raises InputError if a normalizer of several scores would get one and the same."""
+        score, _, normalizer = self.mechanism
+        if len(self.scores) > 1 and not jax.tree.leaves(self.scores):
+            raise InputError(
+                f"the normalizer {name_of(normalizer.function)} takes {len(self.scores)} scores, "
+                f"which would be the same, since {name_of(score.function)} has no parameters: take "
+                "a score that has some, such as general or additive"
+            )
+
     def project(self, annotations: Float[Array, "B S D"]) -> Projected:
         """The keys and values of the annotations."""
         keys, values = self.projections.source(annotations)

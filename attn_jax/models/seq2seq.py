@@ -74,12 +74,13 @@ class Seq2Seq(nnx.Module):
     @property
     def heads(self) -> int:
         """The number of heads that attend to the source, over all layers; 1 if none is found."""
-        projections = [
-            module.projections
-            for _, module in nnx.iter_modules(self)
-            if isinstance(module, Attention)
-        ]
+        projections = [attention.projections for attention in self.attentions]
         return sum(of_layer.key_value_heads * of_layer.groups for of_layer in projections) or 1
+
+    @property
+    def attentions(self) -> list[Attention]:
+        """The modules that attend to the source; none if a decoder of the user's own has others."""
+        return [module for _, module in nnx.iter_modules(self) if isinstance(module, Attention)]
 
     def encode(self, source: Int[Array, "B S"], rng: Array | None = None) -> Source:
         """Encodes source sentences, padded with `PAD`. `rng` turns on dropout."""
@@ -126,7 +127,13 @@ class Seq2Seq(nnx.Module):
 
 @functools.partial(jax.jit, static_argnames=("config", "source_size", "target_size"))
 def initialize(config: Model, source_size: int, target_size: int, rng: Array) -> Seq2Seq:
-    """A model with its initial parameters, drawn in one compiled program."""
+    """A model with its initial parameters, drawn in one compiled program.
+
+    Raises:
+      InputError: an option is unknown, or options cannot be combined, also to scores that are one.
+    """
     rng_layers, rng_rule = jax.random.split(rng)
     model = Seq2Seq(config, source_size, target_size, rngs=nnx.Rngs(rng_layers))
+    for attention in model.attentions:
+        attention.check_scores()
     return initialized(config, model, rng_rule)

@@ -130,7 +130,7 @@ def read_run(folder: Path) -> Run:
     Raises:
       InputError: one of its files is missing or damaged.
     """
-    options = config.values(config.read(run_files.flags(folder)))
+    experiment = config.read(run_files.flags(folder))
     path = run_files.content(folder)
     with reading(path):
         content = path.read_text("utf-8").strip()
@@ -148,7 +148,7 @@ def read_run(folder: Path) -> Run:
         weights = list(arrays.values())
     if not journal or not weights or len(sentences) != count:
         raise InputError(f"{folder} is damaged: its files do not fit together")
-    code = digest(folder)
+    options, code = config.values(experiment), digest(folder, experiment.model)
     return Run(options, evaluation, journal, sentences, weights, content, folder, code)
 
 

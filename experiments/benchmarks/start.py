@@ -66,7 +66,9 @@ def start(rounds: int) -> dict[str, Any]:
         run(0, folder / "none")
         for number in range(rounds):
             cache = folder / f"cache{number}"
-            measured["import"].append(timed([sys.executable, "-c", "import attn_jax"], cache))
+            measured["import"].append(
+                timed([sys.executable, "-c", "import experiments, attn_jax"], cache)
+            )
             measured["one step, cold"].append(run(3 * number + 1, cache))
             measured["one step, cached"].append(run(3 * number + 2, cache))
     return {

@@ -206,7 +206,7 @@ def test_arguments_bound_before_are_kept():
             "score",
             "no_such_module:f",
             "cannot use 'no_such_module:f' as a score: No module named 'no_such_module'; Python "
-            "looks for it in the current folder and on PYTHONPATH",
+            "looks for it on PYTHONPATH, and last in the current folder",
         ),
         ("score", "math:no_such_function", "cannot use"),
         ("score", "math:pi", "not a function"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from attn_jax.attention.parts import Sizes
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from experiments.checks import check_encoder, check_mask
@@ -63,6 +64,25 @@ def counts_words(scores, mask, *, carry):
 def forgets_later(scores, mask, *, step):
     return jax.nn.softmax(scores, where=mask | (step > 1))
 
+def five_best(scores, mask):
+    least = jax.lax.top_k(jnp.where(mask, scores, -jnp.inf), 5)[0][-1]
+    return jax.nn.softmax(scores, where=mask & (scores >= least))
+
+def five_best_of_longer_ones(scores, mask):
+    least = jax.lax.top_k(jnp.where(mask, scores, -jnp.inf), 5)[0][-1]
+    return jax.nn.softmax(scores, where=scores >= least)
+
+def layer_shapes(sizes):
+    return {"W": (sizes.Q, sizes.A), "U": (sizes.D, sizes.A), "v": (sizes.A,)}
+
+@part(shapes=layer_shapes, keys=lambda annotations, *, U: annotations @ U)
+def perceptron(query, keys, *, W, v):
+    return jnp.tanh(query @ W + keys) @ v
+
+@part(shapes=layer_shapes, keys=lambda annotations, *, U: annotations @ U)
+def perceptron_of_all(query, keys, *, W, v):
+    return jnp.tanh(query @ W + keys - keys.mean(axis=0)) @ v
+
 def undefined(scores, mask):
     return scores * jnp.nan
 
@@ -74,15 +94,16 @@ def nearby(query, mask, *, step):
 """
 
 
-def test_parts_of_ones_own_attend_to_no_padding(tmp_path, monkeypatch):
+@pytest.mark.parametrize("sizes", [Sizes(1, 1, 1), Sizes(2, 2, 2), Sizes(256, 256, 64)])
+def test_parts_of_ones_own_attend_to_no_padding(tmp_path, monkeypatch, sizes):
     (tmp_path / "masked_parts.py").write_text(PARTS)
     monkeypatch.syspath_prepend(str(tmp_path))
-    check_mask("normalizer", "softmax")
-    for name in ("heeds", "shifts_by_all", "noisy", "counts_words", "undefined"):
-        check_mask("normalizer", f"masked_parts:{name}")
-    check_mask("window", "masked_parts:nearby")
-    for name in ("compares", "not_finite"):
-        check_mask("score", f"masked_parts:{name}")
+    check_mask("normalizer", "softmax", sizes)
+    for name in ("heeds", "shifts_by_all", "noisy", "counts_words", "undefined", "five_best"):
+        check_mask("normalizer", f"masked_parts:{name}", sizes)
+    check_mask("window", "masked_parts:nearby", sizes)
+    for name in ("compares", "not_finite", "perceptron"):
+        check_mask("score", f"masked_parts:{name}", sizes)
     for what, name in (
         ("normalizer", "forgets"),
         ("normalizer", "forgets_but_seldom"),
@@ -91,14 +112,16 @@ def test_parts_of_ones_own_attend_to_no_padding(tmp_path, monkeypatch):
         ("normalizer", "noisy_and_forgets"),
         ("normalizer", "counts_positions"),
         ("normalizer", "forgets_later"),
-        ("score", "compares_standardized"),
+        ("normalizer", "five_best_of_longer_ones"),
         ("normalizer", "scaled(power=2)"),
+        ("score", "compares_standardized"),
+        ("score", "perceptron_of_all"),
         ("window", "everywhere"),
     ):
         with pytest.raises(
             InputError, match=f"--model.{what}=.*gives weight to padding, where its mask is False"
         ):
-            check_mask(what, f"masked_parts:{name}")
+            check_mask(what, f"masked_parts:{name}", sizes)
 
 
 ENCODERS = """

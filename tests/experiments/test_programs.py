@@ -80,7 +80,7 @@ def test_a_sweep_looks_at_all_values_before_it_starts(tmp_path):
         (
             "import jax.numpy as jnp\ndef own(query, keys):\n    return keys @ query + jnp.ones(7)",
             "--model.score=failing:own fails with TypeError: add got incompatible shapes for "
-            "broadcasting: (3,), (7,). (failing.py, line 3)",
+            "broadcasting: (8,), (7,). (failing.py, line 3)",
         ),
         (
             "own = nothing",

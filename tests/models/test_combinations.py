@@ -6,6 +6,7 @@ of options occurs. A few cases that cover all options always run, the others on 
 
 import itertools
 import random
+from functools import partial
 
 import jax
 import numpy as np
@@ -59,7 +60,13 @@ SETTINGS = {
 }
 
 
+# Normalizers of two scores, and scores without parameters, which would give one score twice.
+ONE_SCORE_TWICE = {(score, "mocha") for score in ("dot", "scaled_dot")}
+
+
 def makes_sense(score, window, normalizer):
+    if (score, normalizer) in ONE_SCORE_TWICE:
+        return False
     try:
         mechanism(score, window, normalizer)
     except InputError:
@@ -204,3 +211,36 @@ def test_runs_trains_and_decodes(case):
     np.testing.assert_allclose(total, found.log_probability, rtol=1e-4, atol=1e-4)
     of_forced, of_found = (np.moveaxis(one.weights, 3, 1)[written] for one in (forced, found))
     np.testing.assert_allclose(of_forced, of_found, atol=1e-4)
+
+
+OWN = """
+import functools
+import jax
+import numpy as np
+from attn_jax import part
+from attn_jax.attention.scores import concat
+
+bound = functools.partial(concat, W=np.ones((24, 3), np.float32), v=np.ones(3, np.float32))
+
+@part(score_count=3)
+def third(scores, mask):
+    return jax.nn.softmax(scores.sum(axis=0), where=mask)
+"""
+
+
+@pytest.mark.parametrize("decoder", ["luong", "transformer"])
+def test_a_normalizer_of_several_scores_takes_none_without_parameters(
+    tmp_path, monkeypatch, decoder
+):
+    """The heads' projections do not tell the scores apart: they are the same for each."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "of_several.py").write_text(OWN)
+    own = {("dot", "of_several:third"), ("of_several:bound", "mocha")}
+    for score, normalizer in sorted(ONE_SCORE_TWICE | own):
+        config = Model(
+            score=score, normalizer=normalizer, decoder=decoder, projection="linear", **SIZES
+        )
+        with pytest.raises(InputError, match=r"takes [23] scores, which would be the same, since"):
+            jax.eval_shape(partial(initialize, config, 5, 5), jax.random.key(0))
+    config = Model(score="general", normalizer="of_several:third", decoder=decoder, **SIZES)
+    jax.eval_shape(partial(initialize, config, 5, 5), jax.random.key(0))

@@ -1,0 +1,188 @@
+"""Parts of the user's own whose modules hold arrays."""
+
+import sys
+
+import jax
+import pytest
+
+import attn_jax
+from attn_jax import config
+from attn_jax.data.datasets import open_corpus
+from attn_jax.errors import InputError
+from experiments.checks import check
+from experiments.folder import settle
+from experiments.train import train
+
+CONSTANTS = """
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+ONE = jnp.array(1.0)
+HEAD = jax.random.normal(jax.random.key(0), (10,))  # as many features as a query
+HALF, FEATURES = (nnx.Linear(1, size, rngs=nnx.Rngs(0))(jnp.ones(1)) for size in (5, 10))
+"""
+PARTS = """
+import jax.numpy as jnp
+from attn_jax.models.decoders import Bahdanau
+from attn_jax.models.encoders import RecurrentEncoder
+from attn_jax.models.recurrent import Tanh
+from held_constants import FEATURES, HALF, HEAD, ONE
+
+HERE = jnp.array(1.0)
+
+def score(query, keys):
+    return ONE * (keys @ (HEAD * query))
+
+def window(query, mask):
+    return mask & (HEAD @ query > -100), HERE * jnp.ones(mask.shape)
+
+def normalizer(scores, mask, *, query):
+    kept = jnp.exp(HERE * scores - jnp.abs(HEAD) @ jnp.abs(query)) * mask
+    return kept / (kept.sum() + 1e-9)
+
+class Cell(Tanh):
+    def __call__(self, state, projected, hidden):
+        return HERE * super().__call__(state, projected, hidden)
+
+class Encoder(RecurrentEncoder):
+    def __init__(self, config, *, rngs):
+        super().__init__(type(config)(cell=config.cell, **SIZES), rngs=rngs)
+
+    def __call__(self, words, mask, rng=None):
+        annotations, summary = super().__call__(words, mask, rng)
+        return FEATURES * annotations, summary._replace(vector=HALF * summary.vector)
+
+class Decoder(Bahdanau):
+    def advance(self, state, source, inputs, *rngs):
+        state, outputs, weights = super().advance(state, source, inputs, *rngs)
+        return state, outputs, HERE * weights
+"""
+SIZES = {
+    "embedding_size": 5,
+    "annotation_size": 10,
+    "hidden_size": 10,
+    "alignment_size": 3,
+    "readout_size": 7,
+}
+OWN = {
+    "encoder": "own_parts:Encoder",
+    "cell": "own_parts:Cell",
+    "decoder": "own_parts:Decoder",
+    "score": "own_parts:score",
+    "window": "own_parts:window",
+    "normalizer": "own_parts:normalizer",
+}
+SMALL = {f"model.{name}": value for name, value in SIZES.items()} | {
+    "data.name": "copy",
+    "data.examples": 100,
+    "data.held_out": 10,
+    "data.shortest": 2,
+    "data.longest": 20,
+    "train.steps": 3,
+    "train.valid_every": 3,
+    "train.buckets": 2,
+}
+
+
+def forget(*modules):
+    """As in a new process: nothing is imported or traced."""
+    for module in modules:
+        sys.modules.pop(module, None)
+    jax.clear_caches()
+
+
+def test_modules_with_arrays_are_imported_before_anything_is_traced(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "held_constants.py").write_text(CONSTANTS)
+    (tmp_path / "own_parts.py").write_text(f"SIZES = {SIZES}\n{PARTS}")
+    run = tmp_path / "run"
+    experiment = settle(run, SMALL | {f"model.{kind}": part for kind, part in OWN.items()})
+    forget("own_parts", "held_constants")
+    check(experiment)
+    run.mkdir()
+    train(run, experiment, open_corpus(experiment.data))
+
+    forget("own_parts", "held_constants")
+    translator = attn_jax.load(run)
+    assert len(translator.translate(["a b c", "b " * 12])) == 2
+    assert len(translator.translate(["a " * 20])) == 1  # of another shape, and so traced anew
+
+
+SCALED = """
+import jax.numpy as jnp
+SCALE = jnp.ones(5)
+def score(query, keys):
+    return keys @ (SCALE * query)
+def window(query, mask):
+    return mask & (SCALE @ query < 1e9), jnp.ones(mask.shape)
+def normalizer(scores, mask, *, query):
+    kept = jnp.exp(jnp.minimum(scores, SCALE @ query + 80)) * mask
+    return kept / (kept.sum() + 1e-9)
+"""
+
+
+@pytest.mark.parametrize("part", ["score", "window", "normalizer"])
+def test_an_array_in_a_part_fits_the_queries_of_the_run(tmp_path, monkeypatch, part):
+    """Without heads, a query has the size of a state; with four, that of a head."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "scaling.py").write_text(SCALED)
+    own = {f"model.{part}": f"scaling:{part}"}
+    transformer = {"encoder": "transformer", "decoder": "transformer", "heads": 4}
+    transformer |= {"embedding_size": 20, "annotation_size": 20, "hidden_size": 20}
+    one_head = {"hidden_size": 5, "annotation_size": 10}
+    for sizes in (transformer, one_head | {"projection": "linear", "head_size": 5}):
+        check(config.experiment({f"model.{k}": v for k, v in sizes.items()} | own))
+    with pytest.raises(
+        InputError, match=rf"--model\.{part}=scaling:{part} fails with .*\(scaling\.py, line "
+    ):
+        check(config.experiment(SMALL | own))
+
+
+PLACED = """
+import jax
+import jax.numpy as jnp
+def needs_five(scores, mask):
+    least = jax.lax.top_k(jnp.where(mask, scores, -jnp.inf), 5)[0][-1]
+    return jax.nn.softmax(scores, where=mask & (scores >= least))
+def up_to_ten(query, keys):
+    return keys @ query + jnp.zeros(10)[: len(keys)]
+"""
+
+
+def test_sentences_too_short_or_long_for_a_part_are_found_before_training(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "placed.py").write_text(PLACED)
+    for longest, part, name in ((4, "normalizer", "needs_five"), (12, "score", "up_to_ten")):
+        run = tmp_path / name
+        options = {f"model.{part}": f"placed:{name}", "data.longest": longest}
+        experiment = settle(run, SMALL | options)
+        check(experiment)
+        with pytest.raises(InputError, match=rf"placed:{name} fails with .*\(placed\.py, line "):
+            train(run, experiment, open_corpus(experiment.data))
+        assert not run.exists()
+
+
+def test_a_finished_run_and_what_lies_beside_its_copies_stay_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    text = "def score(query, keys):\n    return keys @ query\n"
+    (tmp_path / "kept_score.py").write_text(text)
+    run = tmp_path / "run"
+    run.mkdir()
+    experiment = settle(tmp_path / "new", SMALL | {"model.score": "kept_score:score"})
+    train(run, experiment, open_corpus(experiment.data))
+    copy, helper = run / "code" / "kept_score.py", run / "code" / "helper.py"
+    assert copy.read_text() == text
+    helper.write_text("WIDTH = 3")
+    copy.unlink()
+    copy.symlink_to(tmp_path / "kept_score.py")
+    train(run, experiment, open_corpus(experiment.data))
+    assert copy.is_symlink()
+    assert helper.read_text() == "WIDTH = 3"
+    longer = settle(run, {"train.steps": 4})
+    with pytest.raises(InputError, match=r"kept_score\.py is a link: remove it"):
+        train(run, longer, open_corpus(longer.data))
+    copy.unlink()
+    train(run, longer, open_corpus(longer.data))
+    assert copy.read_text() == text
+    assert helper.is_file()
