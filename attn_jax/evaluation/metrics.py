@@ -6,6 +6,7 @@ import numpy as np
 import sacrebleu
 
 from attn_jax.errors import InputError, choose
+from attn_jax.evaluation.edits import edit_distance
 
 # Whether a larger value is better.
 METRICS: dict[str, bool] = {
@@ -36,21 +37,6 @@ def in_words(level: str, references: Sequence[str], tokenizer: str) -> bool:
     # The tokenisations for text with spaces would part a date at its hyphens.
     counts = word_counts(references, "none" if tokenizer in SPACED else tokenizer)
     return 2 * sum(count > 1 for count in counts) > len(counts)
-
-
-def edit_distance(hypothesis: Sequence, reference: Sequence) -> int:
-    """Fewest insertions, deletions and substitutions between two sequences. Levenshtein 1966."""
-    row = np.arange(len(reference) + 1)
-    steps = np.arange(len(reference) + 1)
-    codes: dict = {}
-    columns = np.array([codes.setdefault(token, len(codes)) for token in reference], int)
-    for token in hypothesis:
-        substituted = row[:-1] + (columns != codes.get(token, -1))
-        row = row + 1
-        row[1:] = np.minimum(row[1:], substituted)
-        # Insertions run along the row: the best cell to the left, plus the distance from it.
-        row = np.minimum.accumulate(row - steps) + steps
-    return int(row[-1])
 
 
 def error_rate(hypotheses: Sequence[Sequence], references: Sequence[Sequence]) -> float:

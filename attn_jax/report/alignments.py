@@ -1,34 +1,54 @@
 """Figures of attention weights."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import SequenceMatcher
 from types import MappingProxyType
 from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from attn_jax.errors import InputError
+from attn_jax.evaluation.edits import edit_path, matches
 from attn_jax.head_names import head_name
 from attn_jax.report.labels import wrapped
 from attn_jax.report.style import COLOURS, styled
+from attn_jax.tokens import EOS, SPECIALS
 
 WIDEST = 12.0  # inches of several panels side by side
 NARROWEST = 3.2  # inches of one of them, to leave room for its title
 LARGEST = 40.0  # inches of a figure; tokens are made smaller to stay below
-SCALE = 0.4  # smallest end of a scale of weights, so that soft ones stay light
+TICKS = 0, 0.05, 0.2, 0.4, 0.6, 0.8, 1  # of the scale of weights
+ROUNDING = 1e-5  # by which a sum of weights may exceed 1
 
 
 def _visible(tokens: Sequence[str]) -> list[str]:
     return ["␣" if token == " " else token for token in tokens]
 
 
-def _highest(alignments: Iterable[np.ndarray]) -> float:
-    """The end of the scale of weights in a figure: its largest weight, but at least `SCALE`."""
-    return max(SCALE, *(float(np.max(weights)) for weights in alignments))
+def _shaded(axes: Axes, alignment: np.ndarray) -> AxesImage:
+    """Draws weights on the scale of all figures, from 0 to 1; larger weights are as black as 1.
+
+    A shade stands for the square root of a weight, since otherwise soft weights over many positions
+    would be white.
+    """
+    return axes.imshow(alignment, cmap="Greys", norm=PowerNorm(0.5, vmin=0, vmax=1))
+
+
+def _add_scale(
+    figure: Figure, image: AxesImage, axes: Iterable[Axes], alignments: Iterable[np.ndarray], **how
+) -> None:
+    """Adds the scale of weights, pointed where some are larger than 1, as those of `gmm`."""
+    extend = "max" if any(map(_exceeds, alignments)) else "neither"
+    figure.colorbar(image, ax=axes, label="weight", extend=extend, ticks=TICKS, **how)
+
+
+def _exceeds(alignment: np.ndarray) -> bool:
+    """Whether a weight is larger than 1."""
+    return np.max(alignment) > 1 + ROUNDING
 
 
 def _check_sizes(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> None:
@@ -44,9 +64,8 @@ def _draw_heat_map(
     alignment: np.ndarray,
     source: Sequence[str],
     target: Sequence[str],
-    highest: float,
 ) -> AxesImage:
-    image = axes.imshow(alignment, cmap="Greys", vmin=0, vmax=highest, aspect="equal")
+    image = _shaded(axes, alignment)
     axes.set_xticks(range(len(source)), _visible(source))
     axes.set_yticks(range(len(target)), _visible(target))
     if max(map(len, source)) > 2:
@@ -78,34 +97,57 @@ def heat_map(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]
     size = 1.8 + token * len(source), 1.2 + token * len(target)
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
-    image = _draw_heat_map(axes, alignment, source, target, _highest([alignment]))
+    image = _draw_heat_map(axes, alignment, source, target)
     axes.tick_params(labelsize=9 * token / 0.26)
-    figure.colorbar(image, ax=axes, shrink=0.6, label="weight")
+    _add_scale(figure, image, axes, [alignment], shrink=0.6)
     return figure
 
 
 class Panel(NamedTuple):
     """A sentence under one system, in the tokens of that system."""
 
-    alignment: np.ndarray  # weights [T, S]
+    alignment: np.ndarray  # weights [T, S] of the first steps, which are drawn
     source: Sequence[str]  # S tokens
-    target: Sequence[str]  # T tokens that it wrote
-    reference: Sequence[str]  # the tokens of the reference, end of sentence included
+    target: Sequence[str]  # all tokens that it wrote, end of sentence included if it came to that
+    reference: Sequence[str]  # the tokens of the reference, without the end of the sentence
+
+    @property
+    def written(self) -> Sequence[str]:
+        """The tokens of the steps that are drawn, T."""
+        return self.target[: len(self.alignment)]
 
 
-def common(said: Sequence[str], reference: Sequence[str]) -> set[int]:
-    """The places of tokens that the reference also has, in the same order."""
-    blocks = SequenceMatcher(None, said, reference, autojunk=False).get_matching_blocks()
-    return {place for start, _, size in blocks for place in range(start, start + size)}
+class Errors(NamedTuple):
+    """Where a sentence differs from its reference, by the edits that its error rate counts."""
+
+    wrong: set[int]  # the places of tokens that replace others, or are too many
+    missing: set[int]  # the places before which tokens are missing
+
+
+def errors(said: Sequence[str], reference: Sequence[str]) -> Errors:
+    """The errors of what a system wrote; the end of the sentence, if it is there, is none."""
+    said = [token for token in said if token != SPECIALS[EOS]]
+    wrong = set(range(len(said))) - {place for place, _ in matches(said, reference)}
+    missing, following = set(), 0
+    for place, _ in edit_path(said, reference):
+        if place is None:
+            missing.add(following)
+        else:
+            following = place + 1
+    return Errors(wrong, missing)
 
 
 @styled
 def beside(panels: dict[str, Panel]) -> Figure:
-    """The same sentence under several systems; tokens that do not match the reference are red."""
+    """The same sentence under several systems, with their errors.
+
+    Tokens that replace others of the reference or are too many are red, and a red line stands where
+    tokens are missing.
+    """
     widest = max(len(panel.source) for panel in panels.values())
-    tallest = max(len(panel.target) for panel in panels.values())
+    tallest = max(len(panel.written) for panel in panels.values())
     token = np.clip(2.4 / max(widest, tallest), 0.26, 0.5)  # inches of a token
-    across, down = (_room(panels.values(), side) for side in ("target", "source"))
+    across, down = (_room(panels.values(), side) for side in ("written", "source"))
     width = max(NARROWEST, 0.4 + across + token * widest)
     columns = min(len(panels), max(2, int(WIDEST / width)))
     rows = -(-len(panels) // columns)
@@ -118,22 +160,25 @@ def beside(panels: dict[str, Panel]) -> Figure:
     all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in all_axes[len(panels) :]:
         axes.set_axis_off()
-    # Weights may be larger than 1 with `gmm`, beside which all others would be white.
-    highest = min(_highest(panel.alignment for panel in panels.values()), 1)
     for axes, title, panel in zip(all_axes, titles, panels.values(), strict=False):
-        image = _draw_heat_map(axes, *panel[:3], highest)
+        image = _draw_heat_map(axes, panel.alignment, panel.source, panel.written)
         # All panels have the same size, even if a system stops at once or never.
         axes.set(xlim=(-0.5, widest - 0.5), ylim=(tallest - 0.5, -0.5))
         axes.set_title(title, fontweight="bold")
         # Outside of the sentence, where white would mean a weight of 0, and grey a larger one.
         axes.set_facecolor("#dce9f5")
-        matching = common(panel.target, panel.reference)
-        for place, tick in enumerate(axes.get_yticklabels()):
-            tick.set_color("black" if place in matching else "red")
-    more = any(panel.alignment.max() > highest for panel in panels.values())
-    extend = "max" if more else "neither"
-    figure.colorbar(image, ax=all_axes, shrink=0.4, label="weight", extend=extend)
+        _mark_errors(axes, panel)
+    _add_scale(figure, image, all_axes, (panel.alignment for panel in panels.values()), shrink=0.4)
     return figure
+
+
+def _mark_errors(axes: Axes, panel: Panel) -> None:
+    wrong, missing = errors(panel.target, panel.reference)
+    for place, tick in enumerate(axes.get_yticklabels()):
+        tick.set_color("red" if place in wrong else "black")
+    between = [place - 0.5 for place in sorted(missing) if place <= len(panel.written)]
+    # Outside of the axes, over the room of the tick labels.
+    axes.hlines(between, -1.3, -0.5, color="red", linewidth=1.5, clip_on=False)
 
 
 def _room(panels: Iterable[Panel], side: str) -> float:
@@ -159,14 +204,13 @@ def heads(
       notes: suffixes of the titles, by layer and head, both counted from 1.
     """
     layers, count, *_ = weights.shape
-    highest = _highest([weights])
     token = min(0.19, LARGEST / (count * len(source)), LARGEST / (layers * len(target)))
     size = 1.4 + count * (0.3 + token * len(source)), 1.0 + layers * (0.3 + token * len(target))
     with mpl.rc_context({"font.size": 7, "axes.titlesize": 7}):
         figure = Figure(figsize=size, layout="compressed")
         all_axes = figure.subplots(layers, count, squeeze=False, sharex=True, sharey=True)
         for (layer, head), axes in np.ndenumerate(all_axes):
-            image = axes.imshow(weights[layer, head], cmap="Greys", vmin=0, vmax=highest)
+            image = _shaded(axes, weights[layer, head])
             number = layer + 1, head + 1
             axes.set_title(head_name(*number) + notes.get(number, ""))
             axes.set_xticks(range(len(source)), _visible(source), rotation=90)
@@ -175,7 +219,7 @@ def heads(
             axes.spines[:].set_visible(True)
         figure.supxlabel("source")
         figure.supylabel("target")
-        figure.colorbar(image, ax=all_axes, shrink=0.5, label="weight")
+        _add_scale(figure, image, all_axes, [weights], shrink=0.5)
     return figure
 
 
@@ -191,14 +235,14 @@ def step_bars(alignment: np.ndarray, source: Sequence[str], target: Sequence[str
         layout="constrained",
     )
     all_axes = figure.subplots(len(target), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-    highest = _highest([alignment])
     for axes, weights, token in zip(all_axes, alignment, _visible(target), strict=True):
         axes.bar(range(len(source)), weights, color=COLOURS[0])
-        axes.set_ylim(0, highest)
+        axes.set_ylim(0, 1)
         axes.set_yticks([])
         axes.set_ylabel(token, rotation=0, ha="right", va="center")
     all_axes[-1].set_xticks(range(len(source)), _visible(source))
     if max(map(len, source)) > 2:
         all_axes[-1].tick_params(axis="x", rotation=90)
-    all_axes[-1].set_xlabel(f"source (bars are weights from 0 to {highest:.2g})")
+    cut = ", larger ones cut off" if _exceeds(alignment) else ""
+    all_axes[-1].set_xlabel(f"source (bars are weights from 0 to 1{cut})")
     return figure

@@ -15,7 +15,6 @@ from attn_jax.report.runs import Run
 from attn_jax.report.sentences import MOST_STEPS, sentence_of, telling_sentences
 from attn_jax.report.style import save
 from attn_jax.report.systems import Systems, by_data, by_system, first_run, runs_of, stem
-from attn_jax.tokens import EOS, SPECIALS
 
 OUTPUTS = 3  # sentences whose translations are shown
 MOST_BARS = 20  # most steps drawn as bars, each about as high as two rows of a heat map
@@ -109,36 +108,38 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
     panels, drawn = {}, {}
     for label, runs in systems.items():
         sentence = drawn[label] = sentence_of(runs[0], index)
-        reference = [*runs[0].sentences[index]["target"], SPECIALS[EOS]]
+        reference = runs[0].sentences[index]["target"]
         alignment = sentence.weights.mean(axis=(0, 1))
-        panels[label] = alignments.Panel(alignment, sentence.source, sentence.written, reference)
+        panels[label] = alignments.Panel(alignment, sentence.source, sentence.target, reference)
     # The weights of a control show nothing of the sentence.
     attending = [label for label, (run, *_) in systems.items() if not run.is_control]
     label = (attending or list(systems))[0]
-    (alignment, source, written, _), sentence = panels[label], drawn[label]
+    panel, sentence = panels[label], drawn[label]
     yield picture(
         "alignment",
-        alignments.heat_map(alignment, source, written),
+        alignments.heat_map(panel.alignment, panel.source, panel.written),
         f"What {label} attends to as it writes each token (seed {systems[label][0].seed}"
         f"{sentence.cut(MOST_STEPS)})",
     )
     yield picture(
         "steps",
-        alignments.step_bars(alignment[:MOST_BARS], source, written[:MOST_BARS]),
+        alignments.step_bars(panel.alignment[:MOST_BARS], panel.source, panel.written[:MOST_BARS]),
         f"The same weights as bars, step by step ({label}{sentence.cut(MOST_BARS)})",
     )
     if len(panels) > 1:
         # Otherwise one system that does not end would leave the panels of all others empty.
-        most = min(MOST_STEPS, 2 * max(len(panel.reference) for panel in panels.values()))
+        longest = max(len(panel.reference) for panel in panels.values())
+        most = min(MOST_STEPS, 2 * (longest + 1))
         is_cut = any(sentence.cut(most) for sentence in drawn.values())
         cut = f"; at most the first {most} steps" if is_cut else ""
         panels = {
-            label: panel._replace(alignment=panel.alignment[:most], target=panel.target[:most])
+            label: panel._replace(alignment=panel.alignment[:most])
             for label, panel in panels.items()
         }
         caption = (
-            "The same sentence under each system; what lies beyond its end is blue, and tokens "
-            f"that do not match the reference are red ({seeds_drawn(systems)}{cut})"
+            "The same sentence under each system; what lies beyond its end is blue. Errors as its "
+            "error rate counts them: tokens that are wrong or too many are red, and a red line "
+            f"stands where tokens are missing ({seeds_drawn(systems)}{cut})"
         )
         yield picture("beside", alignments.beside(panels), caption)
 

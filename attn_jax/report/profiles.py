@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from attn_jax.evaluation.edits import matches
 from attn_jax.evaluation.metrics import bleu, error_rate, exact_match, word_counts
 from attn_jax.report.runs import Run
 from attn_jax.report.systems import Systems, first_run, same_tokens
@@ -85,12 +86,13 @@ def by_length(systems: Systems) -> Profile:
 
 
 def by_position(sentences: list[Sentence]) -> list[float]:
-    """The percentage of correct target tokens for each source position, by gold alignment."""
+    """The percentage of correct target tokens for each source position, by gold alignment.
+
+    Tokens of the reference are correct if the edits of the error rate keep them.
+    """
     right: dict[int, list[bool]] = {}
     for sentence in sentences:
-        for step, (token, position) in enumerate(
-            zip(sentence["target"], sentence["gold"], strict=True)
-        ):
-            said = sentence["hypothesis"][step : step + 1]
-            right.setdefault(position, []).append(said == [token])
+        kept = {place for _, place in matches(sentence["text_tokens"], sentence["target"])}
+        for place, position in enumerate(sentence["gold"]):
+            right.setdefault(position, []).append(place in kept)
     return [100 * float(np.mean(right[position])) for position in sorted(right)]

@@ -27,21 +27,26 @@ def test_bars_are_the_weights_of_each_step():
         np.testing.assert_allclose([bar.get_height() for bar in axes.patches], weights)
 
 
-@pytest.mark.parametrize(("largest", "end"), [(0.9, 0.9), (0.3, 0.4), (0.04, 0.4), (2.0, 2.0)])
-def test_the_scale_ends_at_the_largest_weight(largest, end):
-    """But soft weights over many positions stay light."""
+@pytest.mark.parametrize("largest", [0.04, 0.9, 1 + 1e-7, 2.0])
+def test_all_figures_of_weights_have_one_scale(largest):
+    """Also of soft weights, and of larger ones than 1, such as those of `gmm`."""
     weights, source, target = np.array([[largest, 0.01]]), ["x", "y"], ["a"]
     panel = alignments.Panel(weights, source, target, target)
     small = panel._replace(alignment=weights / 3)
-    for figure, own_end in (
-        (alignments.heat_map(weights, source, target), end),
-        (alignments.heads(weights[None, None], source, target), end),
-        (alignments.beside({"one": small, "two": panel}), min(end, 1)),
+    for figure in (
+        alignments.heat_map(weights, source, target),
+        alignments.heads(weights[None, None], source, target),
+        alignments.beside({"one": small, "two": panel}),
     ):
-        assert all(axes.images[0].get_clim() == (0, own_end) for axes in figure.axes[:-1])
+        *all_axes, scale = figure.axes
+        assert all(axes.images[0].get_clim() == (0, 1) for axes in all_axes)
+        # 0.0025 of the largest weight is still 5 % black.
+        assert all(axes.images[0].norm(0.0025) == pytest.approx(0.05) for axes in all_axes)
+        assert scale._colorbar.extend == ("max" if largest > 1.1 else "neither")
     (axes,) = alignments.step_bars(weights, source, target).axes
-    assert axes.get_ylim() == (0, end)
-    assert f"from 0 to {end:.2g}" in axes.get_xlabel()
+    assert axes.get_ylim() == (0, 1)
+    cut = ", larger ones cut off" if largest > 1.1 else ""
+    assert axes.get_xlabel() == f"source (bars are weights from 0 to 1{cut})"
 
 
 @pytest.mark.parametrize("draw", [alignments.heat_map, alignments.step_bars])
@@ -50,29 +55,40 @@ def test_refuses_tokens_that_do_not_fit(draw):
         draw(np.ones((2, 2)), ["x", "y"], ["a"])
 
 
-def test_wrong_tokens_are_red():
-    weights, reference = np.ones((2, 1)), ["b", "</s>"]
-    panels = {
-        "one": alignments.Panel(weights, ["x"], ["b", "</s>"], reference),
-        "two": alignments.Panel(weights, ["x"], ["c", "</s>"], reference),
-    }
-    one, two, _ = alignments.beside(panels).axes
-    assert [label.get_color() for label in one.get_yticklabels()] == ["black", "black"]
-    assert [label.get_color() for label in two.get_yticklabels()] == ["red", "black"]
+def red(axes):
+    """The rows of red tokens, and the heights of red lines."""
+    lines = axes.collections[0].get_segments()
+    rows = [n for n, label in enumerate(axes.get_yticklabels()) if label.get_color() == "red"]
+    return rows, [float(line[0, 1]) for line in lines]
 
 
 @pytest.mark.parametrize(
-    ("said", "places"),
+    ("said", "rows", "lines"),
     [
-        ("abcd", {0, 1, 2, 3}),
-        ("acd", {0, 1, 2}),
-        ("xabcd", {1, 2, 3, 4}),
-        ("dd", {0}),
-        ("", set()),
+        ("2048-06-09", [], []),
+        ("2049-09-08", [3, 6, 9], []),
+        ("048-06-9", [], [-0.5, 6.5]),
+        ("2048-06-0999", [10, 11], []),
+        ("", [], [-0.5]),
     ],
 )
-def test_tokens_belong_where_the_reference_has_them_in_its_order(said, places):
-    assert alignments.common(said, "abcd") == places
+def test_errors_are_red_as_the_error_rate_counts_them(said, rows, lines):
+    target = [*said, "</s>"]
+    panel = alignments.Panel(np.ones((len(target), 1)), ["x"], target, list("2048-06-09"))
+    right = panel._replace(alignment=np.ones((11, 1)), target=[*"2048-06-09", "</s>"])
+    one, two, _ = alignments.beside({"right": right, "other": panel}).axes
+    assert red(one) == ([], [])
+    assert red(two) == (rows, lines)
+
+
+def test_errors_are_those_of_the_whole_sentence_where_only_its_beginning_is_drawn():
+    panel = alignments.Panel(np.ones((3, 1)), ["x"], [*"bbbbba", "</s>"], ["a"])
+    axes, _ = alignments.beside({"one": panel}).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["b", "b", "b"]
+    assert red(axes) == ([0, 1, 2], [])
+    # One that never ended: there is no token where the end is missing.
+    endless = panel._replace(target=["b"] * 9)
+    assert alignments.errors(endless.target, ["a"]) == (set(range(9)), set())
 
 
 def test_panels_are_as_large_whatever_a_system_wrote():

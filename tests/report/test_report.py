@@ -510,7 +510,7 @@ def test_other_decoding_makes_another_system(tmp_path):
 
 def test_a_sentence_that_is_drawn_can_be_read():
     short, long = (
-        {"source": ["a"] * length, "target": ["a"], "hypothesis": ["b"] * length}
+        {"source": ["a"] * length, "target": ["a"], "text_tokens": ["b"] * length}
         for length in (3, 200)
     )
     run = Run({}, {}, [], [long, short], [np.ones((1, 1, 1, 1))] * 2)
@@ -520,14 +520,14 @@ def test_a_sentence_that_is_drawn_can_be_read():
 
 def test_a_sentence_with_tokens_to_align_is_preferred():
     sentences = [
-        {"source": ["a"], "target": ["a"] * length, "hypothesis": ["a"] * said}
+        {"source": ["a"], "target": ["a"] * length, "text_tokens": ["a"] * said}
         for length, said in ((2, 9), (5, 4), (6, 4), (4, 0))
     ]
 
     def drawn(sentences):
         runs = [
             Run({}, {}, [], own, [np.ones((1, 1, 1, 1))] * len(own))
-            for own in (sentences, [one | {"hypothesis": one["target"]} for one in sentences])
+            for own in (sentences, [one | {"text_tokens": one["target"]} for one in sentences])
         ]
         return telling_sentences({"a": runs[:1], "b": runs[1:]}, 1)
 
@@ -571,7 +571,8 @@ def test_what_is_drawn_is_the_best_system_with_attention(root):
 def test_captions_say_what_is_cut_off(tmp_path):
     write_run(tmp_path / "a", "dot", 0, 50.0)
     write_run(tmp_path / "b", "mean", 0, 40.0)
-    endless = [sentence | {"hypothesis": ["b"] * 99} for sentence in SENTENCES]
+    said = dict.fromkeys(("hypothesis", "text_tokens"), ["b"] * 99)
+    endless = [sentence | said for sentence in SENTENCES]
     file = tmp_path / "a" / "predictions.test.jsonl"
     file.write_text("\n".join(map(json.dumps, endless)))
     weights = [np.ones((1, 2, 100, len(sentence["source"]))) for sentence in SENTENCES]
@@ -580,7 +581,7 @@ def test_captions_say_what_is_cut_off(tmp_path):
     assert "as it writes each token (seed 0; the first 40 of 100 steps)*" in page
     assert "step by step (dot; the first 20 of 100 steps)*" in page
     # Twice as many as the reference has, which is one token and its end.
-    assert "do not match the reference are red (seed 0; at most the first 4 steps)*" in page
+    assert "where tokens are missing (seed 0; at most the first 4 steps)*" in page
     assert "*Each layer and head of dot (seed 0; the first 40 of 100 steps), with its" in page
 
 
@@ -669,6 +670,8 @@ def test_profiles_by_hand(root):
     np.testing.assert_allclose(errors["other"], [[100, 100, 100]])
     pooled = profiles.measured(run, [run.sentences[0], run.sentences[2]])
     assert pooled == {"exact match, %": 50.0, "symbol error rate, %": 40.0}
+    shifted = {"text_tokens": ["x", "a", "b"], "target": ["a", "b"], "gold": [0, 1]}
+    assert by_position([shifted]) == [100, 100]  # one error, as the error rate counts
     assert by_position(SENTENCES) == [pytest.approx(100 / 3), 50.0, 100.0]
     assert length_bins(SENTENCES, 3) == [Bin("1", [1]), Bin("2", [0]), Bin("3", [2])]
     assert length_bins(SENTENCES * 3, 1) == [Bin("1–3", list(range(9)))]  # noqa: RUF001
@@ -800,7 +803,7 @@ def test_the_seed_of_each_run_that_is_drawn_is_told(tmp_path):
         write_run(tmp_path / str(seed), score, seed, 90.0 - seed, **{"model.heads": 2})
     page = write_report(compare(find_runs(tmp_path)[0]), tmp_path).read_text()
     assert "*What dot attends to as it writes each token (seed 3)*" in page
-    assert "the reference are red (dot: seed 3; general: seed 5)*" in page
+    assert "where tokens are missing (dot: seed 3; general: seed 5)*" in page
     assert "*Each layer and head of general (seed 5), with its alignment accuracy*" in page
     write_run(tmp_path / "6", "gmm", 3, 1.0)
     (runs, *_) = by_data([read_run(tmp_path / name) for name in "36"]).values()
