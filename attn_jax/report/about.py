@@ -22,7 +22,7 @@ def about(systems: Systems, profile: Profile) -> Iterator[str]:
     if not same_tokens(systems):
         lengths = f" Lengths are in tokens of {escaped(next(iter(systems)))}."
         yield (
-            "The systems cut text into different tokens: perplexity, token accuracy and token "
+            "The systems cut text into different tokens: perplexity, token accuracy and symbol "
             "error rate are computed on each system's own tokens, and cannot be compared."
             + (lengths if profile.tells_more else "")
         )

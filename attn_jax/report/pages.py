@@ -10,7 +10,7 @@ from attn_jax.files import write_whole
 from attn_jax.report import alignments, curves, tables
 from attn_jax.report.about import about, of_each, separated, signatures
 from attn_jax.report.profiles import Profile, by_length
-from attn_jax.report.ranking import EXPLANATION, p_values, ranks
+from attn_jax.report.ranking import about_ranks, p_values, ranks
 from attn_jax.report.runs import Run
 from attn_jax.report.sentences import MOST_STEPS, sentence_of, telling_sentences
 from attn_jax.report.style import save
@@ -27,7 +27,7 @@ class Comparison(NamedTuple):
     apart: str  # why its runs are apart from others of the same name, or nothing
     systems: Systems
     ranks: list[int]  # of each system
-    p_values: list[float]  # of each system
+    p_values: list[float]  # of each system, of its difference from the best
     quality: tables.Table
     cost: tables.Table
     profile: Profile  # by source length
@@ -40,8 +40,7 @@ def compare(runs: list[Run]) -> Iterator[Comparison]:
         first = firsts.setdefault(group[0].data, group[0])
         apart = "" if first is group[0] else separated(first, group[0])
         systems = by_system(group)
-        places = ranks(systems)
-        differences = p_values(systems, places)
+        places, differences = ranks(systems), p_values(systems)
         quality = tables.quality(systems, places, differences)
         shown = quality, tables.cost(systems), by_length(systems)
         yield Comparison(name, apart, systems, places, differences, *shown)
@@ -76,7 +75,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         *about(systems, profile),
         comparison.quality.markdown(),
         *tables.about_quality(comparison.quality),
-        *([EXPLANATION[first.measure]] if len(systems) > 1 else []),
+        *about_ranks(systems),
         comparison.cost.markdown(),
         tables.about_cost(comparison.cost),
         *signatures(first),
@@ -161,6 +160,7 @@ def all_heads(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
             caption = f"Each layer and head of {label} ({seed}){percentages}"
             yield picture(f"heads-{number}", drawn, caption)
             yield tables.heads(run).markdown()
+            yield tables.ABOUT_HEADS
 
 
 def accuracies(run: Run) -> dict[tuple[int, int], str]:

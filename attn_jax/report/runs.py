@@ -10,7 +10,7 @@ import numpy as np
 
 from attn_jax import config, run_files
 from attn_jax.errors import InputError
-from attn_jax.evaluation.metrics import METRICS, in_words
+from attn_jax.evaluation.metrics import METRICS, bleu_counts, in_words, matching
 from attn_jax.files import reading
 from attn_jax.journal import read
 from attn_jax.names import parse
@@ -67,6 +67,19 @@ class Run:
     def quality(self) -> float:
         """The value of the metric by which systems are ranked."""
         return self.evaluation["metrics"][self.measure]
+
+    @functools.cached_property
+    def counts(self) -> np.ndarray:
+        """What is compared of each sentence: BLEU's counts [N, 10], or whether it matches [N]."""
+        if self.in_words:
+            texts, references = (
+                [sentence[name] for sentence in self.sentences] for name in ("text", "reference")
+            )
+            return bleu_counts(texts, references, self.options["data.bleu_tokenizer"])
+        tokens = (
+            [sentence[name] for sentence in self.sentences] for name in ("text_tokens", "target")
+        )
+        return np.array(matching(*tokens), int)
 
     @property
     def has_gold(self) -> bool:

@@ -97,8 +97,8 @@ def test_a_page_with_its_figures(root):
         "92.00 ± 2.83 | +1 |" in page
     )
     assert "| last | 1 | 1 | 1.000 | – | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page  # noqa: RUF001
-    assert "A new rank begins with a system whose exact match differs" in page
-    assert "p: of the difference from the first system of the same rank." in page
+    assert "3 test sentences are too few to tell systems apart (p cannot be below 0.25)" in page
+    assert tables.ABOUT_P in page
     assert "Decoding: greedy." in page
     assert "Options of all systems: `--data.target_level=symbol`" in page
     assert "| additive | 1,234 | 20 ± 0 | – | 2.0 ± 0.0 | 30 ± 0 | 10 ± 0 |" in page  # noqa: RUF001
@@ -137,6 +137,7 @@ def test_each_compared_run_is_a_row_of_data(root):
     ]
     second, last = rows[1], rows[2]
     figures = {"rank": "1", "exact_match": "94.0", "perplexity": "106.0", "alignment_shift": "1"}
+    assert [row["p_vs_best"] for row in rows] == ["", "", "1.0", ""]
     figures["sharpness"] = "50.0"
     cost = {"parameters": "1234", "best_step": "10", "steps": "20", "steps_per_second": "2.0"}
     options = {"model.score": "additive", "data.target_level": "symbol", "label": ""}
@@ -365,6 +366,7 @@ def test_each_head_is_drawn_and_tabled(tmp_path):
     write_run(tmp_path / "a", "dot", 0, 50.0, **{"model.heads": 2})
     page = write_report(compare(find_runs(tmp_path)[0]), tmp_path).read_text()
     assert "| layer 1, head 2 | 30.0 | 12.6 | -1 |" in page
+    assert tables.ABOUT_HEADS in page
     assert "(reverse-heads-1.png)" in page
     assert (tmp_path / "reverse-heads-1.png").is_file()
 
@@ -689,6 +691,20 @@ def test_sentences_without_four_words_have_no_bleu(root, tokenizer, text):
     assert tables.by_length(profile).rows == [["one", "–", "–", "–", "100.0"]]  # noqa: RUF001
 
 
+def test_the_error_rate_of_text_is_that_of_words(root):
+    """As in the table of quality; so systems that cut text into other tokens can be compared."""
+    (run, *_), _ = find_runs(root)
+    said = {"text": "the cat sat", "reference": "the cat sat down", "source": ["a"]}
+    systems = {}
+    for cut in (str.split, list):
+        tokens = {"text_tokens": cut(said["text"]), "target": cut(said["reference"])}
+        options = run.options | {"data.target_level": "word"}
+        systems[str(cut)] = [dataclasses.replace(run, options=options, sentences=[said | tokens])]
+    figures = by_length(systems).figures
+    assert list(figures) == ["BLEU", "word error rate, %"]
+    assert [values.tolist() for values in figures["word error rate, %"].values()] == [[[25.0]]] * 2
+
+
 def test_the_same_options_may_cut_text_into_other_tokens(root):
     (run, *_), _ = find_runs(root)
     warning = "The systems cut text into different tokens"
@@ -726,8 +742,8 @@ def test_systems_that_do_not_differ_share_a_rank():
     assert ranks(close) == [1, 1, 1]
     # All n sentences in which two systems differ fall to one of them with probability 2 / 2^n.
     expected = [np.nan, 2 / 2**4, 2 / 2**8]
-    np.testing.assert_allclose(p_values(close, [1, 1, 1]), expected, rtol=0.3)
-    assert np.isnan(p_values(close, [1, 2, 3])).all()
+    np.testing.assert_allclose(p_values(close), expected, rtol=0.3)
+    assert np.isnan(p_values({"a": [run(30)]})).all()
     # Better on average, but not in the seed that both have.
     assert ranks({"a": [run(10), run(40, 1)], "b": [run(30), run(18, 2)]}) == [1, 1]
 
@@ -766,8 +782,38 @@ def test_text_is_ranked_by_bleu():
         return Run(options, {"metrics": {"bleu": bleu}}, [], sentences, [])
 
     good, worse = references, [r.replace("cat", "dog") for r in references]
+    systems = {"a": [run(good, 100.0)], "b": [run(worse, 80.0)], "c": [run(worse, 70.0)]}
+    # Of each system against the best, whatever their ranks.
+    best, *others = p_values(systems)
+    assert np.isnan(best)
+    assert max(others) < 0.01
+    assert ranks(systems) == [1, 2, 2]
     assert ranks({"a": [run(good, 100.0)], "b": [run(worse, 80.0)]}) == [1, 2]
     assert ranks({"a": [run(worse, 80.0)], "b": [run(worse, 80.0)]}) == [1, 1]
+
+
+def test_a_test_set_too_small_for_p_values_is_told(tmp_path, capsys):
+    for score, bleu in (("dot", 50.0), ("general", 10.0)):
+        write_run(tmp_path / score, score, 0, bleu, level="word")
+    (comparison,) = compare(find_runs(tmp_path)[0])
+    assert comparison.ranks == [1, 1]
+    assert tables.P not in comparison.quality.heading
+    told = (
+        "3 test sentences are too few to tell systems apart (a p-value of BLEU needs at least 20)"
+    )
+    assert told in write_report([comparison], tmp_path).read_text()
+    print_comparison(comparison)
+    assert told in capsys.readouterr().out
+    with write_runs([comparison], tmp_path).open() as lines:
+        assert [row["p_vs_best"] for row in csv.DictReader(lines)] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("p", "cell"),
+    [(np.nan, "–"), (0.0004, "<0.001"), (0.001, "0.001"), (1.0, "1.000")],  # noqa: RUF001
+)
+def test_small_p_values_are_not_zero(p, cell):
+    assert tables.p_cell(p) == cell
 
 
 def test_each_way_of_decoding_is_told(tmp_path):
