@@ -4,27 +4,26 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter, StrMethodFormatter
 
 from attn_jax.report.labels import wrapped
 from attn_jax.report.profiles import Profile, by_position
-from attn_jax.report.style import COLOURS, styled
+from attn_jax.report.style import COLOURS, Picture, styled
 from attn_jax.report.systems import Systems, first_run, same_tokens
 
 LINES = "solid", "dashed", "dotted"  # the next one each time that colours repeat
 MARKERS = "osv^DX"  # not as many as colours, so that combinations of both repeat late
 
 
-def _new(columns: int, labels: Iterable[str]) -> tuple[Figure, np.ndarray]:
+def _new(columns: int, labels: Iterable[str]) -> tuple[Picture, np.ndarray]:
     """A row of axes, with room left beside them for a legend with these labels."""
     signs = max(len(line) for label in labels for line in wrapped(label).splitlines())
     beside = 0.6 + 0.085 * signs  # inches: a line with its marker, and a sign of text
-    figure = Figure(figsize=(3.5 * columns + beside, 3), layout="constrained")
+    figure = Picture(figsize=(3.5 * columns + beside, 3), layout="constrained")
     return figure, figure.subplots(1, columns, squeeze=False)[0]
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
+def _legend(figure: Picture, axes: Axes) -> None:
     """Adds a legend beside the axes, since there may be many lines."""
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper", frameon=False)
 
@@ -53,7 +52,7 @@ def _mean_line(axes: Axes, x: Sequence, lines: Sequence[Sequence[float]], label:
 
 
 @styled
-def learning_curves(systems: Systems) -> Figure:
+def learning_curves(systems: Systems) -> Picture:
     """Validation perplexity, if it can be compared, and BLEU or exact match, by training step."""
     in_words = first_run(systems).in_words
     names = ["valid_bleu" if in_words else "valid_exact_match"]
@@ -84,7 +83,7 @@ def learning_curves(systems: Systems) -> Figure:
 
 
 @styled
-def quality_by_length(profile: Profile) -> Figure:
+def quality_by_length(profile: Profile) -> Picture:
     """One or two metrics by source length. Bahdanau, Cho and Bengio 2014, figure 2."""
     figure, all_axes = _new(len(profile.figures), next(iter(profile.figures.values())))
     places = range(len(profile.ranges))
@@ -100,7 +99,7 @@ def quality_by_length(profile: Profile) -> Figure:
 
 
 @styled
-def accuracy_by_position(systems: Systems) -> Figure:
+def accuracy_by_position(systems: Systems) -> Picture:
     """The percentage of correct target tokens by source position."""
     figure, (axes,) = _new(1, systems)
     for nth, (label, runs) in enumerate(systems.items()):

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from attn_jax.files import write_whole
 from attn_jax.report import alignments, curves, tables
 from attn_jax.report.about import about, of_each, separated, signatures
+from attn_jax.report.beside import Panel, beside
 from attn_jax.report.profiles import Profile, by_length
 from attn_jax.report.ranking import about_ranks, p_values, ranks
 from attn_jax.report.runs import Run
@@ -109,7 +110,7 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
         sentence = drawn[label] = sentence_of(runs[0], index)
         reference = runs[0].sentences[index]["target"]
         alignment = sentence.weights.mean(axis=(0, 1))
-        panels[label] = alignments.Panel(alignment, sentence.source, sentence.target, reference)
+        panels[label] = Panel(alignment, sentence.source, sentence.target, reference)
     # The weights of a control show nothing of the sentence.
     attending = [label for label, (run, *_) in systems.items() if not run.is_control]
     label = (attending or list(systems))[0]
@@ -140,7 +141,7 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
             "error rate counts them: tokens that are wrong or too many are red, and a red line "
             f"stands where tokens are missing ({seeds_drawn(systems)}{cut})"
         )
-        yield picture("beside", alignments.beside(panels), caption)
+        yield picture("beside", beside(panels), caption)
 
 
 def seeds_drawn(systems: Systems) -> str:

@@ -8,7 +8,8 @@ import pytest
 
 from attn_jax.errors import InputError
 from attn_jax.report import alignments
-from attn_jax.report.style import STYLE, save
+from attn_jax.report.beside import Panel, beside, errors
+from attn_jax.report.style import STYLE, Picture, save
 
 
 def test_a_heat_map_shows_weights_and_tokens():
@@ -31,12 +32,12 @@ def test_bars_are_the_weights_of_each_step():
 def test_all_figures_of_weights_have_one_scale(largest):
     """Also of soft weights, and of larger ones than 1, such as those of `gmm`."""
     weights, source, target = np.array([[largest, 0.01]]), ["x", "y"], ["a"]
-    panel = alignments.Panel(weights, source, target, target)
+    panel = Panel(weights, source, target, target)
     small = panel._replace(alignment=weights / 3)
     for figure in (
         alignments.heat_map(weights, source, target),
         alignments.heads(weights[None, None], source, target),
-        alignments.beside({"one": small, "two": panel}),
+        beside({"one": small, "two": panel}),
     ):
         *all_axes, scale = figure.axes
         assert all(axes.images[0].get_clim() == (0, 1) for axes in all_axes)
@@ -74,27 +75,27 @@ def red(axes):
 )
 def test_errors_are_red_as_the_error_rate_counts_them(said, rows, lines):
     target = [*said, "</s>"]
-    panel = alignments.Panel(np.ones((len(target), 1)), ["x"], target, list("2048-06-09"))
+    panel = Panel(np.ones((len(target), 1)), ["x"], target, list("2048-06-09"))
     right = panel._replace(alignment=np.ones((11, 1)), target=[*"2048-06-09", "</s>"])
-    one, two, _ = alignments.beside({"right": right, "other": panel}).axes
+    one, two, _ = beside({"right": right, "other": panel}).axes
     assert red(one) == ([], [])
     assert red(two) == (rows, lines)
 
 
 def test_errors_are_those_of_the_whole_sentence_where_only_its_beginning_is_drawn():
-    panel = alignments.Panel(np.ones((3, 1)), ["x"], [*"bbbbba", "</s>"], ["a"])
-    axes, _ = alignments.beside({"one": panel}).axes
+    panel = Panel(np.ones((3, 1)), ["x"], [*"bbbbba", "</s>"], ["a"])
+    axes, _ = beside({"one": panel}).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["b", "b", "b"]
     assert red(axes) == ([0, 1, 2], [])
     # One that never ended: there is no token where the end is missing.
     endless = panel._replace(target=["b"] * 9)
-    assert alignments.errors(endless.target, ["a"]) == (set(range(9)), set())
+    assert errors(endless.target, ["a"]) == (set(range(9)), set())
 
 
 def test_panels_are_as_large_whatever_a_system_wrote():
-    figure = alignments.beside(
+    figure = beside(
         {
-            str(length): alignments.Panel(np.ones((length, 2)), ["x", "y"], ["b"] * length, ["b"])
+            str(length): Panel(np.ones((length, 2)), ["x", "y"], ["b"] * length, ["b"])
             for length in (1, 20)
         }
     )
@@ -106,8 +107,8 @@ def test_panels_are_as_large_whatever_a_system_wrote():
 def test_names_of_systems_do_not_lie_upon_each_other():
     normalizers = ("softplus_norm", "topk(k=2)", "a_name_that_is_longer_than_the_panel_under_it")
     names = [f"own:lowrank(fatigue=0.1), normalizer=own:{one}" for one in normalizers]
-    panel = alignments.Panel(np.ones((6, 2)), ["fifty-three", "thousand"], ["5"] * 6, ["5"])
-    figure = alignments.beside({f"{name}, heads={n}": panel for n in (2, 4) for name in names})
+    panel = Panel(np.ones((6, 2)), ["fifty-three", "thousand"], ["5"] * 6, ["5"])
+    figure = beside({f"{name}, heads={n}": panel for n in (2, 4) for name in names})
     figure.draw_without_rendering()
     titles = [axes.title.get_window_extent() for axes in figure.axes if axes.get_title()]
     assert len(titles) == 6
@@ -139,6 +140,23 @@ def test_figures_of_others_stay_as_they_are():
     alignments.heat_map(np.ones((1, 1)), ["a"], ["b"])
     for name in STYLE:
         assert mpl.rcParams[name] == mpl.rcParamsDefault[name]
+
+
+@pytest.mark.parametrize("draw", [alignments.heat_map, alignments.step_bars])
+def test_a_notebook_shows_a_figure_as_it_is_saved(tmp_path, draw):
+    def figure():  # a new one, since drawing one again may move things by a pixel
+        return draw(np.ones((1, 1)), ["a"], ["b"])
+
+    save(figure(), tmp_path / "figure.png")
+    shown = figure()._repr_png_()
+    assert shown.startswith(b"\x89PNG")
+    assert shown == (tmp_path / "figure.png").read_bytes()
+
+
+def test_all_functions_that_draw_return_what_a_notebook_shows():
+    weights, tokens = np.ones((1, 1)), ["a"]
+    assert isinstance(alignments.heads(weights[None, None], tokens, tokens), Picture)
+    assert isinstance(beside({"one": Panel(weights, tokens, tokens, tokens)}), Picture)
 
 
 def test_a_dollar_sign_is_a_sign_as_any_other(tmp_path):

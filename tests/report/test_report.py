@@ -113,7 +113,11 @@ def test_bands_are_the_range_over_seeds(root):
     page = write_report([comparison], root).read_text()
     bands = "(bands: lowest to highest over seeds)"
     assert f"*Learning curves, at the steps that all seeds reached {bands}*" in page
-    axes = curves.learning_curves(comparison.systems).axes[1]
+    learning = curves.learning_curves(comparison.systems)
+    drawn = learning, curves.quality_by_length(comparison.profile)
+    for figure in (*drawn, curves.accuracy_by_position(comparison.systems)):
+        assert figure._repr_png_().startswith(b"\x89PNG")  # what a notebook shows
+    axes = learning.axes[1]
     (band,) = axes.collections  # the other system has one seed
     (path,) = band.get_paths()
     assert set(path.vertices[:, 1]) == {90.0, 94.0}
