@@ -10,7 +10,7 @@ from attn_jax.evaluation.metrics import make_bleu
 # of 2,000 equal pairs of systems (600 for BLEU) had p < 0.05, where 5 % should:
 #
 #   sentences        2      3      5     10     15     20     30     50    100
-#   bleu_differs  36.2   23.8   14.5    9.7    6.8    B20    B30    B50    B100  %
+#   bleu_differs  36.2   23.8   14.5    9.7    6.8    7.3    5.7    6.2    6.2  %
 #   ratios_differ 28.3   23.4   15.2    7.6    7.1    6.1    7.0    6.0    4.4  %
 #   counts_differ  0.0    0.0    0.0    0.5    1.2    1.9    2.5    2.4    3.7  %  (of hits)
 FEWEST = 20

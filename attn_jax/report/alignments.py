@@ -14,12 +14,20 @@ from attn_jax.head_names import head_name
 from attn_jax.report.style import COLOURS, Picture, styled
 
 LARGEST = 40.0  # inches of a figure; tokens are made smaller to stay below
-TICKS = 0, 0.05, 0.2, 0.4, 0.6, 0.8, 1  # of the scale of weights
+LONGEST = 32  # signs of a token
+TICKS = 0, 0.05, 0.2, 0.5, 1  # of the scale of weights
 ROUNDING = 1e-5  # by which a sum of weights may exceed 1
 
 
-def _visible(tokens: Sequence[str]) -> list[str]:
-    return ["␣" if token == " " else token for token in tokens]
+def visible(tokens: Sequence[str]) -> list[str]:
+    """Tokens as they are drawn: a space as a sign, and of long ones the beginning."""
+    cut = (token if len(token) <= LONGEST else f"{token[: LONGEST - 1]}…" for token in tokens)
+    return ["␣" if token == " " else token for token in cut]
+
+
+def room(tokens: Sequence[str]) -> float:
+    """Inches that the longest of these tokens takes beside or above weights."""
+    return 0.08 * max(map(len, visible(tokens)))
 
 
 def _shaded(axes: Axes, alignment: np.ndarray) -> AxesImage:
@@ -36,7 +44,7 @@ def add_scale(
 ) -> None:
     """Adds the scale of weights, pointed where some are larger than 1, as those of `gmm`."""
     extend = "max" if any(map(_exceeds, alignments)) else "neither"
-    figure.colorbar(image, ax=axes, label="weight", extend=extend, ticks=TICKS, **how)
+    figure.colorbar(image, ax=axes, label="weight", extend=extend, ticks=TICKS, format="%g", **how)
 
 
 def _exceeds(alignment: np.ndarray) -> bool:
@@ -60,8 +68,8 @@ def draw_heat_map(
 ) -> AxesImage:
     """Draws the weights [T, S] between S source and T target tokens."""
     image = _shaded(axes, alignment)
-    axes.set_xticks(range(len(source)), _visible(source))
-    axes.set_yticks(range(len(target)), _visible(target))
+    axes.set_xticks(range(len(source)), visible(source))
+    axes.set_yticks(range(len(target)), visible(target))
     if max(map(len, source)) > 2:
         axes.tick_params(axis="x", rotation=90)
     axes.xaxis.tick_top()
@@ -88,7 +96,7 @@ def heat_map(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]
     """
     _check_sizes(alignment, source, target)
     token = min(0.26, LARGEST / max(len(source), len(target)))
-    size = 1.8 + token * len(source), 1.2 + token * len(target)
+    size = 1.7 + room(target) + token * len(source), 1.1 + room(source) + token * len(target)
     figure = Picture(figsize=size, layout="constrained")
     axes = figure.subplots()
     image = draw_heat_map(axes, alignment, source, target)
@@ -116,7 +124,10 @@ def heads(
     """
     layers, count, *_ = weights.shape
     token = min(0.19, LARGEST / (count * len(source)), LARGEST / (layers * len(target)))
-    size = 1.4 + count * (0.3 + token * len(source)), 1.0 + layers * (0.3 + token * len(target))
+    size = (
+        1.3 + room(target) + count * (0.3 + token * len(source)),
+        0.9 + room(source) + layers * (0.3 + token * len(target)),
+    )
     with mpl.rc_context({"font.size": 7, "axes.titlesize": 7}):
         figure = Picture(figsize=size, layout="compressed")
         all_axes = figure.subplots(layers, count, squeeze=False, sharex=True, sharey=True)
@@ -124,8 +135,8 @@ def heads(
             image = _shaded(axes, weights[layer, head])
             number = layer + 1, head + 1
             axes.set_title(head_name(*number) + notes.get(number, ""))
-            axes.set_xticks(range(len(source)), _visible(source), rotation=90)
-            axes.set_yticks(range(len(target)), _visible(target))
+            axes.set_xticks(range(len(source)), visible(source), rotation=90)
+            axes.set_yticks(range(len(target)), visible(target))
             axes.tick_params(labelsize=7 * token / 0.19)
             axes.spines[:].set_visible(True)
         figure.supxlabel("source")
@@ -140,18 +151,18 @@ def step_bars(alignment: np.ndarray, source: Sequence[str], target: Sequence[str
     _check_sizes(alignment, source, target)
     figure = Picture(
         figsize=(
-            1.2 + min(0.24 * len(source), LARGEST),
-            0.5 + min(0.42 * len(target), LARGEST),
+            1.1 + room(target) + min(0.24 * len(source), LARGEST),
+            0.4 + room(source) + min(0.42 * len(target), LARGEST),
         ),
         layout="constrained",
     )
     all_axes = figure.subplots(len(target), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-    for axes, weights, token in zip(all_axes, alignment, _visible(target), strict=True):
+    for axes, weights, token in zip(all_axes, alignment, visible(target), strict=True):
         axes.bar(range(len(source)), weights, color=COLOURS[0])
         axes.set_ylim(0, 1)
         axes.set_yticks([])
         axes.set_ylabel(token, rotation=0, ha="right", va="center")
-    all_axes[-1].set_xticks(range(len(source)), _visible(source))
+    all_axes[-1].set_xticks(range(len(source)), visible(source))
     if max(map(len, source)) > 2:
         all_axes[-1].tick_params(axis="x", rotation=90)
     cut = ", larger ones cut off" if _exceeds(alignment) else ""

@@ -1,13 +1,13 @@
 """The figure of one sentence under several systems."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from attn_jax.evaluation.edits import edit_path, matches
-from attn_jax.report.alignments import add_scale, draw_heat_map
+from attn_jax.report.alignments import add_scale, draw_heat_map, room
 from attn_jax.report.labels import wrapped
 from attn_jax.report.style import Picture, styled
 from attn_jax.tokens import EOS, SPECIALS
@@ -60,7 +60,8 @@ def beside(panels: dict[str, Panel]) -> Picture:
     widest = max(len(panel.source) for panel in panels.values())
     tallest = max(len(panel.written) for panel in panels.values())
     token = np.clip(2.4 / max(widest, tallest), 0.26, 0.5)  # inches of a token
-    across, down = (_room(panels.values(), side) for side in ("written", "source"))
+    across = 0.2 + max(room(panel.written) for panel in panels.values())
+    down = 0.2 + max(room(panel.source) for panel in panels.values())
     width = max(NARROWEST, 0.4 + across + token * widest)
     columns = min(len(panels), max(2, int(WIDEST / width)))
     rows = -(-len(panels) // columns)
@@ -92,8 +93,3 @@ def _mark_errors(axes: Axes, panel: Panel) -> None:
     between = [place - 0.5 for place in sorted(missing) if place <= len(panel.written)]
     # Outside of the axes, over the room of the tick labels.
     axes.hlines(between, -1.3, -0.5, color="red", linewidth=1.5, clip_on=False)
-
-
-def _room(panels: Iterable[Panel], side: str) -> float:
-    """Inches that the longest token of a side needs beside or above the weights."""
-    return 0.2 + 0.08 * max(len(token) for panel in panels for token in getattr(panel, side))

@@ -61,7 +61,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     """The section of the page on one data set; writes its figures into the folder."""
     systems, profile = comparison.systems, comparison.profile
     first = first_run(systems)
-    known = {label: runs for label, runs in systems.items() if runs[0].has_gold}
+    known = {label: runs for label, runs in systems.items() if all(run.has_gold for run in runs)}
     several = any(len(runs) > 1 for runs in systems.values())
     bands = " (bands: lowest to highest over seeds)" if several else ""
 

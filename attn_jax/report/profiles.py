@@ -92,8 +92,8 @@ def by_length(systems: Systems) -> Profile:
     return Profile([group.name for group in bins], figures)
 
 
-def by_position(sentences: list[Sentence]) -> list[float]:
-    """The percentage of correct target tokens for each source position, by gold alignment.
+def by_position(sentences: list[Sentence]) -> dict[int, float]:
+    """The percentage of correct target tokens by source position, from 0, of gold alignments.
 
     Tokens of the reference are correct if the edits of the error rate keep them.
     """
@@ -102,4 +102,4 @@ def by_position(sentences: list[Sentence]) -> list[float]:
         kept = {place for _, place in matches(sentence["text_tokens"], sentence["target"])}
         for place, position in enumerate(sentence["gold"]):
             right.setdefault(position, []).append(place in kept)
-    return [100 * float(np.mean(right[position])) for position in sorted(right)]
+    return {position: 100 * float(np.mean(right[position])) for position in sorted(right)}

@@ -16,6 +16,7 @@ from attn_jax.journal import read
 from attn_jax.names import parse
 from attn_jax.own_code import digest
 from attn_jax.progress import Progress, goodness
+from attn_jax.report.checks import check_run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,11 +98,16 @@ class Run:
         return *(self.options[f"data.{name}"] for name in names), *tokens
 
     @property
+    def criterion(self) -> str:
+        """The metric by which its best checkpoint was chosen."""
+        return self.options["train.metric"]
+
+    @property
     def interrupted(self) -> bool:
         """Whether training has not come to its last step, nor been ended by `patience`."""
         train, progress = config.experiment(self.options).train, Progress()
         for line in self.journal:
-            value = goodness(line, train.metric, METRICS[train.metric])
+            value = goodness(line, self.criterion, METRICS[self.criterion])
             progress = progress.after(line["step"], value)
         return not progress.finished(self.journal[-1]["step"], train)
 
@@ -138,10 +144,11 @@ class Run:
 
 
 def read_run(folder: Path) -> Run:
-    """Reads the evaluated run in a folder.
+    """Reads the evaluated run in a folder, and checks that it holds what reports need.
 
     Raises:
       InputError: one of its files is missing or damaged.
+      OSError: one of its files may not be read.
     """
     options = config.values(config.read(run_files.flags(folder)))
     path = run_files.content(folder)
@@ -151,7 +158,6 @@ def read_run(folder: Path) -> Run:
     path = run_files.evaluation(folder, "test")
     with reading(path):
         evaluation = json.loads(path.read_text("utf-8"))
-        count, *_ = (evaluation[name] for name in ("sentences", "search", "step", "metrics"))
     path = run_files.predictions(folder, "test")
     with reading(path), path.open(encoding="utf-8") as file:
         # By iteration, since `splitlines` would also split at other characters of the text.
@@ -159,10 +165,10 @@ def read_run(folder: Path) -> Run:
     path = run_files.alignments(folder, "test")
     with reading(path), path.open("rb") as file, np.load(file) as arrays:
         weights = list(arrays.values())
-    if not journal or not weights or len(sentences) != count:
-        raise InputError(f"{folder} is damaged: its files do not fit together")
     code = digest(folder)
-    return Run(options, evaluation, journal, sentences, weights, content, folder, code)
+    run = Run(options, evaluation, journal, sentences, weights, content, folder, code)
+    check_run(run)
+    return run
 
 
 def find_runs(root: Path) -> tuple[list[Run], dict[Path, str]]:
@@ -182,7 +188,7 @@ def find_runs(root: Path) -> tuple[list[Run], dict[Path, str]]:
             continue
         try:
             run = read_run(folder)
-        except InputError as error:
+        except (InputError, OSError) as error:
             left_out[folder] = str(error)
             continue
         here = {name: run.options[name] for name in config.PLACES}

@@ -136,6 +136,18 @@ def test_many_heads_of_long_sentences_can_be_drawn():
     assert figure.get_figwidth() < 50
 
 
+def test_a_token_longer_than_a_page_can_be_drawn():
+    weights, tokens = np.ones((2, 2)), ["a", "x" * 20000]
+    for figure in (
+        alignments.heat_map(weights, tokens, tokens),
+        alignments.step_bars(weights, tokens, tokens),
+        alignments.heads(weights[None, None], tokens, tokens),
+        beside({"one": Panel(weights, tokens, tokens, tokens)}),
+    ):
+        assert figure._repr_png_().startswith(b"\x89PNG")
+    assert alignments.visible(tokens) == ["a", "x" * 31 + "…"]
+
+
 def test_figures_of_others_stay_as_they_are():
     alignments.heat_map(np.ones((1, 1)), ["a"], ["b"])
     for name in STYLE:

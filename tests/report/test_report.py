@@ -253,8 +253,10 @@ def test_equal_figures_have_no_interval():
 def test_learning_curves_are_over_the_steps_that_all_runs_have(tmp_path):
     for seed, steps in enumerate([(10, 15, 20, 30), (10, 20, 30)]):
         write_run(tmp_path / str(seed), "dot", seed, 50.0)
+        rates = {"steps_per_second": 1.0, "target_tokens_per_second": 9.0}
         lines = (
-            {"step": step, "valid_perplexity": step, "valid_exact_match": step} for step in steps
+            rates | {"step": step, "valid_perplexity": step, "valid_exact_match": step}
+            for step in steps
         )
         journal = "".join(json.dumps(line) + "\n" for line in lines)
         (tmp_path / str(seed) / "metrics.jsonl").write_text(journal)
@@ -381,7 +383,8 @@ def test_systems_may_cut_the_source_into_other_tokens(tmp_path):
     write_run(tmp_path / "b", "general", 0, 60.0, **{"data.source_level": "character"})
     said = [one | {"source": [*"abcdefgh", *one["source"]]} for one in SENTENCES]
     (tmp_path / "b" / "predictions.test.jsonl").write_text("\n".join(map(json.dumps, said)))
-    weights = [np.full((1, 1, 3, len(one["source"])), 0.1) for one in said]
+    shapes = [(1, 1, len(one["hypothesis"]) + 1, len(one["source"])) for one in said]
+    weights = [np.full(shape, 0.1) for shape in shapes]
     np.savez(tmp_path / "b" / "alignments.test.npz", *weights)
     (comparison,) = compare(find_runs(tmp_path)[0])
     rows = tables.by_length(comparison.profile).rows
@@ -443,9 +446,10 @@ def test_one_range_of_lengths_is_not_told(tmp_path, capsys):
     write_run(tmp_path / "a", "dot", 0, 50.0)
     write_run(tmp_path / "b", "dot", 1, 50.0, **{"data.source_level": "character"})
     for run in ("a", "b"):
-        said = [one | {"source": ["a", "b"]} for one in SENTENCES]
+        said = [one | {"source": ["a", "b"], "gold": None} for one in SENTENCES]
         (tmp_path / run / "predictions.test.jsonl").write_text("\n".join(map(json.dumps, said)))
-        np.savez(tmp_path / run / "alignments.test.npz", *[np.ones((1, 1, 3, 2))] * 3)
+        weights = [np.ones((1, 1, len(one["hypothesis"]) + 1, 2)) for one in said]
+        np.savez(tmp_path / run / "alignments.test.npz", *weights)
     (comparison,) = compare(find_runs(tmp_path)[0])
     page = write_report([comparison], tmp_path).read_text()
     print_comparison(comparison)
@@ -677,8 +681,8 @@ def test_profiles_by_hand(root):
     pooled = profiles.measured(run, [run.sentences[0], run.sentences[2]])
     assert pooled == {"exact match, %": 50.0, "symbol error rate, %": 40.0}
     shifted = {"text_tokens": ["x", "a", "b"], "target": ["a", "b"], "gold": [0, 1]}
-    assert by_position([shifted]) == [100, 100]  # one error, as the error rate counts
-    assert by_position(SENTENCES) == [pytest.approx(100 / 3), 50.0, 100.0]
+    assert by_position([shifted]) == {0: 100, 1: 100}  # one error, as the error rate counts
+    assert by_position(SENTENCES) == {0: pytest.approx(100 / 3), 1: 50.0, 2: 100.0}
     assert length_bins(SENTENCES, 3) == [Bin("1", [1]), Bin("2", [0]), Bin("3", [2])]
     assert length_bins(SENTENCES * 3, 1) == [Bin("1–3", list(range(9)))]  # noqa: RUF001
 
