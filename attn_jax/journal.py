@@ -2,8 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
-from attn_jax.errors import InputError
+from attn_jax.errors import InputError, reason
 from attn_jax.files import reading, write_whole
 
 
@@ -26,16 +27,25 @@ def read(path: Path) -> list[dict]:
     Raises:
       InputError: the file is missing or damaged.
     """
-    records = []
     with reading(path):
         text = path.read_text("utf-8")
-        lines = text.splitlines()
-        for number, line in enumerate(lines, start=1):
-            try:
-                records.append(json.loads(line))
-            except json.JSONDecodeError:
-                if number < len(lines) or text.endswith("\n"):
-                    raise
-        if not all("step" in record for record in records):
-            raise InputError(f"{path} is damaged: a line has no step")
+    lines = text.splitlines()
+    records = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            if number == len(lines) and not text.endswith("\n"):
+                break
+            raise InputError(f"{path}: line {number} is damaged ({reason(error)})") from error
+        _check(record, f"{path}: line {number}")
+        records.append(record)
     return records
+
+
+def _check(record: Any, where: str) -> None:
+    if not isinstance(record, dict) or "step" not in record:
+        raise InputError(f"{where} is damaged: it has no step")
+    step = record["step"]
+    if type(step) is not int or step < 1:
+        raise InputError(f"{where} is damaged: its step must be a whole number, got {step!r:.40}")

@@ -23,14 +23,14 @@ from attn_jax.data.gold import Gold, read_gold
 from attn_jax.data.pharaoh import Links, pharaoh
 from attn_jax.data.text_files import check_complete, read_pairs
 from attn_jax.errors import InputError
-from attn_jax.evaluation.significance import ratios_differ
+from attn_jax.evaluation.significance import FEWEST, ratios_differ
 from attn_jax.files import writing
 from attn_jax.head_names import find_head
 from attn_jax.loading import experiment_of, load, located
 from attn_jax.names import choose_with_settings
 from attn_jax.report.alignments import heads, heat_map
 from attn_jax.report.style import save
-from attn_jax.report.tables import Table
+from attn_jax.report.tables import Table, p_cell
 from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translator import Translator
 from experiments import flags
@@ -127,7 +127,8 @@ def flip(development: tuple[Pairs, list[Gold]] | None) -> tuple[Pairs, list[Gold
 def print_errors(links: dict[str, list[Links]], golds: list[Gold]) -> None:
     """Prints how well the links of each direction and combination match the gold links.
 
-    The last column is the p-value of the difference from the links with the lowest error.
+    The last column is the p-value of the difference from the links with the lowest error, by paired
+    bootstrap.
     """
     errors = {name: alignment_error(made, golds) for name, made in links.items() if any(made)}
     # 1 - AER of each sentence, as numerator and denominator.
@@ -136,16 +137,19 @@ def print_errors(links: dict[str, list[Links]], golds: list[Gold]) -> None:
         of_possible, of_sure, made, sure = alignment_counts(links[name], golds).T
         shares[name] = np.stack([of_possible + of_sure, made + sure], axis=1)
     best = min(errors, key=lambda name: errors[name]["alignment_error_rate"], default="")
-    heading = ["links", "AER %", "precision %", "recall %", "F1 %", f"p against {best or 'best'}"]
+    heading = ["links", "AER %", "precision %", "recall %", "F1 %", f"p vs {best or 'best'}"]
     rows = []
     for name in links:
         if name not in errors:
             rows.append([name, "no links", *[""] * 4])
             continue
         error = errors[name]
-        p = "" if name == best else f"{ratios_differ(shares[best], shares[name]):.3f}"
+        p = "" if name == best else p_cell(ratios_differ(shares[best], shares[name]))
         rows.append([name, *(f"{value:.1f}" for value in error.values()), p])
     print_table("against the gold links", Table(heading, rows), sys.stderr)
+    if len(golds) < FEWEST and len(errors) > 1:
+        told = f"{len(golds)} pairs are too few to tell links apart: p needs at least {FEWEST}"
+        print(told, file=sys.stderr)
 
 
 def check_flags() -> None:

@@ -7,10 +7,9 @@ from attn_jax.errors import InputError
 from attn_jax.report import tables
 from attn_jax.report.about import searches, unfinished
 from attn_jax.report.pages import Comparison, compare, write_report
-from attn_jax.report.ranking import EXPLANATION
+from attn_jax.report.ranking import about_ranks
 from attn_jax.report.runs import find_runs
 from attn_jax.report.runs_csv import write_runs
-from attn_jax.report.systems import first_run
 from experiments import flags
 from experiments.flags import FLAGS
 from experiments.printing import print_table
@@ -22,9 +21,7 @@ def print_comparison(comparison: Comparison) -> None:
     name, apart, systems, *_, quality, cost, profile = comparison
     print_table(f"{name}: quality", quality)
     notes = apart, *tables.about_quality(quality), searches(systems), *unfinished(systems)
-    print("\n".join(filter(None, notes)))
-    if len(systems) > 1:
-        print(EXPLANATION[first_run(systems).measure])
+    print("\n".join(filter(None, [*notes, *about_ranks(systems)])))
     print_table(f"{name}: cost", cost)
     print(tables.about_cost(cost))
     if profile.tells_more:

@@ -30,7 +30,8 @@ def assess(
 ) -> Assessment:
     """Translates and scores the examples.
 
-    Words are separated by spaces; a sequence of symbols is a single word, as when phones spell one.
+    Words are separated by spaces, or where there are none by the tokenisation of BLEU; a sequence
+    of symbols is a single word, as when phones spell one.
     If the examples have gold alignments, the model's alignments of the references are compared
     with them.
 
@@ -98,14 +99,17 @@ def _of_texts(
         [sentence[name] for sentence in sentences]
         for name in ("text", "reference", "text_tokens", "target")
     )
-    words = translator.target.words
+
+    def words(texts: list[str]) -> list[list[str]]:
+        return list(map(translator.target.words, metrics.spaced(texts, bleu_tokenizer)))
+
     bleu, bleu_signature = metrics.bleu(texts, targets, bleu_tokenizer)
     chrf, chrf_signature = metrics.chrf(texts, targets)
     measured = {
-        "exact_match": metrics.exact_match(texts, list(map(translator.target.join, references))),
+        "exact_match": metrics.exact_match(tokens, references),
         "bleu": bleu,
         "chrf": chrf,
-        "word_error_rate": metrics.error_rate(list(map(words, texts)), list(map(words, targets))),
+        "word_error_rate": metrics.error_rate(words(texts), words(targets)),
         "symbol_error_rate": metrics.error_rate(tokens, references),
     }
     return measured, {"bleu": bleu_signature, "chrf": chrf_signature}

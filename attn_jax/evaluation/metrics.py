@@ -6,8 +6,10 @@ import numpy as np
 import sacrebleu
 
 from attn_jax.errors import InputError, choose
+from attn_jax.evaluation.edits import edit_distance
 
-# Whether a larger value is better.
+# Whether a larger value is better. Errors in target tokens, whatever these are, make up the symbol
+# error rate.
 METRICS: dict[str, bool] = {
     "perplexity": False,
     "token_accuracy": True,
@@ -33,24 +35,20 @@ def in_words(level: str, references: Sequence[str], tokenizer: str) -> bool:
     """
     if level == "symbol":
         return False
-    # The tokenisations for text with spaces would part a date at its hyphens.
-    counts = word_counts(references, "none" if tokenizer in SPACED else tokenizer)
+    counts = [len(text.split()) for text in spaced(references, tokenizer)]
     return 2 * sum(count > 1 for count in counts) > len(counts)
 
 
-def edit_distance(hypothesis: Sequence, reference: Sequence) -> int:
-    """Fewest insertions, deletions and substitutions between two sequences. Levenshtein 1966."""
-    row = np.arange(len(reference) + 1)
-    steps = np.arange(len(reference) + 1)
-    codes: dict = {}
-    columns = np.array([codes.setdefault(token, len(codes)) for token in reference], int)
-    for token in hypothesis:
-        substituted = row[:-1] + (columns != codes.get(token, -1))
-        row = row + 1
-        row[1:] = np.minimum(row[1:], substituted)
-        # Insertions run along the row: the best cell to the left, plus the distance from it.
-        row = np.minimum.accumulate(row - steps) + steps
-    return int(row[-1])
+def spaced(texts: Sequence[str], tokenizer: str) -> list[str]:
+    """Texts with spaces between words, as they are counted: those of the texts if these have any.
+
+    Args:
+      texts: hypotheses or references.
+      tokenizer: the tokenisation of BLEU, which tells words apart where no spaces do.
+    """
+    if tokenizer in SPACED:  # which would also part a date at its hyphens
+        return list(texts)
+    return list(map(make_bleu(tokenizer).tokenizer, texts))
 
 
 def error_rate(hypotheses: Sequence[Sequence], references: Sequence[Sequence]) -> float:
@@ -59,9 +57,14 @@ def error_rate(hypotheses: Sequence[Sequence], references: Sequence[Sequence]) -
     return 100 * edits / sum(map(len, references))
 
 
-def exact_match(hypotheses: Sequence, references: Sequence) -> float:
-    """Percentage of hypotheses that are equal to their references."""
-    return 100 * float(np.mean([h == r for h, r in zip(hypotheses, references, strict=True)]))
+def matching(hypotheses: Sequence[Sequence], references: Sequence[Sequence]) -> list[bool]:
+    """Whether each hypothesis has the same tokens as its reference."""
+    return [list(h) == list(r) for h, r in zip(hypotheses, references, strict=True)]
+
+
+def exact_match(hypotheses: Sequence[Sequence], references: Sequence[Sequence]) -> float:
+    """Percentage of hypotheses that have the same tokens as their references."""
+    return 100 * float(np.mean(matching(hypotheses, references)))
 
 
 def make_bleu(tokenizer: str) -> sacrebleu.BLEU:
@@ -95,6 +98,19 @@ def _of_corpus(
 def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenizer: str) -> tuple[float, str]:
     """Corpus BLEU (0 to 100) and sacrebleu's signature of it. Papineni et al. 2002; Post 2018."""
     return _of_corpus(make_bleu(tokenizer), hypotheses, references)
+
+
+def bleu_counts(hypotheses: Sequence[str], references: Sequence[str], tokenizer: str) -> np.ndarray:
+    """What BLEU counts in each sentence, to be summed over sentences, [N, 10].
+
+    Of n-grams of 1 to 4 words, how many match and how many there are; and both lengths.
+    """
+    metric = make_bleu(tokenizer)
+    scores = (
+        metric.corpus_score([text], [[reference]])
+        for text, reference in zip(hypotheses, references, strict=True)
+    )
+    return np.array([[*s.counts, *s.totals, s.sys_len, s.ref_len] for s in scores])
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:

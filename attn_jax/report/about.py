@@ -12,8 +12,8 @@ from attn_jax.report.tables import escaped
 def about(systems: Systems, profile: Profile) -> Iterator[str]:
     """Paragraphs on what was compared, and how."""
     first = first_run(systems)
-    asked = dict.fromkeys(run.options["train.metric"] for run in runs_of(systems))
-    metrics = " or ".join(asked).replace("_", " ")
+    criteria = dict.fromkeys(run.criterion for run in runs_of(systems))
+    metrics = " or ".join(criteria).replace("_", " ")
     yield (
         f"{first.evaluation['sentences']} test sentences; mean ± standard deviation over seeds. "
         f"Each run is evaluated at the checkpoint with its best validation {metrics}. "
@@ -22,7 +22,7 @@ def about(systems: Systems, profile: Profile) -> Iterator[str]:
     if not same_tokens(systems):
         lengths = f" Lengths are in tokens of {escaped(next(iter(systems)))}."
         yield (
-            "The systems cut text into different tokens: perplexity, token accuracy and token "
+            "The systems cut text into different tokens: perplexity, token accuracy and symbol "
             "error rate are computed on each system's own tokens, and cannot be compared."
             + (lengths if profile.tells_more else "")
         )

@@ -4,37 +4,43 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter, StrMethodFormatter
 
 from attn_jax.report.labels import wrapped
 from attn_jax.report.profiles import Profile, by_position
-from attn_jax.report.style import COLOURS, styled
+from attn_jax.report.style import COLOURS, Picture, styled
 from attn_jax.report.systems import Systems, first_run, same_tokens
 
 LINES = "solid", "dashed", "dotted"  # the next one each time that colours repeat
 MARKERS = "osv^DX"  # not as many as colours, so that combinations of both repeat late
 
 
-def _new(columns: int, labels: Iterable[str]) -> tuple[Figure, np.ndarray]:
+def _new(columns: int, labels: Iterable[str]) -> tuple[Picture, np.ndarray]:
     """A row of axes, with room left beside them for a legend with these labels."""
     signs = max(len(line) for label in labels for line in wrapped(label).splitlines())
     beside = 0.6 + 0.085 * signs  # inches: a line with its marker, and a sign of text
-    figure = Figure(figsize=(3.5 * columns + beside, 3), layout="constrained")
+    figure = Picture(figsize=(3.5 * columns + beside, 3), layout="constrained")
     return figure, figure.subplots(1, columns, squeeze=False)[0]
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
+def _legend(figure: Picture, axes: Axes) -> None:
     """Adds a legend beside the axes, since there may be many lines."""
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper", frameon=False)
 
 
-def _mean_line(axes: Axes, x: Sequence, lines: Sequence[Sequence[float]], label: str, nth: int):
-    """Draws the mean of the lines of several runs, and their range as a band.
+def _mean_line(axes: Axes, lines: Sequence[dict[int, float]], label: str, nth: int) -> None:
+    """Draws the mean of the lines of several runs, and their range as a band, where all have one.
 
     Each line is thinner than the previous one, which stays visible where the two coincide.
+
+    Args:
+      axes: where to draw.
+      lines: of each run, y by x.
+      label: the name of the system.
+      nth: its number, from 0.
     """
-    values = np.array(lines)
+    x = sorted(set.intersection(*map(set, lines)))
+    values = np.array([[line[place] for place in x] for line in lines])
     colour = COLOURS[nth % len(COLOURS)]
     axes.plot(
         x,
@@ -53,7 +59,7 @@ def _mean_line(axes: Axes, x: Sequence, lines: Sequence[Sequence[float]], label:
 
 
 @styled
-def learning_curves(systems: Systems) -> Figure:
+def learning_curves(systems: Systems) -> Picture:
     """Validation perplexity, if it can be compared, and BLEU or exact match, by training step."""
     in_words = first_run(systems).in_words
     names = ["valid_bleu" if in_words else "valid_exact_match"]
@@ -62,10 +68,8 @@ def learning_curves(systems: Systems) -> Figure:
     figure, all_axes = _new(len(names), systems)
     for axes, name in zip(all_axes, names, strict=True):
         for nth, (label, runs) in enumerate(systems.items()):
-            curves = [{line["step"]: line[name] for line in run.journal} for run in runs]
-            steps = sorted(set.intersection(*map(set, curves)))
-            lines = [[curve[step] for step in steps] for curve in curves]
-            _mean_line(axes, steps, lines, label, nth)
+            lines = [{line["step"]: line[name] for line in run.journal} for run in runs]
+            _mean_line(axes, lines, label, nth)
         axes.set_xlabel("training step")
     *perplexity, quality = all_axes
     for axes in perplexity:
@@ -84,13 +88,13 @@ def learning_curves(systems: Systems) -> Figure:
 
 
 @styled
-def quality_by_length(profile: Profile) -> Figure:
+def quality_by_length(profile: Profile) -> Picture:
     """One or two metrics by source length. Bahdanau, Cho and Bengio 2014, figure 2."""
     figure, all_axes = _new(len(profile.figures), next(iter(profile.figures.values())))
     places = range(len(profile.ranges))
     for axes, (name, systems) in zip(all_axes, profile.figures.items(), strict=True):
-        for nth, (label, lines) in enumerate(systems.items()):
-            _mean_line(axes, places, lines, label, nth)
+        for nth, (label, values) in enumerate(systems.items()):
+            _mean_line(axes, [dict(enumerate(of_run)) for of_run in values], label, nth)
         axes.set_xticks(places, profile.ranges, rotation=30)
         axes.set(xlabel="source tokens", ylabel=name)
     if "BLEU" not in profile.figures:  # then it is exact match
@@ -100,12 +104,13 @@ def quality_by_length(profile: Profile) -> Figure:
 
 
 @styled
-def accuracy_by_position(systems: Systems) -> Figure:
+def accuracy_by_position(systems: Systems) -> Picture:
     """The percentage of correct target tokens by source position."""
     figure, (axes,) = _new(1, systems)
     for nth, (label, runs) in enumerate(systems.items()):
-        lines = [by_position(run.sentences) for run in runs]
-        _mean_line(axes, range(1, len(lines[0]) + 1), lines, label, nth)
+        profiles = (by_position(run.sentences) for run in runs)
+        lines = [{place + 1: share for place, share in profile.items()} for profile in profiles]
+        _mean_line(axes, lines, label, nth)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set(xlabel="source position", ylabel="correct target tokens, %", ylim=(-3, 103))
     _legend(figure, axes)

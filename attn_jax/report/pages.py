@@ -9,13 +9,13 @@ from matplotlib.figure import Figure
 from attn_jax.files import write_whole
 from attn_jax.report import alignments, curves, tables
 from attn_jax.report.about import about, of_each, separated, signatures
+from attn_jax.report.beside import Panel, beside
 from attn_jax.report.profiles import Profile, by_length
-from attn_jax.report.ranking import EXPLANATION, p_values, ranks
+from attn_jax.report.ranking import about_ranks, p_values, ranks
 from attn_jax.report.runs import Run
 from attn_jax.report.sentences import MOST_STEPS, sentence_of, telling_sentences
 from attn_jax.report.style import save
 from attn_jax.report.systems import Systems, by_data, by_system, first_run, runs_of, stem
-from attn_jax.tokens import EOS, SPECIALS
 
 OUTPUTS = 3  # sentences whose translations are shown
 MOST_BARS = 20  # most steps drawn as bars, each about as high as two rows of a heat map
@@ -28,7 +28,7 @@ class Comparison(NamedTuple):
     apart: str  # why its runs are apart from others of the same name, or nothing
     systems: Systems
     ranks: list[int]  # of each system
-    p_values: list[float]  # of each system
+    p_values: list[float]  # of each system, of its difference from the best
     quality: tables.Table
     cost: tables.Table
     profile: Profile  # by source length
@@ -41,8 +41,7 @@ def compare(runs: list[Run]) -> Iterator[Comparison]:
         first = firsts.setdefault(group[0].data, group[0])
         apart = "" if first is group[0] else separated(first, group[0])
         systems = by_system(group)
-        places = ranks(systems)
-        differences = p_values(systems, places)
+        places, differences = ranks(systems), p_values(systems)
         quality = tables.quality(systems, places, differences)
         shown = quality, tables.cost(systems), by_length(systems)
         yield Comparison(name, apart, systems, places, differences, *shown)
@@ -62,7 +61,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     """The section of the page on one data set; writes its figures into the folder."""
     systems, profile = comparison.systems, comparison.profile
     first = first_run(systems)
-    known = {label: runs for label, runs in systems.items() if runs[0].has_gold}
+    known = {label: runs for label, runs in systems.items() if all(run.has_gold for run in runs)}
     several = any(len(runs) > 1 for runs in systems.values())
     bands = " (bands: lowest to highest over seeds)" if several else ""
 
@@ -77,7 +76,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         *about(systems, profile),
         comparison.quality.markdown(),
         *tables.about_quality(comparison.quality),
-        *([EXPLANATION[first.measure]] if len(systems) > 1 else []),
+        *about_ranks(systems),
         comparison.cost.markdown(),
         tables.about_cost(comparison.cost),
         *signatures(first),
@@ -109,38 +108,40 @@ def one_sentence(systems: Systems, index: int, picture: Callable) -> Iterator[st
     panels, drawn = {}, {}
     for label, runs in systems.items():
         sentence = drawn[label] = sentence_of(runs[0], index)
-        reference = [*runs[0].sentences[index]["target"], SPECIALS[EOS]]
+        reference = runs[0].sentences[index]["target"]
         alignment = sentence.weights.mean(axis=(0, 1))
-        panels[label] = alignments.Panel(alignment, sentence.source, sentence.written, reference)
+        panels[label] = Panel(alignment, sentence.source, sentence.target, reference)
     # The weights of a control show nothing of the sentence.
     attending = [label for label, (run, *_) in systems.items() if not run.is_control]
     label = (attending or list(systems))[0]
-    (alignment, source, written, _), sentence = panels[label], drawn[label]
+    panel, sentence = panels[label], drawn[label]
     yield picture(
         "alignment",
-        alignments.heat_map(alignment, source, written),
+        alignments.heat_map(panel.alignment, panel.source, panel.written),
         f"What {label} attends to as it writes each token (seed {systems[label][0].seed}"
         f"{sentence.cut(MOST_STEPS)})",
     )
     yield picture(
         "steps",
-        alignments.step_bars(alignment[:MOST_BARS], source, written[:MOST_BARS]),
+        alignments.step_bars(panel.alignment[:MOST_BARS], panel.source, panel.written[:MOST_BARS]),
         f"The same weights as bars, step by step ({label}{sentence.cut(MOST_BARS)})",
     )
     if len(panels) > 1:
         # Otherwise one system that does not end would leave the panels of all others empty.
-        most = min(MOST_STEPS, 2 * max(len(panel.reference) for panel in panels.values()))
+        longest = max(len(panel.reference) for panel in panels.values())
+        most = min(MOST_STEPS, 2 * (longest + 1))
         is_cut = any(sentence.cut(most) for sentence in drawn.values())
         cut = f"; at most the first {most} steps" if is_cut else ""
         panels = {
-            label: panel._replace(alignment=panel.alignment[:most], target=panel.target[:most])
+            label: panel._replace(alignment=panel.alignment[:most])
             for label, panel in panels.items()
         }
         caption = (
-            "The same sentence under each system; what lies beyond its end is blue, and tokens "
-            f"that do not match the reference are red ({seeds_drawn(systems)}{cut})"
+            "The same sentence under each system; what lies beyond its end is blue. Errors as its "
+            "error rate counts them: tokens that are wrong or too many are red, and a red line "
+            f"stands where tokens are missing ({seeds_drawn(systems)}{cut})"
         )
-        yield picture("beside", alignments.beside(panels), caption)
+        yield picture("beside", beside(panels), caption)
 
 
 def seeds_drawn(systems: Systems) -> str:
@@ -160,6 +161,7 @@ def all_heads(systems: Systems, index: int, picture: Callable) -> Iterator[str]:
             caption = f"Each layer and head of {label} ({seed}){percentages}"
             yield picture(f"heads-{number}", drawn, caption)
             yield tables.heads(run).markdown()
+            yield tables.ABOUT_HEADS
 
 
 def accuracies(run: Run) -> dict[tuple[int, int], str]:

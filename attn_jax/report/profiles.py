@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attn_jax.evaluation.metrics import bleu, error_rate, exact_match, word_counts
+from attn_jax.evaluation.edits import matches
+from attn_jax.evaluation.metrics import bleu, error_rate, exact_match, spaced, word_counts
 from attn_jax.report.runs import Run
 from attn_jax.report.systems import Systems, first_run, same_tokens
 
@@ -37,21 +38,28 @@ def length_bins(sentences: list[Sentence], count: int = 6) -> list[Bin]:
 
 
 def measured(run: Run, sentences: list[Sentence]) -> dict[str, float]:
-    """Two metrics of sentences, by title: BLEU (words) or exact match, and an error rate."""
-    said, wanted = (
-        [sentence[side] for sentence in sentences] for side in ("text_tokens", "target")
-    )
-    errors = error_rate(said, wanted)
-    if run.in_words:
-        texts, references = (
-            [sentence[side] for sentence in sentences] for side in ("text", "reference")
-        )
-        name = run.options["data.bleu_tokenizer"]
-        score, _ = bleu(texts, references, name)
-        # It is 0 without 4-grams, however good the translations are.
-        has_grams = any(count >= 4 for count in word_counts(references, name))
-        return {"BLEU": score if has_grams else np.nan, "token error rate, %": errors}
-    return {"exact match, %": exact_match(said, wanted), "symbol error rate, %": errors}
+    """Two metrics of sentences, by title: BLEU or exact match, and a rate of errors.
+
+    The error rate is that of words where BLEU is measured, and otherwise that of symbols, as in
+    the table of quality.
+    """
+
+    def column(name: str) -> list:
+        return [sentence[name] for sentence in sentences]
+
+    if not run.in_words:
+        said, wanted = column("text_tokens"), column("target")
+        return {
+            "exact match, %": exact_match(said, wanted),
+            "symbol error rate, %": error_rate(said, wanted),
+        }
+    texts, references = column("text"), column("reference")
+    tokenizer = run.options["data.bleu_tokenizer"]
+    score, _ = bleu(texts, references, tokenizer)
+    # It is 0 without 4-grams, however good the translations are.
+    has_grams = any(count >= 4 for count in word_counts(references, tokenizer))
+    words = [list(map(str.split, spaced(side, tokenizer))) for side in (texts, references)]
+    return {"BLEU": score if has_grams else np.nan, "word error rate, %": error_rate(*words)}
 
 
 class Profile(NamedTuple):
@@ -68,7 +76,8 @@ class Profile(NamedTuple):
 
 def by_length(systems: Systems) -> Profile:
     """The metrics of each system in each range of source length, as far as they can be compared."""
-    bins = length_bins(first_run(systems).sentences)
+    first = first_run(systems)
+    bins = length_bins(first.sentences)
     figures: dict[str, dict[str, np.ndarray]] = {}
     for label, runs in systems.items():
         by_run = [
@@ -78,19 +87,19 @@ def by_length(systems: Systems) -> Profile:
         for name in by_run[0][0]:
             values = np.array([[in_bin[name] for in_bin in of_run] for of_run in by_run])
             figures.setdefault(name, {})[label] = values
-    if not same_tokens(systems):
-        first, *_ = figures  # the others are rates of errors in tokens
-        figures = {first: figures[first]}
+    if not first.in_words and not same_tokens(systems):
+        del figures["symbol error rate, %"]  # the symbols of one are not those of the other
     return Profile([group.name for group in bins], figures)
 
 
-def by_position(sentences: list[Sentence]) -> list[float]:
-    """The percentage of correct target tokens for each source position, by gold alignment."""
+def by_position(sentences: list[Sentence]) -> dict[int, float]:
+    """The percentage of correct target tokens by source position, from 0, of gold alignments.
+
+    Tokens of the reference are correct if the edits of the error rate keep them.
+    """
     right: dict[int, list[bool]] = {}
     for sentence in sentences:
-        for step, (token, position) in enumerate(
-            zip(sentence["target"], sentence["gold"], strict=True)
-        ):
-            said = sentence["hypothesis"][step : step + 1]
-            right.setdefault(position, []).append(said == [token])
-    return [100 * float(np.mean(right[position])) for position in sorted(right)]
+        kept = {place for _, place in matches(sentence["text_tokens"], sentence["target"])}
+        for place, position in enumerate(sentence["gold"]):
+            right.setdefault(position, []).append(place in kept)
+    return {position: 100 * float(np.mean(right[position])) for position in sorted(right)}

@@ -1,12 +1,10 @@
 """Which systems of a comparison differ significantly."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from attn_jax.evaluation.significance import bleu_differs, counts_differ
+from attn_jax.evaluation.significance import FEWEST, bleu_differs, counts_differ
 from attn_jax.report.runs import Run
-from attn_jax.report.systems import Systems
+from attn_jax.report.systems import Systems, first_run
 
 LEVEL = 0.05  # p-values below it count as a difference
 
@@ -16,27 +14,41 @@ _RULE = (
     "the sentences of all these seeds together ({}, p < 0.05). So the first and the last system "
     "of a rank may differ."
 )
-EXPLANATION = {
+_RULES = {
     "bleu": _RULE.format("BLEU", "paired bootstrap, two-sided, 1,000 samples"),
     "exact_match": _RULE.format("exact match", "approximate randomisation, 10,000 draws"),
 }
 
 
+def about_ranks(systems: Systems) -> list[str]:
+    """How the systems are ranked, or that their test set is too small for that; not of one."""
+    if len(systems) == 1:
+        return []
+    first = first_run(systems)
+    sentences = len(first.sentences)
+    lowest = 2.0 ** (1 - sentences)  # p-value of `counts_differ`
+    if first.in_words and sentences < FEWEST:
+        why = f"a p-value of BLEU needs at least {FEWEST}"
+    elif not first.in_words and lowest >= LEVEL:
+        why = f"p cannot be below {lowest:.2g}"
+    else:
+        return [_RULES[first.measure]]
+    too_few = f"{sentences} test sentences are too few to tell systems apart ({why})"
+    return [f"{too_few}, so all share a rank."]
+
+
 def p_value(first: list[Run], second: list[Run]) -> float:
     """The p-value of two systems being equally good, in BLEU or in exact match.
+
+    NaN if there are too few sentences to tell by BLEU.
 
     Args:
       first, second: the runs of the system, one for each seed, with the same seeds in both.
     """
-    if first[0].measure == "bleu":
-        texts = ([[s["text"] for s in run.sentences] for run in runs] for runs in (first, second))
-        references = [sentence["reference"] for sentence in first[0].sentences]
-        return bleu_differs(*texts, references, first[0].options["data.bleu_tokenizer"])
-    hits = (
-        np.sum([[s["text_tokens"] == s["target"] for s in run.sentences] for run in runs], axis=0)
-        for runs in (first, second)
-    )
-    return counts_differ(*hits)
+    ours, theirs = (np.array([run.counts for run in runs]) for runs in (first, second))
+    if first[0].in_words:
+        return bleu_differs(ours, theirs)
+    return counts_differ(ours.sum(axis=0), theirs.sum(axis=0))
 
 
 def paired(first: list[Run], second: list[Run]) -> tuple[list[Run], list[Run]]:
@@ -71,10 +83,7 @@ def ranks(systems: Systems) -> list[int]:
     return places
 
 
-def p_values(systems: Systems, ranks: Sequence[int]) -> list[float]:
-    """The p-value of each system being as good as the first of its rank; NaN for that one."""
-    leaders: dict[int, list[Run]] = {}
-    return [
-        np.nan if leaders.setdefault(rank, runs) is runs else p_value(*paired(leaders[rank], runs))
-        for runs, rank in zip(systems.values(), ranks, strict=True)
-    ]
+def p_values(systems: Systems) -> list[float]:
+    """The p-value of each system being as good as the best, the first; NaN for that one itself."""
+    best, *others = systems.values()
+    return [np.nan, *(p_value(*paired(best, runs)) for runs in others)]

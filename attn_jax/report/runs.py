@@ -10,12 +10,13 @@ import numpy as np
 
 from attn_jax import config, run_files
 from attn_jax.errors import InputError
-from attn_jax.evaluation.metrics import METRICS, in_words
+from attn_jax.evaluation.metrics import METRICS, bleu_counts, in_words, matching
 from attn_jax.files import reading
 from attn_jax.journal import read
 from attn_jax.names import parse
 from attn_jax.own_code import digest
 from attn_jax.progress import Progress, goodness
+from attn_jax.report.checks import check_run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +69,19 @@ class Run:
         """The value of the metric by which systems are ranked."""
         return self.evaluation["metrics"][self.measure]
 
+    @functools.cached_property
+    def counts(self) -> np.ndarray:
+        """What is compared of each sentence: BLEU's counts [N, 10], or whether it matches [N]."""
+        if self.in_words:
+            texts, references = (
+                [sentence[name] for sentence in self.sentences] for name in ("text", "reference")
+            )
+            return bleu_counts(texts, references, self.options["data.bleu_tokenizer"])
+        tokens = (
+            [sentence[name] for sentence in self.sentences] for name in ("text_tokens", "target")
+        )
+        return np.array(matching(*tokens), int)
+
     @property
     def has_gold(self) -> bool:
         """Whether all sentences have a gold alignment."""
@@ -84,11 +98,16 @@ class Run:
         return *(self.options[f"data.{name}"] for name in names), *tokens
 
     @property
+    def criterion(self) -> str:
+        """The metric by which its best checkpoint was chosen."""
+        return self.options["train.metric"]
+
+    @property
     def interrupted(self) -> bool:
         """Whether training has not come to its last step, nor been ended by `patience`."""
         train, progress = config.experiment(self.options).train, Progress()
         for line in self.journal:
-            value = goodness(line, train.metric, METRICS[train.metric])
+            value = goodness(line, self.criterion, METRICS[self.criterion])
             progress = progress.after(line["step"], value)
         return not progress.finished(self.journal[-1]["step"], train)
 
@@ -125,10 +144,11 @@ class Run:
 
 
 def read_run(folder: Path) -> Run:
-    """Reads the evaluated run in a folder.
+    """Reads the evaluated run in a folder, and checks that it holds what reports need.
 
     Raises:
       InputError: one of its files is missing or damaged.
+      OSError: one of its files may not be read.
     """
     experiment = config.read(run_files.flags(folder))
     path = run_files.content(folder)
@@ -138,7 +158,6 @@ def read_run(folder: Path) -> Run:
     path = run_files.evaluation(folder, "test")
     with reading(path):
         evaluation = json.loads(path.read_text("utf-8"))
-        count, *_ = (evaluation[name] for name in ("sentences", "search", "step", "metrics"))
     path = run_files.predictions(folder, "test")
     with reading(path), path.open(encoding="utf-8") as file:
         # By iteration, since `splitlines` would also split at other characters of the text.
@@ -146,10 +165,10 @@ def read_run(folder: Path) -> Run:
     path = run_files.alignments(folder, "test")
     with reading(path), path.open("rb") as file, np.load(file) as arrays:
         weights = list(arrays.values())
-    if not journal or not weights or len(sentences) != count:
-        raise InputError(f"{folder} is damaged: its files do not fit together")
     options, code = config.values(experiment), digest(folder, experiment.model)
-    return Run(options, evaluation, journal, sentences, weights, content, folder, code)
+    run = Run(options, evaluation, journal, sentences, weights, content, folder, code)
+    check_run(run)
+    return run
 
 
 def find_runs(root: Path) -> tuple[list[Run], dict[Path, str]]:
@@ -169,7 +188,7 @@ def find_runs(root: Path) -> tuple[list[Run], dict[Path, str]]:
             continue
         try:
             run = read_run(folder)
-        except InputError as error:
+        except (InputError, OSError) as error:
             left_out[folder] = str(error)
             continue
         here = {name: run.options[name] for name in config.PLACES}

@@ -46,10 +46,13 @@ def rows_of(comparisons: Sequence[Comparison], folder: Path) -> list[dict[str, A
 
 
 def places(comparison: Comparison) -> Iterator[tuple[dict[str, Any], Run]]:
-    """The place of each run in a comparison: its system, seed, rank and p-value."""
+    """The place of each run in a comparison: its system, seed, rank and p-value.
+
+    The p-value is that of the difference of its system from the best.
+    """
     name, systems, p_values = comparison.name, comparison.systems, comparison.p_values
     for (label, runs), rank, p in zip(systems.items(), comparison.ranks, p_values, strict=True):
-        of_system = {"rank": rank, "p": "" if np.isnan(p) else p}
+        of_system = {"rank": rank, "p_vs_best": "" if np.isnan(p) else p}
         for run in runs:
             yield {"comparison": name, "system": label, "seed": run.seed} | of_system, run
 

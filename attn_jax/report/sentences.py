@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attn_jax.evaluation.metrics import edit_distance
+from attn_jax.evaluation.metrics import error_rate
 from attn_jax.report.runs import Run
 from attn_jax.report.systems import Systems, first_run
 from attn_jax.tokens import EOS, SPECIALS
@@ -18,21 +18,24 @@ class Drawn(NamedTuple):
 
     weights: np.ndarray  # [L, N, T, S]
     source: list[str]  # S tokens
-    written: list[str]  # T tokens
-    steps: int  # of which T are drawn
+    target: list[str]  # of all steps, of which T are drawn
+
+    @property
+    def written(self) -> list[str]:
+        """The tokens of the steps that are drawn, T."""
+        return self.target[: self.weights.shape[2]]
 
     def cut(self, most: int) -> str:
         """A remark for the caption of a figure of at most `most` steps, if it leaves some out."""
-        drawn = min(most, len(self.written))
-        return f"; the first {drawn} of {self.steps} steps" if drawn < self.steps else ""
+        drawn, steps = min(most, len(self.written)), len(self.target)
+        return f"; the first {drawn} of {steps} steps" if drawn < steps else ""
 
 
 def sentence_of(run: Run, index: int) -> Drawn:
     """A sentence under a system, with at most the first `MOST_STEPS` steps."""
     sentence, weights = run.sentences[index], run.weights[index]
     written = [*sentence["hypothesis"], SPECIALS[EOS]][: weights.shape[2]]
-    first = slice(MOST_STEPS)
-    return Drawn(weights[:, :, first], sentence["source"], written[first], len(written))
+    return Drawn(weights[:, :, :MOST_STEPS], sentence["source"], written)
 
 
 def telling_sentences(systems: Systems, count: int) -> list[int]:
@@ -48,7 +51,7 @@ def telling_sentences(systems: Systems, count: int) -> list[int]:
 
     def errors(run: Run, index: int) -> float:
         sentence = run.sentences[index]
-        return edit_distance(sentence["hypothesis"], sentence["target"]) / len(sentence["target"])
+        return error_rate([sentence["text_tokens"]], [sentence["target"]])
 
     def spread(index: int) -> float:
         rates = [errors(runs[0], index) for runs in systems.values()]

@@ -1,6 +1,7 @@
 """The style of figures, and how they are written."""
 
 import functools
+import io
 import sys
 import warnings
 from pathlib import Path
@@ -36,13 +37,26 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#0
 styled = mpl.rc_context(STYLE)
 
 
-@styled
+class Picture(Figure):
+    """A figure that a notebook shows, as the last line of a cell."""
+
+    def _repr_png_(self) -> bytes:
+        return png(self)
+
+
 def save(figure: Figure, path: Path) -> None:
-    """Writes a figure as PNG; says once if signs are missing, which Matplotlib does for each."""
+    """Writes a figure as PNG."""
+    with writing(path) as (beside,):
+        beside.write_bytes(png(figure))
+
+
+@styled
+def png(figure: Figure) -> bytes:
+    """A figure as PNG; says once if signs are missing, which Matplotlib does for each."""
+    data = io.BytesIO()
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", "Glyph .* missing from font")
-        with writing(path) as (beside,):
-            figure.savefig(beside, format="png", dpi=130, bbox_inches="tight")
+        figure.savefig(data, format="png", dpi=130, bbox_inches="tight")
     for warning in caught:
         if "missing from font" in str(warning.message):
             _tell_of_boxes()
@@ -50,6 +64,7 @@ def save(figure: Figure, path: Path) -> None:
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )
+    return data.getvalue()
 
 
 @functools.cache

@@ -30,7 +30,11 @@ OF_TEXT = ("token_accuracy", "bleu", "chrf", "ter", "word_error_rate")
 OF_SYMBOLS = ("exact_match", "symbol_error_rate")
 
 
-ABOUT_P = "p: of the difference from the first system of the same rank."
+P = "p vs best"
+ABOUT_P = (
+    "p vs best: how probable a difference from the best system, the first, of at least the size "
+    "found would be if both were equally good, over the sentences of all seeds that they share."
+)
 ABOUT_ALIGNMENT = (
     "Aligned: how often the largest weight is on the source position that a target token comes "
     "from, at the best constant shift, in target steps."
@@ -39,10 +43,12 @@ ABOUT_SHARPNESS = (
     "Sharpness: the largest weight of a target token on a source position, mean over tokens, heads "
     "and layers. It does not say whether that position is the right one."
 )
+ABOUT_HEADS = "Sharpness of a head: its largest weight of a target token, mean over tokens."
 ABOUT_COST = (
     "Rates are those of training before the last validation. Seconds are those of all training "
     "steps, at the rate before each validation. Both leave out validation and, where possible, "
-    "compilation."
+    "compilation. Runs of a sweep that trained at the same time shared the cores: alone, each "
+    "would have been faster."
 )
 TO_LEARN = "to 99 %"
 ABOUT_LEARNING = "To 99 %: steps until a validation had 99 % exact match."
@@ -90,6 +96,11 @@ def mean_and_deviation(values: Sequence[float], digits: int = 2) -> str:
     return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
 
 
+def p_cell(p: float) -> str:
+    """A p-value with three digits; a dash for NaN, which stands for none."""
+    return "<0.001" if p < 0.0005 else mean_and_deviation([p], 3)
+
+
 def interval_over_seeds(values: Sequence[float]) -> str:
     """The 95 % confidence interval of the mean of a percentage over seeds.
 
@@ -102,7 +113,7 @@ def interval_over_seeds(values: Sequence[float]) -> str:
 
 
 def quality(systems: Systems, ranks: Sequence[int], p_values: Sequence[float]) -> Table:
-    """The rank, its p-value and the metrics of each system on the test split."""
+    """The rank, p-value and metrics of each system on the test split; `ABOUT_P` says which p."""
     first = first_run(systems)
     metrics = {label: [run.metrics for run in runs] for label, runs in systems.items()}
     measured = {name for of_runs in metrics.values() for of_run in of_runs for name in of_run}
@@ -111,12 +122,12 @@ def quality(systems: Systems, ranks: Sequence[int], p_values: Sequence[float]) -
         hidden.add("sharpness")
     known = [name for name in TITLES if name in measured - hidden]
     seeded = any(len(runs) > 1 for runs in systems.values())
-    shared = not np.isnan(p_values).all()
+    compared = not np.isnan(p_values).all()
     rows = []
     for (label, runs), rank, p in zip(systems.items(), ranks, p_values, strict=True):
         row = [label, str(len(runs)), str(rank)]
-        if shared:
-            row.append(mean_and_deviation([p], 3))
+        if compared:
+            row.append(p_cell(p))
         if seeded:
             row.append(interval_over_seeds([run.quality for run in runs]))
         for name in known:
@@ -127,7 +138,7 @@ def quality(systems: Systems, ranks: Sequence[int], p_values: Sequence[float]) -
                 row.append(mean_and_deviation(values) if values else "")
         rows.append(row)
     heading = ["system", "seeds", "rank"]
-    heading += ["p"] if shared else []
+    heading += [P] if compared else []
     heading += [f"95 % of {TITLES[first.measure]}"] if seeded else []
     return Table([*heading, *(TITLES[name] for name in known)], rows)
 
@@ -135,7 +146,7 @@ def quality(systems: Systems, ranks: Sequence[int], p_values: Sequence[float]) -
 def about_quality(quality: Table) -> list[str]:
     """Explanations of the columns of a table of quality that need one."""
     about = {
-        "p": ABOUT_P,
+        P: ABOUT_P,
         TITLES["alignment_accuracy"]: ABOUT_ALIGNMENT,
         TITLES["sharpness"]: ABOUT_SHARPNESS,
     }
@@ -161,7 +172,8 @@ def heads(run: Run) -> Table:
         if gold:
             row += [f"{entry['alignment_accuracy']:.1f}", f"{entry['alignment_shift']:+d}"]
         rows.append(row)
-    return Table(["", "largest weight %", *(["aligned %", "shift"] if gold else [])], rows)
+    titles = ("sharpness", *(("alignment_accuracy", "alignment_shift") if gold else ()))
+    return Table(["", *(TITLES[name] for name in titles)], rows)
 
 
 def outputs(systems: Systems, index: int) -> Table:

@@ -3,20 +3,19 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
-from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter
 
-from attn_jax.report.style import COLOURS
+from attn_jax.report.style import COLOURS, Picture
 
 
-def relative_times(cases: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+def relative_times(cases: Mapping[str, Mapping[str, Sequence[float]]]) -> Picture:
     """The median times of all sides, and their ranges, in units of the first side's median.
 
     Args:
       cases: the seconds of each side's repetitions, by case and side.
     """
     sides = list(dict.fromkeys(side for case in cases.values() for side in case))
-    figure = Figure(figsize=(7, 1 + 0.3 * len(cases)), layout="constrained")
+    figure = Picture(figsize=(7, 1 + 0.3 * len(cases)), layout="constrained")
     axes = figure.subplots()
     for row, case in enumerate(cases.values()):
         unit = statistics.median(next(iter(case.values())))

@@ -1,28 +1,9 @@
-"""Metrics against brute force and worked examples."""
-
-import functools
+"""Metrics against worked examples."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from attn_jax.evaluation import metrics
-
-words = st.lists(st.sampled_from("abc"), max_size=6).map(tuple)
-
-
-@functools.cache
-def distance(a, b):
-    if not a or not b:
-        return len(a) + len(b)
-    change = distance(a[1:], b[1:]) + (a[0] != b[0])
-    return min(change, distance(a[1:], b) + 1, distance(a, b[1:]) + 1)
-
-
-@given(words, words)
-def test_edit_distance_equals_the_recursion(hypothesis, reference):
-    assert metrics.edit_distance(hypothesis, reference) == distance(hypothesis, reference)
 
 
 def test_rates_by_hand():

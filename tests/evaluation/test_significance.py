@@ -6,8 +6,20 @@ import numpy as np
 import pytest
 from sacrebleu.significance import PairedTest
 
-from attn_jax.evaluation.metrics import make_bleu
-from attn_jax.evaluation.significance import bleu_differs, counts_differ, interval, ratios_differ
+from attn_jax.evaluation.metrics import bleu_counts, make_bleu
+from attn_jax.evaluation.significance import (
+    FEWEST,
+    bleu_differs,
+    counts_differ,
+    interval,
+    ratios_differ,
+)
+
+
+def bleu_p(first, second, references, samples=1000):
+    """The p-value of systems with these texts, of each seed."""
+    systems = ([bleu_counts(of, references, "none") for of in texts] for texts in (first, second))
+    return bleu_differs(*map(np.array, systems), samples)
 
 
 def test_randomisation_equals_all_exchanges(generator):
@@ -30,10 +42,9 @@ def test_bleu_of_a_system_and_a_worse_one(generator):
     references = [" ".join(generator.choice(words, 12)) for _ in range(60)]
     worse = [r.replace("cat", "dog").replace("hat", "cap") for r in references]
     last = [*references[:-1], worse[-1]]
-    assert bleu_differs([references], [worse], references, "none") < 0.01
-    assert bleu_differs([references], [last], references, "none") > 0.05
-    assert bleu_differs([worse], [worse], references, "none") == 1
-    assert bleu_differs([references[:1]], [worse[:1]], references[:1], "none") == 1
+    assert bleu_p([references], [worse], references) < 0.01
+    assert bleu_p([references], [last], references) > 0.05
+    assert bleu_p([worse], [worse], references) == 1
 
 
 def test_bleu_of_one_seed_differs_as_sacrebleu_says(generator):
@@ -53,10 +64,10 @@ def test_bleu_of_one_seed_differs_as_sacrebleu_says(generator):
     assert 0.05 < expected < 0.5
     # Four standard deviations of the difference of two shares of 1,000, one of them doubled.
     margin = 4 * np.sqrt(6 * expected * (1 - expected) / 1000)
-    found = bleu_differs([first], [second], references, "none")
+    found = bleu_p([first], [second], references)
     assert found == pytest.approx(2 * expected, abs=margin)
     # Two seeds with the same output give no more certainty than one.
-    assert bleu_differs([first] * 2, [second] * 2, references, "none") == found
+    assert bleu_p([first] * 2, [second] * 2, references) == found
 
 
 def test_bleu_differs_as_often_as_it_should(generator):
@@ -70,7 +81,7 @@ def test_bleu_differs_as_often_as_it_should(generator):
             kept = generator.random(references.shape) < 0.7
             said = np.where(kept, references, generator.choice(words, references.shape))
             texts.append([[" ".join(sentence) for sentence in said]])
-        p_values.append(bleu_differs(*texts, list(map(" ".join, references)), "none", 100))
+        p_values.append(bleu_p(*texts, list(map(" ".join, references)), 100))
     # Four standard deviations of a share of 150.
     assert np.mean(np.array(p_values) < 0.2) == pytest.approx(0.2, abs=0.13)
 
@@ -87,7 +98,47 @@ def test_ratios_differ_as_often_as_they_should(generator):
     better = np.stack([generator.binomial(wholes, 0.9), wholes], 1)
     assert ratios_differ(first, better) < 0.01
     assert ratios_differ(first, first) == 1
-    assert ratios_differ([(3, 4)], [(1, 4)]) == 1
+
+
+def test_a_bootstrap_of_few_sentences_says_nothing(generator):
+    """It would find 2 or 3 to differ in a quarter to a third of all equal systems."""
+    references = [" ".join(generator.choice(list("abcdef"), 8)) for _ in range(FEWEST)]
+    said = [text.replace("a", "x") for text in references]
+    parts = np.stack([generator.binomial(9, 0.5, FEWEST), np.full(FEWEST, 9)], 1)
+    for count in (1, 2, 3, FEWEST - 1):
+        assert np.isnan(bleu_p([references[:count]], [said[:count]], references[:count]))
+        assert np.isnan(ratios_differ(parts[:count], parts[:count] // 2))
+    assert bleu_p([references], [said], references) < 0.01
+    assert ratios_differ(parts, parts // [2, 1]) < 0.01
+
+
+@pytest.mark.parametrize("test", ["bleu", "ratios", "counts"])
+@pytest.mark.parametrize("count", [2, 3, 5, 10, FEWEST])
+def test_equal_systems_seldom_differ_however_few_sentences_there_are(generator, test, count):
+    """Of equal systems, at most about 5 % have p < 0.05; where there is no p, none."""
+    words = np.array([f"w{nth}" for nth in range(200)])
+
+    def p_value():
+        easy = generator.beta(4, 2, count)  # for both systems
+        lengths = generator.integers(6, 16, count)
+        if test == "bleu":
+            wanted = [generator.choice(words, length) for length in lengths]
+            texts = [
+                [
+                    " ".join(np.where(generator.random(len(one)) < share, one, "x"))
+                    for one, share in zip(wanted, easy, strict=True)
+                ]
+                for _ in range(2)
+            ]
+            return bleu_p(texts[:1], texts[1:], list(map(" ".join, wanted)), 200)
+        hits = [generator.binomial(lengths, easy) for _ in range(2)]
+        if test == "ratios":
+            return ratios_differ(*(np.stack([one, lengths], 1) for one in hits), 200)
+        return counts_differ(*hits, 200)
+
+    p_values = np.array([p_value() for _ in range(100)])
+    # Four standard deviations of a share of 100, and what a bootstrap of few sentences exceeds.
+    assert np.mean(p_values < 0.05) <= 0.05 + 0.09 + 0.02
 
 
 @pytest.mark.parametrize(("count", "quantile"), [(2, 12.706), (5, 2.776), (10, 2.262)])

@@ -8,7 +8,8 @@ import pytest
 
 from attn_jax.errors import InputError
 from attn_jax.report import alignments
-from attn_jax.report.style import STYLE, save
+from attn_jax.report.beside import Panel, beside, errors
+from attn_jax.report.style import STYLE, Picture, save
 
 
 def test_a_heat_map_shows_weights_and_tokens():
@@ -27,21 +28,26 @@ def test_bars_are_the_weights_of_each_step():
         np.testing.assert_allclose([bar.get_height() for bar in axes.patches], weights)
 
 
-@pytest.mark.parametrize(("largest", "end"), [(0.9, 0.9), (0.3, 0.4), (0.04, 0.4), (2.0, 2.0)])
-def test_the_scale_ends_at_the_largest_weight(largest, end):
-    """But soft weights over many positions stay light."""
+@pytest.mark.parametrize("largest", [0.04, 0.9, 1 + 1e-7, 2.0])
+def test_all_figures_of_weights_have_one_scale(largest):
+    """Also of soft weights, and of larger ones than 1, such as those of `gmm`."""
     weights, source, target = np.array([[largest, 0.01]]), ["x", "y"], ["a"]
-    panel = alignments.Panel(weights, source, target, target)
+    panel = Panel(weights, source, target, target)
     small = panel._replace(alignment=weights / 3)
-    for figure, own_end in (
-        (alignments.heat_map(weights, source, target), end),
-        (alignments.heads(weights[None, None], source, target), end),
-        (alignments.beside({"one": small, "two": panel}), min(end, 1)),
+    for figure in (
+        alignments.heat_map(weights, source, target),
+        alignments.heads(weights[None, None], source, target),
+        beside({"one": small, "two": panel}),
     ):
-        assert all(axes.images[0].get_clim() == (0, own_end) for axes in figure.axes[:-1])
+        *all_axes, scale = figure.axes
+        assert all(axes.images[0].get_clim() == (0, 1) for axes in all_axes)
+        # 0.0025 of the largest weight is still 5 % black.
+        assert all(axes.images[0].norm(0.0025) == pytest.approx(0.05) for axes in all_axes)
+        assert scale._colorbar.extend == ("max" if largest > 1.1 else "neither")
     (axes,) = alignments.step_bars(weights, source, target).axes
-    assert axes.get_ylim() == (0, end)
-    assert f"from 0 to {end:.2g}" in axes.get_xlabel()
+    assert axes.get_ylim() == (0, 1)
+    cut = ", larger ones cut off" if largest > 1.1 else ""
+    assert axes.get_xlabel() == f"source (bars are weights from 0 to 1{cut})"
 
 
 @pytest.mark.parametrize("draw", [alignments.heat_map, alignments.step_bars])
@@ -50,35 +56,46 @@ def test_refuses_tokens_that_do_not_fit(draw):
         draw(np.ones((2, 2)), ["x", "y"], ["a"])
 
 
-def test_wrong_tokens_are_red():
-    weights, reference = np.ones((2, 1)), ["b", "</s>"]
-    panels = {
-        "one": alignments.Panel(weights, ["x"], ["b", "</s>"], reference),
-        "two": alignments.Panel(weights, ["x"], ["c", "</s>"], reference),
-    }
-    one, two, _ = alignments.beside(panels).axes
-    assert [label.get_color() for label in one.get_yticklabels()] == ["black", "black"]
-    assert [label.get_color() for label in two.get_yticklabels()] == ["red", "black"]
+def red(axes):
+    """The rows of red tokens, and the heights of red lines."""
+    lines = axes.collections[0].get_segments()
+    rows = [n for n, label in enumerate(axes.get_yticklabels()) if label.get_color() == "red"]
+    return rows, [float(line[0, 1]) for line in lines]
 
 
 @pytest.mark.parametrize(
-    ("said", "places"),
+    ("said", "rows", "lines"),
     [
-        ("abcd", {0, 1, 2, 3}),
-        ("acd", {0, 1, 2}),
-        ("xabcd", {1, 2, 3, 4}),
-        ("dd", {0}),
-        ("", set()),
+        ("2048-06-09", [], []),
+        ("2049-09-08", [3, 6, 9], []),
+        ("048-06-9", [], [-0.5, 6.5]),
+        ("2048-06-0999", [10, 11], []),
+        ("", [], [-0.5]),
     ],
 )
-def test_tokens_belong_where_the_reference_has_them_in_its_order(said, places):
-    assert alignments.common(said, "abcd") == places
+def test_errors_are_red_as_the_error_rate_counts_them(said, rows, lines):
+    target = [*said, "</s>"]
+    panel = Panel(np.ones((len(target), 1)), ["x"], target, list("2048-06-09"))
+    right = panel._replace(alignment=np.ones((11, 1)), target=[*"2048-06-09", "</s>"])
+    one, two, _ = beside({"right": right, "other": panel}).axes
+    assert red(one) == ([], [])
+    assert red(two) == (rows, lines)
+
+
+def test_errors_are_those_of_the_whole_sentence_where_only_its_beginning_is_drawn():
+    panel = Panel(np.ones((3, 1)), ["x"], [*"bbbbba", "</s>"], ["a"])
+    axes, _ = beside({"one": panel}).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["b", "b", "b"]
+    assert red(axes) == ([0, 1, 2], [])
+    # One that never ended: there is no token where the end is missing.
+    endless = panel._replace(target=["b"] * 9)
+    assert errors(endless.target, ["a"]) == (set(range(9)), set())
 
 
 def test_panels_are_as_large_whatever_a_system_wrote():
-    figure = alignments.beside(
+    figure = beside(
         {
-            str(length): alignments.Panel(np.ones((length, 2)), ["x", "y"], ["b"] * length, ["b"])
+            str(length): Panel(np.ones((length, 2)), ["x", "y"], ["b"] * length, ["b"])
             for length in (1, 20)
         }
     )
@@ -90,8 +107,8 @@ def test_panels_are_as_large_whatever_a_system_wrote():
 def test_names_of_systems_do_not_lie_upon_each_other():
     normalizers = ("softplus_norm", "topk(k=2)", "a_name_that_is_longer_than_the_panel_under_it")
     names = [f"own:lowrank(fatigue=0.1), normalizer=own:{one}" for one in normalizers]
-    panel = alignments.Panel(np.ones((6, 2)), ["fifty-three", "thousand"], ["5"] * 6, ["5"])
-    figure = alignments.beside({f"{name}, heads={n}": panel for n in (2, 4) for name in names})
+    panel = Panel(np.ones((6, 2)), ["fifty-three", "thousand"], ["5"] * 6, ["5"])
+    figure = beside({f"{name}, heads={n}": panel for n in (2, 4) for name in names})
     figure.draw_without_rendering()
     titles = [axes.title.get_window_extent() for axes in figure.axes if axes.get_title()]
     assert len(titles) == 6
@@ -119,10 +136,39 @@ def test_many_heads_of_long_sentences_can_be_drawn():
     assert figure.get_figwidth() < 50
 
 
+def test_a_token_longer_than_a_page_can_be_drawn():
+    weights, tokens = np.ones((2, 2)), ["a", "x" * 20000]
+    for figure in (
+        alignments.heat_map(weights, tokens, tokens),
+        alignments.step_bars(weights, tokens, tokens),
+        alignments.heads(weights[None, None], tokens, tokens),
+        beside({"one": Panel(weights, tokens, tokens, tokens)}),
+    ):
+        assert figure._repr_png_().startswith(b"\x89PNG")
+    assert alignments.visible(tokens) == ["a", "x" * 31 + "…"]
+
+
 def test_figures_of_others_stay_as_they_are():
     alignments.heat_map(np.ones((1, 1)), ["a"], ["b"])
     for name in STYLE:
         assert mpl.rcParams[name] == mpl.rcParamsDefault[name]
+
+
+@pytest.mark.parametrize("draw", [alignments.heat_map, alignments.step_bars])
+def test_a_notebook_shows_a_figure_as_it_is_saved(tmp_path, draw):
+    def figure():  # a new one, since drawing one again may move things by a pixel
+        return draw(np.ones((1, 1)), ["a"], ["b"])
+
+    save(figure(), tmp_path / "figure.png")
+    shown = figure()._repr_png_()
+    assert shown.startswith(b"\x89PNG")
+    assert shown == (tmp_path / "figure.png").read_bytes()
+
+
+def test_all_functions_that_draw_return_what_a_notebook_shows():
+    weights, tokens = np.ones((1, 1)), ["a"]
+    assert isinstance(alignments.heads(weights[None, None], tokens, tokens), Picture)
+    assert isinstance(beside({"one": Panel(weights, tokens, tokens, tokens)}), Picture)
 
 
 def test_a_dollar_sign_is_a_sign_as_any_other(tmp_path):

@@ -97,8 +97,8 @@ def test_a_page_with_its_figures(root):
         "92.00 ± 2.83 | +1 |" in page
     )
     assert "| last | 1 | 1 | 1.000 | – | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page  # noqa: RUF001
-    assert "A new rank begins with a system whose exact match differs" in page
-    assert "p: of the difference from the first system of the same rank." in page
+    assert "3 test sentences are too few to tell systems apart (p cannot be below 0.25)" in page
+    assert tables.ABOUT_P in page
     assert "Decoding: greedy." in page
     assert "Options of all systems: `--data.target_level=symbol`" in page
     assert "| additive | 1,234 | 20 ± 0 | – | 2.0 ± 0.0 | 30 ± 0 | 10 ± 0 |" in page  # noqa: RUF001
@@ -113,7 +113,11 @@ def test_bands_are_the_range_over_seeds(root):
     page = write_report([comparison], root).read_text()
     bands = "(bands: lowest to highest over seeds)"
     assert f"*Learning curves, at the steps that all seeds reached {bands}*" in page
-    axes = curves.learning_curves(comparison.systems).axes[1]
+    learning = curves.learning_curves(comparison.systems)
+    drawn = learning, curves.quality_by_length(comparison.profile)
+    for figure in (*drawn, curves.accuracy_by_position(comparison.systems)):
+        assert figure._repr_png_().startswith(b"\x89PNG")  # what a notebook shows
+    axes = learning.axes[1]
     (band,) = axes.collections  # the other system has one seed
     (path,) = band.get_paths()
     assert set(path.vertices[:, 1]) == {90.0, 94.0}
@@ -137,6 +141,7 @@ def test_each_compared_run_is_a_row_of_data(root):
     ]
     second, last = rows[1], rows[2]
     figures = {"rank": "1", "exact_match": "94.0", "perplexity": "106.0", "alignment_shift": "1"}
+    assert [row["p_vs_best"] for row in rows] == ["", "", "1.0", ""]
     figures["sharpness"] = "50.0"
     cost = {"parameters": "1234", "best_step": "10", "steps": "20", "steps_per_second": "2.0"}
     options = {"model.score": "additive", "data.target_level": "symbol", "label": ""}
@@ -248,8 +253,10 @@ def test_equal_figures_have_no_interval():
 def test_learning_curves_are_over_the_steps_that_all_runs_have(tmp_path):
     for seed, steps in enumerate([(10, 15, 20, 30), (10, 20, 30)]):
         write_run(tmp_path / str(seed), "dot", seed, 50.0)
+        rates = {"steps_per_second": 1.0, "target_tokens_per_second": 9.0}
         lines = (
-            {"step": step, "valid_perplexity": step, "valid_exact_match": step} for step in steps
+            rates | {"step": step, "valid_perplexity": step, "valid_exact_match": step}
+            for step in steps
         )
         journal = "".join(json.dumps(line) + "\n" for line in lines)
         (tmp_path / str(seed) / "metrics.jsonl").write_text(journal)
@@ -365,6 +372,7 @@ def test_each_head_is_drawn_and_tabled(tmp_path):
     write_run(tmp_path / "a", "dot", 0, 50.0, **{"model.heads": 2})
     page = write_report(compare(find_runs(tmp_path)[0]), tmp_path).read_text()
     assert "| layer 1, head 2 | 30.0 | 12.6 | -1 |" in page
+    assert tables.ABOUT_HEADS in page
     assert "(reverse-heads-1.png)" in page
     assert (tmp_path / "reverse-heads-1.png").is_file()
 
@@ -375,7 +383,8 @@ def test_systems_may_cut_the_source_into_other_tokens(tmp_path):
     write_run(tmp_path / "b", "general", 0, 60.0, **{"data.source_level": "character"})
     said = [one | {"source": [*"abcdefgh", *one["source"]]} for one in SENTENCES]
     (tmp_path / "b" / "predictions.test.jsonl").write_text("\n".join(map(json.dumps, said)))
-    weights = [np.full((1, 1, 3, len(one["source"])), 0.1) for one in said]
+    shapes = [(1, 1, len(one["hypothesis"]) + 1, len(one["source"])) for one in said]
+    weights = [np.full(shape, 0.1) for shape in shapes]
     np.savez(tmp_path / "b" / "alignments.test.npz", *weights)
     (comparison,) = compare(find_runs(tmp_path)[0])
     rows = tables.by_length(comparison.profile).rows
@@ -437,9 +446,10 @@ def test_one_range_of_lengths_is_not_told(tmp_path, capsys):
     write_run(tmp_path / "a", "dot", 0, 50.0)
     write_run(tmp_path / "b", "dot", 1, 50.0, **{"data.source_level": "character"})
     for run in ("a", "b"):
-        said = [one | {"source": ["a", "b"]} for one in SENTENCES]
+        said = [one | {"source": ["a", "b"], "gold": None} for one in SENTENCES]
         (tmp_path / run / "predictions.test.jsonl").write_text("\n".join(map(json.dumps, said)))
-        np.savez(tmp_path / run / "alignments.test.npz", *[np.ones((1, 1, 3, 2))] * 3)
+        weights = [np.ones((1, 1, len(one["hypothesis"]) + 1, 2)) for one in said]
+        np.savez(tmp_path / run / "alignments.test.npz", *weights)
     (comparison,) = compare(find_runs(tmp_path)[0])
     page = write_report([comparison], tmp_path).read_text()
     print_comparison(comparison)
@@ -510,7 +520,7 @@ def test_other_decoding_makes_another_system(tmp_path):
 
 def test_a_sentence_that_is_drawn_can_be_read():
     short, long = (
-        {"source": ["a"] * length, "target": ["a"], "hypothesis": ["b"] * length}
+        {"source": ["a"] * length, "target": ["a"], "text_tokens": ["b"] * length}
         for length in (3, 200)
     )
     run = Run({}, {}, [], [long, short], [np.ones((1, 1, 1, 1))] * 2)
@@ -520,14 +530,14 @@ def test_a_sentence_that_is_drawn_can_be_read():
 
 def test_a_sentence_with_tokens_to_align_is_preferred():
     sentences = [
-        {"source": ["a"], "target": ["a"] * length, "hypothesis": ["a"] * said}
+        {"source": ["a"], "target": ["a"] * length, "text_tokens": ["a"] * said}
         for length, said in ((2, 9), (5, 4), (6, 4), (4, 0))
     ]
 
     def drawn(sentences):
         runs = [
             Run({}, {}, [], own, [np.ones((1, 1, 1, 1))] * len(own))
-            for own in (sentences, [one | {"hypothesis": one["target"]} for one in sentences])
+            for own in (sentences, [one | {"text_tokens": one["target"]} for one in sentences])
         ]
         return telling_sentences({"a": runs[:1], "b": runs[1:]}, 1)
 
@@ -571,7 +581,8 @@ def test_what_is_drawn_is_the_best_system_with_attention(root):
 def test_captions_say_what_is_cut_off(tmp_path):
     write_run(tmp_path / "a", "dot", 0, 50.0)
     write_run(tmp_path / "b", "mean", 0, 40.0)
-    endless = [sentence | {"hypothesis": ["b"] * 99} for sentence in SENTENCES]
+    said = dict.fromkeys(("hypothesis", "text_tokens"), ["b"] * 99)
+    endless = [sentence | said for sentence in SENTENCES]
     file = tmp_path / "a" / "predictions.test.jsonl"
     file.write_text("\n".join(map(json.dumps, endless)))
     weights = [np.ones((1, 2, 100, len(sentence["source"]))) for sentence in SENTENCES]
@@ -580,7 +591,7 @@ def test_captions_say_what_is_cut_off(tmp_path):
     assert "as it writes each token (seed 0; the first 40 of 100 steps)*" in page
     assert "step by step (dot; the first 20 of 100 steps)*" in page
     # Twice as many as the reference has, which is one token and its end.
-    assert "do not match the reference are red (seed 0; at most the first 4 steps)*" in page
+    assert "where tokens are missing (seed 0; at most the first 4 steps)*" in page
     assert "*Each layer and head of dot (seed 0; the first 40 of 100 steps), with its" in page
 
 
@@ -669,7 +680,9 @@ def test_profiles_by_hand(root):
     np.testing.assert_allclose(errors["other"], [[100, 100, 100]])
     pooled = profiles.measured(run, [run.sentences[0], run.sentences[2]])
     assert pooled == {"exact match, %": 50.0, "symbol error rate, %": 40.0}
-    assert by_position(SENTENCES) == [pytest.approx(100 / 3), 50.0, 100.0]
+    shifted = {"text_tokens": ["x", "a", "b"], "target": ["a", "b"], "gold": [0, 1]}
+    assert by_position([shifted]) == {0: 100, 1: 100}  # one error, as the error rate counts
+    assert by_position(SENTENCES) == {0: pytest.approx(100 / 3), 1: 50.0, 2: 100.0}
     assert length_bins(SENTENCES, 3) == [Bin("1", [1]), Bin("2", [0]), Bin("3", [2])]
     assert length_bins(SENTENCES * 3, 1) == [Bin("1–3", list(range(9)))]  # noqa: RUF001
 
@@ -684,6 +697,20 @@ def test_sentences_without_four_words_have_no_bleu(root, tokenizer, text):
     profile = by_length({"one": [dataclasses.replace(run, sentences=[*run.sentences, long])]})
     np.testing.assert_allclose(profile.figures["BLEU"]["one"], [[np.nan] * 3 + [100]])
     assert tables.by_length(profile).rows == [["one", "–", "–", "–", "100.0"]]  # noqa: RUF001
+
+
+def test_the_error_rate_of_text_is_that_of_words(root):
+    """As in the table of quality; so systems that cut text into other tokens can be compared."""
+    (run, *_), _ = find_runs(root)
+    said = {"text": "the cat sat", "reference": "the cat sat down", "source": ["a"]}
+    systems = {}
+    for cut in (str.split, list):
+        tokens = {"text_tokens": cut(said["text"]), "target": cut(said["reference"])}
+        options = run.options | {"data.target_level": "word"}
+        systems[str(cut)] = [dataclasses.replace(run, options=options, sentences=[said | tokens])]
+    figures = by_length(systems).figures
+    assert list(figures) == ["BLEU", "word error rate, %"]
+    assert [values.tolist() for values in figures["word error rate, %"].values()] == [[[25.0]]] * 2
 
 
 def test_the_same_options_may_cut_text_into_other_tokens(root):
@@ -723,8 +750,8 @@ def test_systems_that_do_not_differ_share_a_rank():
     assert ranks(close) == [1, 1, 1]
     # All n sentences in which two systems differ fall to one of them with probability 2 / 2^n.
     expected = [np.nan, 2 / 2**4, 2 / 2**8]
-    np.testing.assert_allclose(p_values(close, [1, 1, 1]), expected, rtol=0.3)
-    assert np.isnan(p_values(close, [1, 2, 3])).all()
+    np.testing.assert_allclose(p_values(close), expected, rtol=0.3)
+    assert np.isnan(p_values({"a": [run(30)]})).all()
     # Better on average, but not in the seed that both have.
     assert ranks({"a": [run(10), run(40, 1)], "b": [run(30), run(18, 2)]}) == [1, 1]
 
@@ -763,8 +790,38 @@ def test_text_is_ranked_by_bleu():
         return Run(options, {"metrics": {"bleu": bleu}}, [], sentences, [])
 
     good, worse = references, [r.replace("cat", "dog") for r in references]
+    systems = {"a": [run(good, 100.0)], "b": [run(worse, 80.0)], "c": [run(worse, 70.0)]}
+    # Of each system against the best, whatever their ranks.
+    best, *others = p_values(systems)
+    assert np.isnan(best)
+    assert max(others) < 0.01
+    assert ranks(systems) == [1, 2, 2]
     assert ranks({"a": [run(good, 100.0)], "b": [run(worse, 80.0)]}) == [1, 2]
     assert ranks({"a": [run(worse, 80.0)], "b": [run(worse, 80.0)]}) == [1, 1]
+
+
+def test_a_test_set_too_small_for_p_values_is_told(tmp_path, capsys):
+    for score, bleu in (("dot", 50.0), ("general", 10.0)):
+        write_run(tmp_path / score, score, 0, bleu, level="word")
+    (comparison,) = compare(find_runs(tmp_path)[0])
+    assert comparison.ranks == [1, 1]
+    assert tables.P not in comparison.quality.heading
+    told = (
+        "3 test sentences are too few to tell systems apart (a p-value of BLEU needs at least 20)"
+    )
+    assert told in write_report([comparison], tmp_path).read_text()
+    print_comparison(comparison)
+    assert told in capsys.readouterr().out
+    with write_runs([comparison], tmp_path).open() as lines:
+        assert [row["p_vs_best"] for row in csv.DictReader(lines)] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("p", "cell"),
+    [(np.nan, "–"), (0.0004, "<0.001"), (0.001, "0.001"), (1.0, "1.000")],  # noqa: RUF001
+)
+def test_small_p_values_are_not_zero(p, cell):
+    assert tables.p_cell(p) == cell
 
 
 def test_each_way_of_decoding_is_told(tmp_path):
@@ -800,7 +857,7 @@ def test_the_seed_of_each_run_that_is_drawn_is_told(tmp_path):
         write_run(tmp_path / str(seed), score, seed, 90.0 - seed, **{"model.heads": 2})
     page = write_report(compare(find_runs(tmp_path)[0]), tmp_path).read_text()
     assert "*What dot attends to as it writes each token (seed 3)*" in page
-    assert "the reference are red (dot: seed 3; general: seed 5)*" in page
+    assert "where tokens are missing (dot: seed 3; general: seed 5)*" in page
     assert "*Each layer and head of general (seed 5), with its alignment accuracy*" in page
     write_run(tmp_path / "6", "gmm", 3, 1.0)
     (runs, *_) = by_data([read_run(tmp_path / name) for name in "36"]).values()

@@ -1,0 +1,95 @@
+"""The figure of one sentence under several systems."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from attn_jax.evaluation.edits import edit_path, matches
+from attn_jax.report.alignments import add_scale, draw_heat_map, room
+from attn_jax.report.labels import wrapped
+from attn_jax.report.style import Picture, styled
+from attn_jax.tokens import EOS, SPECIALS
+
+WIDEST = 12.0  # inches of several panels side by side
+NARROWEST = 3.2  # inches of one of them, to leave room for its title
+
+
+class Panel(NamedTuple):
+    """A sentence under one system, in the tokens of that system."""
+
+    alignment: np.ndarray  # weights [T, S] of the first steps, which are drawn
+    source: Sequence[str]  # S tokens
+    target: Sequence[str]  # all tokens that it wrote, end of sentence included if it came to that
+    reference: Sequence[str]  # the tokens of the reference, without the end of the sentence
+
+    @property
+    def written(self) -> Sequence[str]:
+        """The tokens of the steps that are drawn, T."""
+        return self.target[: len(self.alignment)]
+
+
+class Errors(NamedTuple):
+    """Where a sentence differs from its reference, by the edits that its error rate counts."""
+
+    wrong: set[int]  # the places of tokens that replace others, or are too many
+    missing: set[int]  # the places before which tokens are missing
+
+
+def errors(said: Sequence[str], reference: Sequence[str]) -> Errors:
+    """The errors of what a system wrote; the end of the sentence, if it is there, is none."""
+    said = [token for token in said if token != SPECIALS[EOS]]
+    wrong = set(range(len(said))) - {place for place, _ in matches(said, reference)}
+    missing, following = set(), 0
+    for place, _ in edit_path(said, reference):
+        if place is None:
+            missing.add(following)
+        else:
+            following = place + 1
+    return Errors(wrong, missing)
+
+
+@styled
+def beside(panels: dict[str, Panel]) -> Picture:
+    """The same sentence under several systems, with their errors.
+
+    Tokens that replace others of the reference or are too many are red, and a red line stands where
+    tokens are missing.
+    """
+    widest = max(len(panel.source) for panel in panels.values())
+    tallest = max(len(panel.written) for panel in panels.values())
+    token = np.clip(2.4 / max(widest, tallest), 0.26, 0.5)  # inches of a token
+    across = 0.2 + max(room(panel.written) for panel in panels.values())
+    down = 0.2 + max(room(panel.source) for panel in panels.values())
+    width = max(NARROWEST, 0.4 + across + token * widest)
+    columns = min(len(panels), max(2, int(WIDEST / width)))
+    rows = -(-len(panels) // columns)
+    columns = -(-len(panels) // rows)  # as evenly filled rows as possible
+    titles = [wrapped(label, int(9 * width)) for label in panels]
+    lines = 1 + max(title.count("\n") for title in titles)
+    height = 0.9 + 0.17 * lines + down + token * tallest
+    figure = Picture(figsize=(columns * width + 0.8, rows * height), layout="constrained")
+    figure.get_layout_engine().set(h_pad=0.15)
+    all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in all_axes[len(panels) :]:
+        axes.set_axis_off()
+    for axes, title, panel in zip(all_axes, titles, panels.values(), strict=False):
+        image = draw_heat_map(axes, panel.alignment, panel.source, panel.written)
+        # All panels have the same size, even if a system stops at once or never.
+        axes.set(xlim=(-0.5, widest - 0.5), ylim=(tallest - 0.5, -0.5))
+        axes.set_title(title, fontweight="bold")
+        # Outside of the sentence, where white would mean a weight of 0, and grey a larger one.
+        axes.set_facecolor("#dce9f5")
+        _mark_errors(axes, panel)
+    add_scale(figure, image, all_axes, (panel.alignment for panel in panels.values()), shrink=0.4)
+    return figure
+
+
+def _mark_errors(axes: Axes, panel: Panel) -> None:
+    wrong, missing = errors(panel.target, panel.reference)
+    for place, tick in enumerate(axes.get_yticklabels()):
+        tick.set_color("red" if place in wrong else "black")
+    between = [place - 0.5 for place in sorted(missing) if place <= len(panel.written)]
+    # Outside of the axes, over the room of the tick labels.
+    axes.hlines(between, -1.3, -0.5, color="red", linewidth=1.5, clip_on=False)
