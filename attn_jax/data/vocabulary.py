@@ -10,6 +10,7 @@ from itertools import accumulate, chain, pairwise
 import sentencepiece
 
 from attn_jax.config import Data
+from attn_jax.data.words import SPACES, words_of
 from attn_jax.errors import InputError
 from attn_jax.tokens import BOS, EOS, PAD, SPECIALS, UNK
 
@@ -39,7 +40,7 @@ class Vocabulary(abc.ABC):
 
     def words(self, text: str) -> list[str]:
         """The words of a text, as counted by word error rates."""
-        return text.split()
+        return words_of(text)
 
     def word_indices(self, text: str) -> list[int]:
         """The index, from 0, of the word to which each token of a text belongs."""
@@ -95,28 +96,28 @@ class Symbols(Vocabulary):
     per_word = 6
 
     def split(self, text: str) -> list[str]:
-        return text.split()
+        return words_of(text)
 
     def join(self, tokens: Sequence[str]) -> str:
         return " ".join(tokens)
 
     def words(self, text: str) -> list[str]:
         """The whole sequence as a single word, which the symbols spell."""
-        return [" ".join(text.split())]
+        return [" ".join(words_of(text))]
 
 
 class Words(Vocabulary):
     """Words separated by spaces; rare ones are unknown."""
 
     def split(self, text: str) -> list[str]:
-        return text.split()
+        return words_of(text)
 
     def join(self, tokens: Sequence[str]) -> str:
         return " ".join(tokens)
 
     @classmethod
     def build(cls, texts: Sequence[str], config: Data) -> Vocabulary:
-        counts = Counter(word for text in texts for word in text.split())
+        counts = Counter(word for text in texts for word in words_of(text))
         del counts[SPECIALS[UNK]]  # takes no place among the known words
         kept = [word for word, count in counts.items() if count >= config.min_count]
         if not kept:
@@ -137,8 +138,8 @@ class Characters(Vocabulary):
         return list(text)
 
     def word_indices(self, text: str) -> list[int]:
-        before = [" ", *text]
-        return _counted(a.isspace() and not b.isspace() for a, b in pairwise(before))
+        inside = [character not in SPACES for character in text]
+        return _counted(b and not a for a, b in pairwise([False, *inside]))
 
     def join(self, tokens: Sequence[str]) -> str:
         return "".join(tokens)
@@ -156,10 +157,14 @@ class Subwords(Vocabulary):
     def _pieces(self, text: str) -> list[list[str]]:
         # Word by word: the pieces are those of the whole text, since none crosses a space, but in
         # the whole text the words could not be counted after normalisation, which may add spaces.
-        return self._processor.encode(text.split(), out_type=str)
+        return self._processor.encode(words_of(text), out_type=str)
 
     def split(self, text: str) -> list[str]:
         return list(chain.from_iterable(self._pieces(text)))
+
+    def words(self, text: str) -> list[str]:
+        # Normalised as the model's own text is, in which no-break spaces have become spaces.
+        return words_of(self._processor.normalize(text).replace("▁", " "))
 
     def word_indices(self, text: str) -> list[int]:
         return [number for number, pieces in enumerate(self._pieces(text)) for _ in pieces]
@@ -216,6 +221,6 @@ def copies(source: Vocabulary, target: Vocabulary, text: str) -> list[str]:
     If target tokens are words, this is the source word that contains the token, else the token.
     """
     if isinstance(target, Words):
-        words = text.split() or [text]  # a text in characters may be all spaces
+        words = words_of(text) or [text]  # a text in characters may be all spaces
         return [words[number] for number in source.word_indices(text)]
     return [source.join([token]) for token in source.split(text)]
