@@ -40,6 +40,12 @@ class Data:
     words: int = option(0, "word level: how many of the most frequent are known; 0: all", low=0)
     min_count: int = option(2, "word level: occurrences in training that a known word needs", low=1)
     subwords: int = option(8000, "subword level: largest size of the vocabulary", low=8)
+    character_coverage: float = option(
+        1.0,
+        "subword level: share of the training text's characters that must be known, 0.98 to 1",
+        low=0.98,
+        high=1,
+    )
     vocabulary: str = option("separate", "separate for each side, or joint")
     bleu_tokenizer: str = option("13a", "sacrebleu's tokenisation: 13a, none, char, intl, zh, ...")
     examples: int = option(20000, "copy, reverse, sort, dates: training pairs", low=1)

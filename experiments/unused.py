@@ -33,6 +33,7 @@ USES: dict[str, Callable[[Experiment], bool]] = {
     "data.words": _cut_into("word"),
     "data.min_count": _cut_into("word"),
     "data.subwords": _cut_into("subword"),
+    "data.character_coverage": _cut_into("subword"),
     "data.examples": lambda run: run.data.name in MADE,
     "data.held_out": lambda run: run.data.name in MADE,
     "data.shortest": lambda run: run.data.name in TASKS,

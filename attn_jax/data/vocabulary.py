@@ -2,7 +2,6 @@
 
 import abc
 import base64
-import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, pairwise
@@ -10,9 +9,10 @@ from itertools import accumulate, chain, pairwise
 import sentencepiece
 
 from attn_jax.config import Data
+from attn_jax.data.subword_model import SPACE, learn, without_null
 from attn_jax.data.words import SPACES, words_of
 from attn_jax.errors import InputError
-from attn_jax.tokens import BOS, EOS, PAD, SPECIALS, UNK
+from attn_jax.tokens import EOS, SPECIALS, UNK
 
 
 class Vocabulary(abc.ABC):
@@ -157,14 +157,15 @@ class Subwords(Vocabulary):
     def _pieces(self, text: str) -> list[list[str]]:
         # Word by word: the pieces are those of the whole text, since none crosses a space, but in
         # the whole text the words could not be counted after normalisation, which may add spaces.
-        return self._processor.encode(words_of(text), out_type=str)
+        words = map(without_null, words_of(text))
+        return self._processor.encode(list(words), out_type=str)
 
     def split(self, text: str) -> list[str]:
         return list(chain.from_iterable(self._pieces(text)))
 
     def words(self, text: str) -> list[str]:
         # Normalised as the model's own text is, in which no-break spaces have become spaces.
-        return words_of(self._processor.normalize(text).replace("▁", " "))
+        return words_of(self._processor.normalize(text).replace(SPACE, " "))
 
     def word_indices(self, text: str) -> list[int]:
         return [number for number, pieces in enumerate(self._pieces(text)) for _ in pieces]
@@ -174,30 +175,7 @@ class Subwords(Vocabulary):
 
     @classmethod
     def build(cls, texts: Sequence[str], config: Data) -> Vocabulary:
-        model = io.BytesIO()
-        longest = max((len(text.encode()) + 1 for text in texts), default=0)
-        try:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(texts),
-                model_writer=model,
-                vocab_size=config.subwords,
-                hard_vocab_limit=False,  # a small text may not fill the vocabulary
-                character_coverage=1.0,
-                # In bytes: that of the longest line, but SentencePiece requires at least 10.
-                max_sentence_length=max(10, longest),
-                pad_id=PAD,
-                unk_id=UNK,
-                bos_id=BOS,
-                eos_id=EOS,
-                unk_surface=SPECIALS[UNK],
-                minloglevel=2,
-            )
-        except (RuntimeError, OSError) as error:
-            reason = str(error).rpartition("] ")[2]  # without the line of C++ and its condition
-            raise InputError(
-                f"SentencePiece cannot learn --data.subwords={config.subwords}: {reason}"
-            ) from error
-        return cls(model.getvalue())
+        return cls(learn(texts, config))
 
     def content(self) -> dict:
         return {"model": base64.b64encode(self._model).decode()}

@@ -10,6 +10,7 @@ OPTIONS = {
     "data.source": "de",
     "data.words": 5,
     "data.subwords": 50,
+    "data.character_coverage": 0.99,
     "data.longest": 9,
     "data.seed": 3,
     "train.guided_head": "1.1",
@@ -33,7 +34,7 @@ SMALL = {"embedding_size": 8, "annotation_size": 8, "hidden_size": 8}
         ({"data.name": "parallel", "data.source_level": "word"}, {"data.source", "data.words"}),
         (
             {"data.name": "parallel", "data.target_level": "subword"},
-            {"data.source", "data.subwords"},
+            {"data.source", "data.subwords", "data.character_coverage"},
         ),
         (
             {"train.scheduled_sampling": 0.1, "model.encoder": "transformer"},
