@@ -27,11 +27,17 @@ class Data:
         "copy, reverse, sort, dates, parallel (your own text), "
         "or a translation data set of TFDS such as ted_hrlr_translate/pt_to_en",
     )
-    train: str = path("parallel: prefix of PREFIX.<source> and PREFIX.<target> (or .gz), or a TSV")
+    train: str = path(
+        "parallel: prefix of PREFIX.<source> and PREFIX.<target>, or a TSV; plain or .gz, .bz2, "
+        ".xz, .zst"
+    )
     valid: str = path("parallel: the same for validation")
     test: str = path("parallel: the same for the final test; may be left out")
     links: str = path(
         "parallel, in words or symbols: links of the training pairs, each a line such as 0-0 2-1"
+    )
+    columns: str = option(
+        "", "parallel, a TSV: columns of source and target, as in 1,2; when empty, it has only two"
     )
     source: str = option("", "source side: file suffix (parallel) or language (TFDS)")
     target: str = option("", "target side: file suffix (parallel) or language (TFDS)")

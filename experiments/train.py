@@ -33,7 +33,14 @@ from attn_jax.translator import Translator
 from experiments import flags, folder, unused
 from experiments.checks import check
 from experiments.evaluation import evaluate_split
-from experiments.examples import check_lengths, encode, fits, seen_in_training, unknown_shares
+from experiments.examples import (
+    check_known,
+    check_lengths,
+    encode,
+    fits,
+    seen_in_training,
+    unknown_shares,
+)
 from experiments.flags import FLAGS
 from experiments.printing import best_step, print_evaluation
 from experiments.program import OF_TRAINING, run
@@ -82,6 +89,8 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     for split, its_pairs in held_out.items():
         check_lengths(split, its_pairs, experiment.data.max_length)
     pairs, dropped = training_pairs(experiment, examples, source, target)
+    if config.initial:
+        check_known(config.initial, pairs, source, target)
     batches = Batches(pairs, config, experiment.seed)
     parameters = optax.tree.size(model)
     about = [

@@ -144,6 +144,18 @@ def test_parallel_text_is_prepared_once_for_each_content(tmp_path):
     assert len(list(folder.iterdir())) == len(before) + 1
 
 
+def test_columns_of_a_tsv_are_source_and_target(tmp_path):
+    write(tmp_path, train_tsv="1\tein Haus\ta house\n", valid_tsv="2\tHund\tdog\n")
+    files = {split: str(tmp_path / f"{split}.tsv") for split in ("train", "valid")}
+    config = parallel(tmp_path, **files, source="", target="", columns="3,2")
+    (example,) = open_corpus(config).examples("train")
+    assert (example.source, example.target) == ("a house", "ein Haus")
+    turned = dataclasses.replace(config, columns="2,3")
+    assert open_corpus(turned).content != open_corpus(config).content
+    with pytest.raises(InputError, match=r"got 3; name those of source and target"):
+        open_corpus(dataclasses.replace(config, columns=""))
+
+
 def _first_source(config):
     return open_corpus(config).examples("train")[0].source
 

@@ -8,6 +8,7 @@ from experiments.unused import USES, unread, unused
 
 OPTIONS = {
     "data.source": "de",
+    "data.columns": "2,1",
     "data.words": 5,
     "data.subwords": 50,
     "data.character_coverage": 0.99,
@@ -78,3 +79,10 @@ def test_a_run_that_starts_from_another_does_not_use_an_initialization():
 )
 def test_options_that_no_part_reads_are_named(model, expected):
     assert unread(model) == expected
+
+
+def test_columns_are_of_one_file():
+    options = {"data.name": "parallel", "data.columns": "2,1"}
+    assert unused(config.experiment(options)) == []
+    both = options | {"data.source": "de", "data.target": "en"}
+    assert unused(config.experiment(both)) == ["data.columns"]
