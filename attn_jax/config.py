@@ -27,11 +27,17 @@ class Data:
         "copy, reverse, sort, dates, parallel (your own text), "
         "or a translation data set of TFDS such as ted_hrlr_translate/pt_to_en",
     )
-    train: str = path("parallel: prefix of PREFIX.<source> and PREFIX.<target> (or .gz), or a TSV")
+    train: str = path(
+        "parallel: prefix of PREFIX.<source> and PREFIX.<target>, or a TSV; plain or .gz, .bz2, "
+        ".xz, .zst"
+    )
     valid: str = path("parallel: the same for validation")
     test: str = path("parallel: the same for the final test; may be left out")
     links: str = path(
         "parallel, in words or symbols: links of the training pairs, each a line such as 0-0 2-1"
+    )
+    columns: str = option(
+        "", "parallel, a TSV: columns of source and target, as in 1,2; when empty, it has only two"
     )
     source: str = option("", "source side: file suffix (parallel) or language (TFDS)")
     target: str = option("", "target side: file suffix (parallel) or language (TFDS)")
@@ -40,6 +46,12 @@ class Data:
     words: int = option(0, "word level: how many of the most frequent are known; 0: all", low=0)
     min_count: int = option(2, "word level: occurrences in training that a known word needs", low=1)
     subwords: int = option(8000, "subword level: largest size of the vocabulary", low=8)
+    character_coverage: float = option(
+        1.0,
+        "subword level: share of the training text's characters that must be known, 0.98 to 1",
+        low=0.98,
+        high=1,
+    )
     vocabulary: str = option("separate", "separate for each side, or joint")
     bleu_tokenizer: str = option("13a", "sacrebleu's tokenisation: 13a, none, char, intl, zh, ...")
     examples: int = option(20000, "copy, reverse, sort, dates: training pairs", low=1)

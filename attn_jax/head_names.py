@@ -1,5 +1,7 @@
 """Names of attention heads for the user, who counts layers and heads from 1."""
 
+import re
+
 from attn_jax.errors import InputError
 
 
@@ -16,11 +18,12 @@ def find_head(which: str, layers: int, heads: int, option: str) -> tuple[int, in
     """
     if which == "mean":
         return None
-    layer, _, head = which.partition(".")
-    if not (layer.isdecimal() and head.isdecimal()):
-        raise InputError(f"{option} must be mean or layer.head as in 2.1, got {which!r}")
-    if not (1 <= int(layer) <= layers and 1 <= int(head) <= heads):
+    named = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", which)
+    if not named:
+        raise InputError(f"{option} must be mean or layer.head as in 2.1, got {which[:60]!r}")
+    layer, head = map(int, named.groups())
+    if not (1 <= layer <= layers and 1 <= head <= heads):
         raise InputError(
             f"{option}={which} does not exist: the model's last head is {layers}.{heads}"
         )
-    return int(layer) - 1, int(head) - 1
+    return layer - 1, head - 1

@@ -22,6 +22,7 @@ from attn_jax.alignment.symmetrization import SYMMETRIZATIONS, turned
 from attn_jax.data.gold import Gold, read_gold
 from attn_jax.data.pharaoh import Links, pharaoh
 from attn_jax.data.text_files import check_complete, read_pairs
+from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import FEWEST, ratios_differ
 from attn_jax.files import writing
@@ -51,7 +52,7 @@ def read_text(sources: str, targets: str) -> Pairs:
 
 def read_gold_of(path: str, pairs: Pairs) -> list[Gold]:
     """The gold links of some pairs."""
-    sizes = [tuple(len(side.split()) for side in pair) for pair in zip(*pairs, strict=True)]
+    sizes = [tuple(len(words_of(side)) for side in pair) for pair in zip(*pairs, strict=True)]
     return read_gold(Path(path), sizes, FLAGS.gold_first)
 
 
@@ -222,7 +223,7 @@ def main() -> None:
         check_opposite(FLAGS.workdir, FLAGS.reverse)
     translator = load(FLAGS.workdir)
     reverse = load(FLAGS.reverse) if FLAGS.reverse else None
-    if FLAGS.unit == "word" and all(len(text.split()) == 1 for side in pairs for text in side):
+    if FLAGS.unit == "word" and all(len(words_of(text)) == 1 for side in pairs for text in side):
         print("each line is one word: --unit=token links what is in it", file=sys.stderr)
     if reverse and FLAGS.unit == "token":
         check_same_tokens(translator, reverse, pairs)

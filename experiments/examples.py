@@ -5,7 +5,9 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from attn_jax.data.pairs import Example, Pair
+from attn_jax.data.subword_model import SPACE
 from attn_jax.data.vocabulary import Vocabulary
+from attn_jax.data.words import SPACES
 from attn_jax.errors import InputError
 from attn_jax.tokens import UNK
 
@@ -42,6 +44,20 @@ def warn_of_unknown(vocabulary: Vocabulary, sentences: Sequence[str], which: str
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
         told = f"{which}unknown to the model: {' '.join(map(repr, unknown[:5]))}{more}"
         print(told, file=sys.stderr)
+
+
+def check_known(
+    initial: str, pairs: Sequence[Pair], source: Vocabulary, target: Vocabulary
+) -> None:
+    """Raises InputError if a run to start from knows nothing of a side but its spaces."""
+    for side, vocabulary in (("source", source), ("target", target)):
+        tokens = enumerate(vocabulary.tokens)
+        nothing = {UNK, *(index for index, token in tokens if not token.strip(f"{SPACES}{SPACE}"))}
+        if all(nothing.issuperset(getattr(pair, side)) for pair in pairs):
+            raise InputError(
+                f"the run in {initial} knows no {side} token of the training text: is that text in "
+                f"the language of its {side} side?"
+            )
 
 
 def unknown_shares(splits: dict[str, Sequence[Pair]]) -> str | None:

@@ -34,7 +34,14 @@ from attn_jax.translator import Translator
 from experiments import flags, folder, unused
 from experiments.checks import check, check_step
 from experiments.evaluation import evaluate_split
-from experiments.examples import check_lengths, encode, fits, seen_in_training, unknown_shares
+from experiments.examples import (
+    check_known,
+    check_lengths,
+    encode,
+    fits,
+    seen_in_training,
+    unknown_shares,
+)
 from experiments.flags import FLAGS
 from experiments.printing import best_step, print_evaluation
 from experiments.program import OF_TRAINING, run
@@ -83,6 +90,8 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     for split, its_pairs in held_out.items():
         check_lengths(split, its_pairs, experiment.data.max_length)
     pairs, dropped = training_pairs(experiment, examples, source, target)
+    if config.initial:
+        check_known(config.initial, pairs, source, target)
     batches = Batches(pairs, config, experiment.seed)
     if own_parts(experiment.model):  # which may need longer sentences, or not allow such long ones
         for shape in {batches.shapes[0], batches.shapes[-1]}:
@@ -174,7 +183,7 @@ def initial_parameters(place: Path, model: Seq2Seq) -> Seq2Seq:
 def check_tokens(initial: Path, experiment: Experiment) -> None:
     """Raises InputError if the run to start from has other tokens or vocabularies."""
     theirs, ours = experiment_of(initial).data, experiment.data
-    sizes = ("words", "min_count", "subwords")
+    sizes = ("words", "min_count", "subwords", "character_coverage")
     used = (name for name in sizes if unused.USES[f"data.{name}"](experiment))
     for name in ("source_level", "target_level", "vocabulary", *used):
         if getattr(theirs, name) != getattr(ours, name):

@@ -1,8 +1,9 @@
 """Translates lines: `./launch.sh translate --workdir=runs/mine < source.txt > target.txt`.
 
-An empty line gives an empty line. In a terminal, without a file, it prompts for one sentence after
-another and shows what the model attended to for each token. With --n_best it writes lines of the
-form `number ||| text ||| log-probability ||| score`, where source lines are numbered from 0.
+An empty line gives an empty line, and so does one that is too long with --too_long=skip. In a
+terminal, without a file, it prompts for one sentence after another and shows what the model
+attended to for each token. With --n_best it writes lines of the form
+`number ||| text ||| log-probability ||| score`, where source lines are numbered from 0.
 """
 
 import itertools
@@ -34,6 +35,43 @@ def read_source(path: str) -> list[str]:
     return decode_lines(data, path or "standard input")
 
 
+def fitting(translator: Translator, lines: list[str], too_long: str) -> list[str]:
+    """The lines, of which those with too many tokens for the run are cropped or emptied.
+
+    Says on standard error how many these are.
+
+    Args:
+      translator: the model.
+      lines: source lines.
+      too_long: `crop`, `skip` (an empty line stands for the line) or `refuse`.
+
+    Raises:
+      InputError: a line is too long, which is refused.
+    """
+    vocabulary, most = translator.source, translator.max_length
+    lengths = [len(vocabulary.encode(line)) for line in lines]
+    over = [number for number, length in enumerate(lengths) if length > most]
+    if not over:
+        return lines
+    if too_long == "refuse":
+        raise InputError(
+            f"line {over[0] + 1} has {lengths[over[0]]} tokens, more than the {most} that the run "
+            "allows (--data.max_length): cut it into sentences, or give --too_long=crop or skip"
+        )
+    lines = list(lines)
+    for number in over:
+        kept = vocabulary.split(lines[number])[:most] if too_long == "crop" else []
+        lines[number] = vocabulary.join(kept)
+    done = {"crop": "cropped to that many", "skip": "skipped"}[too_long]
+    more = ", …" if len(over) > 5 else ""
+    print(
+        f"warning: {len(over)} of {len(lines)} lines have more than {most} tokens and are {done}: "
+        f"{', '.join(str(number + 1) for number in over[:5])}{more}",
+        file=sys.stderr,
+    )
+    return lines
+
+
 def best(_: int, hypotheses: list[Hypothesis]) -> Iterator[str]:
     """The best translation of a source line; an empty line if the source is empty."""
     yield hypotheses[0].text if hypotheses else ""
@@ -54,6 +92,9 @@ def converse(translator: Translator, options: dict) -> None:
         if not sentence:
             return
         try:  # a repeated sentence gets new samples
+            (sentence,) = fitting(translator, [sentence], FLAGS.too_long)
+            if not sentence:
+                continue
             (hypotheses,) = translator.translate([sentence], first=turn, **options)
         except InputError as error:
             print(error, file=sys.stderr)
@@ -83,20 +124,13 @@ def main() -> None:
     if not FLAGS.input and sys.stdin and sys.stdin.isatty():
         converse(translator, options)
         return
-    lines = read_source(FLAGS.input)
+    lines = fitting(translator, read_source(FLAGS.input), FLAGS.too_long)
     warn_of_unknown(translator.source, lines)
-    lengths = [len(translator.source.encode(line)) for line in lines]
-    for number, length in enumerate(lengths, start=1):
-        if length > translator.max_length:
-            raise InputError(
-                f"line {number} has {length} tokens, more than the {translator.max_length} "
-                "that the run allows (--data.max_length): cut it into sentences"
-            )
     done = 0
     for first in range(0, len(lines), AT_ONCE):
-        part = slice(first, first + AT_ONCE)
-        filled = list(map(bool, lengths[part]))
-        sentences = list(itertools.compress(lines[part], filled))
+        part = lines[first : first + AT_ONCE]
+        filled = [bool(translator.source.split(line)) for line in part]
+        sentences = list(itertools.compress(part, filled))
         translations = iter(translator.translate(sentences, first=done, **options))
         done += len(sentences)
         for number, any_token in enumerate(filled, start=first):
@@ -109,5 +143,12 @@ if __name__ == "__main__":
     flags.define_search()
     absl_flags.DEFINE_string(
         "input", "", "file of source sentences; standard input, or a prompt, when empty"
+    )
+    absl_flags.DEFINE_enum(
+        "too_long",
+        "refuse",
+        ["refuse", "crop", "skip"],
+        "what to do with a line of more than --data.max_length tokens: refuse all, crop it to that "
+        "many, or skip it, which gives an empty line",
     )
     run(main)

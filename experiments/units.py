@@ -6,6 +6,7 @@ import numpy as np
 
 from attn_jax.alignment.readings import by_words
 from attn_jax.data.vocabulary import Vocabulary
+from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
 from attn_jax.translator import Translator
 
@@ -15,7 +16,7 @@ Units = tuple[list[str], list[int]]  # the units of a sentence, and the index of
 
 def words(vocabulary: Vocabulary, sentence: str) -> Units:
     """The words of a sentence."""
-    return sentence.split(), vocabulary.word_indices(sentence)
+    return words_of(sentence), vocabulary.word_indices(sentence)
 
 
 def tokens(vocabulary: Vocabulary, sentence: str) -> Units:

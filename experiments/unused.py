@@ -30,9 +30,11 @@ def _stacks_cells(model: Model) -> bool:
 USES: dict[str, Callable[[Experiment], bool]] = {
     "data.source": lambda run: run.data.name not in MADE,
     "data.target": lambda run: run.data.name not in MADE,
+    "data.columns": lambda run: run.data.name == "parallel" and not run.data.source,
     "data.words": _cut_into("word"),
     "data.min_count": _cut_into("word"),
     "data.subwords": _cut_into("subword"),
+    "data.character_coverage": _cut_into("subword"),
     "data.examples": lambda run: run.data.name in MADE,
     "data.held_out": lambda run: run.data.name in MADE,
     "data.shortest": lambda run: run.data.name in TASKS,

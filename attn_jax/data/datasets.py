@@ -12,7 +12,7 @@ from attn_jax.config import LINKED_LEVELS, Data
 from attn_jax.data.dates import make_dates
 from attn_jax.data.pairs import Example
 from attn_jax.data.parallel import make_parallel
-from attn_jax.data.preparation import prepared
+from attn_jax.data.preparation import REMOVE, prepared
 from attn_jax.data.synthetic import make_sequences
 from attn_jax.data.text_files import read_data
 from attn_jax.errors import InputError
@@ -47,8 +47,12 @@ class Corpus:
                 f"the data set {self.name!r} has no split {split!r}; it has: "
                 f"{', '.join(self.splits)}"
             ) from error
+        except KeyError as error:  # TFDS takes a folder for prepared even if this file is lost
+            raise InputError(
+                f"{self.builder.data_dir} lacks a whole dataset_info.json{REMOVE}"
+            ) from error
         source, target = self.sides
-        with reading(Path(self.builder.data_dir)):
+        with reading(Path(self.builder.data_dir), REMOVE):
             return [
                 Example(
                     record[source].decode(),
@@ -64,15 +68,16 @@ class DataSet:
     """A data set of this package: the function that makes its builder, and its default level."""
 
     make: Callable[[Data, str], tfds.core.DatasetBuilder]
+    folder: str  # in which TFDS keeps what it prepares
     level: str
 
 
 DATASETS = {
-    "copy": DataSet(make_sequences, "symbol"),
-    "reverse": DataSet(make_sequences, "symbol"),
-    "sort": DataSet(make_sequences, "symbol"),
-    "dates": DataSet(make_dates, "character"),
-    "parallel": DataSet(make_parallel, "word"),
+    "copy": DataSet(make_sequences, "sequences", "symbol"),
+    "reverse": DataSet(make_sequences, "sequences", "symbol"),
+    "sort": DataSet(make_sequences, "sequences", "symbol"),
+    "dates": DataSet(make_dates, "dates", "character"),
+    "parallel": DataSet(make_parallel, "parallel", "word"),
 }
 
 
@@ -101,8 +106,10 @@ def open_corpus(config: Data) -> Corpus:
                 "--data.name=parallel"
             )
     directory = config.directory or str(cache_directory() / "data")
-    make = DATASETS[config.name].make if config.name in DATASETS else _tfds_builder
-    builder = prepared(lambda: make(config, directory), Path(directory) / config.name)
+    make, folder = _tfds_builder, config.name
+    if config.name in DATASETS:
+        make, folder = DATASETS[config.name].make, DATASETS[config.name].folder
+    builder = prepared(lambda: make(config, directory), Path(directory) / folder)
     levels = {config.source_level, config.target_level}
     content = builder.info.full_name  # includes a version, and a hash of a user's text
     if config.links:

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from attn_jax.data.pharaoh import Links, parse
+from attn_jax.data.pharaoh import POSITION, Links, check_links, parse
 from attn_jax.data.text_files import read_lines
+from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
 
-NAACL = re.compile(r"(\d+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+[\d.]+)?")
+NAACL = re.compile(rf"{POSITION} {POSITION} {POSITION}(?: ([SP]))?(?: [0-9.]+)?")
 
 
 class Gold(NamedTuple):
@@ -37,51 +38,53 @@ def read_gold(path: Path, sizes: Sequence[tuple[int, int]], first: int = 0) -> l
       InputError: the file cannot be read, has another format or number of lines, has no sure
         link, or a link is beyond the words of its sentence.
     """
-    golds = _read(path, len(sizes), first)
+    lines = read_lines(path)
+    if NAACL.fullmatch(" ".join(words_of(lines[0]))):
+        golds, from_one = _of_naacl(path, lines, len(sizes)), ""
+    else:
+        golds = _of_pharaoh(path, lines, len(sizes), first)
+        from_one = "" if first else "give --gold_first=1"
     if not any(gold.sure for gold in golds):
         raise InputError(f"{path} contains no sure link")
-    for number, (gold, (sources, targets)) in enumerate(zip(golds, sizes, strict=True), start=1):
-        for source, target in sorted(gold.possible):
-            if source >= sources or target >= targets:
-                raise InputError(
-                    f"{path}, sentence {number}: the link {source}-{target} (from 0) is beyond the "
-                    f"{sources} source and {targets} target words"
-                )
+    check_links([gold.possible for gold in golds], sizes, str(path), from_one)
     return golds
 
 
-def _read(path: Path, sentences: int, first: int) -> list[Gold]:
-    lines = read_lines(path)
-    if lines and NAACL.fullmatch(lines[0].strip()):
-        return _of_naacl(path, lines, sentences)
+def _of_pharaoh(path: Path, lines: list[str], sentences: int, first: int) -> list[Gold]:
     if len(lines) != sentences:
         raise InputError(f"{path} has {len(lines)} lines, but there are {sentences} sentence pairs")
     return [
-        _gold(_of_pharaoh(line, first, f"{path}, line {number}"))
+        _gold(_of_line(line, first, f"{path}, line {number}"))
         for number, line in enumerate(lines, start=1)
     ]
 
 
-def _of_pharaoh(line: str, first: int, name: str) -> Iterable[tuple[int, int, bool]]:
+def _of_line(line: str, first: int, name: str) -> Iterable[tuple[int, int, bool]]:
     for source, sign, target in parse(line, name, "-?p", "0-0 (sure) or 1?2 (possible)"):
         if min(source, target) < first:
             link = f"{source}{sign}{target}"
-            raise InputError(f"{name}: the link {link} is counted from 0, not from {first}")
+            raise InputError(f"{name}: the link {link} is counted from 0: give --gold_first=0")
         yield source - first, target - first, sign == "-"
 
 
 def _of_naacl(path: Path, lines: list[str], sentences: int) -> list[Gold]:
     links: list[list[tuple[int, int, bool]]] = [[] for _ in range(sentences)]
     for number, line in enumerate(lines, start=1):
-        if not line.strip():
+        words = words_of(line)
+        if not words:
             continue
-        link = NAACL.fullmatch(line.strip())
+        link = NAACL.fullmatch(" ".join(words))
         if not link or not 1 <= int(link[1]) <= sentences:
             raise InputError(
                 f"{path}, line {number}: expected the numbers of one of {sentences} sentences, of "
                 f"a source and of a target word, from 1, then S or P, got {line[:60]!r}"
             )
         source, target = int(link[2]) - 1, int(link[3]) - 1
+        if max(source, target) < 0:
+            raise InputError(
+                f"{path}, line {number}: a link 0 0 connects nothing, since this format counts "
+                "words from 1"
+            )
         if min(source, target) >= 0:
             links[int(link[1]) - 1].append((source, target, link[4] != "P"))
     return list(map(_gold, links))

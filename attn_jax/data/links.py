@@ -7,7 +7,8 @@ import numpy as np
 
 from attn_jax.config import LINKED_LEVELS, Data
 from attn_jax.data.pairs import Example
-from attn_jax.data.pharaoh import Links, read_pharaoh
+from attn_jax.data.pharaoh import Links, check_links, read_pharaoh
+from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
 
 
@@ -38,14 +39,8 @@ def links_of(config: Data, examples: Sequence[Example]) -> list[Links]:
         raise InputError(
             f"{config.links} has {len(links)} lines, but there are {len(examples)} training pairs"
         )
-    for number, (pairs, example) in enumerate(zip(links, examples, strict=True), start=1):
-        sizes = len(example.source.split()), len(example.target.split())
-        for source, target in sorted(pairs):
-            if source >= sizes[0] or target >= sizes[1]:
-                raise InputError(
-                    f"{config.links}, line {number}: the link {source}-{target} is beyond the "
-                    f"{sizes[0]} source and {sizes[1]} target words"
-                )
+    sizes = [(len(words_of(one.source)), len(words_of(one.target))) for one in examples]
+    check_links(links, sizes, config.links, "subtract 1 from each number")
     return links
 
 

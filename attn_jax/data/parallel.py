@@ -8,7 +8,7 @@ from pathlib import Path
 import tensorflow_datasets as tfds
 
 from attn_jax.config import Data
-from attn_jax.data.text_files import check_complete, find_sides, read_pairs
+from attn_jax.data.text_files import check_complete, find_columns, find_sides, read_pairs
 from attn_jax.data.text_pairs import TextPairs
 from attn_jax.errors import InputError
 
@@ -20,6 +20,7 @@ class ParallelConfig(tfds.core.BuilderConfig):
     """The files of each split; the name holds a hash of their content."""
 
     files: dict[str, tuple[Path, ...]] = dataclasses.field(default_factory=dict)
+    columns: tuple[int, int] | None = None  # of source and target, where both are in one file
 
 
 class Parallel(TextPairs, skip_registration=True):
@@ -30,7 +31,7 @@ class Parallel(TextPairs, skip_registration=True):
         return {split: self._generate_examples(paths) for split, paths in files.items()}
 
     def _generate_examples(self, paths: tuple[Path, ...]) -> Iterator[tuple[int, dict]]:
-        for index, (source, target) in enumerate(read_pairs(paths)):
+        for index, (source, target) in enumerate(read_pairs(paths, self.builder_config.columns)):
             yield index, {"source": source, "target": target}
 
 
@@ -38,15 +39,16 @@ def make_parallel(config: Data, directory: str) -> tfds.core.DatasetBuilder:
     """The builder of the text that the options name; the text is read and checked here.
 
     Raises:
-      InputError: training or validation text is not given, or a file cannot be used.
+      InputError: training or validation text is not given, a file cannot be used, or
+        `config.columns` does not name two columns.
     """
-    files = {}
+    files, columns = {}, find_columns(config.columns)
     digest = hashlib.sha256()
     for split, option in SPLITS.items():
         prefix = getattr(config, option)
         if prefix:
             files[split] = find_sides(prefix, config.source, config.target)
-            pairs = read_pairs(files[split])
+            pairs = read_pairs(files[split], columns)
             if split != tfds.Split.TRAIN:  # training leaves incomplete pairs out
                 check_complete(pairs, files[split])
             digest.update(repr((split, pairs)).encode())
@@ -54,5 +56,6 @@ def make_parallel(config: Data, directory: str) -> tfds.core.DatasetBuilder:
             raise InputError(
                 f"--data.name=parallel needs --data.{option}: the prefix of two files, or a TSV"
             )
-    builder_config = ParallelConfig(name=digest.hexdigest()[:16], version="1.0.0", files=files)
+    name = digest.hexdigest()[:16]
+    builder_config = ParallelConfig(name=name, version="1.0.0", files=files, columns=columns)
     return Parallel(config=builder_config, data_dir=directory, file_format="array_record")

@@ -2,18 +2,25 @@
 
 import contextlib
 import fcntl
+import functools
 import io
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import tensorflow_datasets as tfds
+from tensorflow_datasets.core.download import downloader
 
 from attn_jax.data.text_pairs import TextPairs
 from attn_jax.errors import InputError, reason
 from attn_jax.files import reading
 
 Builder = tfds.core.DatasetBuilder
+REMOVE = ": remove that folder, and the data are prepared again"
+# How often, and for how many seconds, a server is asked for a connection and for more of a file.
+RETRIES, CONNECT, READ = 3, 5, 60
 
 
 def prepared(make: Callable[[], Builder], directory: Path) -> Builder:
@@ -25,17 +32,21 @@ def prepared(make: Callable[[], Builder], directory: Path) -> Builder:
     Raises:
       InputError: the prepared data are damaged, `make` raises it, or TFDS cannot prepare the data.
     """
-    with reading(directory):
-        builder = make()
+    builder = _made(make, directory)
     if builder.info.splits:
         return builder
     directory.mkdir(parents=True, exist_ok=True)
     with open(directory / ".prepare.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        builder = make()
+        builder = _made(make, directory)
         if not builder.info.splits:
             _prepare(builder)
-    return make()
+    return _made(make, directory)
+
+
+def _made(make: Callable[[], Builder], directory: Path) -> Builder:
+    with reading(directory, REMOVE):
+        return make()
 
 
 def _prepare(builder: Builder) -> None:
@@ -44,8 +55,10 @@ def _prepare(builder: Builder) -> None:
         print(f"TFDS downloads and prepares {name}: once, but it may take long", file=sys.stderr)
     tfds.disable_progress_bar()
     # Keeps TFDS's messages out of the output of the program.
-    with contextlib.redirect_stdout(io.StringIO()), _preparing(name):
-        builder.download_and_prepare(file_format="array_record")
+    with contextlib.redirect_stdout(io.StringIO()), _preparing(name), _impatient():
+        # Google's copies of prepared data are in another format.
+        options = tfds.download.DownloadConfig(try_download_gcs=False)
+        builder.download_and_prepare(download_config=options, file_format="array_record")
 
 
 @contextlib.contextmanager
@@ -58,3 +71,16 @@ def _preparing(name: str) -> Iterator[None]:
         if isinstance(error, InputError | MemoryError) or getattr(error, "errno", None):
             raise
         raise InputError(f"{name} cannot be prepared ({reason(error)})") from error
+
+
+@contextlib.contextmanager
+def _impatient() -> Iterator[None]:
+    """Has TFDS give up within a minute if there is no network; by itself it tries for many."""
+    session = downloader.requests.Session
+    request = functools.partialmethod(session.request, timeout=(CONNECT, READ))
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # which warns of each try
+    with (
+        mock.patch.object(session, "request", request),
+        mock.patch.object(downloader, "MAX_RETRIES", RETRIES),
+    ):
+        yield

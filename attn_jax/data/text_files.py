@@ -1,23 +1,22 @@
 """Reads a user's parallel text, and says exactly what is wrong with it."""
 
-import gzip
-import zlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from attn_jax.data.compression import DAMAGED, DECOMPRESS
 from attn_jax.errors import InputError
 
 
 def read_data(path: Path) -> bytes:
-    """The content of a file, decompressed if it is named `.gz`.
+    """The content of a file, decompressed if its suffix is one of `DECOMPRESS`.
 
     Raises:
       InputError: the file cannot be read.
     """
     try:
-        data = path.read_bytes()
-        return gzip.decompress(data) if path.suffix == ".gz" else data
-    except (OSError, EOFError, zlib.error) as error:
+        return DECOMPRESS.get(path.suffix, bytes)(path.read_bytes())
+    except DAMAGED as error:
         # `strerror` is the system's message without the path, which is already given.
         raise InputError(
             f"cannot read {path}: {getattr(error, 'strerror', '') or error}"
@@ -25,13 +24,16 @@ def read_data(path: Path) -> bytes:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file, plain or gzip.
+    """The lines of a UTF-8 file, plain or compressed.
 
     Raises:
       InputError: the file cannot be read or is empty, or a line is not UTF-8 (the message gives its
         number).
     """
-    return decode_lines(read_data(path), str(path))
+    lines = decode_lines(read_data(path), str(path))
+    if not lines:
+        raise InputError(f"{path} is empty")
+    return lines
 
 
 def decode_lines(data: bytes, name: str) -> list[str]:
@@ -42,13 +44,11 @@ def decode_lines(data: bytes, name: str) -> list[str]:
       name: the text's name in error messages.
 
     Raises:
-      InputError: there is no line, or one is not UTF-8 (the message gives its number).
+      InputError: a line is not UTF-8 (the message gives its number).
     """
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if lines[-1] == b"":
         lines.pop()
-    if not lines:
-        raise InputError(f"{name} is empty")
     return [_decoded(name, number, line) for number, line in enumerate(lines, start=1)]
 
 
@@ -66,7 +66,8 @@ def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
       InputError: a file is missing, a suffix is missing, or one is given for a single file.
     """
     if Path(prefix).is_file():
-        stem, _, suffix = prefix.removesuffix(".gz").rpartition(".")
+        packed = Path(prefix).suffix if Path(prefix).suffix in DECOMPRESS else ""
+        stem, _, suffix = prefix.removesuffix(packed).rpartition(".")
         if suffix and suffix in (source, target):
             raise InputError(f"{prefix} is one side of the text: give the prefix of both, {stem}")
         if source or target:
@@ -85,24 +86,47 @@ def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
 
 
 def _existing(prefix: str, side: str) -> Path:
-    for path in (Path(f"{prefix}.{side}"), Path(f"{prefix}.{side}.gz")):
+    for packed in ("", *DECOMPRESS):
+        path = Path(f"{prefix}.{side}{packed}")
         if path.is_file():
             return path
-    raise InputError(f"missing file: neither {prefix}.{side} nor {prefix}.{side}.gz exists")
+    raise InputError(
+        f"missing file: {prefix}.{side} does not exist, nor does it with {', '.join(DECOMPRESS)}"
+    )
 
 
-def read_pairs(paths: tuple[Path, ...]) -> list[tuple[str, str]]:
+def find_columns(text: str) -> tuple[int, int] | None:
+    """The columns, from 0, of a text such as `1,2`, which counts from 1; None for an empty text.
+
+    Raises:
+      InputError: the text is not of this form, or names one column twice.
+    """
+    if not text:
+        return None
+    named = re.fullmatch(r"([1-9][0-9]{0,5}),([1-9][0-9]{0,5})", text.replace(" ", ""))
+    if not named or named[1] == named[2]:
+        raise InputError(
+            "--data.columns must be the numbers of the source and the target column, from 1, as "
+            f"in 1,2, got {text!r}"
+        )
+    return int(named[1]) - 1, int(named[2]) - 1
+
+
+def read_pairs(
+    paths: tuple[Path, ...], columns: tuple[int, int] | None = None
+) -> list[tuple[str, str]]:
     """The sentence pairs of one split, a side of which may be empty.
 
     Args:
-      paths: one file of two tab-separated columns, or the files of source and target.
+      paths: one file of tab-separated columns, or the files of source and target.
+      columns: those of source and target, from 0; when None, there must be only these two.
 
     Raises:
-      InputError: a file cannot be read, a line does not have two columns, or the sides have
+      InputError: a file cannot be read, a line does not have these columns, or the sides have
         different numbers of lines.
     """
     if len(paths) == 1:
-        return _read_columns(paths[0])
+        return _read_columns(paths[0], columns)
     source, target = map(read_lines, paths)
     if len(source) != len(target):
         raise InputError(
@@ -112,17 +136,23 @@ def read_pairs(paths: tuple[Path, ...]) -> list[tuple[str, str]]:
     return list(zip(source, target, strict=True))
 
 
-def _read_columns(path: Path) -> list[tuple[str, str]]:
+def _read_columns(path: Path, columns: tuple[int, int] | None) -> list[tuple[str, str]]:
     pairs = []
+    source, target = columns or (0, 1)
     for number, line in enumerate(read_lines(path), start=1):
-        columns = line.split("\t")
-        if not line.strip():
-            columns = ["", ""]
-        if len(columns) != 2:
+        cells = line.split("\t") if line.strip() else [""] * (max(source, target) + 1)
+        if columns is None and len(cells) != 2:
+            hint = "; name those of source and target, as in --data.columns=1,2"
             raise InputError(
-                f"{path}, line {number}: expected two columns with one tab between them"
+                f"{path}, line {number}: expected two columns with one tab between them, got "
+                f"{len(cells)}{hint if len(cells) > 2 else ''}"
             )
-        pairs.append((columns[0], columns[1]))
+        if max(source, target) >= len(cells):
+            raise InputError(
+                f"{path}, line {number}: there is no column {max(source, target) + 1} of "
+                f"--data.columns, but only {len(cells)}"
+            )
+        pairs.append((cells[source], cells[target]))
     return pairs
 
 

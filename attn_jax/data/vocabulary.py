@@ -2,7 +2,6 @@
 
 import abc
 import base64
-import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, pairwise
@@ -10,8 +9,10 @@ from itertools import accumulate, chain, pairwise
 import sentencepiece
 
 from attn_jax.config import Data
+from attn_jax.data.subword_model import SPACE, learn, without_null
+from attn_jax.data.words import SPACES, words_of
 from attn_jax.errors import InputError
-from attn_jax.tokens import BOS, EOS, PAD, SPECIALS, UNK
+from attn_jax.tokens import EOS, SPECIALS, UNK
 
 
 class Vocabulary(abc.ABC):
@@ -39,7 +40,7 @@ class Vocabulary(abc.ABC):
 
     def words(self, text: str) -> list[str]:
         """The words of a text, as counted by word error rates."""
-        return text.split()
+        return words_of(text)
 
     def word_indices(self, text: str) -> list[int]:
         """The index, from 0, of the word to which each token of a text belongs."""
@@ -95,28 +96,28 @@ class Symbols(Vocabulary):
     per_word = 6
 
     def split(self, text: str) -> list[str]:
-        return text.split()
+        return words_of(text)
 
     def join(self, tokens: Sequence[str]) -> str:
         return " ".join(tokens)
 
     def words(self, text: str) -> list[str]:
         """The whole sequence as a single word, which the symbols spell."""
-        return [" ".join(text.split())]
+        return [" ".join(words_of(text))]
 
 
 class Words(Vocabulary):
     """Words separated by spaces; rare ones are unknown."""
 
     def split(self, text: str) -> list[str]:
-        return text.split()
+        return words_of(text)
 
     def join(self, tokens: Sequence[str]) -> str:
         return " ".join(tokens)
 
     @classmethod
     def build(cls, texts: Sequence[str], config: Data) -> Vocabulary:
-        counts = Counter(word for text in texts for word in text.split())
+        counts = Counter(word for text in texts for word in words_of(text))
         del counts[SPECIALS[UNK]]  # takes no place among the known words
         kept = [word for word, count in counts.items() if count >= config.min_count]
         if not kept:
@@ -137,8 +138,8 @@ class Characters(Vocabulary):
         return list(text)
 
     def word_indices(self, text: str) -> list[int]:
-        before = [" ", *text]
-        return _counted(a.isspace() and not b.isspace() for a, b in pairwise(before))
+        inside = [character not in SPACES for character in text]
+        return _counted(b and not a for a, b in pairwise([False, *inside]))
 
     def join(self, tokens: Sequence[str]) -> str:
         return "".join(tokens)
@@ -156,10 +157,15 @@ class Subwords(Vocabulary):
     def _pieces(self, text: str) -> list[list[str]]:
         # Word by word: the pieces are those of the whole text, since none crosses a space, but in
         # the whole text the words could not be counted after normalisation, which may add spaces.
-        return self._processor.encode(text.split(), out_type=str)
+        words = map(without_null, words_of(text))
+        return self._processor.encode(list(words), out_type=str)
 
     def split(self, text: str) -> list[str]:
         return list(chain.from_iterable(self._pieces(text)))
+
+    def words(self, text: str) -> list[str]:
+        # Normalised as the model's own text is, in which no-break spaces have become spaces.
+        return words_of(self._processor.normalize(text).replace(SPACE, " "))
 
     def word_indices(self, text: str) -> list[int]:
         return [number for number, pieces in enumerate(self._pieces(text)) for _ in pieces]
@@ -169,30 +175,7 @@ class Subwords(Vocabulary):
 
     @classmethod
     def build(cls, texts: Sequence[str], config: Data) -> Vocabulary:
-        model = io.BytesIO()
-        longest = max((len(text.encode()) + 1 for text in texts), default=0)
-        try:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(texts),
-                model_writer=model,
-                vocab_size=config.subwords,
-                hard_vocab_limit=False,  # a small text may not fill the vocabulary
-                character_coverage=1.0,
-                # In bytes: that of the longest line, but SentencePiece requires at least 10.
-                max_sentence_length=max(10, longest),
-                pad_id=PAD,
-                unk_id=UNK,
-                bos_id=BOS,
-                eos_id=EOS,
-                unk_surface=SPECIALS[UNK],
-                minloglevel=2,
-            )
-        except (RuntimeError, OSError) as error:
-            reason = str(error).rpartition("] ")[2]  # without the line of C++ and its condition
-            raise InputError(
-                f"SentencePiece cannot learn --data.subwords={config.subwords}: {reason}"
-            ) from error
-        return cls(model.getvalue())
+        return cls(learn(texts, config))
 
     def content(self) -> dict:
         return {"model": base64.b64encode(self._model).decode()}
@@ -216,6 +199,6 @@ def copies(source: Vocabulary, target: Vocabulary, text: str) -> list[str]:
     If target tokens are words, this is the source word that contains the token, else the token.
     """
     if isinstance(target, Words):
-        words = text.split() or [text]  # a text in characters may be all spaces
+        words = words_of(text) or [text]  # a text in characters may be all spaces
         return [words[number] for number in source.word_indices(text)]
     return [source.join([token]) for token in source.split(text)]

@@ -93,7 +93,15 @@ class Run:
 
         The same options learn other subwords from other training data.
         """
-        names = ("source_level", "target_level", "words", "min_count", "subwords", "vocabulary")
+        names = (
+            "source_level",
+            "target_level",
+            "words",
+            "min_count",
+            "subwords",
+            "character_coverage",
+            "vocabulary",
+        )
         tokens = ((*sentence["source"], "", *sentence["target"]) for sentence in self.sentences)
         return *(self.options[f"data.{name}"] for name in names), *tokens
 

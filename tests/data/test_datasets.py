@@ -3,6 +3,8 @@
 import dataclasses
 import datetime
 import itertools
+import shutil
+import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from types import SimpleNamespace
@@ -16,6 +18,7 @@ from attn_jax.data import dates
 from attn_jax.data.datasets import open_corpus, with_defaults
 from attn_jax.data.preparation import prepared
 from attn_jax.data.synthetic import make_sequences
+from attn_jax.data.text_pairs import TextPairs
 from attn_jax.errors import InputError
 
 SMALL = Data(examples=60, held_out=11, shortest=2, longest=7, symbols=13)
@@ -141,6 +144,18 @@ def test_parallel_text_is_prepared_once_for_each_content(tmp_path):
     assert len(list(folder.iterdir())) == len(before) + 1
 
 
+def test_columns_of_a_tsv_are_source_and_target(tmp_path):
+    write(tmp_path, train_tsv="1\tein Haus\ta house\n", valid_tsv="2\tHund\tdog\n")
+    files = {split: str(tmp_path / f"{split}.tsv") for split in ("train", "valid")}
+    config = parallel(tmp_path, **files, source="", target="", columns="3,2")
+    (example,) = open_corpus(config).examples("train")
+    assert (example.source, example.target) == ("a house", "ein Haus")
+    turned = dataclasses.replace(config, columns="2,3")
+    assert open_corpus(turned).content != open_corpus(config).content
+    with pytest.raises(InputError, match=r"got 3; name those of source and target"):
+        open_corpus(dataclasses.replace(config, columns=""))
+
+
 def _first_source(config):
     return open_corpus(config).examples("train")[0].source
 
@@ -203,14 +218,24 @@ def test_a_version_that_does_not_exist(tmp_path):
 def test_prepared_data_may_be_damaged(tmp_path):
     config = dataclasses.replace(SMALL, directory=str(tmp_path))
     open_corpus(config)
-    (file,) = tmp_path.rglob("*train*.array_record*")
-    file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(InputError, match="is missing or damaged"):
-        open_corpus(config).examples("train")
+    (shard,) = tmp_path.rglob("*train*.array_record*")
+    shard.write_bytes(shard.read_bytes()[:100])
+    advice = "remove that folder, and the data are prepared again"
+    for change in (lambda: None, shard.unlink):
+        change()
+        with pytest.raises(InputError, match=f"{shard.parent} is missing or damaged .*: {advice}"):
+            open_corpus(config).examples("train")
     (file,) = tmp_path.rglob("dataset_info.json")
     file.write_text("{")
-    with pytest.raises(InputError, match="is missing or damaged"):
+    with pytest.raises(
+        InputError, match=f"{tmp_path}/sequences is missing or damaged .*: {advice}"
+    ):
         open_corpus(config)
+    file.unlink()
+    with pytest.raises(InputError, match=f"{file.parent} lacks .* dataset_info.json: {advice}"):
+        open_corpus(config).examples("train")
+    shutil.rmtree(file.parent)
+    assert open_corpus(config).examples("train")
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, OSError])  # OSError: without a network
@@ -224,6 +249,23 @@ def test_what_tfds_cannot_prepare_is_said(tmp_path, kind, capsys):
     with pytest.raises(InputError, match=message):
         prepared(lambda: builder, tmp_path)
     assert "TFDS downloads and prepares some/set/1.0.0" in capsys.readouterr().err
+
+
+class Far(TextPairs, skip_registration=True):
+    """Text on a server that does not answer: nothing listens at that port."""
+
+    def _split_generators(self, dl_manager):
+        dl_manager.download("http://127.0.0.1:9/text.gz")
+
+    def _generate_examples(self):
+        yield
+
+
+def test_without_a_network_downloads_are_given_up_soon(tmp_path):
+    start = time.monotonic()
+    with pytest.raises(InputError, match=r"far/1\.0\.0 cannot be prepared .*127\.0\.0\.1"):
+        prepared(lambda: Far(data_dir=tmp_path, file_format="array_record"), tmp_path / "far")
+    assert time.monotonic() - start < 60
 
 
 def test_links_are_part_of_the_content(tmp_path):

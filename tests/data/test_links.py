@@ -47,8 +47,11 @@ def test_weights_sum_to_one_for_words_with_links():
     [
         ("0-0\n0:0\n", r"links.txt, line 2: expected links such as 0-0 2-1, got '0:0'"),
         ("0-0\n", "has 1 lines, but there are 2 training pairs"),
-        ("3-0\n0-0\n", "line 1: the link 3-0 is beyond the 3 source and 2 target words"),
-        ("0-0\n0-1\n", "line 2: the link 0-1 is beyond the 1 source and 1 target words"),
+        ("3-0\n0-0\n", "sentence 1: the link 3-0 .* is beyond the 3 source and 2 target words$"),
+        ("0-0\n0-1\n", "sentence 2: the link 0-1 .* is beyond the 1 source and 1 target words$"),
+        ("1-1 3-2\n1-1\n", "fits if links are counted from 1: subtract 1 from each number$"),
+        ("0-2 1-0\n0-0\n", "fits if source and target are exchanged$"),
+        ("0-" + "1" * 5000 + "\n0-0\n", "line 1: expected links such as 0-0 2-1, got '0-111"),
     ],
 )
 def test_says_what_is_wrong(tmp_path, text, message):
@@ -64,3 +67,16 @@ def test_refuses_what_has_no_words():
         links_of(config, EXAMPLES)
     with pytest.raises(InputError, match="cannot read"):
         links_of(Data(links="/none", **WORDS), EXAMPLES)
+
+
+def test_links_counted_from_1_are_warned_of(tmp_path):
+    config = write(tmp_path, "1-1 2-1\n\n")
+    with pytest.warns(UserWarning, match="if its links are counted from 1: subtract 1 from each"):
+        assert links_of(config, EXAMPLES)[0] == {(1, 1), (2, 1)}
+
+
+def test_words_are_counted_where_aligners_cut(tmp_path):
+    examples = [Example("10\u00a0000 euros\there", "a\u3000b c")]
+    assert links_of(write(tmp_path, "2-1 0-0\n"), examples) == [{(2, 1), (0, 0)}]
+    with pytest.raises(InputError, match="beyond the 3 source and 2 target words"):
+        links_of(write(tmp_path, "3-0 0-0\n"), examples)

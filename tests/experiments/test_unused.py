@@ -8,8 +8,10 @@ from experiments.unused import USES, unread, unused
 
 OPTIONS = {
     "data.source": "de",
+    "data.columns": "2,1",
     "data.words": 5,
     "data.subwords": 50,
+    "data.character_coverage": 0.99,
     "data.longest": 9,
     "data.seed": 3,
     "train.guided_head": "1.1",
@@ -33,7 +35,7 @@ SMALL = {"embedding_size": 8, "annotation_size": 8, "hidden_size": 8}
         ({"data.name": "parallel", "data.source_level": "word"}, {"data.source", "data.words"}),
         (
             {"data.name": "parallel", "data.target_level": "subword"},
-            {"data.source", "data.subwords"},
+            {"data.source", "data.subwords", "data.character_coverage"},
         ),
         (
             {"train.scheduled_sampling": 0.1, "model.encoder": "transformer"},
@@ -77,3 +79,10 @@ def test_a_run_that_starts_from_another_does_not_use_an_initialization():
 )
 def test_options_that_no_part_reads_are_named(model, expected):
     assert unread(model) == expected
+
+
+def test_columns_are_of_one_file():
+    options = {"data.name": "parallel", "data.columns": "2,1"}
+    assert unused(config.experiment(options)) == []
+    both = options | {"data.source": "de", "data.target": "en"}
+    assert unused(config.experiment(both)) == ["data.columns"]

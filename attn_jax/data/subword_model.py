@@ -1,0 +1,102 @@
+"""SentencePiece's unigram model, which knows every character of the text it is learned from."""
+
+import io
+import re
+import warnings
+from collections.abc import Sequence
+
+import sentencepiece
+
+from attn_jax.config import Data
+from attn_jax.errors import InputError
+from attn_jax.tokens import BOS, EOS, PAD, SPECIALS, UNK
+
+SPACE = "▁"  # in place of a space
+RESERVED = "▅"  # inside SentencePiece, an unknown character; it leaves out lines that have one
+
+_normalizer = sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc")
+
+
+def learn(texts: Sequence[str], config: Data) -> bytes:
+    """Learns a model from training text; warns of characters that its options leave unknown.
+
+    Raises:
+      InputError: the text has no character, or more than the vocabulary can hold.
+    """
+    texts = list(map(without_null, texts))
+    normalized = _normalizer.normalize(texts)
+    characters = set().union(*normalized) - {SPACE}
+    reserved = characters & {RESERVED}
+    if characters == reserved:
+        raise InputError("the vocabulary is empty: the training text has no character to learn")
+    # SentencePiece adds up the coverage in single precision: without this, a large text would seem
+    # to be covered before its rarest characters are.
+    required = characters - reserved if config.character_coverage == 1 else set()
+    lines = list(map(_learnable, texts, normalized))
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            vocab_size=config.subwords,
+            hard_vocab_limit=False,  # a small text may not fill the vocabulary
+            character_coverage=config.character_coverage,
+            required_chars="".join(sorted(required)),
+            user_defined_symbols=list(reserved),
+            # In bytes: that of the longest line, but SentencePiece requires at least 10.
+            max_sentence_length=max(10, *(len(line.encode()) + 1 for line in lines)),
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            unk_surface=SPECIALS[UNK],
+            minloglevel=2,
+        )
+    except (RuntimeError, OSError) as error:
+        raise InputError(_refusal(str(error), config)) from error
+    _warn_of_unknown(model.getvalue(), characters, config)
+    return model.getvalue()
+
+
+def without_null(text: str) -> str:
+    """A text without the only control character that SentencePiece does not remove by itself."""
+    return text.replace("\0", "")
+
+
+def _learnable(text: str, normalized: str) -> str:
+    """The text, or if signs of SentencePiece's own are in it, one from which it learns the same.
+
+    It would leave out lines with `RESERVED`, which is given to it as a symbol instead, and would
+    not count the characters of what looks like a special token, such as `</s>`.
+    """
+    if not any(sign in normalized for sign in (RESERVED, *SPECIALS)):
+        return text
+    for special in SPECIALS:
+        normalized = normalized.replace(special, f"{special[:-1]} {special[-1]}")
+    return normalized.replace(SPACE, " ").replace(RESERVED, " ")
+
+
+def _refusal(message: str, config: Data) -> str:
+    """Why SentencePiece does not learn, from its error, with the options that help."""
+    needed = re.search(r"smaller than required_chars\. \d+ vs (\d+)", message)
+    if needed:
+        return (
+            f"--data.subwords={config.subwords} is less than the {needed[1]} characters of the "
+            "training text and special tokens: give at least that many, or leave rare characters "
+            "unknown with a smaller --data.character_coverage, such as 0.9995"
+        )
+    reason = message.rpartition("] ")[2]  # without the line of C++ and its condition
+    return f"SentencePiece cannot learn --data.subwords={config.subwords}: {reason}"
+
+
+def _warn_of_unknown(model: bytes, characters: set[str], config: Data) -> None:
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    known = set(map(processor.id_to_piece, range(processor.get_piece_size())))
+    unknown = sorted(characters - known)
+    if unknown:
+        some = f"{' '.join(unknown[:5])}{' …' * (len(unknown) > 5)}"
+        warnings.warn(
+            f"{len(unknown)} of {len(characters)} characters of the training text are unknown "
+            f"({some}), by --data.character_coverage={config.character_coverage}",
+            stacklevel=2,
+        )
