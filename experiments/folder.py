@@ -105,6 +105,11 @@ def tell_inherited(options: list[str]) -> None:
         print(f"as in the folder of the run: {' '.join(options)}", flush=True)
 
 
+def in_use(workdir: Path) -> str:
+    """The message that the folder of a run is locked."""
+    return f"another process is training in {workdir}"
+
+
 @contextlib.contextmanager
 def alone(workdir: Path) -> Iterator[None]:
     """Locks the folder of a run, so that no other process trains in it.
@@ -123,7 +128,7 @@ def alone(workdir: Path) -> Iterator[None]:
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"another process is training in {workdir}") from None
+            raise InputError(in_use(workdir)) from None
         yield
     finally:
         os.close(folder)
