@@ -157,6 +157,12 @@ def check_code(workdir: Path, model: Model) -> None:
         raise InputError(f"{'; '.join(changed)}: take another --workdir, or put that code back")
 
 
+def check_writable(workdir: Path) -> None:
+    """Raises InputError if the folder of a run cannot be written to."""
+    if not os.access(workdir, os.W_OK):
+        raise InputError(f"cannot write into {workdir}, which training needs")
+
+
 def record(
     workdir: Path, experiment: Experiment, corpus: Corpus, source: Vocabulary, target: Vocabulary
 ) -> None:

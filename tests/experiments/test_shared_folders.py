@@ -1,19 +1,13 @@
-"""Several processes, and users without permission to write, at the folders of one set of runs."""
+"""Several processes at the folders of the same runs."""
 
 import fcntl
-
-import pytest
 
 from experiments.folder import alone
 from tests.experiments.programs import SMALL, works
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    return tmp_path_factory.mktemp("shared") / "sweep"
-
-
-def test_a_sweep_leaves_runs_alone_that_other_processes_train(root):
+def test_a_sweep_leaves_runs_alone_that_other_processes_train(tmp_path):
+    root = tmp_path / "sweep"
     sweep = ("sweep", f"--workdir={root}", *SMALL, "--grid.seed=0,1,2", "--jobs=1")
     root.mkdir()
     log = root / "seed=1.log"
