@@ -31,8 +31,8 @@ working_python() {
     local minor candidate
     for minor in "$@"; do
         for candidate in "$(command -v "python3.$minor" || true)" \
-            "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3."$minor".*/bin/python \
-            "$HOME"/.local/share/uv/python/cpython-3."$minor".*/bin/python \
+            "${PYENV_ROOT:-${HOME:-}/.pyenv}"/versions/3."$minor".*/bin/python \
+            "${HOME:-}"/.local/share/uv/python/cpython-3."$minor".*/bin/python \
             "$(command -v python3 || true)"; do
             if [ -x "$candidate" ] && "$candidate" -c \
                 "import sys, venv; sys.exit(sys.version_info[:2] != (3, $minor))" 2>/dev/null; then

@@ -1,12 +1,52 @@
 """The folder that keeps prepared data sets and compiled programs from one program to the next."""
 
 import os
+import warnings
 from pathlib import Path
 
+import jax
 
-def cache_directory() -> Path:
-    """`$ATTN_JAX_CACHE`, or a folder in the user's cache."""
-    folder = os.environ.get("ATTN_JAX_CACHE")
-    if folder:
-        return Path(folder)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "attn_jax"
+from attn_jax.errors import InputError
+
+
+def cache_directory() -> tuple[Path, str]:
+    """`$ATTN_JAX_CACHE`, or a folder in the user's cache; and what names that place.
+
+    Raises:
+      InputError: the user has no home folder, and no variable names another.
+    """
+    for variable, below in (("ATTN_JAX_CACHE", ""), ("XDG_CACHE_HOME", "attn_jax")):
+        if os.environ.get(variable):
+            return Path(os.environ[variable], below), variable
+    try:
+        return Path.home() / ".cache" / "attn_jax", "the home folder"
+    except RuntimeError as error:
+        raise InputError(
+            "there is no home folder to keep prepared data in: set ATTN_JAX_CACHE to a folder of "
+            "yours, or train with --data.directory"
+        ) from error
+
+
+def use_compilation_cache() -> None:
+    """Keeps compiled programs in the user's cache, from now on and for all of this process.
+
+    Does nothing if JAX has been told of a cache (`JAX_COMPILATION_CACHE_DIR`, which may be empty,
+    or `jax.config`), or if the user's cache cannot be written to.
+    """
+    if jax.config.jax_compilation_cache_dir is not None:
+        return
+    try:
+        folder = cache_directory()[0].absolute() / "programs"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (InputError, OSError):
+        return
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return
+    # JAX opens the cache at the first compilation that finds a folder set, also if others came
+    # before. Most programs of small models compile in less than JAX's least time of a second.
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    # JAX goes on without an entry that another process is writing, and without room for a new one.
+    for what in ("reading", "writing"):
+        warnings.filterwarnings("ignore", f"Error {what} persistent compilation cache entry")

@@ -9,6 +9,7 @@ import jax
 from flax import nnx
 
 from attn_jax import config, run_files
+from attn_jax.cache import use_compilation_cache
 from attn_jax.config import Experiment, Model
 from attn_jax.data.vocabularies import load_vocabulary
 from attn_jax.data.vocabulary import Vocabulary
@@ -32,6 +33,7 @@ def load(
 
     Needs only the folder of the run, and the user's own modules that its options name. Warns if
     such a module has changed since training, which is harmless if it still computes the same.
+    Turns on JAX's cache of compiled programs, unless one is in use (`attn_jax.cache`).
 
     Args:
       paths: the folder of a run, or of one checkpoint in it, such as `runs/mine/checkpoints/1500`;
@@ -49,6 +51,7 @@ def load(
     choose(COMBINATIONS | {"parameters": None}, combination, "combination of models")
     if not places:
         raise InputError("no run was given to load")
+    use_compilation_cache()
     runs = [located(Path(place), str(checkpoint)) for place in places]
     experiments = [experiment_of(workdir) for workdir, _ in runs]
     sides = [load_vocabularies(workdir) for workdir, _ in runs]

@@ -6,7 +6,6 @@ printed: figures of any other text, as two files with one sentence per line
 and of an ensemble (`--also=runs/other`).
 """
 
-import os
 from pathlib import Path
 
 from absl import flags as absl_flags
@@ -59,10 +58,6 @@ def main() -> None:
     workdir, _ = located(place)
     data = experiment_of(workdir).data
     recorded = place == workdir and not FLAGS.also and not FLAGS.sources
-    if recorded and not os.access(workdir, os.W_OK):
-        raise InputError(
-            f"cannot write into {workdir}; to write nothing, give the folder of a checkpoint in it"
-        )
     if not FLAGS.sources:
         corpus = corpus_of(workdir, data)
     if recorded:

@@ -1,6 +1,7 @@
 """Evaluations of a run: of a split, whose results are written into its folder, or of any text."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,14 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
       `measure` returns.
 
     Raises:
-      InputError: another checkpoint has become the best in the meantime.
+      InputError: the workdir cannot be written to, or another checkpoint has become the best in
+        the meantime.
     """
+    if not os.access(workdir, os.W_OK):
+        raise InputError(
+            f"cannot write into {workdir}; to write nothing, evaluate a checkpoint in it: "
+            f"`evaluate --workdir={best_checkpoint(workdir)}`"
+        )
     checkpoint = best_checkpoint(workdir)
     translator = load(checkpoint)
     examples = examples_of(translator, corpus, split)

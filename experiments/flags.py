@@ -1,6 +1,7 @@
 """Command-line flags, one for each option of an experiment or of a search."""
 
 import itertools
+import operator
 import os
 import re
 import sys
@@ -13,7 +14,8 @@ from attn_jax.config import Experiment
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError, choose
-from attn_jax.options import fields
+from attn_jax.options import checked, fields
+from experiments.flag_files import Word, at_home, expand, expanded
 
 # `--help` shows a flag under the program that asked this module to define it.
 flags.disclaim_key_flags()
@@ -112,27 +114,23 @@ def options_of(words: list[str]) -> dict[str, Any]:
     Raises:
       InputError: a word is not an option, or a flag file cannot be read.
     """
-    try:
-        words = FLAGS.read_flags_from_files(words, force_gnu=False)
-    except flags.Error as error:
-        raise _refused(error) from error
     known, options = dict(fields(Experiment)), {}
-    for word in words:
-        if not word.startswith("--") or "=" not in word:
-            raise InputError(f"{word!r} is not --option=value")
-        name, _, value = word.removeprefix("--").partition("=")
-        options[name] = absolute(choose(known, name, "option"), value)
+    for word in expanded(words):
+        name, equals, value = word.text.removeprefix("--").partition("=")
+        if not word.text.startswith("--") or not equals:
+            raise word.refused(f"{word.text!r} is not --option=value")
+        try:
+            options[name] = absolute(choose(known, name, "option"), value)
+            checked(Experiment, {name: value})
+        except InputError as error:
+            raise word.refused(error) from error
     return options
 
 
-def _refused(error: Exception) -> InputError:
-    """An error of absl, as one sentence for the user."""
-    message = str(error).removeprefix("ERROR:: ")
-    message = message.replace("invalid literal for int() with base 10", "not a whole number")
-    message = message.replace("could not convert string to float", "not a number")
-    if message.startswith("Unable to open flagfile"):
-        message += "; flag files name others from the current folder, presets from the root"
-    return InputError(message)
+def _told(error: Exception) -> str:
+    """An error of absl, in words for the user."""
+    message = str(error).replace("invalid literal for int() with base 10", "not a whole number")
+    return message.replace("could not convert string to float", "not a number")
 
 
 def as_arguments(options: dict[str, Any]) -> list[str]:
@@ -143,14 +141,8 @@ def as_arguments(options: dict[str, Any]) -> list[str]:
 def absolute(field: Any, value: Any) -> Any:
     """A value of an option, made absolute where it is a path."""
     if field.metadata.get("path") and value:
-        return os.path.abspath(os.path.expanduser(value))
+        return os.path.abspath(expand(value))
     return value
-
-
-def _at_home(word: str) -> str:
-    """A flag with the user's folder in place of ~, which shells leave alone after a =."""
-    name, equals, value = word.partition("=")
-    return f"{name}={os.path.expanduser(value)}" if equals and value[:2] == "~/" else word
 
 
 def _refuse_overridden(words: list[str]) -> None:
@@ -174,23 +166,35 @@ def _refuse_overridden(words: list[str]) -> None:
             )
 
 
-def parse(arguments: list[str]) -> list[str]:
+def parse(arguments: list[str]) -> None:
     """Parses a command line.
 
     Raises:
-      InputError: a flag is unknown, missing or of a wrong type, or a word is not a flag.
+      InputError: a flag is unknown, missing or of a wrong type, a word is not a flag, or a flag
+        file cannot be used.
     """
-    arguments = [_at_home(word) for word in arguments]
-    try:
-        rest = FLAGS(arguments)
-    except (flags.Error, UnicodeDecodeError) as error:  # a flag file may not be text
-        raise _refused(error) from error
-    except SystemExit:  # absl exits with status 1 after it has shown help
-        sys.exit()
-    if len(rest) > 1:
-        raise InputError(f"{rest[1]!r} is not a flag: flags look like --name=value")
-    _refuse_overridden(arguments[1:])
+    program, *words = arguments
+    FLAGS([program])
+    # absl would read flag files itself, but its errors would name neither file nor line.
+    for _, together in itertools.groupby(expanded(words), operator.attrgetter("place")):
+        _parse(program, list(together))
+    _refuse_overridden(list(map(at_home, words)))
     for name in _needed:
         if not FLAGS[name].value:
             raise InputError(f"--{name} is missing: the {FLAGS[name].help}")
-    return rest
+
+
+def _parse(program: str, words: list[Word]) -> None:
+    """Parses words of a command line, or one line of a flag file."""
+    first = words[0]
+    name = first.text.lstrip("-").partition("=")[0]
+    try:
+        _, *others = FLAGS([program, *(word.text for word in words)])
+        if first.place and name in dict(fields(Experiment)):
+            checked(Experiment, {name: FLAGS[name].value})  # while the line is known
+    except (flags.Error, ValueError) as error:  # InputError is a ValueError
+        raise first.refused(_told(error)) from error
+    except SystemExit:  # absl exits with status 1 after it has shown help
+        sys.exit()
+    if others:
+        raise first.refused(f"{others[0]!r} is not a flag: flags look like --name=value")

@@ -105,6 +105,11 @@ def tell_inherited(options: list[str]) -> None:
         print(f"as in the folder of the run: {' '.join(options)}", flush=True)
 
 
+def in_use(workdir: Path) -> str:
+    """The message that the folder of a run is locked."""
+    return f"another process is training in {workdir}"
+
+
 @contextlib.contextmanager
 def alone(workdir: Path) -> Iterator[None]:
     """Locks the folder of a run, so that no other process trains in it.
@@ -123,7 +128,7 @@ def alone(workdir: Path) -> Iterator[None]:
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"another process is training in {workdir}") from None
+            raise InputError(in_use(workdir)) from None
         yield
     finally:
         os.close(folder)
@@ -150,6 +155,12 @@ def check_code(workdir: Path, model: Model) -> None:
     changed = edited(workdir, model)
     if changed and has_begun(workdir):
         raise InputError(f"{'; '.join(changed)}: take another --workdir, or put that code back")
+
+
+def check_writable(workdir: Path) -> None:
+    """Raises InputError if the folder of a run cannot be written to."""
+    if not os.access(workdir, os.W_OK):
+        raise InputError(f"cannot write into {workdir}, which training needs")
 
 
 def record(

@@ -11,17 +11,9 @@ from typing import NamedTuple
 import jax
 from absl import app, flags, logging
 
-from attn_jax.cache import cache_directory
+from attn_jax.cache import use_compilation_cache
 from attn_jax.errors import InputError, reason
 from experiments.flags import parse
-
-
-def use_compilation_cache() -> None:
-    """Keeps compiled programs in the user's cache, unless `JAX_COMPILATION_CACHE_DIR` is set."""
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        jax.config.update("jax_compilation_cache_dir", str(cache_directory() / "programs"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 class Terminated(KeyboardInterrupt):

@@ -5,6 +5,7 @@ in a folder of its own. `--systems=FILE` names a file with the flags of one syst
 be combined with the grid. The same command again skips finished runs and resumes the others.
 """
 
+import fcntl
 import functools
 import itertools
 import os
@@ -15,6 +16,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from queue import Queue
+from typing import IO
 
 import jax
 from absl import flags as absl_flags
@@ -28,7 +30,7 @@ from attn_jax.options import fields
 from attn_jax.training.loop import finished
 from experiments import flags
 from experiments.flags import FLAGS
-from experiments.folder import check_code, check_content, inherited, tell_inherited
+from experiments.folder import check_code, check_content, in_use, inherited, tell_inherited
 from experiments.planning import grid, plan, possible, read_systems
 from experiments.program import INTERRUPTED, OF_TRAINING, Terminated, run
 from experiments.slots import MOST_JOBS, Slot, slots
@@ -36,12 +38,22 @@ from experiments.slots import MOST_JOBS, Slot, slots
 GRACE = 5.0  # seconds that runs have to end by themselves after an interrupt
 
 
+class InUse(InputError):
+    """Another process, such as one of another sweep, is training in the folder of a run."""
+
+
 def train_in(folder: Path, options: dict, slot: Slot, running: list[subprocess.Popen]) -> None:
-    """Trains and evaluates one run in a process of its own; its output goes to `<run>.log`."""
+    """Trains and evaluates one run in a process of its own; its output goes to `<run>.log`.
+
+    Raises:
+      InUse: another process is training the run.
+      InputError: the run failed or was interrupted.
+    """
     command = [sys.executable, "-m", "experiments.train", f"--workdir={folder}"]
     with folder.with_name(folder.name + ".log").open(
         "a+", encoding="utf-8", errors="replace"
     ) as log:
+        lock(log, folder)
         begin = log.tell()
         process = subprocess.Popen(
             command + flags.as_arguments(options),
@@ -57,8 +69,22 @@ def train_in(folder: Path, options: dict, slot: Slot, running: list[subprocess.P
         lines = log.read().splitlines()
     if status == INTERRUPTED:
         raise InputError(f"{folder.name} was interrupted")
+    if f"error: {in_use(folder)}" in lines:  # by a program that is no sweep, and locks no log
+        raise InUse(f"left {folder.name} alone: {in_use(folder)}")
     if status:
         raise InputError(f"{folder.name} failed: {reason_of(status, lines)} (see {log.name})")
+
+
+def lock(log: IO[str], folder: Path) -> None:
+    """Locks the log of a run until the processes that write it have ended.
+
+    Raises:
+      InUse: another sweep has locked it.
+    """
+    try:
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InUse(f"left {folder.name} alone: {in_use(folder)}") from None
 
 
 def reason_of(status: int, lines: list[str]) -> str:
@@ -106,6 +132,8 @@ def unfinished(root: Path, planned: dict[str, dict], wanted: dict[str, Experimen
 def train_all(root: Path, waiting: dict[str, dict], places: list[Slot]) -> None:
     """Trains and evaluates runs, each as soon as there is a slot for it.
 
+    Runs that other processes are training are left to them, and named at the end.
+
     Raises:
       InputError: runs have failed; the others have been finished.
     """
@@ -127,20 +155,25 @@ def train_all(root: Path, waiting: dict[str, dict], places: list[Slot]) -> None:
             free.put(slot)
 
     with ThreadPoolExecutor(len(places)) as pool:
-        futures = [pool.submit(work, label) for label in waiting]
+        futures = {label: pool.submit(work, label) for label in waiting}
         try:
-            wait(futures)
+            wait(futures.values())
         except KeyboardInterrupt as interrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             try:
                 if not isinstance(interrupt, Terminated):
                     # A terminal interrupts the runs too, `kill -INT` does not.
-                    wait([future for future in futures if not future.cancelled()], GRACE)
+                    begun = [future for future in futures.values() if not future.cancelled()]
+                    wait(begun, GRACE)
             finally:
                 for process in running:
                     process.terminate()  # has no effect on one that has ended
             raise
-    failures = [str(future.exception()) for future in futures if future.exception()]
+    errors = {label: future.exception() for label, future in futures.items()}
+    left = [label for label, error in errors.items() if isinstance(error, InUse)]
+    if left:
+        tell(f"left to other processes, which are training them: {'; '.join(left)}")
+    failures = [str(error) for label, error in errors.items() if error and label not in left]
     if failures:
         raise InputError("; ".join(failures))
 

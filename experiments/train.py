@@ -113,12 +113,15 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     if more:
         check_copies(workdir, experiment.model)
         forget_code(workdir, experiment.model)
-    folder.record(workdir, experiment, corpus, source, target)
-    if more:
-        keep_code(workdir, experiment.model)
-        folder.forget_evaluations(workdir)
+    if more or experiment != experiment_of(workdir):  # else it may be a folder to read only
+        folder.check_writable(workdir)
+        folder.record(workdir, experiment, corpus, source, target)
     print("\n".join(filter(None, about)), flush=True)
-
+    if not more:
+        print(f"nothing is left to train: the run has finished at step {step}", flush=True)
+        return
+    keep_code(workdir, experiment.model)
+    folder.forget_evaluations(workdir)
     loop.fit(
         config,
         state,
@@ -129,8 +132,7 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         rng=rng_dropout,
         larger_is_better=METRICS[config.metric],
     )
-    if more:
-        folder.forget_evaluations(workdir)  # that other processes may have written in the meantime
+    folder.forget_evaluations(workdir)  # that other processes may have written in the meantime
 
 
 def validator(

@@ -14,7 +14,7 @@ if "OPTIMIZED" not in os.environ:
     os.environ["XLA_FLAGS"] = f"{QUICK} {os.environ.get('XLA_FLAGS', '')}"
 
 with install_import_hook("attn_jax", "beartype.beartype"):
-    from experiments.program import use_compilation_cache
+    from attn_jax.cache import use_compilation_cache
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "tokens": set(),
     "files": {"errors"},
     "run_files": set(),
-    "cache": set(),
+    "cache": {"errors"},
     "journal": {"errors", "files"},
     "options": {"errors"},
     "config": {"errors", "options"},

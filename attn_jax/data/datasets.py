@@ -105,17 +105,25 @@ def open_corpus(config: Data) -> Corpus:
                 f"--data.{option} is of your own text, and --data.name={config.name} is not: give "
                 "--data.name=parallel"
             )
-    directory = config.directory or str(cache_directory() / "data")
+    directory, origin = _place(config)
     make, folder = _tfds_builder, config.name
     if config.name in DATASETS:
         make, folder = DATASETS[config.name].make, DATASETS[config.name].folder
-    builder = prepared(lambda: make(config, directory), Path(directory) / folder)
+    builder = prepared(lambda: make(config, directory), Path(directory) / folder, origin)
     levels = {config.source_level, config.target_level}
     content = builder.info.full_name  # includes a version, and a hash of a user's text
     if config.links:
         content += f" {hashlib.sha256(read_data(Path(config.links))).hexdigest()[:16]}"
     aligned = levels <= LINKED_LEVELS
     return Corpus(config.name, builder, _sides(config, builder), aligned, content)
+
+
+def _place(config: Data) -> tuple[str, str]:
+    """The folder for all prepared data, and what names it."""
+    if config.directory:
+        return config.directory, "--data.directory"
+    folder, origin = cache_directory()
+    return str(folder / "data"), origin
 
 
 def _tfds_builder(config: Data, directory: str) -> tfds.core.DatasetBuilder:

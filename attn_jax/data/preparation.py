@@ -8,6 +8,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 from unittest import mock
 
 import tensorflow_datasets as tfds
@@ -23,20 +24,25 @@ REMOVE = ": remove that folder, and the data are prepared again"
 RETRIES, CONNECT, READ = 3, 5, 60
 
 
-def prepared(make: Callable[[], Builder], directory: Path) -> Builder:
+def prepared(make: Callable[[], Builder], directory: Path, origin: str) -> Builder:
     """The builder that `make` returns, with its data prepared under `directory`.
 
     The first process prepares the data while others wait for its lock. A builder made before the
     data were written never sees their splits, so each check is on a new one.
 
+    Args:
+      make: makes a builder.
+      directory: the folder of the data set.
+      origin: what names its place, for messages: a flag or a variable of the environment.
+
     Raises:
-      InputError: the prepared data are damaged, `make` raises it, or TFDS cannot prepare the data.
+      InputError: the prepared data are damaged, the folder cannot be written to, `make` raises it,
+        or TFDS cannot prepare the data.
     """
     builder = _made(make, directory)
     if builder.info.splits:
         return builder
-    directory.mkdir(parents=True, exist_ok=True)
-    with open(directory / ".prepare.lock", "w") as lock:
+    with _lock_in(directory, origin) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         builder = _made(make, directory)
         if not builder.info.splits:
@@ -47,6 +53,18 @@ def prepared(make: Callable[[], Builder], directory: Path) -> Builder:
 def _made(make: Callable[[], Builder], directory: Path) -> Builder:
     with reading(directory, REMOVE):
         return make()
+
+
+def _lock_in(directory: Path, origin: str) -> IO[str]:
+    """A new file to lock in a folder, which is made if it does not exist."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        return open(directory / ".prepare.lock", "w")
+    except OSError as error:
+        raise InputError(
+            f"prepared data cannot be kept in {directory} ({error.strerror}), a place named by "
+            f"{origin}: set ATTN_JAX_CACHE to a folder of yours, or train with --data.directory"
+        ) from error
 
 
 def _prepare(builder: Builder) -> None:

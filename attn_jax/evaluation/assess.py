@@ -30,9 +30,9 @@ def assess(
 ) -> Assessment:
     """Translates and scores the examples.
 
-    Words are separated by ASCII spaces or tabs, or where there are none by the tokenisation of BLEU;
-    a sequence of symbols is a single word, as when phones spell one. If the examples have gold
-    alignments, the model's alignments of the references are compared with them.
+    Words are separated by ASCII spaces or tabs, or by the tokenisation of BLEU where there are
+    none; a sequence of symbols is a single word, as when phones spell one. If the examples have
+    gold alignments, the model's alignments of the references are compared with them.
 
     Args:
       translator: has `translate`, `force`, and vocabularies `source` and `target`.

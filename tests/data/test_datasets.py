@@ -247,7 +247,7 @@ def test_what_tfds_cannot_prepare_is_said(tmp_path, kind, capsys):
     builder = SimpleNamespace(info=info, download_and_prepare=fail)
     message = rf"some/set/1\.0\.0 cannot be prepared \({kind.__name__}: Failed to get url\)"
     with pytest.raises(InputError, match=message):
-        prepared(lambda: builder, tmp_path)
+        prepared(lambda: builder, tmp_path, "the test")
     assert "TFDS downloads and prepares some/set/1.0.0" in capsys.readouterr().err
 
 

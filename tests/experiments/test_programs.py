@@ -564,7 +564,8 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
     assert "this run has no use for --data.examples=300 --data.held_out=20" in told
     assert "--model.norm=pre" in told
     folder = folder.rename(tmp_path / "elsewhere")
-    assert "resuming from step 20" in works("train", *flags()).stderr
+    assert "the run has finished at step 20" in works("train", *flags()).stdout
+    assert str(folder) in (tmp_path / "run" / "flags.txt").read_text()
     evaluation = ["evaluate", f"--workdir={tmp_path / 'run'}", "--split=train"]
     assert "3 pairs left out, empty or of over 512 tokens" in works(*evaluation).stdout
     (folder / "train").write_text("a\tb\n")

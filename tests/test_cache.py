@@ -1,0 +1,121 @@
+"""The user's cache: where it is, what works without it, and who keeps compiled programs in it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+
+from attn_jax.cache import cache_directory, use_compilation_cache
+from attn_jax.config import Data
+from attn_jax.data.datasets import open_corpus
+from attn_jax.errors import InputError
+from tests.experiments.programs import SMALL, works
+
+NOWHERE = Path("/dev/null")  # no user, however privileged, can make a folder in it
+
+
+@pytest.fixture
+def homeless(monkeypatch):
+    """A user without any entry in the system's list of users, as in many containers."""
+    for name in ("ATTN_JAX_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def unknown(uid):
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+
+
+@pytest.fixture
+def unset():
+    """JAX before any cache was chosen."""
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", None)
+    yield
+    jax.config.update("jax_compilation_cache_dir", before)
+
+
+def test_a_variable_names_the_cache_or_else_the_home_folder(homeless, monkeypatch):
+    monkeypatch.setenv("HOME", "/users/ada")
+    assert cache_directory() == (Path("/users/ada/.cache/attn_jax"), "the home folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert cache_directory() == (Path("/caches/attn_jax"), "XDG_CACHE_HOME")
+    monkeypatch.setenv("ATTN_JAX_CACHE", "/mine")
+    assert cache_directory() == (Path("/mine"), "ATTN_JAX_CACHE")
+
+
+def test_without_a_home_folder_data_need_a_place_that_is_named(homeless, tmp_path):
+    with pytest.raises(InputError, match=r"no home folder .* set ATTN_JAX_CACHE to a"):
+        open_corpus(Data())
+    assert open_corpus(Data(directory=str(tmp_path), examples=5, held_out=5)).splits
+
+
+@pytest.mark.parametrize(
+    ("variable", "below", "named"),
+    [
+        ("ATTN_JAX_CACHE", "", "ATTN_JAX_CACHE"),
+        ("XDG_CACHE_HOME", "attn_jax/", "XDG_CACHE_HOME"),
+        ("HOME", ".cache/attn_jax/", "the home folder"),
+    ],
+)
+def test_a_place_for_data_that_cannot_be_written_to_is_told(
+    homeless, monkeypatch, variable, below, named
+):
+    monkeypatch.setenv(variable, str(NOWHERE))
+    place = rf"{NOWHERE}/{below}data/reverse \(Not a directory\), a place named by {named}: set "
+    with pytest.raises(InputError, match=place):
+        open_corpus(Data())
+    with pytest.raises(InputError, match=r"a place named by --data\.directory"):
+        open_corpus(Data(directory=str(NOWHERE)))
+
+
+def test_programs_are_compiled_without_a_cache_where_none_can_be_kept(
+    homeless, unset, monkeypatch, tmp_path
+):
+    use_compilation_cache()
+    assert jax.config.jax_compilation_cache_dir is None
+    monkeypatch.setenv("ATTN_JAX_CACHE", str(NOWHERE))
+    use_compilation_cache()
+    assert jax.config.jax_compilation_cache_dir is None
+    monkeypatch.setenv("ATTN_JAX_CACHE", str(tmp_path / "new"))
+    use_compilation_cache()
+    assert jax.config.jax_compilation_cache_dir == str(tmp_path / "new" / "programs")
+
+
+@pytest.mark.parametrize("chosen", ["/elsewhere", ""])  # empty: the user wants none
+def test_a_cache_that_the_user_has_chosen_stays(unset, monkeypatch, tmp_path, chosen):
+    monkeypatch.setenv("ATTN_JAX_CACHE", str(tmp_path))
+    jax.config.update("jax_compilation_cache_dir", chosen)
+    use_compilation_cache()
+    assert jax.config.jax_compilation_cache_dir == chosen
+    assert not list(tmp_path.iterdir())
+
+
+USE = """
+import sys
+import jax
+jax.numpy.arange(7).sum().block_until_ready()  # compiled before the cache is chosen
+import attn_jax
+attn_jax.load(sys.argv[1]).translate(["1 2 3"])
+"""
+
+
+def test_a_run_is_used_with_and_without_a_cache(cache, tmp_path):
+    run, kept = tmp_path / "run", tmp_path / "kept"
+    works("train", f"--workdir={run}", *SMALL)
+    told = works("translate", f"--workdir={run}", stdin="1 2\n", ATTN_JAX_CACHE=str(NOWHERE))
+    assert told.stderr == ""
+
+    def programs_after_use():
+        command = [sys.executable, "-c", USE, str(run)]
+        environment = os.environ | {"ATTN_JAX_CACHE": str(kept)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        return {path.name for path in (kept / "programs").iterdir()}
+
+    first = programs_after_use()
+    assert any("decode" in name or "search" in name for name in first), first
+    assert programs_after_use() == first
