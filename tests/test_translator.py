@@ -526,7 +526,7 @@ def test_an_evaluation_of_what_is_no_longer_the_best_is_not_kept(workdir, monkey
 
 
 def test_pairs_with_an_empty_side_are_left_out():
-    pairs = [Example("a", "b"), Example("\u3000", "b"), Example("a " * 200, "b")]
+    pairs = [Example("a", "b"), Example("\t ", "b"), Example("a " * 200, "b")]
     (kept,), dropped = training_pairs(Experiment(), pairs, Symbols(["a"]), Symbols(["b"]))
     assert (kept.source, kept.target, dropped) == ([4], [4], 2)
 

@@ -789,7 +789,7 @@ def test_the_best_head_and_shift_are_those_of_the_lowest_error():
         (["--dev_gold=x"], "give all of --dev_sources, --dev_targets and --dev_gold, or none"),
         (["--gold={0}/b"], "line 1: expected the numbers of one of 2 sentences"),
         (["--gold={0}/none"], "cannot read"),
-        (["--gold_first=1", "--gold={0}/gold"], "is counted from 0, not from 1"),
+        (["--gold_first=1", "--gold={0}/gold"], "is counted from 0: give --gold_first=0"),
         (["--reverse={0}"], "is not the folder of a run"),
         (["--unit=token", "--gold={0}/gold"], "and gold links are of words"),
     ],
