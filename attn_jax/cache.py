@@ -47,6 +47,5 @@ def use_compilation_cache() -> None:
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    # JAX goes on without an entry that another process is writing, and without room for a new one.
-    for what in ("reading", "writing"):
-        warnings.filterwarnings("ignore", f"Error {what} persistent compilation cache entry")
+    # If it has become impossible, JAX would warn of each program.
+    warnings.filterwarnings("ignore", "Error writing persistent compilation cache entry")

@@ -1,12 +1,14 @@
 """The user's cache: where it is, what works without it, and who keeps compiled programs in it."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import jax
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 from attn_jax.cache import cache_directory, use_compilation_cache
 from attn_jax.config import Data
@@ -34,8 +36,10 @@ def unset():
     """JAX before any cache was chosen."""
     before = jax.config.jax_compilation_cache_dir
     jax.config.update("jax_compilation_cache_dir", None)
+    compilation_cache.reset_cache()
     yield
     jax.config.update("jax_compilation_cache_dir", before)
+    compilation_cache.reset_cache()
 
 
 def test_a_variable_names_the_cache_or_else_the_home_folder(homeless, monkeypatch):
@@ -92,6 +96,16 @@ def test_a_cache_that_the_user_has_chosen_stays(unset, monkeypatch, tmp_path, ch
     use_compilation_cache()
     assert jax.config.jax_compilation_cache_dir == chosen
     assert not list(tmp_path.iterdir())
+
+
+def test_a_cache_that_is_removed_meanwhile_is_no_reason_for_a_warning(unset, monkeypatch, tmp_path):
+    monkeypatch.setenv("ATTN_JAX_CACHE", str(tmp_path))
+    use_compilation_cache()
+    kept = tmp_path / "programs"
+    jax.jit(lambda x: x + 41)(1)
+    assert list(kept.iterdir())
+    shutil.rmtree(kept)
+    jax.jit(lambda x: x + 42)(1)  # tests turn warnings into errors
 
 
 USE = """
