@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jax
 import optax
+from absl import flags as absl_flags
 
 from attn_jax import run_files
 from attn_jax.config import Data, Experiment
@@ -28,6 +29,8 @@ from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.tokens import SPECIALS
 from attn_jax.training import devices, loop, precision
 from attn_jax.training.checkpoint import CheckpointMismatch
+from attn_jax.training.fallback import set_aside
+from attn_jax.training.saving import try_place
 from attn_jax.training.step import init_state
 from attn_jax.translator import Translator
 from experiments import flags, folder, unused
@@ -44,6 +47,8 @@ def main() -> None:
     workdir = Path(FLAGS.workdir)
     given = flags.given()
     with folder.alone(workdir):
+        if FLAGS["train.fallback"].value:
+            set_aside(workdir)
         experiment = folder.settle(workdir, given)
         check(experiment)
         folder.check_code(workdir, experiment.model)
@@ -96,8 +101,10 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         devices.summary(config),
         precision.advice(config.compute, device),
     ]
-    folder.record(workdir, experiment, corpus, source, target)
     more = not progress.finished(step, config)
+    if more:
+        try_place(workdir)
+    folder.record(workdir, experiment, corpus, source, target)
     if more:
         folder.forget_evaluations(workdir)
     print("\n".join(filter(None, about)), flush=True)
@@ -205,4 +212,7 @@ def training_pairs(
 if __name__ == "__main__":
     flags.define_workdir("folder of the run: new, or one to go on with")
     flags.define_experiment()
+    absl_flags.DEFINE_bool(
+        "train.fallback", False, "set damaged checkpoints aside, and go on from the last intact one"
+    )
     run(main, OF_TRAINING)
