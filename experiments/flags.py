@@ -141,9 +141,20 @@ def as_arguments(options: dict[str, Any]) -> list[str]:
 
 
 def absolute(field: Any, value: Any) -> Any:
-    """A value of an option, made absolute where it is a path."""
+    """A value of an option, made absolute where it is a path.
+
+    Raises:
+      InputError: it is a URL.
+    """
     if field.metadata.get("path") and value:
-        return os.path.abspath(os.path.expanduser(value))
+        return os.path.abspath(os.path.expanduser(_local(value)))
+    return value
+
+
+def _local(value: Any) -> Any:
+    """A value that is no URL, which would be taken for the path of a local file."""
+    if isinstance(value, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value):
+        raise InputError(f"{value} is a URL: programs read and write local files only")
     return value
 
 
@@ -178,7 +189,7 @@ def parse(arguments: list[str]) -> list[str]:
     """Parses a command line.
 
     Raises:
-      InputError: a flag is unknown, missing or of a wrong type, or a word is not a flag.
+      InputError: a flag is unknown, missing, of a wrong type or a URL, or a word is not a flag.
     """
     arguments = [_at_home(word) for word in arguments]
     try:
@@ -190,6 +201,10 @@ def parse(arguments: list[str]) -> list[str]:
     if len(rest) > 1:
         raise InputError(f"{rest[1]!r} is not a flag: flags look like --name=value")
     _refuse_overridden(arguments[1:])
+    options = {name for node in (Experiment, Search) for name, _ in fields(node)}
+    for name in FLAGS:
+        if FLAGS[name].present and name not in options:  # of these, `absolute` looks at paths
+            _local(FLAGS[name].value)
     for name in _needed:
         if not FLAGS[name].value:
             raise InputError(f"--{name} is missing: the {FLAGS[name].help}")

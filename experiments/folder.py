@@ -42,7 +42,7 @@ def settle(workdir: Path, given: dict) -> Experiment:
       InputError: the workdir holds another run or something else, or cannot hold checkpoints; or
         what its last checkpoint recorded has changed.
     """
-    check_name(run_files.checkpoints(workdir))
+    check_name(workdir)
     file = run_files.flags(workdir)
     if file.is_file():
         stored = config.read(file)
