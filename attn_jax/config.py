@@ -5,9 +5,10 @@ An experiment is written to, and read from, a flag file (lines such as `--model.
 that the flag file of a run can start the same run again.
 """
 
+import contextlib
 import dataclasses
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -224,6 +225,14 @@ class Experiment:
 # Options that say where data are stored, as opposed to what they are.
 PLACES = tuple(f"data.{name}" for name in ("train", "valid", "test", "links", "directory"))
 
+# Options that may change once a run has been trained: they do not change what was learnt.
+MAY_CHANGE = {"label", "train.patience", *PLACES}
+
+
+def may_become(name: str, before: Any, now: Any) -> bool:
+    """Whether an option of a run may change to this value once the run has been trained."""
+    return name in MAY_CHANGE or (name == "train.steps" and now >= before)
+
 
 def values(experiment: Experiment) -> dict[str, Any]:
     """The options by name, such as `{"model.score": "additive", ...}`."""
@@ -257,10 +266,20 @@ def parse(text: Iterable[str]) -> Experiment:
     """The experiment from lines of a flag file, as `lines` returns them.
 
     Raises:
-      InputError: an option has no such name, is of the wrong type or out of bounds.
+      InputError: an option has no such name, is there twice, is of the wrong type or out of bounds.
     """
-    options = (line.lstrip().removeprefix("--").partition("=") for line in text if line.strip())
-    return experiment({name: value for name, _, value in options})
+    return experiment(_texts(text))
+
+
+def _texts(lines: Iterable[str]) -> dict[str, str]:
+    """The options on lines of a flag file, by name."""
+    texts: dict[str, str] = {}
+    for line in filter(str.strip, lines):
+        name, _, value = line.lstrip().removeprefix("--").partition("=")
+        if name in texts:
+            raise InputError(f"--{name} is there twice")
+        texts[name] = value
+    return texts
 
 
 def read(file: Path) -> Experiment:
@@ -269,10 +288,27 @@ def read(file: Path) -> Experiment:
     Raises:
       InputError: the file cannot be read or is empty, or a line of it is not a valid option.
     """
-    try:
+    texts = stated(file)
+    with _using(file):
+        return experiment(texts)
+
+
+def stated(file: Path) -> dict[str, str]:
+    """The options on the lines of a flag file, as text.
+
+    Raises:
+      InputError: the file cannot be read or is empty, or states an option twice.
+    """
+    with _using(file):
         text = file.read_text("utf-8")
         if not text.strip():  # all options would have their defaults
             raise InputError("it is empty")
-        return parse(text.splitlines())
+        return _texts(text.splitlines())
+
+
+@contextlib.contextmanager
+def _using(file: Path) -> Iterator[None]:
+    try:
+        yield
     except (OSError, ValueError) as error:  # InputError is a ValueError
         raise InputError(f"{file} cannot be used: {error}") from error

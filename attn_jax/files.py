@@ -1,7 +1,9 @@
 """Files of a run: written completely or not at all, and checked for damage when read."""
 
 import contextlib
+import json
 import os
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,18 +40,39 @@ def write_whole(path: Path, text: str) -> None:
         beside.write_text(text, "utf-8")
 
 
+# Errors which tell that a file is not there, or that its content is not what was written.
+_OF_DAMAGE = (
+    FileNotFoundError,
+    NotADirectoryError,
+    IsADirectoryError,
+    json.JSONDecodeError,
+    UnicodeDecodeError,
+    LookupError,
+    TypeError,
+    EOFError,
+    zipfile.BadZipFile,
+)
+# TensorStore, by which Orbax reads arrays, gives the kind of its errors in their text.
+_OF_DAMAGED_ARRAYS = ("NOT_FOUND:", "DATA_LOSS:", "OUT_OF_RANGE:", "FAILED_PRECONDITION:")
+
+
+def _is_damage(error: BaseException) -> bool:
+    cause = error.__cause__ or error
+    return isinstance(cause, _OF_DAMAGE) or str(cause).startswith(_OF_DAMAGED_ARRAYS)
+
+
 @contextlib.contextmanager
 def reading(path: Path, advice: str = "") -> Iterator[None]:
-    """Context for reading what this project wrote: errors mean that it is missing or damaged.
+    """Context for reading what this project wrote.
 
-    Errors of another cause, which are lack of memory and of permission, are raised as they are.
+    Lack of memory and of permission is raised as it is.
 
     Args:
       path: the file or folder.
-      advice: what follows in the error message.
+      advice: what follows in the error message if the file or folder is missing or damaged.
 
     Raises:
-      InputError: the file or folder is missing or damaged.
+      InputError: the file or folder is missing or damaged, or cannot be read for another reason.
     """
     try:
         yield
@@ -58,4 +81,7 @@ def reading(path: Path, advice: str = "") -> Iterator[None]:
     except Exception as error:
         if "RESOURCE_EXHAUSTED" in str(error):  # JAX's error for lack of device memory
             raise
-        raise InputError(f"{path} is missing or damaged ({reason(error)}){advice}") from error
+        if _is_damage(error):
+            told = f"{path} is missing or damaged ({reason(error)}){advice}"
+            raise InputError(told) from error
+        raise InputError(f"{path} cannot be read ({reason(error)})") from error

@@ -1,14 +1,13 @@
 """From the folder of a run to a translator with the trained model."""
 
-import contextlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
 from flax import nnx
 
-from attn_jax import config, run_files
+from attn_jax import config, facts, run_files
 from attn_jax.cache import use_compilation_cache
 from attn_jax.config import Experiment, Model
 from attn_jax.data.vocabularies import load_vocabulary
@@ -153,8 +152,10 @@ def load_parameters(workdir: Path, model: Seq2Seq, checkpoint: str = "best") -> 
     Raises:
       InputError: there is no such checkpoint, it is damaged, or it is of another model.
     """
-    with _checkpoints(workdir) as checkpoints:
-        return checkpoints.restore(_step(workdir, checkpoints, checkpoint), "model", model)
+    checkpoints = _checkpoints(workdir)
+    step = _step(workdir, checkpoints, checkpoint)
+    facts.check(workdir, checkpoints.place(step), checkpoints.facts(step))
+    return checkpoints.restore(step, "model", model)
 
 
 def checkpoint_of(place: Path) -> Path:
@@ -173,25 +174,23 @@ def best_checkpoint(workdir: Path) -> Path:
     Raises:
       InputError: the run has no checkpoint.
     """
-    with _checkpoints(workdir) as checkpoints:
-        return run_files.checkpoints(workdir) / str(_step(workdir, checkpoints, "best"))
+    checkpoints = _checkpoints(workdir)
+    return run_files.checkpoints(workdir) / str(_step(workdir, checkpoints, "best"))
 
 
-@contextlib.contextmanager
-def _checkpoints(workdir: Path) -> Iterator[Checkpoints]:
+def _checkpoints(workdir: Path) -> Checkpoints:
     if not run_files.checkpoints(workdir).is_dir():
         raise InputError(f"{workdir} has no checkpoint of a run")
-    with contextlib.closing(Checkpoints(run_files.checkpoints(workdir))) as checkpoints:
-        yield checkpoints
+    return Checkpoints(run_files.checkpoints(workdir))
 
 
 def _step(workdir: Path, checkpoints: Checkpoints, name: str) -> int:
-    named = {"best": checkpoints.best, "last": checkpoints.latest}
-    named |= {str(step): step for step in checkpoints.steps}
-    step = choose(named, name, "checkpoint")
-    if step is None:
+    steps = checkpoints.steps
+    if not steps:
         raise InputError(f"{workdir} has no checkpoint yet")
-    return step
+    named = {"best": None, "last": steps[-1]} | {str(step): step for step in steps}
+    step = choose(named, name, "checkpoint")
+    return checkpoints.best if name == "best" else step
 
 
 def load_vocabularies(workdir: Path) -> tuple[Vocabulary, Vocabulary]:

@@ -33,6 +33,11 @@ def checkpoints(workdir: Path) -> Path:
     return workdir / "checkpoints"
 
 
+def damaged(workdir: Path) -> Path:
+    """The folder of damaged checkpoints that a run has set aside."""
+    return workdir / "damaged"
+
+
 def evaluation(workdir: Path, split: str) -> Path:
     """The metrics of a split. Of the three files of an evaluation, the one written last."""
     return workdir / f"evaluation.{split}.json"

@@ -139,9 +139,20 @@ def as_arguments(options: dict[str, Any]) -> list[str]:
 
 
 def absolute(field: Any, value: Any) -> Any:
-    """A value of an option, made absolute where it is a path."""
+    """A value of an option, made absolute where it is a path.
+
+    Raises:
+      InputError: it is a URL.
+    """
     if field.metadata.get("path") and value:
-        return os.path.abspath(expand(value))
+        return os.path.abspath(expand(_local(value)))
+    return value
+
+
+def _local(value: Any) -> Any:
+    """A value that is no URL, which would be taken for the path of a local file."""
+    if isinstance(value, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value):
+        raise InputError(f"{value} is a URL: programs read and write local files only")
     return value
 
 
@@ -170,8 +181,8 @@ def parse(arguments: list[str]) -> None:
     """Parses a command line.
 
     Raises:
-      InputError: a flag is unknown, missing or of a wrong type, a word is not a flag, or a flag
-        file cannot be used.
+      InputError: a flag is unknown, missing, of a wrong type or a URL, a word is not a flag, or a
+        flag file cannot be used.
     """
     program, *words = arguments
     FLAGS([program])
@@ -179,6 +190,10 @@ def parse(arguments: list[str]) -> None:
     for _, together in itertools.groupby(expanded(words), operator.attrgetter("place")):
         _parse(program, list(together))
     _refuse_overridden(list(map(at_home, words)))
+    options = {name for node in (Experiment, Search) for name, _ in fields(node)}
+    for name in FLAGS:
+        if FLAGS[name].present and name not in options:  # of these, `absolute` looks at paths
+            _local(FLAGS[name].value)
     for name in _needed:
         if not FLAGS[name].value:
             raise InputError(f"--{name} is missing: the {FLAGS[name].help}")

@@ -4,10 +4,11 @@ import contextlib
 import dataclasses
 import fcntl
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from attn_jax import config, run_files
+from attn_jax import config, facts, run_files
 from attn_jax.config import Experiment, Model
 from attn_jax.data.datasets import Corpus, with_defaults
 from attn_jax.data.vocabularies import save_vocabulary
@@ -15,6 +16,7 @@ from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
 from attn_jax.own_code import edited
+from attn_jax.training.checkpoint import Checkpoints, check_name
 from experiments import flags
 
 SPLITS = ["train", "validation", "test"]
@@ -37,13 +39,10 @@ def settle(workdir: Path, given: dict) -> Experiment:
     change.
 
     Raises:
-      InputError: the workdir holds another run or something else, or cannot hold checkpoints.
+      InputError: the workdir holds another run or something else, or cannot hold checkpoints; or
+        what its last checkpoint recorded has changed.
     """
-    if "[" in str(workdir.absolute()):
-        raise InputError(
-            f"checkpoints under {workdir} could not be read again, for the [ in its name: take "
-            "another --workdir, or give systems of a sweep another --label"
-        )
+    check_name(workdir)
     file = run_files.flags(workdir)
     if file.is_file():
         stored = config.read(file)
@@ -54,11 +53,9 @@ def settle(workdir: Path, given: dict) -> Experiment:
         wanted = experiment_with(kept | given)
         if not begun:
             return wanted
-        ignored = {"label", "train.patience"}
-        if wanted.train.steps >= stored.train.steps:
-            ignored |= {"train.steps"}
+        check_record(workdir, kept, given)
         # Where data lie may change: their content is compared by `check_content`.
-        changed = differing(stored, wanted, ignored | {*config.PLACES})
+        changed = differing(stored, wanted)
         if changed:
             raise InputError(
                 f"{workdir} holds a run with other flags: {'; '.join(changed)}. Use the flags of "
@@ -71,14 +68,37 @@ def settle(workdir: Path, given: dict) -> Experiment:
     return experiment_with(given)
 
 
-def differing(stored: Experiment, wanted: Experiment, ignored: set[str]) -> list[str]:
-    """Phrases that describe each option whose stored and wanted values differ."""
+def differing(stored: Experiment, wanted: Experiment) -> list[str]:
+    """Phrases that describe each option whose value has changed, and may not."""
     before, now = config.values(stored), config.values(wanted)
     return [
         f"--{name} was {before[name]!r} and is now {now[name]!r}"
         for name in before
-        if before[name] != now[name] and name not in ignored
+        if before[name] != now[name] and not config.may_become(name, before[name], now[name])
     ]
+
+
+def check_record(workdir: Path, stored: dict, given: dict) -> None:
+    """Compares the options and vocabularies in the folder of a run with its last checkpoint.
+
+    Warns of options of training that may change, and have not been given now.
+
+    Raises:
+      InputError: others have changed.
+    """
+    checkpoints = Checkpoints(run_files.checkpoints(workdir))
+    step = checkpoints.latest
+    if step is None:
+        return
+    place, known = checkpoints.place(step), checkpoints.facts(step)
+    facts.check(workdir, place, known)
+    for name, value in known.get("options", {}).items():
+        if name.startswith("train.") and stored[name] != value and name not in given:
+            warnings.warn(
+                f"{run_files.flags(workdir)} has --{name}={stored[name]}, which was {value} when "
+                f"{place} was written",
+                stacklevel=2,
+            )
 
 
 def experiment_with(options: dict) -> Experiment:
@@ -132,7 +152,7 @@ def alone(workdir: Path) -> Iterator[None]:
         yield
     finally:
         os.close(folder)
-        if new and not any(workdir.iterdir()):
+        if new and workdir.is_dir() and not any(workdir.iterdir()):
             workdir.rmdir()
 
 
@@ -170,8 +190,9 @@ def record(
     # Written first, so that the same command works again if the rest cannot be written.
     write_whole(run_files.flags(workdir), "\n".join(config.lines(experiment)) + "\n")
     write_whole(run_files.content(workdir), corpus.content + "\n")
-    for side, vocabulary in (("source", source), ("target", target)):
-        save_vocabulary(vocabulary, run_files.vocabulary(workdir, side))
+    if not has_begun(workdir):  # else they stay byte for byte, as checkpoints have recorded them
+        for side, vocabulary in (("source", source), ("target", target)):
+            save_vocabulary(vocabulary, run_files.vocabulary(workdir, side))
 
 
 def forget_evaluations(workdir: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jax
 import optax
+from absl import flags as absl_flags
 
 from attn_jax import run_files
 from attn_jax.config import Data, Experiment
@@ -29,6 +30,8 @@ from attn_jax.own_code import check_copies, forget_code, keep_code, own_parts
 from attn_jax.tokens import SPECIALS
 from attn_jax.training import devices, loop, precision
 from attn_jax.training.checkpoint import CheckpointMismatch
+from attn_jax.training.fallback import set_aside
+from attn_jax.training.saving import try_place
 from attn_jax.training.step import init_state
 from attn_jax.translator import Translator
 from experiments import flags, folder, unused
@@ -52,6 +55,8 @@ def main() -> None:
     workdir = Path(FLAGS.workdir)
     given = flags.given()
     with folder.alone(workdir):
+        if FLAGS["train.fallback"].value:
+            set_aside(workdir)
         experiment = folder.settle(workdir, given)
         check(experiment)
         folder.check_code(workdir, experiment.model)
@@ -112,6 +117,7 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     more = not progress.finished(step, config)
     if more:
         check_copies(workdir, experiment.model)
+        try_place(workdir)
         forget_code(workdir, experiment.model)
     if more or experiment != experiment_of(workdir):  # else it may be a folder to read only
         folder.check_writable(workdir)
@@ -224,4 +230,7 @@ def training_pairs(
 if __name__ == "__main__":
     flags.define_workdir("folder of the run: new, or one to go on with")
     flags.define_experiment()
+    absl_flags.DEFINE_bool(
+        "train.fallback", False, "set damaged checkpoints aside, and go on from the last intact one"
+    )
     run(main, OF_TRAINING)

@@ -1,6 +1,7 @@
 """The vocabularies of a run: built from its training text, and kept in its folder."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -78,4 +79,12 @@ def load_vocabulary(path: Path) -> Vocabulary:
     """
     with reading(path):
         content = json.loads(path.read_text("utf-8"))
-        return LEVELS[content["level"]].from_content(content)
+        vocabulary = LEVELS[content["level"]].from_content(content)
+        # One token too few or too many would give all that follow other ids.
+        if vocabulary.content() | {"level": content["level"]} != content:
+            raise InputError(f"{path} is damaged: its content is not that of a vocabulary")
+        counts = Counter(vocabulary.tokens[len(SPECIALS) :])
+        for token, count in counts.items():
+            if count > 1:
+                raise InputError(f"{path} is damaged: the token {token!r} is there twice")
+        return vocabulary

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,12 @@ def digest(leaves: dict[str, Any]) -> str:
 def shapes(leaves: dict[str, Any]) -> dict[str, str]:
     """The type and shape of each array as text, which is stored beside the arrays."""
     return {name: f"{leaf.dtype}{list(leaf.shape)}" for name, leaf in leaves.items()}
+
+
+def abstract(shape: str) -> jax.ShapeDtypeStruct:
+    """The type and shape that `shapes` gave as a text such as `float32[2, 3]`."""
+    dtype, bracket, sizes = shape.partition("[")
+    return jax.ShapeDtypeStruct(json.loads(bracket + sizes), dtype)
 
 
 class _Patient(ocp.type_handlers.ArrayHandler):

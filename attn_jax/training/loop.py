@@ -10,14 +10,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
 
-from attn_jax import journal, run_files
+from attn_jax import facts, journal, run_files
 from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.progress import Progress, goodness
-from attn_jax.training.checkpoint import Checkpoints, WritableCheckpoints
+from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.devices import first_replica, make_mesh, replicate
+from attn_jax.training.saving import WritableCheckpoints
 from attn_jax.training.step import FlatState, init_state, resume, train_step
 from attn_jax.training.throughput import Throughput
 
@@ -35,18 +36,16 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Prog
     state = init_state(model, config)
     if run_files.journal(workdir).exists():
         journal.read(run_files.journal(workdir))  # checked now, since `fit` writes to it
-    if not run_files.checkpoints(workdir).is_dir():
+    checkpoints = Checkpoints(run_files.checkpoints(workdir))
+    step = checkpoints.latest
+    if step is None:
         return state, Progress()
-    with contextlib.closing(Checkpoints(run_files.checkpoints(workdir))) as checkpoints:
-        step = checkpoints.latest
-        if step is None:
-            return state, Progress()
-        state = resume(
-            step,
-            checkpoints.restore(step, "model", state.result),
-            checkpoints.restore(step, "rest", state.rest),
-        )
-        return state, _progress_of(checkpoints, workdir)
+    state = resume(
+        step,
+        checkpoints.restore(step, "model", state.result),
+        checkpoints.restore(step, "rest", state.rest),
+    )
+    return state, _progress_of(checkpoints)
 
 
 def finished(config: Train, workdir: Path) -> bool:
@@ -55,17 +54,15 @@ def finished(config: Train, workdir: Path) -> bool:
     Raises:
       InputError: the last checkpoint is damaged.
     """
-    if not run_files.checkpoints(workdir).is_dir():
-        return False
-    with contextlib.closing(Checkpoints(run_files.checkpoints(workdir))) as checkpoints:
-        step = checkpoints.latest
-        return step is not None and _progress_of(checkpoints, workdir).finished(step, config)
+    checkpoints = Checkpoints(run_files.checkpoints(workdir))
+    step = checkpoints.latest
+    return step is not None and _progress_of(checkpoints).finished(step, config)
 
 
-def _progress_of(checkpoints: Checkpoints, workdir: Path) -> Progress:
-    facts = checkpoints.facts(checkpoints.latest)
-    with reading(run_files.checkpoints(workdir) / str(checkpoints.latest)):
-        return Progress(*(facts[name] for name in Progress._fields))
+def _progress_of(checkpoints: Checkpoints) -> Progress:
+    known = checkpoints.facts(checkpoints.latest)
+    with reading(checkpoints.place(checkpoints.latest)):
+        return Progress(*(known[name] for name in Progress._fields))
 
 
 def fit(
@@ -95,7 +92,7 @@ def fit(
       InputError: the loss is not finite.
       OSError: there is no space left for a checkpoint.
     """
-    records = run_files.journal(workdir)
+    records, recorded = run_files.journal(workdir), facts.of_run(workdir)
     checkpoints = WritableCheckpoints(run_files.checkpoints(workdir), config.keep)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     first = int(state.parts.step)
@@ -139,7 +136,8 @@ def fit(
             console.print(_summary(record, config.metric))
             value = goodness(record, config.metric, larger_is_better)
             progress = progress.after(step, value)
-            checkpoints.save(step, shown.result, shown.rest, progress._asdict(), value)
+            known = progress._asdict() | recorded
+            checkpoints.save(step, shown.result, shown.rest, known, value)
             losses = []
             throughput.reset()
 

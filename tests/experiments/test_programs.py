@@ -189,12 +189,18 @@ def test_a_damaged_checkpoint_is_told_in_a_sentence_whose_advice_holds(workdir, 
     for command in (*uses, train):
         line = refused(*command, stdin="1 2\n")
         assert line.startswith(f"error: {damaged / 'model'} is missing or damaged (")
-        advice = f"put a copy of {damaged} back, or remove it, and the run goes on from step 10"
-        assert line.endswith(f"); {advice}")
-    shutil.rmtree(damaged)
+        instead = f"{damaged.with_name('10')} instead (train: with --train.fallback)"
+        assert line.endswith(f"); put a copy of {damaged} back, or use {instead}")
+    other = f"--workdir={damaged.with_name('10')}"
+    for name in ("translate", "evaluate"):
+        works(name, other, stdin="1 2\n")
+    said = works(*train, "--train.fallback").stderr
+    assert "resuming from step 10" in said
+    (aside,) = (run / "damaged").iterdir()
+    assert f"{damaged} is damaged, and was set aside as {aside / '20'}" in said
+    assert [json.loads(line)["step"] for line in (aside / "metrics.jsonl").open()] == [10, 20]
     for command in uses:
         works(*command, stdin="1 2\n")
-    assert "resuming from step 10" in works(*train).stderr
 
 
 def loss_of(folder):

@@ -16,11 +16,13 @@ from attn_jax.config import Model, Train
 from attn_jax.data.pairs import Pair
 from attn_jax.data.pipeline import Batches
 from attn_jax.errors import InputError
+from attn_jax.facts import sealed
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import initialize
 from attn_jax.training.arrays import digest, named_leaves
-from attn_jax.training.checkpoint import Checkpoints, WritableCheckpoints
+from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.loop import _finite, begin, finished, fit
+from attn_jax.training.saving import WritableCheckpoints
 from attn_jax.training.step import train_step
 
 CONFIG = Model(
@@ -57,7 +59,6 @@ def train(workdir, evaluate=None, **options):
     step = checkpoints.latest
     model = checkpoints.restore(step, "model", initialize(CONFIG, 9, 9, jax.random.key(5)))
     best = checkpoints.best
-    checkpoints.close()
     return step, best, named_leaves(model), journal.read(workdir / "metrics.jsonl")
 
 
@@ -182,7 +183,8 @@ def test_a_changed_bit_is_noticed(tmp_path):
     facts = json.loads(next(tmp_path.glob("1/facts/metadata")).read_text())
     assert facts["sha256"]["model"] == digest(leaves)
     facts["sha256"]["model"] = digest(changed)
-    next(tmp_path.glob("1/facts/metadata")).write_text(json.dumps(facts))
+    del facts["digest"]
+    next(tmp_path.glob("1/facts/metadata")).write_text(json.dumps(sealed(facts)))
     with pytest.raises(InputError, match="1/model is damaged: it has changed"):
         checkpoints.restore(1, "model", model)
     optimizer = checkpoints.restore(1, "rest", {"m": np.ones(3, np.float32)})
@@ -192,10 +194,9 @@ def test_a_changed_bit_is_noticed(tmp_path):
         InputError, match=r"does not fit this model: .*source_words.* wanted float32"
     ):
         checkpoints.restore(1, "model", other)
-    checkpoints.close()
 
 
-@pytest.mark.parametrize("name", ["facts/metadata", "metrics/metrics", "model/_METADATA"])
+@pytest.mark.parametrize("name", ["facts/metadata", "model/_METADATA"])
 @pytest.mark.parametrize("content", [b"", b"{}"])
 def test_a_damaged_checkpoint_is_refused(tmp_path, name, content):
     leaves = {"x": np.zeros(3, np.float32)}
@@ -225,13 +226,13 @@ def test_a_run_goes_on_without_a_damaged_checkpoint(tmp_path):
             Checkpoints(tmp_path).restore(step, "model", leaves)
         return str(error.value)
 
-    advice = f"; put a copy of {tmp_path / '2'} back, or remove it, and the run "
-    assert told(2).endswith(f"{advice}goes on from step 1")
+    instead = f"or use {tmp_path / '1'} instead (train: with --train.fallback)"
+    assert told(2).endswith(f"; put a copy of {tmp_path / '2'} back, {instead}")
     shutil.rmtree(tmp_path / "2")
     left = Checkpoints(tmp_path)
     assert (left.latest, left.best) == (1, 1)
     left.restore(1, "model", leaves)
-    assert told(1).endswith(f"{tmp_path / '1'} back, or remove it, and the run begins anew")
+    assert told(1).endswith(f"{tmp_path / '1'} back, or begin anew in another --workdir")
 
 
 def test_what_is_read_beside_a_damaged_array_is_read_to_its_end(tmp_path, monkeypatch):
@@ -273,7 +274,7 @@ def test_a_digest_is_of_names_types_shapes_and_bytes():
     assert digest(one) not in [digest(other) for other in others]
 
 
-@pytest.mark.parametrize("left", ["metrics", "model", "commit_success.txt"])
+@pytest.mark.parametrize("left", ["facts", "model", "commit_success.txt"])
 def test_a_deletion_that_was_cut_off_is_finished(tmp_path, left):
     leaves = [{"x": np.zeros(3, np.float32)}] * 2
     checkpoints = WritableCheckpoints(tmp_path, 2)
@@ -299,7 +300,6 @@ def test_a_reader_leaves_alone_what_is_being_written(tmp_path):
     half.mkdir()
     reader = Checkpoints(tmp_path)
     assert (reader.steps, reader.latest, reader.best) == ([1], 1, 1)
-    reader.close()
     assert half.is_dir()
     writer = WritableCheckpoints(tmp_path, 2)
     writer.save(3, *[{"x": np.zeros(3, np.float32)}] * 2, {}, 0.0)

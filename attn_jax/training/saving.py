@@ -1,0 +1,205 @@
+"""Writing checkpoints: in the background by Orbax, and tried on a place before it is needed."""
+
+import contextlib
+import errno
+import logging
+import os
+import shutil
+import signal
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+from orbax.checkpoint import checkpoint_managers
+
+from attn_jax.errors import InputError, reason
+from attn_jax.facts import sealed
+from attn_jax.training.arrays import digest, named_leaves, shapes
+from attn_jax.training.checkpoint import Checkpoints, check_name
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Delays Ctrl-C and termination until the body is done.
+
+    An interrupted save would leave Orbax's threads waiting for minutes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are handled in the main thread only
+        return
+    received: list[int] = []
+    handlers = {
+        number: signal.signal(number, lambda number, _: received.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for number in received:
+        signal.raise_signal(number)
+
+
+class _NotOrbax(logging.Filter):
+    """Leaves out what Orbax logs: its failures are raised too, and told in a sentence."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "/orbax/" not in record.pathname
+
+
+logging.getLogger("absl").addFilter(_NotOrbax())
+
+
+class _LastAndBest(checkpoint_managers.PreservationPolicy):
+    """Keeps the last checkpoints, and those of some other steps."""
+
+    def __init__(self, last: int):
+        self.last = last
+        self.others: set[int | None] = set()
+
+    def should_preserve(self, checkpoints: Sequence[Any], **_: Any) -> list[bool]:
+        steps = [checkpoint.step for checkpoint in checkpoints]
+        kept = {*steps[-self.last :], *self.others}
+        return [step in kept for step in steps]
+
+
+class WritableCheckpoints(Checkpoints):
+    """Read and write access to the checkpoints of a run; removes incomplete ones when opened.
+
+    Damaged ones are kept, and warned of.
+
+    Args:
+      directory: the folder of the checkpoints.
+      last: number of last checkpoints that are kept, besides the best.
+    """
+
+    def __init__(self, directory: Path, last: int):
+        super().__init__(directory)
+        self._kept = _LastAndBest(last)
+        self._damaged = set()
+        # What is left of a deletion that was cut off is deleted, but not what is damaged.
+        for step in filter(self._is_whole, self.steps):
+            try:
+                self.facts(step)
+            except (InputError, OSError):
+                warnings.warn(
+                    f"{self.place(step)} is damaged: it is kept, but not used until a copy of it "
+                    "is put back",
+                    stacklevel=2,
+                )
+                self._damaged.add(step)
+        options = ocp.CheckpointManagerOptions(
+            preservation_policy=self._kept,
+            cleanup_tmp_directories=True,
+            lightweight_initialize=True,  # reads nothing of the checkpoints that are there
+        )
+        self._manager = ocp.CheckpointManager(self._directory, options=options)
+
+    def save(self, step: int, model: Any, rest: Any, facts: dict, score: float) -> None:
+        """Writes a checkpoint in the background.
+
+        Args:
+          step: steps done.
+          model: the parameters to use, stored separately so that they can be read alone.
+          rest: the other arrays that resuming needs.
+          facts: JSON values that resuming needs; `best_step` among them is the step of the best
+            checkpoint.
+          score: decides which checkpoint is the best if there is no `best_step`. If it is not
+            finite, the checkpoint is the worst.
+
+        Raises:
+          InputError: it cannot be written, or the previous one could not be.
+          OSError: there is no space left, for this checkpoint or the previous one.
+        """
+        items = {"model": named_leaves(model), "rest": named_leaves(rest)}
+        score = score if np.isfinite(score) else -1e30
+        known = {
+            **facts,
+            "score": score,
+            "sha256": {name: digest(leaves) for name, leaves in items.items()},
+            "shapes": {name: shapes(leaves) for name, leaves in items.items()},
+        }
+        with self._writing(), uninterrupted():
+            self._manager.wait_until_finished()
+            self.check_space(model, rest)
+            self._kept.others = {self._best_with(step, facts, score), *self._damaged}
+            self._manager.save(
+                step,
+                args=ocp.args.Composite(
+                    facts=ocp.args.JsonSave(sealed(known)),
+                    **{name: ocp.args.StandardSave(leaves) for name, leaves in items.items()},
+                ),
+            )
+
+    def _best_with(self, step: int, facts: dict, score: float) -> int:
+        """The step of the best checkpoint, once there is one more."""
+        earlier = [other for other in self.steps if other not in self._damaged]
+        if facts.get("best_step") in (*earlier, step):
+            return facts["best_step"]
+        scores = {**self._scores(earlier), step: score}
+        return max(scores, key=lambda step: (scores[step], -step))
+
+    def close(self) -> None:
+        """Waits for pending writes, and ends the threads.
+
+        Raises:
+          InputError: they failed.
+          OSError: there is no space left for them.
+        """
+        with self._writing():
+            self._manager.close()
+
+    def check_space(self, model: Any, rest: Any) -> None:
+        """Raises OSError if the disk has no space for a checkpoint of these arrays.
+
+        On a full disk, Orbax and its threads print hundreds of lines.
+        """
+        needed = sum(leaf.nbytes for leaf in jax.tree.leaves((model, rest)))
+        if shutil.disk_usage(self._directory).free < needed:
+            told = f"{os.strerror(errno.ENOSPC)} for a checkpoint of {needed / 1e6:.0f} MB"
+            raise OSError(errno.ENOSPC, told, str(self._directory))
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Tells failures in a sentence; a background write fails later, with various exceptions."""
+        full = os.strerror(errno.ENOSPC)
+        try:
+            yield
+        except Exception as error:
+            # Orbax leaves them behind, and Python would warn of each.
+            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+            if full in str(error):
+                raise OSError(errno.ENOSPC, full, str(self._directory)) from error
+            if not self._directory.is_dir():
+                raise InputError(f"{self._directory} was removed during training") from error
+            raise InputError(
+                f"a checkpoint could not be written into {self._directory} ({reason(error)})"
+            ) from error
+
+
+def try_place(workdir: Path) -> None:
+    """Writes a tiny checkpoint into a folder, reads it again, and removes it.
+
+    Raises:
+      InputError: the folder cannot keep checkpoints.
+      OSError: it cannot be written to.
+    """
+    place, leaves = workdir / "trial", {"x": np.arange(3, dtype=np.float32)}
+    check_name(place)
+    try:
+        with uninterrupted():
+            place.mkdir(exist_ok=True)
+            with contextlib.closing(WritableCheckpoints(place, 1)) as checkpoints:
+                checkpoints.save(1, leaves, leaves, {}, 0.0)
+            Checkpoints(place).verify(1)
+    except InputError as error:
+        why = reason(error.__cause__ or error)
+        raise InputError(f"{workdir} cannot keep checkpoints ({why})") from error
+    finally:
+        shutil.rmtree(place, ignore_errors=True)

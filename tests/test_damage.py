@@ -1,0 +1,263 @@
+"""Damage to what gives the numbers of a run their meaning: refused by name, never silent."""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+import attn_jax
+from attn_jax import facts, run_files
+from attn_jax.data.datasets import open_corpus
+from attn_jax.data.vocabularies import load_vocabulary
+from attn_jax.errors import InputError
+from attn_jax.files import reading
+from attn_jax.training.checkpoint import Checkpoints
+from attn_jax.training.fallback import set_aside
+from attn_jax.training.saving import WritableCheckpoints, try_place
+from experiments.folder import alone, settle
+from experiments.train import train
+
+OPTIONS = {
+    "data.examples": 40,
+    "data.held_out": 4,
+    "data.source_level": "subword",
+    "data.subwords": 40,
+    "model.embedding_size": 4,
+    "model.annotation_size": 4,
+    "model.hidden_size": 4,
+    "model.alignment_size": 4,
+    "model.readout_size": 4,
+    "train.steps": 6,
+    "train.valid_every": 2,
+    "train.buckets": 1,
+}
+
+
+def train_in(folder, options):
+    with alone(folder):
+        experiment = settle(folder, options)
+        train(folder, experiment, open_corpus(experiment.data))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    train_in(folder, OPTIONS)
+    return folder
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    return shutil.copytree(trained, tmp_path / "run")
+
+
+def replaced(pattern, by):
+    return lambda text: re.sub(pattern, by, text, count=1)
+
+
+def other_character(text):
+    """A stored SentencePiece model in which one character has become another."""
+    middle = len(text) // 2
+    return text[:middle] + ("A" if text[middle] != "A" else "B") + text[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("vocabulary.target.json", replaced(r'"(\d+)", "(\d+)"', r'"\2", "\1"')),
+        ("vocabulary.target.json", replaced(r', "\d+"\]', "]")),
+        ("vocabulary.target.json", replaced(r'"(\d+)", "\d+"', r'"\1", "\1"')),
+        ("vocabulary.source.json", other_character),
+        ("flags.txt", replaced("--data.max_length=.*\n", "")),
+        ("flags.txt", replaced("--label=.*\n", "")),
+        ("flags.txt", replaced("--train.steps=6", "--train.steps=5")),
+        ("flags.txt", replaced("--train.clip_norm=1", "--train.clip_norm=3")),
+        ("flags.txt", lambda text: text + "--seed=1\n"),
+        ("checkpoints/6/facts/metadata", replaced(r'"best_step": \d', '"best_step": 2')),
+        ("checkpoints/6/facts/metadata", replaced(r'"seconds": \d', '"seconds": 9')),
+        ("checkpoints/6/facts/metadata", lambda text: text[: len(text) // 2]),
+    ],
+)
+def test_what_gives_numbers_their_meaning_does_not_change_in_silence(run, name, damage):
+    before = (run / name).read_text("utf-8")
+    (run / name).write_text(damage(before), "utf-8")
+    assert (run / name).read_text("utf-8") != before
+    for use in (attn_jax.load, lambda run: train_in(run, OPTIONS | {"train.steps": 8})):
+        with pytest.raises(InputError, match=re.escape(str(run / name))):
+            use(run)
+    assert (run / name).read_text("utf-8") == damage(before)
+
+
+def test_a_changed_line_is_told_with_what_it_was(run):
+    flags = run_files.flags(run)
+    flags.write_text(flags.read_text().replace("--data.max_length=512\n", ""))
+    with pytest.raises(InputError, match=r"checkpoints/6 .* the line --data.max_length=512 is lo"):
+        attn_jax.load(run)
+    flags.write_text(flags.read_text() + "--data.max_length=51\n")
+    with pytest.raises(InputError, match=r"--data.max_length was 512 and is now 51"):
+        attn_jax.load(run)
+
+
+def test_what_may_change_in_a_run_keeps_its_checkpoints_usable(run):
+    for options in ({"train.steps": 8, "label": "longer"}, {"train.steps": 10}):
+        train_in(run, OPTIONS | options)
+    attn_jax.load(run, "last")
+    flags = run_files.flags(run)
+    flags.write_text(flags.read_text().replace("--train.patience=0", "--train.patience=7"))
+    with pytest.warns(UserWarning, match=r"--train.patience=7, which was 0 when .*checkpoints/10"):
+        settle(run, {})
+    assert settle(run, {"train.patience": 7}).train.patience == 7
+
+
+def as_before_digests(run):
+    """Rewrites the checkpoints as they were before options and vocabularies were recorded."""
+    for checkpoint in run_files.checkpoints(run).iterdir():
+        file = checkpoint / "facts" / "metadata"
+        known = json.loads(file.read_text())
+        (checkpoint / "metrics").mkdir()
+        score = {"score": known.pop("score"), "step": int(checkpoint.name)}
+        (checkpoint / "metrics" / "metrics").write_text(json.dumps(score))
+        for name in ("digest", "options", "vocabularies"):
+            del known[name]
+        file.write_text(json.dumps(known))
+
+
+def test_a_run_from_before_digests_is_used_with_a_warning(run):
+    best = Checkpoints(run_files.checkpoints(run)).best
+    as_before_digests(run)
+    with pytest.warns(UserWarning, match="was written before digests were kept") as warned:
+        attn_jax.load(run)
+    assert len(warned) == 1
+    metrics = run_files.checkpoints(run) / "2" / "metrics" / "metrics"
+    if metrics.is_file():
+        metrics.write_text("{")
+    assert Checkpoints(run_files.checkpoints(run)).best == best
+    with pytest.warns(UserWarning, match="was written before digests were kept"):
+        train_in(run, OPTIONS | {"train.steps": 8})
+    attn_jax.load(run, "last")
+    assert "options" in facts.read(run_files.checkpoints(run) / "8")
+
+
+LEAVES = {"x": np.arange(3, dtype=np.float32)}
+
+
+@pytest.fixture
+def four(tmp_path):
+    """Checkpoints of the steps 1 to 4, of which 2 is the best."""
+    checkpoints = WritableCheckpoints(run_files.checkpoints(tmp_path), 4)
+    for step, score in enumerate([1.0, 9.0, 2.0, 3.0], start=1):
+        checkpoints.save(step, LEAVES, LEAVES, {"best_step": min(step, 2)}, score)
+    checkpoints.close()
+    return checkpoints
+
+
+def cut(file):
+    file.write_bytes(file.read_bytes()[:41])
+
+
+def test_a_damaged_old_checkpoint_does_not_keep_others_from_being_used(four, tmp_path):
+    cut(four.place(1) / "facts" / "metadata")
+    assert (four.latest, four.best) == (4, 2)
+    with pytest.warns(UserWarning, match="checkpoints/1 is damaged: it is kept, but not used"):
+        writable = WritableCheckpoints(run_files.checkpoints(tmp_path), 1)
+    writable.save(5, LEAVES, LEAVES, {"best_step": 2}, 4.0)
+    writable.close()
+    assert writable.steps == [1, 2, 5]
+
+
+def test_a_damaged_best_checkpoint_is_named_with_another_to_use(four):
+    cut(four.place(2) / "facts" / "metadata")
+    assert four.best == 2
+    with pytest.raises(InputError, match=rf"checkpoints/2/.* or use {four.place(4)} instead"):
+        four.restore(four.best, "model", LEAVES)
+    four.restore(4, "model", LEAVES)
+
+
+def test_the_next_best_is_used_once_the_best_is_gone(four):
+    shutil.rmtree(four.place(2))
+    assert four.best == 4
+
+
+def test_damaged_checkpoints_are_set_aside_with_the_journal(four, tmp_path, capsys):
+    set_aside(tmp_path)
+    assert four.steps == [1, 2, 3, 4]
+    run_files.journal(tmp_path).write_text('{"step": 4}\n')
+    cut(four.place(4) / "facts" / "metadata")
+    for file in (four.place(3) / "rest").rglob("d/*"):
+        cut(file)
+    set_aside(tmp_path)
+    (aside,) = run_files.damaged(tmp_path).iterdir()
+    assert (four.steps, four.latest) == ([1, 2], 2)
+    assert {path.name for path in aside.iterdir()} == {"3", "4", "metrics.jsonl"}
+    assert (
+        f"{four.place(4)} is damaged, and was set aside as {aside / '4'}" in capsys.readouterr().err
+    )
+
+
+def test_nothing_is_set_aside_if_no_checkpoint_is_intact(four, tmp_path):
+    for step in four.steps:
+        cut(four.place(step) / "facts" / "metadata")
+    with pytest.raises(InputError, match=r"no checkpoint of .* is intact"):
+        set_aside(tmp_path)
+    assert four.steps == [1, 2, 3, 4]
+
+
+def test_only_what_is_known_to_be_damaged_is_called_so(tmp_path):
+    missing = tmp_path / "missing"
+    with (
+        pytest.raises(InputError, match=r"is missing or damaged .*put it back"),
+        reading(missing, "; put it back"),
+    ):
+        missing.read_text()
+    for error in (RuntimeError("Unable to cast"), OSError(36, "File name too long")):
+        with (
+            pytest.raises(InputError, match=r"missing cannot be read \(.*\)$"),
+            reading(missing, "; put it back"),
+        ):
+            raise error
+
+
+@pytest.mark.parametrize("name", ["a[b]", "a\\b", "**", "gs:", "a\udcff"])
+def test_a_folder_that_orbax_cannot_use_is_refused_before_it_is_used(tmp_path, name):
+    folder = tmp_path / name
+    for use in (try_place, Checkpoints, lambda folder: settle(folder, {})):
+        with pytest.raises(InputError, match=r"could not be read again, for the .* in its name"):
+            use(folder)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_place_is_tried_and_left_as_it_was(tmp_path, monkeypatch):
+    try_place(tmp_path)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(OSError, match="No such file"):
+        try_place(tmp_path / "missing")
+
+    def fails(*_, **__):
+        raise RuntimeError("this place\nis odd")
+
+    monkeypatch.setattr("attn_jax.training.checkpoint.read_arrays", fails)
+    with pytest.raises(InputError, match=r"cannot keep checkpoints \(RuntimeError: this place\)"):
+        try_place(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_removed_in_training_is_said_in_a_sentence(tmp_path):
+    checkpoints = WritableCheckpoints(tmp_path / "checkpoints", 2)
+    checkpoints.save(1, LEAVES, LEAVES, {}, 0.0)
+    checkpoints._manager.wait_until_finished()
+    shutil.rmtree(tmp_path / "checkpoints")
+    with pytest.raises(InputError, match="checkpoints was removed during training"):
+        checkpoints.save(2, LEAVES, LEAVES, {}, 0.0)
+    assert not (tmp_path / "checkpoints").exists()
+
+
+def test_a_token_that_is_there_twice_is_refused(tmp_path):
+    file = tmp_path / "vocabulary.json"
+    for tokens in (["a", "b", "a"], ["a", "<unk>"]):
+        file.write_text(json.dumps({"level": "word", "tokens": tokens}))
+        with pytest.raises(InputError, match=r"vocabulary.json is damaged"):
+            load_vocabulary(file)
+    file.write_text(json.dumps({"level": "word", "tokens": ["a", "</s>"]}))
+    assert len(load_vocabulary(file)) == 6
