@@ -53,6 +53,8 @@ def load(
     use_compilation_cache()
     runs = [located(Path(place), str(checkpoint)) for place in places]
     experiments = [experiment_of(workdir) for workdir, _ in runs]
+    for run in runs:
+        check_record(*run)
     sides = [load_vocabularies(workdir) for workdir, _ in runs]
     for (workdir, _), vocabularies in zip(runs, sides, strict=True):
         if [vocabulary.tokens for vocabulary in vocabularies] != [
@@ -153,9 +155,18 @@ def load_parameters(workdir: Path, model: Seq2Seq, checkpoint: str = "best") -> 
       InputError: there is no such checkpoint, it is damaged, or it is of another model.
     """
     checkpoints = _checkpoints(workdir)
+    return checkpoints.restore(_step(workdir, checkpoints, checkpoint), "model", model)
+
+
+def check_record(workdir: Path, checkpoint: str = "best") -> None:
+    """Checks the options and vocabularies of a run against what a checkpoint recorded of them.
+
+    Raises:
+      InputError: one of their files is missing or has changed.
+    """
+    checkpoints = _checkpoints(workdir)
     step = _step(workdir, checkpoints, checkpoint)
     facts.check(workdir, checkpoints.place(step), checkpoints.facts(step))
-    return checkpoints.restore(step, "model", model)
 
 
 def checkpoint_of(place: Path) -> Path:

@@ -165,8 +165,8 @@ def check_content(workdir: Path, corpus: Corpus) -> None:
         known = file.read_text("utf-8").strip()
     if known != corpus.content:
         raise InputError(
-            f"the data are not those that the run in {workdir} was trained on: use those data, or "
-            "another --workdir"
+            f"the data are not those that the run in {workdir} was trained on, as {file.name} "
+            "tells: use those data, or another --workdir"
         )
 
 

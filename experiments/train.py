@@ -24,7 +24,13 @@ from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.assess import assess
 from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import reading
-from attn_jax.loading import experiment_of, load_parameters, load_vocabularies, located
+from attn_jax.loading import (
+    check_record,
+    experiment_of,
+    load_parameters,
+    load_vocabularies,
+    located,
+)
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.own_code import check_copies, forget_code, keep_code, own_parts
 from attn_jax.tokens import SPECIALS
@@ -178,6 +184,7 @@ def vocabularies(
 def initial_parameters(place: Path, model: Seq2Seq) -> Seq2Seq:
     """The model with the parameters of the run or checkpoint to start from."""
     initial, checkpoint = located(place)
+    check_record(initial, checkpoint)
     try:
         return load_parameters(initial, model, checkpoint)
     except CheckpointMismatch as error:

@@ -75,8 +75,8 @@ def other_character(text):
         ("flags.txt", replaced("--train.steps=6", "--train.steps=5")),
         ("flags.txt", replaced("--train.clip_norm=1", "--train.clip_norm=3")),
         ("flags.txt", lambda text: text + "--seed=1\n"),
-        ("checkpoints/6/facts/metadata", replaced(r'"best_step": \d', '"best_step": 2')),
-        ("checkpoints/6/facts/metadata", replaced(r'"seconds": \d', '"seconds": 9')),
+        ("checkpoints/6/facts/metadata", replaced(r'"best_step": \d', '"best_step": 3')),
+        ("checkpoints/6/facts/metadata", replaced('"seconds": ', '"seconds": 1')),
         ("checkpoints/6/facts/metadata", lambda text: text[: len(text) // 2]),
     ],
 )
