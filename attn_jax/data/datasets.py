@@ -12,11 +12,10 @@ from attn_jax.config import LINKED_LEVELS, Data
 from attn_jax.data.dates import make_dates
 from attn_jax.data.pairs import Example
 from attn_jax.data.parallel import make_parallel
-from attn_jax.data.preparation import REMOVE, prepared
+from attn_jax.data.preparation import REMOVE, prepared, reading_prepared
 from attn_jax.data.synthetic import make_sequences
 from attn_jax.data.text_files import read_data
 from attn_jax.errors import InputError
-from attn_jax.files import reading
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Corpus:
                 f"{self.builder.data_dir} lacks a whole dataset_info.json{REMOVE}"
             ) from error
         source, target = self.sides
-        with reading(Path(self.builder.data_dir), REMOVE):
+        with reading_prepared(Path(self.builder.data_dir)):
             return [
                 Example(
                     record[source].decode(),

@@ -9,14 +9,12 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
-from unittest import mock
 
 import tensorflow_datasets as tfds
 from tensorflow_datasets.core.download import downloader
 
 from attn_jax.data.text_pairs import TextPairs
 from attn_jax.errors import InputError, reason
-from attn_jax.files import reading
 
 Builder = tfds.core.DatasetBuilder
 REMOVE = ": remove that folder, and the data are prepared again"
@@ -51,8 +49,23 @@ def prepared(make: Callable[[], Builder], directory: Path, origin: str) -> Build
 
 
 def _made(make: Callable[[], Builder], directory: Path) -> Builder:
-    with reading(directory, REMOVE):
+    with reading_prepared(directory):
         return make()
+
+
+@contextlib.contextmanager
+def reading_prepared(folder: Path) -> Iterator[None]:
+    """Context for reading prepared data, which may be removed whatever the cause of an error.
+
+    Raises:
+      InputError: they are missing or damaged.
+    """
+    try:
+        yield
+    except (InputError, MemoryError, PermissionError):
+        raise
+    except Exception as error:
+        raise InputError(f"{folder} is missing or damaged ({reason(error)}){REMOVE}") from error
 
 
 def _lock_in(directory: Path, origin: str) -> IO[str]:
@@ -94,11 +107,12 @@ def _preparing(name: str) -> Iterator[None]:
 @contextlib.contextmanager
 def _impatient() -> Iterator[None]:
     """Has TFDS give up within a minute if there is no network; by itself it tries for many."""
-    session = downloader.requests.Session
-    request = functools.partialmethod(session.request, timeout=(CONNECT, READ))
+    session, retries = downloader.requests.Session, downloader.MAX_RETRIES
+    request = session.request
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # which warns of each try
-    with (
-        mock.patch.object(session, "request", request),
-        mock.patch.object(downloader, "MAX_RETRIES", RETRIES),
-    ):
+    session.request = functools.partialmethod(request, timeout=(CONNECT, READ))
+    downloader.MAX_RETRIES = RETRIES
+    try:
         yield
+    finally:
+        session.request, downloader.MAX_RETRIES = request, retries

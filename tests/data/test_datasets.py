@@ -264,7 +264,9 @@ class Far(TextPairs, skip_registration=True):
 def test_without_a_network_downloads_are_given_up_soon(tmp_path):
     start = time.monotonic()
     with pytest.raises(InputError, match=r"far/1\.0\.0 cannot be prepared .*127\.0\.0\.1"):
-        prepared(lambda: Far(data_dir=tmp_path, file_format="array_record"), tmp_path / "far")
+        prepared(
+            lambda: Far(data_dir=tmp_path, file_format="array_record"), tmp_path / "far", "the test"
+        )
     assert time.monotonic() - start < 60
 
 
