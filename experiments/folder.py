@@ -125,6 +125,13 @@ def tell_inherited(options: list[str]) -> None:
         print(f"as in the folder of the run: {' '.join(options)}", flush=True)
 
 
+def check_folder(path: Path) -> None:
+    """Raises InputError if something else than a folder has the name of a folder to write to."""
+    if os.path.lexists(path) and not path.is_dir():
+        what = "a file" if path.exists() else "a link to nothing"
+        raise InputError(f"{path} is {what}, not the folder of a run")
+
+
 def in_use(workdir: Path) -> str:
     """The message that the folder of a run is locked."""
     return f"another process is training in {workdir}"
@@ -137,10 +144,9 @@ def alone(workdir: Path) -> Iterator[None]:
     Creates the folder if it does not exist, and then removes it if it stays empty.
 
     Raises:
-      InputError: it is a file, or another process is training in it.
+      InputError: it is not a folder, or another process is training in it.
     """
-    if workdir.is_file():
-        raise InputError(f"{workdir} is a file, not the folder of a run")
+    check_folder(workdir)
     new = not workdir.exists()
     workdir.mkdir(parents=True, exist_ok=True)
     folder = os.open(workdir, os.O_RDONLY)

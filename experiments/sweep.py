@@ -30,7 +30,14 @@ from attn_jax.options import fields
 from attn_jax.training.loop import finished
 from experiments import flags
 from experiments.flags import FLAGS
-from experiments.folder import check_code, check_content, in_use, inherited, tell_inherited
+from experiments.folder import (
+    check_code,
+    check_content,
+    check_folder,
+    in_use,
+    inherited,
+    tell_inherited,
+)
 from experiments.planning import grid, plan, possible, read_systems
 from experiments.program import INTERRUPTED, OF_TRAINING, Terminated, run
 from experiments.slots import MOST_JOBS, Slot, slots
@@ -188,6 +195,7 @@ def main() -> None:
         raise InputError(
             "nothing varies: give --systems or a grid, such as --grid.model.score=additive,dot"
         )
+    check_folder(root)
     if run_files.flags(root).is_file():
         raise InputError(f"{root} is the folder of a run: take another --workdir for a sweep")
     systems = read_systems(Path(FLAGS.systems)) if FLAGS.systems else [{}]
