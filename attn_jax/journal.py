@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from attn_jax import strict_json
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
 
@@ -11,13 +12,13 @@ def truncate(path: Path, step: int) -> None:
     """Removes the records of later steps than `step`, which the run will repeat."""
     if path.exists():
         kept = [line for line in read(path) if line["step"] <= step]
-        write_whole(path, "".join(json.dumps(line) + "\n" for line in kept))
+        write_whole(path, "".join(strict_json.dumps(line) + "\n" for line in kept))
 
 
 def append(path: Path, record: dict) -> None:
     """Adds a record, which must have a `step`."""
     with path.open("a") as file:
-        file.write(json.dumps(record) + "\n")
+        file.write(strict_json.dumps(record) + "\n")
 
 
 def read(path: Path) -> list[dict]:
@@ -32,7 +33,7 @@ def read(path: Path) -> list[dict]:
         lines = text.splitlines()
         for number, line in enumerate(lines, start=1):
             try:
-                records.append(json.loads(line))
+                records.append(strict_json.loads(line))
             except json.JSONDecodeError:
                 if number < len(lines) or text.endswith("\n"):
                     raise

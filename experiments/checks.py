@@ -23,7 +23,7 @@ from experiments.contracts import check_returns
 
 def check(experiment: Experiment) -> None:
     """Raises InputError if options are unknown or do not fit together, or user code fails."""
-    choose(METRICS, experiment.train.metric, "metric")
+    choose(METRICS | {"auto": None}, experiment.train.metric, "metric")
     choose_with_settings(ORDERS, experiment.train.order, "order")
     make_bleu(experiment.data.bleu_tokenizer)
     choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")

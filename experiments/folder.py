@@ -19,22 +19,31 @@ from experiments import flags
 
 SPLITS = ["train", "validation", "test"]
 
+# Options that may change between parts of a training, since they do not change what was learnt.
+FREE = (
+    "label",
+    *(f"train.{name}" for name in ("steps", "valid_every", "keep", "skip", "patience")),
+)
+
 
 def has_begun(workdir: Path) -> bool:
     """Whether a folder holds any training; before that, options, data and code may change."""
     journal = run_files.journal(workdir)
-    checkpoints = run_files.checkpoints(workdir).glob("*")
-    return (journal.is_file() and journal.stat().st_size > 0) or any(
-        folder.name.isdecimal() for folder in checkpoints
-    )
+    return (journal.is_file() and journal.stat().st_size > 0) or steps_done(workdir) > 0
+
+
+def steps_done(workdir: Path) -> int:
+    """The step of the last checkpoint in a folder; 0 if there is none."""
+    names = (folder.name for folder in run_files.checkpoints(workdir).glob("*"))
+    return max((int(name) for name in names if name.isdecimal()), default=0)
 
 
 def settle(workdir: Path, given: dict) -> Experiment:
     """The experiment to run: a new one, or the one in the workdir.
 
-    Once it has been trained, only the label and `train.patience` may change, `train.steps` may
-    grow, and data of the same recorded content may lie elsewhere; before that, everything may
-    change.
+    Once it has been trained, only what does not change what was learnt may change: the options in
+    `FREE`, and where data of the same recorded content lie; before that, everything may change.
+    `train.steps` is at least the number of steps done, which nothing undoes.
 
     Raises:
       InputError: the workdir holds another run or something else, or cannot hold checkpoints.
@@ -54,18 +63,16 @@ def settle(workdir: Path, given: dict) -> Experiment:
         wanted = experiment_with(kept | given)
         if not begun:
             return wanted
-        ignored = {"label", "train.patience"}
-        if wanted.train.steps >= stored.train.steps:
-            ignored |= {"train.steps"}
         # Where data lie may change: their content is compared by `check_content`.
-        changed = differing(stored, wanted, ignored | {*config.PLACES})
+        changed = differing(stored, wanted, {*FREE, *config.PLACES})
         if changed:
             raise InputError(
                 f"{workdir} holds a run with other flags: {'; '.join(changed)}. Use the flags of "
                 f"that run, or another --workdir (with --train.initial={workdir} to start from the "
                 "parameters of this one)"
             )
-        return wanted
+        steps = max(wanted.train.steps, steps_done(workdir))
+        return dataclasses.replace(wanted, train=dataclasses.replace(wanted.train, steps=steps))
     if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
         raise InputError(f"{workdir} exists and is not the folder of a run: take another --workdir")
     return experiment_with(given)

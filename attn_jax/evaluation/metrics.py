@@ -38,6 +38,15 @@ def in_words(level: str, references: Sequence[str], tokenizer: str) -> bool:
     return 2 * sum(count > 1 for count in counts) > len(counts)
 
 
+def ranking_metric(of_words: bool) -> str:
+    """The metric by which systems are ranked: BLEU of sentences, else exact match.
+
+    Args:
+      of_words: what `in_words` says of the targets.
+    """
+    return "bleu" if of_words else "exact_match"
+
+
 def edit_distance(hypothesis: Sequence, reference: Sequence) -> int:
     """Fewest insertions, deletions and substitutions between two sequences. Levenshtein 1966."""
     row = np.arange(len(reference) + 1)

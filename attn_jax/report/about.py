@@ -12,8 +12,8 @@ from attn_jax.report.tables import escaped
 def about(systems: Systems, profile: Profile) -> Iterator[str]:
     """Paragraphs on what was compared, and how."""
     first = first_run(systems)
-    asked = dict.fromkeys(run.options["train.metric"] for run in runs_of(systems))
-    metrics = " or ".join(asked).replace("_", " ")
+    criteria = dict.fromkeys(run.criterion for run in runs_of(systems))
+    metrics = " or ".join(criteria).replace("_", " ")
     yield (
         f"{first.evaluation['sentences']} test sentences; mean ± standard deviation over seeds. "
         f"Each run is evaluated at the checkpoint with its best validation {metrics}. "

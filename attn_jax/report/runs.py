@@ -3,19 +3,20 @@
 import dataclasses
 import functools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from attn_jax import config, run_files
+from attn_jax import config, run_files, strict_json
 from attn_jax.errors import InputError
-from attn_jax.evaluation.metrics import METRICS, in_words
+from attn_jax.evaluation.metrics import METRICS, in_words, ranking_metric
 from attn_jax.files import reading
 from attn_jax.journal import read
 from attn_jax.names import parse
 from attn_jax.own_code import digest
-from attn_jax.progress import Progress, goodness
+from attn_jax.progress import Criterion, Progress
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +54,13 @@ class Run:
     @property
     def measure(self) -> str:
         """The metric by which systems are ranked: BLEU for words, else exact match."""
-        return "bleu" if self.in_words else "exact_match"
+        return ranking_metric(self.in_words)
+
+    @property
+    def criterion(self) -> str:
+        """The metric by which its best checkpoint was chosen."""
+        asked = self.options["train.metric"]
+        return self.journal[-1].get("metric", self.measure) if asked == "auto" else asked
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -87,9 +94,9 @@ class Run:
     def interrupted(self) -> bool:
         """Whether training has not come to its last step, nor been ended by `patience`."""
         train, progress = config.experiment(self.options).train, Progress()
+        criterion = Criterion(self.criterion, METRICS[self.criterion])
         for line in self.journal:
-            value = goodness(line, train.metric, METRICS[train.metric])
-            progress = progress.after(line["step"], value)
+            progress = progress.after(line["step"], criterion.goodness(line))
         return not progress.finished(self.journal[-1]["step"], train)
 
     @property
@@ -137,7 +144,7 @@ def read_run(folder: Path) -> Run:
     journal = read(run_files.journal(folder))
     path = run_files.evaluation(folder, "test")
     with reading(path):
-        evaluation = json.loads(path.read_text("utf-8"))
+        evaluation = strict_json.loads(path.read_text("utf-8"))
         count, *_ = (evaluation[name] for name in ("sentences", "search", "step", "metrics"))
     path = run_files.predictions(folder, "test")
     with reading(path), path.open(encoding="utf-8") as file:
@@ -150,6 +157,18 @@ def read_run(folder: Path) -> Run:
         raise InputError(f"{folder} is damaged: its files do not fit together")
     code = digest(folder)
     return Run(options, evaluation, journal, sentences, weights, content, folder, code)
+
+
+def why_not_evaluated(folder: Path) -> str:
+    """Why the run in a folder has no evaluation: its training has diverged, or none was made."""
+    file = run_files.journal(folder)
+    try:
+        *_, last = read(file) if file.is_file() else [{}]
+    except ValueError:  # InputError, too
+        last = {}
+    if math.isfinite(last.get("valid_perplexity", 0.0)):
+        return "not evaluated on a test split"
+    return f"training has diverged: its validation perplexity at step {last['step']} is not finite"
 
 
 def find_runs(root: Path) -> tuple[list[Run], dict[Path, str]]:
@@ -165,7 +184,7 @@ def find_runs(root: Path) -> tuple[list[Run], dict[Path, str]]:
     places: dict[str, dict[str, Any]] = {}
     for folder in sorted(file.parent for file in root.rglob("flags.txt")):
         if not run_files.evaluation(folder, "test").is_file():
-            left_out[folder] = "not evaluated on a test split"
+            left_out[folder] = why_not_evaluated(folder)
             continue
         try:
             run = read_run(folder)

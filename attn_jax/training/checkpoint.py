@@ -48,9 +48,9 @@ class CheckpointMismatch(InputError):
     """The checkpoint is of another model."""
 
 
-def _score(metrics: dict[str, float]) -> tuple[float, int]:
-    # Of equal scores, the first is the best, as for `train.patience`.
-    return metrics["score"], -metrics.get("step", 0)
+def _score(metrics: dict[str, float]) -> tuple[float, float, int]:
+    # Of equal ones, the first is the best, as for `train.patience`; earlier versions stored no tie.
+    return metrics["score"], metrics.get("tie", 0.0), -metrics.get("step", 0)
 
 
 class Checkpoints:
@@ -157,7 +157,9 @@ class WritableCheckpoints(Checkpoints):
         )
         self._open(directory, options)
 
-    def save(self, step: int, model: Any, rest: Any, facts: dict, score: float) -> None:
+    def save(
+        self, step: int, model: Any, rest: Any, facts: dict, score: float, tie: float = 0.0
+    ) -> None:
         """Writes a checkpoint in the background.
 
         Args:
@@ -165,8 +167,9 @@ class WritableCheckpoints(Checkpoints):
           model: the parameters to use, stored separately so that they can be read alone.
           rest: the other arrays that resuming needs.
           facts: JSON values that resuming needs.
-          score: decides which checkpoint is kept as the best. If it is not finite, the checkpoint
-            is stored as the worst, since NaN would make Orbax forget the best.
+          score: decides which checkpoint is kept as the best; finite, since NaN would make Orbax
+            forget the best.
+          tie: decides between equal scores; finite.
 
         Raises:
           OSError: there is no space left, for this checkpoint or the previous one.
@@ -186,7 +189,7 @@ class WritableCheckpoints(Checkpoints):
                     facts=ocp.args.JsonSave(facts),
                     **{name: ocp.args.StandardSave(leaves) for name, leaves in items.items()},
                 ),
-                metrics={"score": score if np.isfinite(score) else -1e30, "step": step},
+                metrics={"score": score, "tie": tie, "step": step},
             )
 
     def close(self) -> None:
