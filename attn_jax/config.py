@@ -202,11 +202,18 @@ class Train:
     buckets: int = option(6, "most padded shapes, and so compilations", low=1)
     valid_every: int = option(500, "steps between validations, each with a checkpoint", low=1)
     keep: int = option(2, "last checkpoints that are kept, besides the best", low=1)
+    skip: int = option(
+        10,
+        "steps in a row that are left out, as their loss or gradient is not finite, before "
+        "training ends with an error",
+        low=0,
+    )
     patience: int = option(0, "validations without a better metric before stopping; 0: off", low=0)
     metric: str = option(
-        "perplexity",
+        "auto",
         "validation metric that picks the best checkpoint: perplexity, token_accuracy, "
-        "exact_match, bleu, chrf, word_error_rate or symbol_error_rate",
+        "exact_match, bleu, chrf, word_error_rate, symbol_error_rate, or auto: as reports rank, by "
+        "bleu for sentences, else by exact_match. Of equal values, the lower perplexity is better",
     )
     initial: str = path("another run whose best parameters to start from, or one checkpoint in it")
 
@@ -226,12 +233,11 @@ class Experiment:
 PLACES = tuple(f"data.{name}" for name in ("train", "valid", "test", "links", "directory"))
 
 # Options that may change once a run has been trained: they do not change what was learnt.
-MAY_CHANGE = {"label", "train.patience", *PLACES}
-
-
-def may_become(name: str, before: Any, now: Any) -> bool:
-    """Whether an option of a run may change to this value once the run has been trained."""
-    return name in MAY_CHANGE or (name == "train.steps" and now >= before)
+MAY_CHANGE = {
+    "label",
+    *(f"train.{name}" for name in ("steps", "valid_every", "keep", "skip", "patience")),
+    *PLACES,
+}
 
 
 def values(experiment: Experiment) -> dict[str, Any]:

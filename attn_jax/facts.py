@@ -94,7 +94,7 @@ def _changed_lines(file: Path, recorded: dict[str, Any]) -> list[str]:
     for name, value in recorded.items():
         if name not in stated:
             changed.append(f"the line --{name}={value} is lost")
-        elif now[name] != value and not config.may_become(name, value, now[name]):
+        elif now[name] != value and name not in config.MAY_CHANGE:
             changed.append(f"--{name} was {value!r} and is now {now[name]!r}")
     return changed
 

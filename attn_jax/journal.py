@@ -1,9 +1,9 @@
 """The journal of a run: one JSON object per line, in order of steps even after a restart."""
 
-import json
 from pathlib import Path
 from typing import Any
 
+from attn_jax import strict_json
 from attn_jax.errors import InputError, reason
 from attn_jax.files import reading, write_whole
 
@@ -12,13 +12,13 @@ def truncate(path: Path, step: int) -> None:
     """Removes the records of later steps than `step`, which the run will repeat."""
     if path.exists():
         kept = [line for line in read(path) if line["step"] <= step]
-        write_whole(path, "".join(json.dumps(line) + "\n" for line in kept))
+        write_whole(path, "".join(strict_json.dumps(line) + "\n" for line in kept))
 
 
 def append(path: Path, record: dict) -> None:
     """Adds a record, which must have a `step`."""
     with path.open("a") as file:
-        file.write(json.dumps(record) + "\n")
+        file.write(strict_json.dumps(record) + "\n")
 
 
 def read(path: Path) -> list[dict]:
@@ -33,7 +33,7 @@ def read(path: Path) -> list[dict]:
     records = []
     for number, line in enumerate(lines, start=1):
         try:
-            record = json.loads(line)
+            record = strict_json.loads(line)
         except (ValueError, RecursionError) as error:
             if number == len(lines) and not text.endswith("\n"):
                 break

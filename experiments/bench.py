@@ -1,7 +1,6 @@
 """Measures this project and its peers on this machine: `./launch.sh bench`."""
 
 import functools
-import json
 import os
 import platform
 import statistics
@@ -15,6 +14,7 @@ from typing import Any
 import jax
 from absl import flags as absl_flags
 
+from attn_jax import strict_json
 from attn_jax.errors import InputError, choose
 from attn_jax.report.style import save
 from attn_jax.report.tables import Table
@@ -183,7 +183,7 @@ def main() -> None:
         table, figures = benchmark()
         print_table(name, table)
         record = {"machine": about, "rounds": FLAGS.rounds, "figures": figures}
-        (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        (folder / f"{name}.json").write_text(strict_json.dumps(record, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

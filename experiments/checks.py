@@ -34,7 +34,7 @@ def check(experiment: Experiment) -> None:
     User code is called with arrays of the sizes that the run has, and of the shortest sentences.
     """
     import_modules(experiment.model)
-    choose(METRICS, experiment.train.metric, "metric")
+    choose(METRICS | {"auto": None}, experiment.train.metric, "metric")
     choose_with_settings(ORDERS, experiment.train.order, "order")
     make_bleu(experiment.data.bleu_tokenizer)
     choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")

@@ -1,6 +1,5 @@
 """Evaluations of a run: of a split, whose results are written into its folder, or of any text."""
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 import optax
 
-from attn_jax import run_files
+from attn_jax import run_files, strict_json
 from attn_jax.config import Data
 from attn_jax.data.datasets import Corpus
 from attn_jax.data.pairs import Example
@@ -135,10 +134,11 @@ def write(workdir: Path, result: dict, assessment: Assessment) -> None:
     evaluation = run_files.evaluation(workdir, split)
     with writing(predictions, alignments, evaluation) as beside:
         lines = (
-            json.dumps(sentence, ensure_ascii=False) + "\n" for sentence in assessment.sentences
+            strict_json.dumps(sentence, ensure_ascii=False) + "\n"
+            for sentence in assessment.sentences
         )
         beside[0].write_text("".join(lines), "utf-8")
         with beside[1].open("wb") as file:
             np.savez(file, *assessment.weights)
-        beside[2].write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+        beside[2].write_text(strict_json.dumps(result, indent=2) + "\n", "utf-8")
         evaluation.unlink(missing_ok=True)  # must not lie beside sentences of another evaluation

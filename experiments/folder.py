@@ -25,18 +25,21 @@ SPLITS = ["train", "validation", "test"]
 def has_begun(workdir: Path) -> bool:
     """Whether a folder holds any training; before that, options, data and code may change."""
     journal = run_files.journal(workdir)
-    checkpoints = run_files.checkpoints(workdir).glob("*")
-    return (journal.is_file() and journal.stat().st_size > 0) or any(
-        folder.name.isdecimal() for folder in checkpoints
-    )
+    return (journal.is_file() and journal.stat().st_size > 0) or steps_done(workdir) > 0
+
+
+def steps_done(workdir: Path) -> int:
+    """The step of the last checkpoint in a folder; 0 if there is none."""
+    names = (folder.name for folder in run_files.checkpoints(workdir).glob("*"))
+    return max((int(name) for name in names if name.isdecimal()), default=0)
 
 
 def settle(workdir: Path, given: dict) -> Experiment:
     """The experiment to run: a new one, or the one in the workdir.
 
-    Once it has been trained, only the label and `train.patience` may change, `train.steps` may
-    grow, and data of the same recorded content may lie elsewhere; before that, everything may
-    change.
+    Once it has been trained, only what does not change what was learnt may change: the options in
+    `config.MAY_CHANGE`, where the content of data is compared elsewhere; before that, everything.
+    `train.steps` is at least the number of steps done, which nothing undoes.
 
     Raises:
       InputError: the workdir holds another run or something else, or cannot hold checkpoints; or
@@ -62,7 +65,8 @@ def settle(workdir: Path, given: dict) -> Experiment:
                 f"that run, or another --workdir (with --train.initial={workdir} to start from the "
                 "parameters of this one)"
             )
-        return wanted
+        steps = max(wanted.train.steps, steps_done(workdir))
+        return dataclasses.replace(wanted, train=dataclasses.replace(wanted.train, steps=steps))
     if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
         raise InputError(f"{workdir} exists and is not the folder of a run: take another --workdir")
     return experiment_with(given)
@@ -74,7 +78,7 @@ def differing(stored: Experiment, wanted: Experiment) -> list[str]:
     return [
         f"--{name} was {before[name]!r} and is now {now[name]!r}"
         for name in before
-        if before[name] != now[name] and not config.may_become(name, before[name], now[name])
+        if before[name] != now[name] and name not in config.MAY_CHANGE
     ]
 
 

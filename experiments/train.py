@@ -3,17 +3,15 @@
 The same command again resumes from the last checkpoint; a larger --train.steps extends the run.
 """
 
-import json
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
 import optax
 from absl import flags as absl_flags
 
-from attn_jax import run_files
-from attn_jax.config import Data, Experiment
+from attn_jax import journal, run_files, strict_json
+from attn_jax.config import Experiment
 from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.data.links import links_of
 from attn_jax.data.pairs import Example, Pair
@@ -21,10 +19,9 @@ from attn_jax.data.pipeline import Batches
 from attn_jax.data.vocabularies import VOCABULARIES
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError, choose
-from attn_jax.evaluation.assess import assess
-from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import reading
 from attn_jax.loading import (
+    best_checkpoint,
     check_record,
     experiment_of,
     load_parameters,
@@ -39,7 +36,7 @@ from attn_jax.training.checkpoint import CheckpointMismatch
 from attn_jax.training.fallback import set_aside
 from attn_jax.training.saving import try_place
 from attn_jax.training.step import init_state
-from attn_jax.translator import Translator
+from attn_jax.training.validations import disagreement
 from experiments import flags, folder, unused
 from experiments.checks import check, check_step
 from experiments.evaluation import evaluate_split
@@ -54,6 +51,7 @@ from experiments.examples import (
 from experiments.flags import FLAGS
 from experiments.printing import best_step, print_evaluation
 from experiments.program import OF_TRAINING, run
+from experiments.validation import compared, criterion_of, validator
 
 
 def main() -> None:
@@ -67,6 +65,9 @@ def main() -> None:
         check(experiment)
         folder.check_code(workdir, experiment.model)
         folder.tell_inherited(folder.inherited(experiment, given))
+        done, asked = experiment.train.steps, given.get("train.steps", experiment.train.steps)
+        if asked < done:
+            print(f"the run has done {done} steps already, more than --train.steps={asked}")
         corpus = open_corpus(experiment.data)
         train(workdir, experiment, corpus)
     if "test" in corpus.splits:
@@ -74,7 +75,7 @@ def main() -> None:
         if not file.is_file():
             evaluate_split(workdir, corpus, "test", {})
         with reading(file):
-            evaluation = json.loads(file.read_text("utf-8"))
+            evaluation = strict_json.loads(file.read_text("utf-8"))
         print_evaluation("test", evaluation, best_step(evaluation))
     else:
         print("no test split: the run is not evaluated, and reports leave it out")
@@ -142,28 +143,13 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         validator(validation, source, target, experiment.data),
         workdir,
         rng=rng_dropout,
-        larger_is_better=METRICS[config.metric],
+        criterion=criterion_of(experiment, validation),
     )
     folder.forget_evaluations(workdir)  # that other processes may have written in the meantime
-
-
-def validator(
-    examples: Sequence[Example], source: Vocabulary, target: Vocabulary, data: Data
-) -> Callable[[Seq2Seq], dict[str, float]]:
-    """The function that measures a model on validation examples."""
-
-    def measured(model: Seq2Seq) -> dict[str, float]:
-        translator = Translator([model], source, target, data.max_length)
-        metrics = assess(translator, examples, data.bleu_tokenizer, {}).metrics
-        if metrics["perplexity"] > 2 * len(target):  # a model that has learned little yet is nearer
-            print(
-                "warning: the model is worse than one to which all tokens are equally probable; "
-                "training may need a smaller --train.learning_rate",
-                file=sys.stderr,
-            )
-        return metrics
-
-    return measured
+    validations, kept = journal.read(run_files.journal(workdir)), best_checkpoint(workdir).name
+    told = disagreement(validations, compared(experiment, validation), kept)
+    if told:
+        print(told, flush=True)
 
 
 def vocabularies(

@@ -39,6 +39,15 @@ def in_words(level: str, references: Sequence[str], tokenizer: str) -> bool:
     return 2 * sum(count > 1 for count in counts) > len(counts)
 
 
+def ranking_metric(of_words: bool) -> str:
+    """The metric by which systems are ranked: BLEU of sentences, else exact match.
+
+    Args:
+      of_words: what `in_words` says of the targets.
+    """
+    return "bleu" if of_words else "exact_match"
+
+
 def spaced(texts: Sequence[str], tokenizer: str) -> list[str]:
     """Texts with spaces between words, as they are counted: those of the texts if these have any.
 

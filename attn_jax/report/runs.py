@@ -3,19 +3,20 @@
 import dataclasses
 import functools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from attn_jax import config, run_files
+from attn_jax import config, run_files, strict_json
 from attn_jax.errors import InputError
-from attn_jax.evaluation.metrics import METRICS, bleu_counts, in_words, matching
+from attn_jax.evaluation.metrics import METRICS, bleu_counts, in_words, matching, ranking_metric
 from attn_jax.files import reading
 from attn_jax.journal import read
 from attn_jax.names import parse
 from attn_jax.own_code import digest
-from attn_jax.progress import Progress, goodness
+from attn_jax.progress import Criterion, Progress
 from attn_jax.report.checks import check_run
 
 
@@ -54,7 +55,13 @@ class Run:
     @property
     def measure(self) -> str:
         """The metric by which systems are ranked: BLEU for words, else exact match."""
-        return "bleu" if self.in_words else "exact_match"
+        return ranking_metric(self.in_words)
+
+    @property
+    def criterion(self) -> str:
+        """The metric by which its best checkpoint was chosen."""
+        asked = self.options["train.metric"]
+        return self.journal[-1].get("metric", self.measure) if asked == "auto" else asked
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -106,17 +113,12 @@ class Run:
         return *(self.options[f"data.{name}"] for name in names), *tokens
 
     @property
-    def criterion(self) -> str:
-        """The metric by which its best checkpoint was chosen."""
-        return self.options["train.metric"]
-
-    @property
     def interrupted(self) -> bool:
         """Whether training has not come to its last step, nor been ended by `patience`."""
         train, progress = config.experiment(self.options).train, Progress()
+        criterion = Criterion(self.criterion, METRICS[self.criterion])
         for line in self.journal:
-            value = goodness(line, self.criterion, METRICS[self.criterion])
-            progress = progress.after(line["step"], value)
+            progress = progress.after(line["step"], criterion.goodness(line))
         return not progress.finished(self.journal[-1]["step"], train)
 
     @property
@@ -165,7 +167,7 @@ def read_run(folder: Path) -> Run:
     journal = read(run_files.journal(folder))
     path = run_files.evaluation(folder, "test")
     with reading(path):
-        evaluation = json.loads(path.read_text("utf-8"))
+        evaluation = strict_json.loads(path.read_text("utf-8"))
     path = run_files.predictions(folder, "test")
     with reading(path), path.open(encoding="utf-8") as file:
         # By iteration, since `splitlines` would also split at other characters of the text.
@@ -177,6 +179,18 @@ def read_run(folder: Path) -> Run:
     run = Run(options, evaluation, journal, sentences, weights, content, folder, code)
     check_run(run)
     return run
+
+
+def why_not_evaluated(folder: Path) -> str:
+    """Why the run in a folder has no evaluation: its training has diverged, or none was made."""
+    file = run_files.journal(folder)
+    try:
+        *_, last = read(file) if file.is_file() else [{}]
+    except ValueError:  # InputError, too
+        last = {}
+    if math.isfinite(last.get("valid_perplexity", 0.0)):
+        return "not evaluated on a test split"
+    return f"training has diverged: its validation perplexity at step {last['step']} is not finite"
 
 
 def find_runs(root: Path) -> tuple[list[Run], dict[Path, str]]:
@@ -192,7 +206,7 @@ def find_runs(root: Path) -> tuple[list[Run], dict[Path, str]]:
     places: dict[str, dict[str, Any]] = {}
     for folder in sorted(file.parent for file in root.rglob("flags.txt")):
         if not run_files.evaluation(folder, "test").is_file():
-            left_out[folder] = "not evaluated on a test split"
+            left_out[folder] = why_not_evaluated(folder)
             continue
         try:
             run = read_run(folder)

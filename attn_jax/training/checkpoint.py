@@ -101,7 +101,7 @@ class Checkpoints:
         """
         return facts_of.read(self.place(step), self._advice(step))
 
-    def _scores(self, steps: list[int]) -> dict[int, float]:
+    def _scores(self, steps: list[int]) -> dict[int, tuple[float, ...]]:
         """The score of each step; warns of those that cannot be read, and leaves them out."""
         scores = {}
         for step in filter(self._is_whole, steps):
@@ -115,13 +115,13 @@ class Checkpoints:
         """Whether a checkpoint has facts, unlike what is left of a deletion that was cut off."""
         return (self.place(step) / "facts").is_dir()
 
-    def _score(self, step: int) -> float:
+    def _score(self, step: int) -> tuple[float, ...]:
         known = self.facts(step)
         if "score" in known:
-            return known["score"]
+            return tuple(known["score"])
         file = self.place(step) / "metrics" / "metrics"  # of a run from before facts had the score
         with reading(file, self._advice(step)):
-            return json.loads(file.read_bytes())["score"]
+            return (json.loads(file.read_bytes())["score"],)
 
     def restore(self, step: int, item: str, like: Any) -> Any:
         """Restores the `model` or the `rest` of a step, in the structure of `like`.

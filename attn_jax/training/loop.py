@@ -1,11 +1,11 @@
 """The training loop: steps, validations, checkpoints, and resuming."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import jax
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
@@ -15,12 +15,13 @@ from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.progress import Progress, goodness
+from attn_jax.progress import Criterion, Progress
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.devices import first_replica, make_mesh, replicate
 from attn_jax.training.saving import WritableCheckpoints
 from attn_jax.training.step import FlatState, init_state, resume, train_step
 from attn_jax.training.throughput import Throughput
+from attn_jax.training.validations import diverged, record_of, summary, warnings
 
 LOOK_EVERY = 20  # steps between reads of the loss, which stall the device
 
@@ -45,7 +46,7 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Prog
         checkpoints.restore(step, "model", state.result),
         checkpoints.restore(step, "rest", state.rest),
     )
-    return state, _progress_of(checkpoints)
+    return state, _progress_of(checkpoints, workdir)
 
 
 def finished(config: Train, workdir: Path) -> bool:
@@ -56,13 +57,14 @@ def finished(config: Train, workdir: Path) -> bool:
     """
     checkpoints = Checkpoints(run_files.checkpoints(workdir))
     step = checkpoints.latest
-    return step is not None and _progress_of(checkpoints).finished(step, config)
+    return step is not None and _progress_of(checkpoints, workdir).finished(step, config)
 
 
-def _progress_of(checkpoints: Checkpoints) -> Progress:
-    known = checkpoints.facts(checkpoints.latest)
-    with reading(checkpoints.place(checkpoints.latest)):
-        return Progress(*(known[name] for name in Progress._fields))
+def _progress_of(checkpoints: Checkpoints, workdir: Path) -> Progress:
+    step, records = checkpoints.latest, run_files.journal(workdir)
+    known, lines = checkpoints.facts(step), journal.read(records) if records.exists() else []
+    with reading(checkpoints.place(step)):
+        return Progress.of(known, [line for line in lines if line["step"] <= step])
 
 
 def fit(
@@ -74,7 +76,7 @@ def fit(
     workdir: Path,
     *,
     rng: jax.Array,
-    larger_is_better: bool,
+    criterion: Criterion,
 ) -> None:
     """Trains a model, starting or resuming from what `begin` returned.
 
@@ -83,13 +85,13 @@ def fit(
       state: the state to start from; its buffers are donated.
       progress: the progress to start from.
       batches: maps a number of steps done to the batches that follow.
-      evaluate: maps a model to its validation metrics, which include `config.metric`.
+      evaluate: maps a model to its validation metrics, among them perplexity and the criterion's.
       workdir: where `metrics.jsonl` and `checkpoints/` are kept.
       rng: the key of everything random in training; each step derives its own from it.
-      larger_is_better: whether larger values of `config.metric` are better.
+      criterion: decides which validation is the best.
 
     Raises:
-      InputError: the loss is not finite.
+      InputError: the loss, its gradient or the validation perplexity stays, or is, not finite.
       OSError: there is no space left for a checkpoint.
     """
     records, recorded = run_files.journal(workdir), facts.of_run(workdir)
@@ -107,79 +109,82 @@ def fit(
         mesh = make_mesh(config)
         if mesh is not None:
             state = replicate(state, mesh)
-        throughput, losses = Throughput(), []
+        throughput, losses, unread = Throughput(), [], []
         following = batches(first)
         for step in range(first + 1, config.steps + 1):
             if progress.finished(step - 1, config):
                 console.print(
-                    f"no better {config.metric} since step {progress.best_step}: stopping"
+                    f"no better {criterion.metric} since step {progress.best_step}: stopping"
                 )
                 break
             batch = next(following)
             state, loss = train_step(state, batch, rng, config=config, mesh=mesh)
             throughput.count(batch.source, batch.target)
-            losses.append(loss)
+            unread.append(loss)
             validate = step % config.valid_every == 0 or step == config.steps
-            if step == first + 1 or step % LOOK_EVERY == 0 or validate:
-                losses = _finite(losses, step)
+            if step == first + 1 or step % LOOK_EVERY == 0 or validate or progress.skipped:
+                new = list(map(float, unread))
+                skipped = _skipped(new, step - len(new) + 1, progress.skipped, config.skip)
+                losses += new
                 advance(step, losses[-1])
-                seconds = throughput.close()
-                progress = progress._replace(seconds=progress.seconds + seconds)
+                seconds, unread = throughput.close(), []
+                progress = progress._replace(seconds=progress.seconds + seconds, skipped=skipped)
                 if step == first + 1:
                     took = f"{seconds:.1f} s, compilation included"
                     console.print(f"step {step}: loss {losses[-1]:.3f} ({took})")
             if not validate:
                 continue
             shown = state if mesh is None else first_replica(state)
-            record = _record(step, losses, throughput.rates(), evaluate(shown.result), progress)
+            metrics, rates = evaluate(shown.result), throughput.rates()
+            record = record_of(step, losses, rates, metrics, progress, criterion.metric)
             journal.append(records, record)
-            console.print(_summary(record, config.metric))
-            value = goodness(record, config.metric, larger_is_better)
-            progress = progress.after(step, value)
+            console.print(summary(record))
+            for warning in warnings(journal.read(records)):
+                console.print(f"warning: {warning}")
+            goodness = criterion.goodness(record)
+            if not all(map(math.isfinite, goodness)):
+                raise InputError(diverged(record, checkpoints.best))
+            progress = progress.after(step, goodness)
             known = progress._asdict() | recorded
-            checkpoints.save(step, shown.result, shown.rest, known, value)
+            checkpoints.save(step, shown.result, shown.rest, known, goodness)
             losses = []
             throughput.reset()
 
 
-def _finite(losses: list, step: int) -> list[float]:
-    losses = [float(loss) for loss in losses]
-    from_start = step == len(losses)
-    if from_start and not np.isfinite(losses[0]):
-        raise InputError(
-            "the loss is not finite at the first step, before any update: the model is the cause, "
-            "not its training"
+def _skipped(losses: Sequence[float], first: int, skipped: int, most: int) -> int:
+    """How many steps in a row have been skipped after some more steps.
+
+    Args:
+      losses: of these steps; NaN of those that were skipped.
+      first: the first of these steps.
+      skipped: the number in a row before them.
+      most: the number in a row after which training ends.
+
+    Raises:
+      InputError: there were more.
+    """
+    for step, loss in enumerate(losses, start=first):
+        skipped = 0 if math.isfinite(loss) else skipped + 1
+        if skipped > most:
+            raise InputError(_why_ended(step, skipped))
+    return skipped
+
+
+def _why_ended(step: int, skipped: int) -> str:
+    if skipped == step:
+        return (
+            "the loss or its gradient is not finite from the first step on, before any update: "
+            "the model is the cause, not its training"
         )
-    if from_start and not np.isfinite(losses[:2]).all():
-        raise InputError(
-            "the loss is no longer finite after the first update: the gradient of the model is not "
-            "finite, or --train.learning_rate is far too large"
+    if skipped == step - 1:
+        return (
+            "the loss or its gradient is no longer finite after the first update: "
+            "--train.learning_rate is far too large, or the model is the cause"
         )
-    if not np.isfinite(losses).all():
-        raise InputError(
-            f"the training loss is no longer finite by step {step}: lower "
-            "--train.learning_rate or --train.clip_norm and start again in a new --workdir"
-        )
-    return losses
-
-
-def _record(
-    step: int,
-    losses: list[float],
-    rates: dict[str, float],
-    metrics: dict[str, float],
-    progress: Progress,
-) -> dict[str, float]:
-    """The line of the journal on a validation."""
-    record = {"step": step, "train_loss": float(np.mean(losses))}
-    record |= rates | {f"valid_{name}": value for name, value in metrics.items()}
-    return record | {"seconds": round(progress.seconds, 2)}
-
-
-def _summary(record: dict, metric: str) -> str:
     return (
-        f"step {record['step']}: loss {record['train_loss']:.3f}, validation {metric} "
-        f"{record['valid_' + metric]:.2f}, {record['steps_per_second']:.1f} steps/s"
+        f"the loss or its gradient was not finite in {skipped} steps in a row, up to step {step}: "
+        "start again in a new --workdir with a lower --train.learning_rate or --train.clip_norm; "
+        "or, if only some pairs are the cause, go on with a larger --train.skip"
     )
 
 

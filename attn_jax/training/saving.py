@@ -101,7 +101,7 @@ class WritableCheckpoints(Checkpoints):
         )
         self._manager = ocp.CheckpointManager(self._directory, options=options)
 
-    def save(self, step: int, model: Any, rest: Any, facts: dict, score: float) -> None:
+    def save(self, step: int, model: Any, rest: Any, facts: dict, score: tuple[float, ...]) -> None:
         """Writes a checkpoint in the background.
 
         Args:
@@ -110,15 +110,14 @@ class WritableCheckpoints(Checkpoints):
           rest: the other arrays that resuming needs.
           facts: JSON values that resuming needs; `best_step` among them is the step of the best
             checkpoint.
-          score: decides which checkpoint is the best if there is no `best_step`. If it is not
-            finite, the checkpoint is the worst.
+          score: decides which checkpoint is the best if there is no `best_step`; finite numbers, of
+            which the next decides where checkpoints are equal in those before it.
 
         Raises:
           InputError: it cannot be written, or the previous one could not be.
           OSError: there is no space left, for this checkpoint or the previous one.
         """
         items = {"model": named_leaves(model), "rest": named_leaves(rest)}
-        score = score if np.isfinite(score) else -1e30
         known = {
             **facts,
             "score": score,
@@ -137,7 +136,7 @@ class WritableCheckpoints(Checkpoints):
                 ),
             )
 
-    def _best_with(self, step: int, facts: dict, score: float) -> int:
+    def _best_with(self, step: int, facts: dict, score: tuple[float, ...]) -> int:
         """The step of the best checkpoint, once there is one more."""
         earlier = [other for other in self.steps if other not in self._damaged]
         if facts.get("best_step") in (*earlier, step):
@@ -196,7 +195,7 @@ def try_place(workdir: Path) -> None:
         with uninterrupted():
             place.mkdir(exist_ok=True)
             with contextlib.closing(WritableCheckpoints(place, 1)) as checkpoints:
-                checkpoints.save(1, leaves, leaves, {}, 0.0)
+                checkpoints.save(1, leaves, leaves, {}, (0.0,))
             Checkpoints(place).verify(1)
     except InputError as error:
         why = reason(error.__cause__ or error)

@@ -97,6 +97,8 @@ def train_step(
 ) -> tuple[FlatState, Float[Array, ""]]:
     """One training step: the gradient of the loss, and an update by the optimiser.
 
+    If the loss or the gradient is not finite, the step is skipped: only the step number changes.
+
     Args:
       state: the state after the previous step; its buffers are donated.
       batch: source sentences, target sentences, each ending in `EOS`, and the links for the guided
@@ -106,12 +108,13 @@ def train_step(
       mesh: the devices over which the batch is split; None for a single device.
 
     Returns:
-      The next state, and the loss before the update in nats per target token.
+      The next state, and the loss before the update in nats per target token; NaN if the step was
+      skipped.
 
     Raises:
       InputError: `microbatches` does not divide the batch, or an option is unknown.
     """
-    step, model, optimizer, average = state.parts
+    step, model, *_ = state.parts
     _, target, _ = batch
     tokens = jnp.maximum((target != PAD).sum(), 1)
     count = jnp.maximum(choose(COUNTS, config.mean_over, "mean")(target), 1)
@@ -125,6 +128,20 @@ def train_step(
         gradient_of = data_parallel(gradient_of, mesh)
     rng = jax.random.fold_in(rng, step)
     loss, gradient = gradient_of(model, rng, tuple(batch))
+    finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(gradient))
+    # A choice between the leaves of both states would need memory for both.
+    following = jax.lax.cond(
+        finite,
+        lambda parts: updated(config, parts, gradient),
+        lambda parts: parts._replace(step=parts.step + 1),
+        state.parts,
+    )
+    return FlatState.of(following), jnp.where(finite, loss * count / tokens, jnp.nan)
+
+
+def updated(config: Train, state: TrainState, gradient: Seq2Seq) -> TrainState:
+    """The next state, after an update by the optimiser."""
+    step, model, optimizer, average = state
     updates, optimizer = make_optimizer(config).update(gradient, optimizer, model)
     model = optax.apply_updates(model, updates)
     done = step + 1
@@ -132,7 +149,7 @@ def train_step(
         # A smaller decay at the beginning forgets the first parameters faster.
         kept = jnp.minimum(config.average, (1 + done) / (10 + done))
         average = optax.incremental_update(model, average, 1 - kept)
-    return FlatState.of(TrainState(done, model, optimizer, average)), loss * count / tokens
+    return TrainState(done, model, optimizer, average)
 
 
 def accumulated(function, parts: int, model: Seq2Seq, rng: Array, batch: tuple) -> tuple:

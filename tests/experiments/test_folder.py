@@ -14,10 +14,12 @@ def test_what_may_change_once_a_run_has_been_trained(tmp_path):
     run_files.flags(tmp_path).write_text("\n".join(config.lines(experiment_with(given))))
     assert settle(tmp_path, {"seed": 2}).seed == 2
     run_files.journal(tmp_path).write_text("{}\n")
-    changed = settle(tmp_path, {"label": "b", "train.steps": 20, "train.patience": 0})
-    assert (changed.label, changed.train.steps, changed.train.patience) == ("b", 20, 0)
+    free = {"label": "b", "train.steps": 20, "train.patience": 0, "train.valid_every": 7}
+    free |= {"train.keep": 3, "train.skip": 100}
+    changed = settle(tmp_path, free)
+    assert {name: config.values(changed)[name] for name in free} == free
     assert changed.seed == 1
-    for other in ({"seed": 2}, {"train.steps": 5}):
+    for other in ({"seed": 2}, {"train.batch_size": 5}, {"train.metric": "bleu"}):
         with pytest.raises(InputError, match="holds a run with other flags"):
             settle(tmp_path, other)
 
@@ -30,3 +32,14 @@ def test_what_is_no_folder_cannot_hold_a_run(tmp_path, make, what):
     make(*([tmp_path / "nothing"] if make is os.symlink else []), place)
     with pytest.raises(InputError, match=f"place is {what}, not the folder of a run"), alone(place):
         pass
+
+
+def test_a_run_of_an_earlier_version_keeps_its_metric(tmp_path):
+    """Its default was perplexity, and it had no --train.skip."""
+    lines = config.lines(experiment_with({"train.metric": "perplexity"}))
+    old = [line for line in lines if not line.startswith("--train.skip")]
+    run_files.flags(tmp_path).write_text("\n".join(old))
+    run_files.journal(tmp_path).write_text('{"step": 1}\n')
+    assert settle(tmp_path, {}).train.metric == "perplexity"
+    with pytest.raises(InputError, match=r"train\.metric was 'perplexity' and is now 'auto'"):
+        settle(tmp_path, {"train.metric": "auto"})

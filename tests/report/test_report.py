@@ -88,6 +88,22 @@ def root(tmp_path):
     return tmp_path
 
 
+def test_a_run_that_diverged_is_named(root):
+    (root / "d" / "metrics.jsonl").write_text('{"step": 9, "valid_perplexity": null}\n')
+    _, left_out = find_runs(root)
+    told = "training has diverged: its validation perplexity at step 9 is not finite"
+    assert left_out == {root / "d": told}
+
+
+def test_auto_is_the_metric_that_the_journal_names(root):
+    file = root / "a" / "metrics.jsonl"
+    last = json.loads(file.read_text().splitlines()[-1])
+    runs, _ = find_runs(root)
+    assert [run.criterion for run in runs] == ["exact_match"] * 3
+    file.write_text(json.dumps(last | {"metric": "bleu"}))
+    assert read_run(root / "a").criterion == "bleu"
+
+
 def test_a_page_with_its_figures(root):
     runs, left_out = find_runs(root)
     assert left_out == {root / "d": "not evaluated on a test split"}
@@ -412,7 +428,7 @@ def test_what_is_known_of_some_systems_is_told_of_them(tmp_path):
     assert comparison.quality.heading[-2:] == ["aligned %", "shift"]
     assert (first, second) == ("", "+1")
     page = write_report([comparison], tmp_path).read_text()
-    assert "best validation bleu or perplexity" in page
+    assert "best validation bleu or exact match" in page
     assert "Accuracy by source position" in page
 
 

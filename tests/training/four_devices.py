@@ -69,6 +69,21 @@ def test_four_devices_go_where_one_does(model, train):
         assert other.devices() == first.devices()
 
 
+def test_all_devices_skip_a_step_that_is_not_finite_on_one():
+    config = Train(batch_size=8, guided_alignment=1.0)
+    mesh = make_mesh(config)
+    state = replicate(init_state(make(), config), mesh)
+    before = jax.device_get(state.leaves)
+    source, target, links = batch()
+    links[3] = np.nan
+    state, loss = train_step(state, (source, target, links), RNG, config=config, mesh=mesh)
+    assert jnp.isnan(loss)
+    assert state.parts.step == 1
+    for device in range(4):
+        for old, new in zip(before[1:], state.leaves[1:], strict=True):
+            np.testing.assert_array_equal(old, new.addressable_data(device))
+
+
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer"])
 def test_devices_send_one_another_nothing_but_sums(decoder):
     config = Train(batch_size=8)

@@ -19,9 +19,10 @@ from attn_jax.errors import InputError
 from attn_jax.facts import sealed
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import initialize
+from attn_jax.progress import Criterion, Progress
 from attn_jax.training.arrays import digest, named_leaves
 from attn_jax.training.checkpoint import Checkpoints
-from attn_jax.training.loop import _finite, begin, finished, fit
+from attn_jax.training.loop import begin, finished, fit
 from attn_jax.training.saving import WritableCheckpoints
 from attn_jax.training.step import train_step
 
@@ -33,10 +34,22 @@ CONFIG = Model(
     readout_size=4,
     dropout=0.2,
 )
+PERPLEXITY = Criterion("perplexity", larger_is_better=False)
 PAIRS = [Pair([4 + n % 5] * (1 + n % 4), [4 + n % 3] * (1 + n % 3)) for n in range(23)]
 
 
-def train(workdir, evaluate=None, **options):
+def spoiling(batches, spoilt):
+    """The same batches, with links to guide attention of these values at some steps, else 0."""
+
+    def from_step(done):
+        for step, batch in enumerate(batches(done), start=done + 1):
+            shape = (*batch.target.shape, batch.source.shape[1])
+            yield batch._replace(links=np.full(shape, spoilt.get(step, 0.0), np.float32))
+
+    return from_step if spoilt else batches
+
+
+def train(workdir, evaluate=None, spoilt=None, criterion=PERPLEXITY, **options):
     options = {
         "steps": 6,
         "valid_every": 2,
@@ -49,11 +62,11 @@ def train(workdir, evaluate=None, **options):
     fit(
         config,
         *begin(config, initialize(CONFIG, 9, 9, jax.random.key(0)), workdir),
-        Batches(PAIRS, config, seed=0).from_step,
+        spoiling(Batches(PAIRS, config, seed=0).from_step, spoilt or {}),
         evaluate or (lambda model: {"perplexity": 1.0}),
         workdir,
         rng=jax.random.key(1),
-        larger_is_better=False,
+        criterion=criterion,
     )
     checkpoints = Checkpoints(workdir / "checkpoints")
     step = checkpoints.latest
@@ -103,7 +116,7 @@ def scripted(values):
 
 
 def test_the_best_and_the_last_are_kept(tmp_path):
-    step, best, _, record = train(tmp_path, scripted([3.0, 1.0, 2.0, float("nan"), 5.0]), steps=10)
+    step, best, _, record = train(tmp_path, scripted([3.0, 1.0, 2.0, 4.0, 5.0]), steps=10)
     assert (step, best) == (10, 4)
     assert [line["step"] for line in record] == [2, 4, 6, 8, 10]
 
@@ -129,6 +142,38 @@ def test_patience_of_a_run_made_longer_ends_it_at_a_validation(tmp_path):
     assert (step, best) == (4, 3)
     assert [line["step"] for line in record] == [2, 3, 4]
     assert finished(Train(steps=20, valid_every=2, patience=1), tmp_path)
+
+
+def test_patience_counts_validations_though_valid_every_changes(tmp_path):
+    train(tmp_path, scripted([1.0, 2.0, 2.0]), steps=6)
+    more = {"valid_every": 1, "patience": 4}
+    step, best, _, record = train(tmp_path, scripted([2.0, 2.0, 2.0]), steps=20, **more)
+    assert (step, best) == (8, 2)
+    assert [line["step"] for line in record] == [2, 4, 6, 7, 8]
+    assert not finished(Train(steps=20, valid_every=1, patience=5), tmp_path)
+
+
+def test_progress_of_an_earlier_version_is_read():
+    """Such facts have a plain number for the best, and do not say how long ago that was."""
+    facts = {"best": -2.0, "best_step": 4, "seconds": 3.0}
+    progress = Progress.of(facts, [{"step": step} for step in (2, 4, 6, 7)])
+    assert progress.since == 2
+    assert progress.after(8, (-2.0, -2.0)).best_step == 4
+    assert progress.after(8, (-1.0, -9.0)).best_step == 8
+    assert Progress.of(json.loads(json.dumps(progress._asdict() | {"best": [1, 2]})), []).since == 2
+
+
+def test_equal_metrics_are_told_apart_by_perplexity(tmp_path):
+    """Exact match and BLEU are often 0 at several validations, of which the first is the worst."""
+    values = iter([(0.0, 9.0), (0.0, 5.0), (0.0, 7.0), (0.0, 5.0)])
+
+    def evaluate(model):
+        return dict(zip(("exact_match", "perplexity"), next(values), strict=True))
+
+    exact_match = Criterion("exact_match", larger_is_better=True)
+    options = {"criterion": exact_match, "steps": 20, "patience": 2}
+    step, best, _, _ = train(tmp_path, evaluate, **options)
+    assert (step, best) == (8, 4)
 
 
 def test_a_run_is_finished_at_its_last_step(tmp_path):
@@ -160,24 +205,13 @@ def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
         train(tmp_path, learning_rate=1e30, clip_norm=1e30, steps=40, valid_every=20)
 
 
-def test_a_loss_that_was_never_finite_is_no_matter_of_training():
-    with pytest.raises(InputError, match="not finite at the first step"):
-        _finite([np.nan, np.nan], 2)
-    with pytest.raises(InputError, match="after the first update: the gradient of the model"):
-        _finite([1.0, np.nan, np.nan], 3)
-    with pytest.raises(InputError, match="no longer finite by step 3"):
-        _finite([1.0, 1.0, np.nan], 3)
-    with pytest.raises(InputError, match="no longer finite by step 4"):
-        _finite([np.nan, np.nan], 4)
-
-
 def test_a_changed_bit_is_noticed(tmp_path):
     model = initialize(CONFIG, 9, 9, jax.random.key(0))
     leaves = named_leaves(model)
     changed = {name: np.array(leaf) for name, leaf in leaves.items()}
     next(iter(changed.values())).view(np.uint8).flat[0] ^= 1
     checkpoints = WritableCheckpoints(tmp_path, 2)
-    checkpoints.save(1, model, {"m": np.zeros(3, np.float32)}, {}, 0.0)
+    checkpoints.save(1, model, {"m": np.zeros(3, np.float32)}, {}, (0.0,))
     checkpoints.close()
     checkpoints = Checkpoints(tmp_path)
     facts = json.loads(next(tmp_path.glob("1/facts/metadata")).read_text())
@@ -201,7 +235,7 @@ def test_a_changed_bit_is_noticed(tmp_path):
 def test_a_damaged_checkpoint_is_refused(tmp_path, name, content):
     leaves = {"x": np.zeros(3, np.float32)}
     checkpoints = WritableCheckpoints(tmp_path, 2)
-    checkpoints.save(1, leaves, leaves, {}, 0.0)
+    checkpoints.save(1, leaves, leaves, {}, (0.0,))
     checkpoints.close()
     (tmp_path / "1" / name).write_bytes(content)
 
@@ -217,7 +251,7 @@ def test_a_run_goes_on_without_a_damaged_checkpoint(tmp_path):
     leaves = {"x": np.zeros(3, np.float32)}
     checkpoints = WritableCheckpoints(tmp_path, 2)
     for step in (1, 2):
-        checkpoints.save(step, leaves, leaves, {}, 0.0)
+        checkpoints.save(step, leaves, leaves, {}, (0.0,))
     checkpoints.close()
 
     def told(step):
@@ -239,7 +273,7 @@ def test_what_is_read_beside_a_damaged_array_is_read_to_its_end(tmp_path, monkey
     """Otherwise, Orbax would close its event loop first, and each pending read would print that."""
     leaves = {str(number): np.zeros(3, np.float32) for number in range(200)}
     checkpoints = WritableCheckpoints(tmp_path, 2)
-    checkpoints.save(1, leaves, leaves, {}, 0.0)
+    checkpoints.save(1, leaves, leaves, {}, (0.0,))
     checkpoints.close()
     for file in (tmp_path / "1" / "model").rglob("d/*"):
         os.truncate(file, 100)
@@ -279,7 +313,7 @@ def test_a_deletion_that_was_cut_off_is_finished(tmp_path, left):
     leaves = [{"x": np.zeros(3, np.float32)}] * 2
     checkpoints = WritableCheckpoints(tmp_path, 2)
     for step, score in enumerate((1.0, 3.0), start=1):
-        checkpoints.save(step, *leaves, {}, score)
+        checkpoints.save(step, *leaves, {}, (score,))
     checkpoints.close()
     for path in (tmp_path / "1").iterdir():
         if path.name != left:
@@ -287,14 +321,14 @@ def test_a_deletion_that_was_cut_off_is_finished(tmp_path, left):
     checkpoints = WritableCheckpoints(tmp_path, 2)
     assert checkpoints.best == 2
     for step in (3, 4, 5):
-        checkpoints.save(step, *leaves, {}, 0.0)
+        checkpoints.save(step, *leaves, {}, (0.0,))
     checkpoints.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["2", "4", "5"]
 
 
 def test_a_reader_leaves_alone_what_is_being_written(tmp_path):
     checkpoints = WritableCheckpoints(tmp_path, 2)
-    checkpoints.save(1, *[{"x": np.zeros(3, np.float32)}] * 2, {}, 0.0)
+    checkpoints.save(1, *[{"x": np.zeros(3, np.float32)}] * 2, {}, (0.0,))
     checkpoints.close()
     half = tmp_path / "2.orbax-checkpoint-tmp"
     half.mkdir()
@@ -302,7 +336,7 @@ def test_a_reader_leaves_alone_what_is_being_written(tmp_path):
     assert (reader.steps, reader.latest, reader.best) == ([1], 1, 1)
     assert half.is_dir()
     writer = WritableCheckpoints(tmp_path, 2)
-    writer.save(3, *[{"x": np.zeros(3, np.float32)}] * 2, {}, 0.0)
+    writer.save(3, *[{"x": np.zeros(3, np.float32)}] * 2, {}, (0.0,))
     writer.close()
     assert not half.exists()
 
@@ -317,7 +351,7 @@ def test_so_many_checkpoints_are_kept_as_asked_for(tmp_path):
 
 @pytest.mark.parametrize(
     ("writes", "given"),
-    [("save", (1, {"a": np.zeros(2)}, {"a": np.zeros(2)}, {}, 0.0)), ("close", ())],
+    [("save", (1, {"a": np.zeros(2)}, {"a": np.zeros(2)}, {}, (0.0,))), ("close", ())],
 )
 def test_a_full_disk_is_said_in_a_sentence(writes, given, tmp_path, monkeypatch):
     """Orbax raises a ValueError, at once or after writing in the background."""
@@ -338,10 +372,10 @@ def test_a_checkpoint_is_not_begun_without_space_for_it(tmp_path, monkeypatch):
     free = 100 * 8 + 50 * 4
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free - 1))
     with pytest.raises(OSError, match="No space left on device"):
-        checkpoints.save(1, *leaves, {}, 0.0)
+        checkpoints.save(1, *leaves, {}, (0.0,))
     assert not list(tmp_path.iterdir())
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
-    checkpoints.save(1, *leaves, {}, 0.0)
+    checkpoints.save(1, *leaves, {}, (0.0,))
     checkpoints.close()
     assert (tmp_path / "1").is_dir()
 
@@ -365,7 +399,7 @@ def test_an_interrupt_waits_for_the_end_of_a_save(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints._manager, "save", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     with pytest.raises(KeyboardInterrupt):
-        checkpoints.save(1, *[{"a": np.zeros(2)}] * 2, {}, 0.0)
+        checkpoints.save(1, *[{"a": np.zeros(2)}] * 2, {}, (0.0,))
     signal.signal(signal.SIGINT, before)
     checkpoints.close()
     assert saved == [True]

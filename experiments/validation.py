@@ -1,0 +1,58 @@
+"""Validation during training: what is measured, and by which metric it is judged."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+from attn_jax.config import Data, Experiment
+from attn_jax.data.pairs import Example
+from attn_jax.data.vocabulary import Vocabulary
+from attn_jax.evaluation.assess import assess
+from attn_jax.evaluation.metrics import METRICS, in_words, ranking_metric
+from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.progress import Criterion
+from attn_jax.translator import Translator
+
+
+def ranked_by(data: Data, examples: Sequence[Example]) -> Criterion:
+    """The metric by which reports rank systems on such examples."""
+    references = [example.target for example in examples]
+    metric = ranking_metric(in_words(data.target_level, references, data.bleu_tokenizer))
+    return Criterion(metric, METRICS[metric])
+
+
+def criterion_of(experiment: Experiment, examples: Sequence[Example]) -> Criterion:
+    """The metric by which a run keeps its best checkpoint.
+
+    Args:
+      experiment: its `train.metric` may be `auto`.
+      examples: of the validation.
+    """
+    asked = experiment.train.metric
+    if asked == "auto":
+        return ranked_by(experiment.data, examples)
+    return Criterion(asked, METRICS[asked])
+
+
+def compared(experiment: Experiment, examples: Sequence[Example]) -> list[Criterion]:
+    """The metrics that may disagree on the best validation: two usual ones, and that of the run."""
+    usual = [Criterion("perplexity", METRICS["perplexity"]), ranked_by(experiment.data, examples)]
+    return list(dict.fromkeys([*usual, criterion_of(experiment, examples)]))
+
+
+def validator(
+    examples: Sequence[Example], source: Vocabulary, target: Vocabulary, data: Data
+) -> Callable[[Seq2Seq], dict[str, float]]:
+    """The function that measures a model on validation examples."""
+
+    def measured(model: Seq2Seq) -> dict[str, float]:
+        translator = Translator([model], source, target, data.max_length)
+        metrics = assess(translator, examples, data.bleu_tokenizer, {}).metrics
+        if metrics["perplexity"] > 2 * len(target):  # a model that has learned little yet is nearer
+            print(
+                "warning: the model is worse than one to which all tokens are equally probable; "
+                "training may need a smaller --train.learning_rate",
+                file=sys.stderr,
+            )
+        return metrics
+
+    return measured
