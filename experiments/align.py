@@ -149,8 +149,8 @@ def print_errors(links: dict[str, list[Links]], golds: list[Gold]) -> None:
         rows.append([name, *(f"{value:.1f}" for value in error.values()), p])
     print_table("against the gold links", Table(heading, rows), sys.stderr)
     if len(golds) < FEWEST and len(errors) > 1:
-        told = f"{len(golds)} pairs are too few to tell links apart: p needs at least {FEWEST}"
-        print(told, file=sys.stderr)
+        why = f"{len(golds)} pairs are too few to tell links apart: p needs at least {FEWEST}"
+        print(f"warning: {why}", file=sys.stderr)
 
 
 def check_flags() -> None:
