@@ -306,7 +306,7 @@ def stated(file: Path) -> dict[str, str]:
       InputError: the file cannot be read or is empty, or states an option twice.
     """
     with _using(file):
-        text = file.read_text("utf-8")
+        text = file.read_text("utf-8-sig")
         if not text.strip():  # all options would have their defaults
             raise InputError("it is empty")
         return _texts(text.splitlines())
