@@ -6,6 +6,8 @@ import logging
 import os
 import shutil
 import signal
+import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -46,14 +48,25 @@ def uninterrupted() -> Iterator[None]:
         signal.raise_signal(number)
 
 
-class _NotOrbax(logging.Filter):
-    """Leaves out what Orbax logs: its failures are raised too, and told in a sentence."""
+class _Untold(logging.Filter):
+    """Leaves out what Orbax logs, and what asyncio logs of it.
+
+    Its failures are raised too, and told in a sentence.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return "/orbax/" not in record.pathname
+        return "/orbax/" not in record.pathname and "never retrieved" not in record.getMessage()
 
 
-logging.getLogger("absl").addFilter(_NotOrbax())
+def _excepthook(kind: type, error: BaseException, *others: Any) -> None:
+    """Leaves out what TensorStore shows for each write that ends after one has failed."""
+    if str(error) != "Event loop is closed":
+        _excepthook_before(kind, error, *others)
+
+
+_excepthook_before, sys.excepthook = sys.excepthook, _excepthook
+for _name in ("absl", "asyncio"):
+    logging.getLogger(_name).addFilter(_Untold())
 
 
 class _LastAndBest(checkpoint_managers.PreservationPolicy):
@@ -156,10 +169,12 @@ class WritableCheckpoints(Checkpoints):
             self._manager.close()
 
     def check_space(self, model: Any, rest: Any) -> None:
-        """Raises OSError if the disk has no space for a checkpoint of these arrays.
+        """Raises OSError if there is no space for a checkpoint of these arrays, or no folder.
 
-        On a full disk, Orbax and its threads print hundreds of lines.
+        Orbax would notice late, and then its threads would wait for minutes for one another.
         """
+        with tempfile.TemporaryFile(dir=self._directory):
+            pass
         needed = sum(leaf.nbytes for leaf in jax.tree.leaves((model, rest)))
         if shutil.disk_usage(self._directory).free < needed:
             told = f"{os.strerror(errno.ENOSPC)} for a checkpoint of {needed / 1e6:.0f} MB"
