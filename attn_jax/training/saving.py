@@ -113,6 +113,7 @@ class WritableCheckpoints(Checkpoints):
             lightweight_initialize=True,  # reads nothing of the checkpoints that are there
         )
         self._manager = ocp.CheckpointManager(self._directory, options=options)
+        self._opened = self._directory.stat()
 
     def save(self, step: int, model: Any, rest: Any, facts: dict, score: float) -> None:
         """Writes a checkpoint in the background.
@@ -168,11 +169,20 @@ class WritableCheckpoints(Checkpoints):
         with self._writing():
             self._manager.close()
 
+    def _is_gone(self) -> bool:
+        """Whether the folder was removed; what wrote into it then may have made another."""
+        try:
+            return not os.path.samestat(self._directory.stat(), self._opened)
+        except OSError:
+            return True
+
     def check_space(self, model: Any, rest: Any) -> None:
         """Raises OSError if there is no space for a checkpoint of these arrays, or no folder.
 
         Orbax would notice late, and then its threads would wait for minutes for one another.
         """
+        if self._is_gone():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._directory))
         with tempfile.TemporaryFile(dir=self._directory):
             pass
         needed = sum(leaf.nbytes for leaf in jax.tree.leaves((model, rest)))
@@ -191,7 +201,7 @@ class WritableCheckpoints(Checkpoints):
             warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
             if full in str(error):
                 raise OSError(errno.ENOSPC, full, str(self._directory)) from error
-            if not self._directory.is_dir():
+            if self._is_gone():
                 raise InputError(f"{self._directory} was removed during training") from error
             raise InputError(
                 f"a checkpoint could not be written into {self._directory} ({reason(error)})"
