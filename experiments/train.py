@@ -107,11 +107,10 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         devices.summary(config),
         precision.advice(config.compute, device),
     ]
+    folder.record(workdir, experiment, corpus, source, target)
     more = not progress.finished(step, config)
     if more:
-        try_place(workdir)
-    folder.record(workdir, experiment, corpus, source, target)
-    if more:
+        try_place(workdir)  # after the record: a kill meanwhile leaves a run that can begin again
         folder.forget_evaluations(workdir)
     print("\n".join(filter(None, about)), flush=True)
 

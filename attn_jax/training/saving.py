@@ -217,6 +217,7 @@ def try_place(workdir: Path) -> None:
     """
     place, leaves = workdir / "trial", {"x": np.arange(3, dtype=np.float32)}
     check_name(place)
+    shutil.rmtree(place, ignore_errors=True)  # left by a kill
     try:
         with uninterrupted():
             place.mkdir(exist_ok=True)
