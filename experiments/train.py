@@ -124,7 +124,6 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     more = not progress.finished(step, config)
     if more:
         check_copies(workdir, experiment.model)
-        try_place(workdir)
         forget_code(workdir, experiment.model)
     if more or experiment != experiment_of(workdir):  # else it may be a folder to read only
         folder.check_writable(workdir)
@@ -133,6 +132,7 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
     if not more:
         print(f"nothing is left to train: the run has finished at step {step}", flush=True)
         return
+    try_place(workdir)  # after the record: a kill meanwhile leaves a run that can begin again
     keep_code(workdir, experiment.model)
     folder.forget_evaluations(workdir)
     loop.fit(

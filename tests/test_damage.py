@@ -234,6 +234,9 @@ def test_a_folder_that_orbax_cannot_use_is_refused_before_it_is_used(tmp_path, n
 
 
 def test_a_place_is_tried_and_left_as_it_was(tmp_path, monkeypatch):
+    left = WritableCheckpoints(tmp_path / "trial", 1)  # by a trial that was killed
+    left.save(1, LEAVES, LEAVES, {}, 0.0)
+    left.close()
     try_place(tmp_path)
     assert not list(tmp_path.iterdir())
     with pytest.raises(OSError, match="No such file"):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import attn_jax
-from attn_jax import config, run_files
+from attn_jax import config, facts, run_files
 from attn_jax.config import Experiment, Model
 from attn_jax.data.datasets import open_corpus
 from attn_jax.data.pairs import Example
@@ -336,6 +336,10 @@ def test_refuses_models_that_do_not_go_together(workdir, tmp_path):
     vocabulary = json.loads((other / "vocabulary.target.json").read_text())
     vocabulary["tokens"].reverse()
     (other / "vocabulary.target.json").write_text(json.dumps(vocabulary))
+    for checkpoint in run_files.checkpoints(other).iterdir():  # as if trained with that vocabulary
+        known = facts.read(checkpoint) | facts.of_run(other)
+        del known[facts.DIGEST]
+        (checkpoint / "facts" / "metadata").write_text(json.dumps(facts.sealed(known)))
     with pytest.raises(InputError, match="other has other vocabularies than"):
         attn_jax.load([workdir, other])
     with pytest.raises(InputError, match="unknown combination of models 'sum'"):

@@ -6,6 +6,8 @@ import logging
 import os
 import shutil
 import signal
+import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -46,14 +48,25 @@ def uninterrupted() -> Iterator[None]:
         signal.raise_signal(number)
 
 
-class _NotOrbax(logging.Filter):
-    """Leaves out what Orbax logs: its failures are raised too, and told in a sentence."""
+class _Untold(logging.Filter):
+    """Leaves out what Orbax logs, and what asyncio logs of it.
+
+    Its failures are raised too, and told in a sentence.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return "/orbax/" not in record.pathname
+        return "/orbax/" not in record.pathname and "never retrieved" not in record.getMessage()
 
 
-logging.getLogger("absl").addFilter(_NotOrbax())
+def _excepthook(kind: type, error: BaseException, *others: Any) -> None:
+    """Leaves out what TensorStore shows for each write that ends after one has failed."""
+    if str(error) != "Event loop is closed":
+        _excepthook_before(kind, error, *others)
+
+
+_excepthook_before, sys.excepthook = sys.excepthook, _excepthook
+for _name in ("absl", "asyncio"):
+    logging.getLogger(_name).addFilter(_Untold())
 
 
 class _LastAndBest(checkpoint_managers.PreservationPolicy):
@@ -100,6 +113,7 @@ class WritableCheckpoints(Checkpoints):
             lightweight_initialize=True,  # reads nothing of the checkpoints that are there
         )
         self._manager = ocp.CheckpointManager(self._directory, options=options)
+        self._opened = self._directory.stat()
 
     def save(self, step: int, model: Any, rest: Any, facts: dict, score: tuple[float, ...]) -> None:
         """Writes a checkpoint in the background.
@@ -154,11 +168,22 @@ class WritableCheckpoints(Checkpoints):
         with self._writing():
             self._manager.close()
 
-    def check_space(self, model: Any, rest: Any) -> None:
-        """Raises OSError if the disk has no space for a checkpoint of these arrays.
+    def _is_gone(self) -> bool:
+        """Whether the folder was removed; what wrote into it then may have made another."""
+        try:
+            return not os.path.samestat(self._directory.stat(), self._opened)
+        except OSError:
+            return True
 
-        On a full disk, Orbax and its threads print hundreds of lines.
+    def check_space(self, model: Any, rest: Any) -> None:
+        """Raises OSError if there is no space for a checkpoint of these arrays, or no folder.
+
+        Orbax would notice late, and then its threads would wait for minutes for one another.
         """
+        if self._is_gone():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._directory))
+        with tempfile.TemporaryFile(dir=self._directory):
+            pass
         needed = sum(leaf.nbytes for leaf in jax.tree.leaves((model, rest)))
         if shutil.disk_usage(self._directory).free < needed:
             told = f"{os.strerror(errno.ENOSPC)} for a checkpoint of {needed / 1e6:.0f} MB"
@@ -175,7 +200,7 @@ class WritableCheckpoints(Checkpoints):
             warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
             if full in str(error):
                 raise OSError(errno.ENOSPC, full, str(self._directory)) from error
-            if not self._directory.is_dir():
+            if self._is_gone():
                 raise InputError(f"{self._directory} was removed during training") from error
             raise InputError(
                 f"a checkpoint could not be written into {self._directory} ({reason(error)})"
@@ -191,6 +216,7 @@ def try_place(workdir: Path) -> None:
     """
     place, leaves = workdir / "trial", {"x": np.arange(3, dtype=np.float32)}
     check_name(place)
+    shutil.rmtree(place, ignore_errors=True)  # left by a kill
     try:
         with uninterrupted():
             place.mkdir(exist_ok=True)

@@ -198,7 +198,8 @@ def test_a_damaged_checkpoint_is_told_in_a_sentence_whose_advice_holds(workdir, 
     assert "resuming from step 10" in said
     (aside,) = (run / "damaged").iterdir()
     assert f"{damaged} is damaged, and was set aside as {aside / '20'}" in said
-    assert [json.loads(line)["step"] for line in (aside / "metrics.jsonl").open()] == [10, 20]
+    lines = (aside / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [10, 20]
     for command in uses:
         works(*command, stdin="1 2\n")
 
