@@ -451,6 +451,8 @@ def test_a_transformer_with_what_goes_with_it(tmp_path):
         ),
         (["--model.score=dot", "--model.hidden_size=6"], "Q=6 and D=16"),
         (["--data.name=revers"], "unknown data set 'revers'; allowed: copy, reverse"),
+        (["--data.directory=s3://data"], "s3://data is a URL"),
+        (["--workdir=gs://bucket/run"], "gs://bucket/run is a URL"),
         (["--modle.score=dot"], "model.score"),
         (["--train.metric=blue"], "did you mean bleu?"),
         (["--data.bleu_tokenizer=14a"], "unknown BLEU tokenisation '14a' (did you mean 13a?)"),
