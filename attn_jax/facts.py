@@ -1,7 +1,7 @@
 """The facts of a checkpoint: JSON beside its arrays, which tells what gives them their meaning.
 
-Besides the progress of the run, they hold the options, digests of the vocabularies, and a digest of
-the facts themselves, so that no file can change in silence.
+Besides the progress of the run, they hold the options, digests of the vocabularies and of copies of
+the user's own code, and a digest of the facts themselves, so that no file can change in silence.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from attn_jax import config, run_files
+from attn_jax import config, own_code, run_files
 from attn_jax.errors import InputError
 from attn_jax.files import reading
 
@@ -29,6 +29,7 @@ def of_run(workdir: Path) -> dict[str, Any]:
     return {
         "options": config.values(config.read(run_files.flags(workdir))),
         "vocabularies": {side: _digest_of(run_files.vocabulary(workdir, side)) for side in SIDES},
+        "code": {module: _digest_of(copy) for module, copy in own_code.copies(workdir).items()},
     }
 
 
@@ -79,8 +80,9 @@ def check(workdir: Path, checkpoint: Path, facts: dict[str, Any]) -> None:
             f"{run_files.flags(workdir)} has changed since {checkpoint} was written: "
             f"{'; '.join(changed)}"
         )
-    for side, digest in facts["vocabularies"].items():
-        file = run_files.vocabulary(workdir, side)
+    files = {run_files.vocabulary(workdir, side): d for side, d in facts["vocabularies"].items()}
+    code = {own_code.copy_of(workdir, module): d for module, d in facts["code"].items()}
+    for file, digest in (files | code).items():
         if _digest_of(file) != digest:
             raise InputError(
                 f"{file} has changed since {checkpoint} was written: put a copy of it back"

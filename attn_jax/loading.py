@@ -100,7 +100,8 @@ def located(place: Path, checkpoint: str = "best") -> tuple[Path, str]:
     """
     workdir = place.parent.parent
     named = place.name.isdigit() or place.name in ("best", "last")
-    if place.parent == run_files.checkpoints(workdir) and named:
+    a_run = run_files.flags(place).is_file()  # whatever its folder is called
+    if place.parent == run_files.checkpoints(workdir) and named and not a_run:
         return workdir, place.name
     return place, checkpoint
 

@@ -6,6 +6,8 @@ A run keeps copies of these modules, to notice when they are edited.
 import functools
 import hashlib
 import importlib.util
+import re
+import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -44,6 +46,23 @@ def import_modules(model: Model) -> None:
         choose_or_import({}, part.partition("(")[0].strip(), kind)
 
 
+def imported_late(before: set[str]) -> list[str]:
+    """The user's modules that have been imported since only those of these names were.
+
+    An array that one of them makes while JAX traces a function is no constant.
+    """
+    installed = re.compile("|".join(map(re.escape, (sys.prefix, sys.base_prefix, "-packages"))))
+    late = {name: module for name, module in sys.modules.items() if name not in before}
+    files = {name: getattr(module, "__file__", None) for name, module in late.items()}
+    return sorted(
+        name
+        for name, file in files.items()
+        if file
+        and name.partition(".")[0] not in (__package__, "experiments")
+        and not installed.search(file)
+    )
+
+
 def _spec(module: str) -> ModuleSpec | None:
     """Where Python finds a module; None if it does not, which building the model reports."""
     try:
@@ -69,6 +88,17 @@ def source(module: str) -> str:
 def copy_of(workdir: Path, module: str) -> Path:
     """The path of the copy of a module in the folder of a run."""
     return run_files.code(workdir) / f"{module}.py"
+
+
+def copies(workdir: Path) -> dict[str, Path]:
+    """The copies that a run has kept, by module.
+
+    Raises:
+      InputError: the options of the run cannot be read.
+    """
+    modules = own_modules(config.read(run_files.flags(workdir)).model)
+    every = {module: copy_of(workdir, module) for module in modules}
+    return {module: copy for module, copy in every.items() if copy.is_file()}
 
 
 def keep_code(workdir: Path, model: Model) -> None:

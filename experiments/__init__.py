@@ -8,9 +8,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def order(places: list[str], root: str, installed: list[str]) -> list[str]:
-    """Where Python looks for modules: for its own, installed ones, this project, the user's.
+    """Where Python looks for modules: for its own, installed ones, this project.
 
-    Otherwise a `random.py` or `numpy.py` of the user's would be run in place of what all import.
+    Not in the current folder, since a `random.py` or `numpy.py` of the user's would be run in place
+    of what all import: `program.run` adds it when a program has been imported.
 
     Args:
       places: where it looks by itself, less the current folder.
@@ -21,7 +22,7 @@ def order(places: list[str], root: str, installed: list[str]) -> list[str]:
     others = [place for place in places if place not in ("", root)]
     ends = [number for number, place in enumerate(others, start=1) if place in installed]
     end = max(ends, default=len(others))
-    return [*others[:end], root, *others[end:], ""]
+    return [*others[:end], root, *others[end:]]
 
 
 # Before `signal` is imported, which is one of Python's own.

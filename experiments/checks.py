@@ -1,6 +1,7 @@
 """Checks before a run starts: that its options exist and fit together."""
 
 import contextlib
+import sys
 from collections.abc import Iterator
 
 import jax
@@ -19,7 +20,7 @@ from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.names import choose_with_settings
-from attn_jax.own_code import import_modules, own_modules, own_parts
+from attn_jax.own_code import import_modules, imported_late, own_modules, own_parts
 from attn_jax.tokens import PAD, UNK
 from attn_jax.training.step import init_state, train_step
 from experiments import flags
@@ -49,9 +50,15 @@ def check(experiment: Experiment) -> None:
             f"--model.score={experiment.model.score} has no weights that could be trained: leave "
             "out --train.guided_alignment and --train.coverage_loss"
         )
+    imported = {*sys.modules}
     with _own_failures(experiment.model):
         check_returns(experiment.model)
         model = check_step(experiment, Shape(SHORTEST, SHORTEST))
+        if late := own_parts(experiment.model) and imported_late(imported):
+            raise InputError(
+                f"{' and '.join(late)} must be imported at the top of your module: a function that "
+                "does so when it is called makes arrays of it part of what JAX traces"
+            )
         for sizes in dict.fromkeys(attention.projections.sizes for attention in model.attentions):
             for what in ("score", "window", "normalizer"):
                 check_mask(what, getattr(experiment.model, what), sizes)

@@ -15,6 +15,7 @@ from attn_jax.data.vocabularies import save_vocabulary
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
+from attn_jax.loading import located
 from attn_jax.own_code import edited
 from attn_jax.training.checkpoint import Checkpoints, check_name
 from experiments import flags
@@ -46,6 +47,9 @@ def settle(workdir: Path, given: dict) -> Experiment:
         what its last checkpoint recorded has changed.
     """
     check_name(workdir)
+    outer, _ = located(workdir.absolute())
+    if run_files.flags(outer).is_file() and outer != workdir.absolute():
+        raise InputError(f"{workdir} is a checkpoint of the run in {outer}: take another --workdir")
     file = run_files.flags(workdir)
     if file.is_file():
         stored = config.read(file)

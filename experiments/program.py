@@ -62,6 +62,9 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
 def run(main: Callable[[], None], advice: Advice = NONE) -> None:
     """Runs a program; reports input that cannot be used in one sentence, with status 2."""
     warnings.showwarning = _warn
+    # Where the user's own modules may be. Last, and after all of the programs' own imports, since
+    # Python takes any module for one of packages in several places, such as Orbax.
+    sys.path.append("")
     # UTF-8 whatever the locale, as in files; a stream is None if it was closed.
     for stream in filter(None, (sys.stdin, sys.stdout, sys.stderr)):
         stream.reconfigure(encoding="utf-8", errors="replace")

@@ -74,9 +74,9 @@ def main() -> None:
         file = run_files.evaluation(workdir, "test")
         if not file.is_file():
             evaluate_split(workdir, corpus, "test", {})
-        with reading(file):
+        with reading(file, ": remove it, and the same command evaluates the run again"):
             evaluation = strict_json.loads(file.read_text("utf-8"))
-        print_evaluation("test", evaluation, best_step(evaluation))
+            print_evaluation("test", evaluation, best_step(evaluation))
     else:
         print("no test split: the run is not evaluated, and reports leave it out")
 

@@ -69,7 +69,7 @@ def test_a_place_for_data_that_cannot_be_written_to_is_told(
     homeless, monkeypatch, variable, below, named
 ):
     monkeypatch.setenv(variable, str(NOWHERE))
-    place = rf"{NOWHERE}/{below}data/reverse \(Not a directory\), a place named by {named}: set "
+    place = rf"{NOWHERE}/{below}data/sequences \(Not a directory\), a place named by {named}: set "
     with pytest.raises(InputError, match=place):
         open_corpus(Data())
     with pytest.raises(InputError, match=r"a place named by --data\.directory"):

@@ -116,6 +116,11 @@ def test_steps_may_become_fewer_but_not_than_were_done(run):
         assert settle(run, {"train.steps": wanted}).train.steps == steps
 
 
+def test_a_folder_among_the_checkpoints_of_a_run_holds_no_other_run(run):
+    with pytest.raises(InputError, match=r"checkpoints/30 is a checkpoint of the run in"):
+        settle(run_files.checkpoints(run) / "30", {})
+
+
 def as_before_digests(run):
     """Rewrites the checkpoints as they were before options and vocabularies were recorded."""
     for checkpoint in run_files.checkpoints(run).iterdir():
@@ -234,11 +239,10 @@ def test_a_folder_that_orbax_cannot_use_is_refused_before_it_is_used(tmp_path, n
 
 
 def test_a_place_is_tried_and_left_as_it_was(tmp_path, monkeypatch):
-    left = WritableCheckpoints(tmp_path / "trial", 1)  # by a trial that was killed
-    left.save(1, LEAVES, LEAVES, {}, 0.0)
-    left.close()
+    (tmp_path / "trial").mkdir()  # of the user's own
     try_place(tmp_path)
-    assert not list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == [tmp_path / "trial"]
+    (tmp_path / "trial").rmdir()
     with pytest.raises(OSError, match="No such file"):
         try_place(tmp_path / "missing")
 

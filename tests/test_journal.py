@@ -17,7 +17,7 @@ def test_a_last_line_that_was_not_completely_written_is_left_out(tmp_path):
     [
         ('{"step": "4"}', "its step must be a whole number, got '4'"),
         ('{"step": 4.5}', "its step must be a whole number, got 4.5"),
-        ('{"step": null}', "its step must be a whole number, got None"),
+        ('{"step": null}', "its step must be a whole number, got inf"),
         ('{"step": true}', "its step must be a whole number, got True"),
         ('{"step": 1e999}', "its step must be a whole number, got inf"),
         ('{"step": NaN}', "its step must be a whole number, got nan"),

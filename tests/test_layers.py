@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "options": {"errors"},
     "config": {"errors", "options"},
     "progress": {"config"},
-    "facts": {"config", "errors", "files", "run_files"},
+    "facts": {"config", "errors", "files", "own_code", "run_files"},
     "names": {"errors", "options"},
     "head_names": {"errors"},
     "own_code": {"config", "errors", "files", "names", "run_files"},

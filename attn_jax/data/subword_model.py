@@ -25,6 +25,11 @@ def learn(texts: Sequence[str], config: Data) -> bytes:
     """
     texts = list(map(without_null, texts))
     normalized = _normalizer.normalize(texts)
+    if any(SPACE in text for text in texts):
+        warnings.warn(
+            f"{SPACE} in the training text is read as a space, which it stands for in subwords",
+            stacklevel=2,
+        )
     characters = set().union(*normalized) - {SPACE}
     reserved = characters & {RESERVED}
     if characters == reserved:
@@ -80,10 +85,14 @@ def _refusal(message: str, config: Data) -> str:
     """Why SentencePiece does not learn, from its error, with the options that help."""
     needed = re.search(r"smaller than required_chars\. \d+ vs (\d+)", message)
     if needed:
+        coverage, all_known = config.character_coverage, config.character_coverage == 1
+        covered = "" if all_known else f" that --data.character_coverage={coverage} asks for"
+        more = "rare characters" if all_known else "more characters"
+        such = ", such as 0.9995" if all_known else " (at least 0.98)"
         return (
             f"--data.subwords={config.subwords} is less than the {needed[1]} characters of the "
-            "training text and special tokens: give at least that many, or leave rare characters "
-            "unknown with a smaller --data.character_coverage, such as 0.9995"
+            f"training text and special tokens{covered}: give at least that many, or leave "
+            f"{more} unknown with a smaller --data.character_coverage{such}"
         )
     reason = message.rpartition("] ")[2]  # without the line of C++ and its condition
     return f"SentencePiece cannot learn --data.subwords={config.subwords}: {reason}"

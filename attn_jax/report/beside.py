@@ -39,7 +39,8 @@ class Errors(NamedTuple):
 
 def errors(said: Sequence[str], reference: Sequence[str]) -> Errors:
     """The errors of what a system wrote; the end of the sentence, if it is there, is none."""
-    said = [token for token in said if token != SPECIALS[EOS]]
+    if said and said[-1] == SPECIALS[EOS]:
+        said = said[:-1]
     wrong = set(range(len(said))) - {place for place, _ in matches(said, reference)}
     missing, following = set(), 0
     for place, _ in edit_path(said, reference):

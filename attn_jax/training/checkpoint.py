@@ -107,13 +107,16 @@ class Checkpoints:
         for step in filter(self._is_whole, steps):
             try:
                 scores[step] = self._score(step)
-            except InputError as error:
+            except (InputError, OSError) as error:
                 warnings.warn(f"{error}: it is left out", stacklevel=2)
         return scores
 
     def _is_whole(self, step: int) -> bool:
         """Whether a checkpoint has facts, unlike what is left of a deletion that was cut off."""
-        return (self.place(step) / "facts").is_dir()
+        try:
+            return (self.place(step) / "facts").is_dir()
+        except PermissionError:
+            return True
 
     def _score(self, step: int) -> tuple[float, ...]:
         known = self.facts(step)
@@ -158,6 +161,7 @@ class Checkpoints:
             return {item: known["shapes"][item] for item in ITEMS}
 
     def _arrays(self, step: int, item: str, like: dict[str, Any]) -> dict[str, jax.Array]:
+        jax.devices()  # raises if JAX does not start, which is no fault of the checkpoint
         place, advice = self.place(step) / item, self._advice(step)
         known = self.facts(step)
         with reading(place, advice):

@@ -19,16 +19,19 @@ def set_aside(workdir: Path) -> None:
       InputError: no checkpoint is intact; then, none is moved.
     """
     checkpoints = Checkpoints(run_files.checkpoints(workdir))
-    steps, damaged = checkpoints.steps, {}
+    steps, damaged = checkpoints.steps, []
     for step in steps:
         try:
             checkpoints.verify(step)
-        except InputError as error:
-            damaged[step] = error
+        except (InputError, OSError):
+            damaged.append(step)
     if not damaged:
         return
     if len(damaged) == len(steps):
-        raise InputError(f"no checkpoint of {workdir} is intact: {damaged[steps[-1]]}")
+        raise InputError(
+            f"no checkpoint of {workdir} is intact, of steps {', '.join(map(str, steps))}: put a "
+            "copy of one back, or begin anew in another --workdir"
+        )
     aside = run_files.damaged(workdir) / time.strftime("%Y%m%d-%H%M%S")
     aside.mkdir(parents=True)
     if run_files.journal(workdir).is_file():

@@ -125,6 +125,8 @@ def fit(
             if step == first + 1 or step % LOOK_EVERY == 0 or validate or progress.skipped:
                 new = list(map(float, unread))
                 skipped = _skipped(new, step - len(new) + 1, progress.skipped, config.skip)
+                if validate and skipped == step:  # nothing was learnt that could be measured
+                    raise InputError(_why_ended(step, skipped))
                 losses += new
                 advance(step, losses[-1])
                 seconds, unread = throughput.close(), []

@@ -214,12 +214,10 @@ def try_place(workdir: Path) -> None:
       InputError: the folder cannot keep checkpoints.
       OSError: it cannot be written to.
     """
-    place, leaves = workdir / "trial", {"x": np.arange(3, dtype=np.float32)}
-    check_name(place)
-    shutil.rmtree(place, ignore_errors=True)  # left by a kill
+    check_name(workdir)
+    place, leaves = Path(tempfile.mkdtemp("", "trial-", workdir)), {"x": np.zeros(3, np.float32)}
     try:
         with uninterrupted():
-            place.mkdir(exist_ok=True)
             with contextlib.closing(WritableCheckpoints(place, 1)) as checkpoints:
                 checkpoints.save(1, leaves, leaves, {}, (0.0,))
             Checkpoints(place).verify(1)

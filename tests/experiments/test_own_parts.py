@@ -122,6 +122,18 @@ def normalizer(scores, mask, *, query):
 """
 
 
+def test_a_module_that_a_function_imports_when_it_is_called_is_named(tmp_path, monkeypatch):
+    (tmp_path / "late_constant.py").write_text("import jax.numpy as jnp\n\nTWO = jnp.array(2.0)\n")
+    (tmp_path / "late_score.py").write_text(
+        "def score(query, keys):\n    import late_constant\n\n"
+        "    return late_constant.TWO * (keys @ query)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    options = SMALL | {"model.score": "late_score:score"}
+    with pytest.raises(InputError, match="late_constant must be imported at the top of your mod"):
+        check(config.experiment(options))
+
+
 @pytest.mark.parametrize("part", ["score", "window", "normalizer"])
 def test_an_array_in_a_part_fits_the_queries_of_the_run(tmp_path, monkeypatch, part):
     """Without heads, a query has the size of a state; with four, that of a head."""
@@ -186,3 +198,7 @@ def test_a_finished_run_and_what_lies_beside_its_copies_stay_as_they_are(tmp_pat
     train(run, longer, open_corpus(longer.data))
     assert copy.read_text() == text
     assert helper.is_file()
+    copy.unlink()  # what the parameters belong to can no longer be known
+    for use in (attn_jax.load, lambda run: settle(run, {"train.steps": 6})):
+        with pytest.raises(InputError, match=r"kept_score\.py is missing"):
+            use(run)
