@@ -81,7 +81,7 @@ def check(workdir: Path, checkpoint: Path, facts: dict[str, Any]) -> None:
             f"{'; '.join(changed)}"
         )
     files = {run_files.vocabulary(workdir, side): d for side, d in facts["vocabularies"].items()}
-    code = {own_code.copy_of(workdir, module): d for module, d in facts["code"].items()}
+    code = {own_code.copy_of(workdir, module): d for module, d in facts.get("code", {}).items()}
     for file, digest in (files | code).items():
         if _digest_of(file) != digest:
             raise InputError(
