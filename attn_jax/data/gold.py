@@ -63,7 +63,10 @@ def _of_line(line: str, first: int, name: str) -> Iterable[tuple[int, int, bool]
     for source, sign, target in parse(line, name, "-?p", "0-0 (sure) or 1?2 (possible)"):
         if min(source, target) < first:
             link = f"{source}{sign}{target}"
-            raise InputError(f"{name}: the link {link} is counted from 0: give --gold_first=0")
+            raise InputError(
+                f"{name}: the link {link} is counted from 0: give --gold_first=0, and "
+                "number all gold files alike"
+            )
         yield source - first, target - first, sign == "-"
 
 
