@@ -26,8 +26,9 @@ from attn_jax.tokens import BOS, EOS, SPECIALS, UNK
 from attn_jax.training import loop
 from attn_jax.translator import Translator
 from experiments.evaluation import evaluate_split
-from experiments.folder import alone, inherited, settle
-from experiments.train import check_tokens, train, training_pairs
+from experiments.folder import inherited, settle
+from experiments.train import check_tokens, training_pairs
+from tests.test_damage import train_in
 
 OPTIONS = {
     "data.name": "reverse",
@@ -47,12 +48,6 @@ OPTIONS = {
     "train.learning_rate": 0.01,
     "train.buckets": 2,
 }
-
-
-def train_in(folder, options):
-    experiment = settle(folder, options)
-    with alone(folder):
-        train(folder, experiment, open_corpus(experiment.data))
 
 
 @pytest.fixture(scope="module")
