@@ -1,8 +1,19 @@
 """Encoder-decoder attention in JAX: compare, train, inspect and use it."""
 
+from attn_jax.attention.attend import Sentence, attend, attend_all, attend_step, begin
 from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
-from attn_jax.attention.context import attend, attend_all, attend_step, begin
-from attn_jax.attention.parts import Memory, part
+from attn_jax.attention.mechanism import Mechanism
+from attn_jax.attention.protocol import (
+    Normalizer,
+    Part,
+    Past,
+    Score,
+    Window,
+    inner,
+    scaled_normal,
+    setting,
+)
+from attn_jax.attention.steps import Memory
 from attn_jax.errors import InputError
 from attn_jax.exporting import export
 from attn_jax.loading import load
@@ -16,13 +27,22 @@ __all__ = [
     "WINDOWS",
     "Hypothesis",
     "InputError",
+    "Mechanism",
     "Memory",
+    "Normalizer",
+    "Part",
+    "Past",
+    "Score",
+    "Sentence",
     "Translator",
+    "Window",
     "attend",
     "attend_all",
     "attend_step",
     "begin",
     "export",
+    "inner",
     "load",
-    "part",
+    "scaled_normal",
+    "setting",
 ]

@@ -8,15 +8,28 @@ that the flag file of a run can start the same run again.
 import contextlib
 import dataclasses
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from attn_jax.attention import catalogue
+from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
+from attn_jax.attention.mechanism import Mechanism
+from attn_jax.attention.protocol import Normalizer, Part, Score, Window
+from attn_jax.attention.scores import Additive
+from attn_jax.attention.windows import Full
 from attn_jax.errors import InputError
 from attn_jax.options import checked, fields, option, path
 
+AUTO = "auto"  # what stands for the normalizer of the score
 LINKED_LEVELS = {"word", "symbol"}  # whose tokens are what links and gold alignments connect
+
+
+def part(default: Part | None, kind: type[Part], help: str) -> Any:
+    """A field that holds a part of a mechanism; in text, None is `auto`."""
+    shown = default.brief() if default else AUTO
+    return dataclasses.field(default=default, metadata={"help": help, "part": kind, "shown": shown})
 
 
 @dataclass(frozen=True)
@@ -94,17 +107,20 @@ class Model:
     readout: str = option(
         "auto", "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's"
     )
-    score: str = option(
-        "additive",
-        "additive, dot, scaled_dot, general, concat, cosine, linear, relative, location, "
-        "location_aware, coverage, gmm; mean or last (no attention); or your own module:function. "
-        "Settings in brackets, as in location_aware(width=5)",
+    score: Score = part(
+        Additive(),
+        Score,
+        f"{', '.join(SCORES)} (the last two: no attention), or your own module:Class. Settings in "
+        "brackets, as in location_aware(width=5)",
     )
-    window: str = option("full", "full, local_m, local_p, or your own; local_m(half_width=3)")
-    normalizer: str = option(
-        "auto",
-        "softmax, temperature, sparsemax, entmax, sigmoid, null, exponential, monotonic, mocha, "
-        "forward, or your own; entmax(alpha=1.25). auto: exponential for gmm, else softmax",
+    window: Window = part(
+        Full(), Window, f"{', '.join(WINDOWS)}, or your own; local_m(half_width=3)"
+    )
+    normalizer: Normalizer | None = part(
+        None,
+        Normalizer,
+        f"{', '.join(NORMALIZERS)}, or your own; entmax(alpha=1.25). auto: that of the score, "
+        "usually softmax",
     )
     heads: int = option(1, "N, heads of queries", low=1)
     self_heads: int = option(0, "transformer: heads of self-attention; 0: N", low=0)
@@ -132,7 +148,6 @@ class Model:
     embedding_size: int = option(128, "E, features of a word vector", low=1)
     annotation_size: int = option(256, "D, features of an annotation, both directions", low=2)
     hidden_size: int = option(256, "Q, units of the decoder state", low=1)
-    alignment_size: int = option(128, "A, hidden units of scores and windows that have them", low=1)
     readout_size: int = option(128, "maxout units before the output layer", low=1)
     feedforward_size: int = option(512, "transformer: hidden units of the feed-forward maps", low=1)
     initialization: str = option(
@@ -143,6 +158,15 @@ class Model:
     dropout_kind: str = option(
         "ordinary", "ordinary (anew at each step) or variational (the same at all steps)"
     )
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """How the decoder attends.
+
+        Raises:
+          InputError: score, window and normalizer do not fit together.
+        """
+        return Mechanism(self.score, self.window, self.normalizer)
 
 
 @dataclass(frozen=True)
@@ -240,19 +264,75 @@ MAY_CHANGE = {
 }
 
 
+@dataclass(frozen=True)
+class Shorthands:
+    """Options of a model that stand for settings of its parts."""
+
+    alignment_size: int = option(
+        128, "A, hidden units of the scores and windows that do not give their own units", low=1
+    )
+
+
+UNITS = "model.alignment_size"
+
+
+def known() -> dict[str, dataclasses.Field]:
+    """All options by name, shorthands included."""
+    return dict(fields(Experiment)) | dict(fields(Shorthands, "model."))
+
+
+PARTS = {name: f.metadata["part"] for name, f in fields(Experiment) if "part" in f.metadata}
+
+
 def values(experiment: Experiment) -> dict[str, Any]:
-    """The options by name, such as `{"model.score": "additive", ...}`."""
-    return {name: operator.attrgetter(name)(experiment) for name, _ in fields(Experiment)}
+    """The options by name, such as `{"model.score": "additive(units=128)", ...}`."""
+    found = {name: operator.attrgetter(name)(experiment) for name, _ in fields(Experiment)}
+    parts = {name: found[name] for name in PARTS}
+    return found | {name: AUTO if part is None else str(part) for name, part in parts.items()}
 
 
-def experiment(options: dict[str, Any]) -> Experiment:
+def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as `values` would give them: checked, with all settings, no shorthand.
+
+    The user's own code is not imported: the text that names it stays as it is.
+
+    Raises:
+      InputError: an option has no such name, is of the wrong type or out of bounds.
+    """
+    found = checked(known(), options)
+    units = found.pop(UNITS, None)
+    if units is not None:  # it concerns defaults too
+        usual = {name: entry.metadata["shown"] for name, entry in known().items() if name in PARTS}
+        found = usual | found
+    for name, kind in PARTS.items():
+        if name in found and found[name] != AUTO:
+            found[name] = catalogue.canonical(kind, found[name], units)
+    return found
+
+
+def merged(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of which some are given anew, shorthands for settings of the others included."""
+    options = dict(kept)
+    if UNITS in given:
+        for name in PARTS.keys() & options.keys():
+            if options[name] != AUTO:
+                options[name] = catalogue.without_units(PARTS[name], options[name])
+    return options | dict(given)
+
+
+def experiment(options: Mapping[str, Any]) -> Experiment:
     """The experiment with these options; the others have their defaults.
 
     Raises:
       InputError: an option has no such name, is of the wrong type or out of bounds.
     """
+    units = checked(known(), options).get(UNITS)
+    found = canonical(options)
+    for name in PARTS.keys() & found.keys():
+        text = found[name]
+        found[name] = None if text == AUTO else catalogue.read(PARTS[name], text, units)
     groups: dict[str, dict[str, Any]] = {"": {}, "data": {}, "model": {}, "train": {}}
-    for name, value in checked(Experiment, options).items():
+    for name, value in found.items():
         group, _, leaf = name.rpartition(".")
         groups[group][leaf] = value
     return Experiment(
@@ -261,6 +341,11 @@ def experiment(options: dict[str, Any]) -> Experiment:
         model=Model(**groups["model"]),
         train=Train(**groups["train"]),
     )
+
+
+def train_of(options: Mapping[str, Any]) -> Train:
+    """The options of training among those of an experiment."""
+    return experiment({n: value for n, value in options.items() if n.startswith("train.")}).train
 
 
 def lines(experiment: Experiment) -> list[str]:
@@ -277,6 +362,11 @@ def parse(text: Iterable[str]) -> Experiment:
     return experiment(_texts(text))
 
 
+def brief(name: str, text: Any) -> Any:
+    """The value of an option as people write it: of parts, without settings of their defaults."""
+    return catalogue.brief(PARTS[name], text) if name in PARTS and text != AUTO else text
+
+
 def _texts(lines: Iterable[str]) -> dict[str, str]:
     """The options on lines of a flag file, by name."""
     texts: dict[str, str] = {}
@@ -288,8 +378,21 @@ def _texts(lines: Iterable[str]) -> dict[str, str]:
     return texts
 
 
+def recorded(file: Path) -> dict[str, Any]:
+    """The options of a flag file by name, as `values` gives them, with defaults for the others.
+
+    The user's own code is not imported.
+
+    Raises:
+      InputError: the file cannot be read or is empty, or a line of it is not a valid option.
+    """
+    texts = stated(file)
+    with _using(file):
+        return values(Experiment()) | canonical(texts)
+
+
 def read(file: Path) -> Experiment:
-    """The experiment of a flag file.
+    """The experiment of a flag file, for which the user's own code is imported.
 
     Raises:
       InputError: the file cannot be read or is empty, or a line of it is not a valid option.

@@ -27,7 +27,7 @@ def of_run(workdir: Path) -> dict[str, Any]:
     if not run_files.flags(workdir).is_file():
         return {}
     return {
-        "options": config.values(config.read(run_files.flags(workdir))),
+        "options": config.recorded(run_files.flags(workdir)),
         "vocabularies": {side: _digest_of(run_files.vocabulary(workdir, side)) for side in SIDES},
         "code": {module: _digest_of(copy) for module, copy in own_code.copies(workdir).items()},
     }
@@ -91,12 +91,14 @@ def check(workdir: Path, checkpoint: Path, facts: dict[str, Any]) -> None:
 
 def _changed_lines(file: Path, recorded: dict[str, Any]) -> list[str]:
     """Phrases for the lines of a flag file that are lost, or whose meaning has changed."""
-    now, stated = config.values(config.read(file)), config.stated(file)
-    changed = []
-    for name, value in recorded.items():
-        if name not in stated:
-            changed.append(f"the line --{name}={value} is lost")
-        elif now[name] != value and name not in config.MAY_CHANGE:
+    now, stated = config.recorded(file), config.stated(file)
+    changed = [
+        f"the line --{name}={value} is lost"
+        for name, value in recorded.items()
+        if name not in stated
+    ]
+    for name, value in config.canonical(recorded).items():
+        if name in stated and now[name] != value and name not in config.MAY_CHANGE:
             changed.append(f"--{name} was {value!r} and is now {now[name]!r}")
     return changed
 

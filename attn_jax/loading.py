@@ -15,7 +15,7 @@ from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.own_code import edited, import_modules
+from attn_jax.own_code import edited, import_modules, recorded_modules
 from attn_jax.training.arrays import named_leaves, shapes
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.translator import Translator
@@ -52,7 +52,6 @@ def load(
         raise InputError("no run was given to load")
     use_compilation_cache()
     runs = [located(Path(place), str(checkpoint)) for place in places]
-    experiments = [experiment_of(workdir) for workdir, _ in runs]
     for run in runs:
         check_record(*run)
     sides = [load_vocabularies(workdir) for workdir, _ in runs]
@@ -65,11 +64,10 @@ def load(
                 "in the same tokens"
             )
     changed = [
-        phrase
-        for (workdir, _), experiment in zip(runs, experiments, strict=True)
-        for phrase in edited(workdir, experiment.model)
+        phrase for workdir, _ in runs for phrase in edited(workdir, recorded_modules(workdir))
     ]
     try:
+        experiments = [experiment_of(workdir) for workdir, _ in runs]
         models = [
             _load_model(*run, experiment.model, *vocabularies)
             for run, experiment, vocabularies in zip(runs, experiments, sides, strict=True)

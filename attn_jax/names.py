@@ -1,68 +1,192 @@
-"""Names in options: entries of tables, with settings (`entmax(alpha=1.25)`), or `module:name`."""
+"""Text that names something with settings, such as `entmax(alpha=1.25)`, and what it stands for.
 
-import ast
+A name is that of an entry of a table, or `module:name` of the user's own. Settings are numbers, or
+named themselves: `pair(additive(units=64),general)`.
+"""
+
 import functools
 import importlib
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from attn_jax.errors import InputError, choose, failure, place
 from attn_jax.options import LARGEST
 
+NAME = r"[A-Za-z_][\w.-]*(?::\w*)?"
+NUMBER = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+TOKEN = re.compile(rf"\s*(?:(?P<name>{NAME})|(?P<number>{NUMBER})|(?P<sign>[(),=+]))\s*")
 
-def parse(text: str, what: str) -> tuple[str, dict[str, str]]:
-    """The name in a text such as `entmax(alpha=1.25)`, and its settings as text.
+
+class Named(NamedTuple):
+    """A name with settings; those that are given without a name come first, with ''."""
+
+    name: str
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        told = [f"{name}={value}" if name else str(value) for name, value in self.settings]
+        return f"{self.name}({','.join(told)})" if told else self.name
+
+    def without(self, setting: str) -> "Named":
+        """The same without a setting, also of those among its settings."""
+        kept = [
+            (name, value.without(setting) if isinstance(value, Named) else value)
+            for name, value in self.settings
+            if name != setting
+        ]
+        return Named(self.name, tuple(kept))
+
+    def all(self) -> Iterator["Named"]:
+        """This one, and those among its settings."""
+        yield self
+        for _, value in self.settings:
+            if isinstance(value, Named):
+                yield from value.all()
+
+
+def parse(text: str, what: str) -> Named:
+    """The name and the settings in a text.
 
     Raises:
       InputError: the text is not of this form, or gives a setting twice.
     """
-    parsed = re.fullmatch(r"([\w.-]+:?\w*)(?:\((.*)\))?", text.strip())
-    if not parsed:
-        raise InputError(f"malformed {what} {text!r}: write name or name(setting=number)")
-    name, inside = parsed.groups()
-    settings: dict[str, str] = {}
-    for assignment in filter(None, map(str.strip, (inside or "").split(","))):
-        setting, _, value = map(str.strip, assignment.partition("="))
-        if setting in settings:
-            raise InputError(f"{text.strip()!r} gives {setting} twice")
-        settings[setting] = value
-    return name, settings
+    reader = _Reader(text, what)
+    named = reader.named()
+    reader.expect("")
+    return named
 
 
-def numbers(
-    name: str, texts: Mapping[str, str], settings: Mapping[str, int | float]
-) -> dict[str, int | float]:
-    """Converts settings from text to numbers of the types of their defaults.
-
-    Args:
-      name: of the part, for error messages.
-      texts: the settings as text.
-      settings: all settings of the part, with their defaults.
+def parse_list(text: str, what: str) -> list[Named]:
+    """The names in a text that are joined by `+`; none if it is empty.
 
     Raises:
-      InputError: there is no such setting, or its text is not a number of that type.
+      InputError: as in `parse`.
     """
-    return {setting: _number(name, setting, text, settings) for setting, text in texts.items()}
+    reader = _Reader(text, what)
+    if reader.next == "":
+        return []
+    found = [reader.named()]
+    while reader.next == "+":
+        reader.take()
+        found.append(reader.named())
+    reader.expect("")
+    return found
 
 
-def _number(name: str, setting: str, text: str, settings: Mapping[str, int | float]) -> int | float:
-    if not settings:
-        raise InputError(f"{name} has no settings, got {setting!r}")
-    default = choose(settings, setting, f"setting of {name}")
+class _Reader:
+    """Reads a text token by token, by recursive descent.
+
+    named   = name [ "(" [ setting { "," setting } ] ")" ]
+    setting = [ name "=" ] ( number | named )
+    """
+
+    def __init__(self, text: str, what: str):
+        self.text, self.what = text, what
+        self.tokens: list[tuple[str | None, str]] = []
+        at = 0
+        while at < len(text.rstrip()):
+            found = TOKEN.match(text, at)
+            if not found:
+                raise self.malformed()
+            self.tokens.append((found.lastgroup, found[found.lastgroup or 0]))
+            at = found.end()
+        self.tokens.reverse()
+
+    @property
+    def next(self) -> str:
+        return self.tokens[-1][1] if self.tokens else ""
+
+    def take(self) -> str:
+        return self.tokens.pop()[1]
+
+    def malformed(self) -> InputError:
+        return InputError(
+            f"malformed {self.what} {self.text!r}: write name, or name(setting=number)"
+        )
+
+    def expect(self, token: str) -> None:
+        if self.next != token:
+            raise self.malformed()
+        if token:
+            self.take()
+
+    def named(self) -> Named:
+        if not self.tokens or self.tokens[-1][0] != "name":
+            raise self.malformed()
+        name, settings = self.take(), []
+        if self.next == "(":
+            self.take()
+            while self.next != ")":
+                settings.append(self.setting({of for of, _ in settings}))
+                if self.next != ")":
+                    self.expect(",")
+            self.take()
+        return Named(name, tuple(settings))
+
+    def setting(self, given: set[str]) -> tuple[str, Any]:
+        if not self.tokens:
+            raise self.malformed()
+        kind, token = self.tokens[-1]
+        if kind == "number":
+            return "", _number(self.take())
+        value = self.named()
+        if self.next != "=":
+            return "", value
+        self.take()
+        if token in given:
+            raise InputError(f"{self.text.strip()!r} gives {token} twice")
+        if self.tokens and self.tokens[-1][0] == "number":
+            return token, _number(self.take())
+        return token, self.named()
+
+
+def _number(text: str) -> int | float:
+    return int(text) if re.fullmatch(r"[+-]?\d[\d_]*", text) else float(text)
+
+
+def settings_of(named: Named, known: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a name, as numbers of the types of their defaults.
+
+    Args:
+      named: the name with its settings.
+      known: all settings there are, with their defaults.
+
+    Raises:
+      InputError: there is no such setting, or it is not a number of that type.
+    """
+    return {setting: _as(named, setting, value, known) for setting, value in named.settings}
+
+
+def _as(named: Named, setting: str, value: Any, known: Mapping[str, Any]) -> int | float:
+    if not known:
+        raise InputError(f"{named.name} has no settings, got {setting or value!r}")
+    if not setting:
+        raise InputError(f"{named.name}: {value} is a setting without a name: {', '.join(known)}")
+    default = choose(known, setting, f"setting of {named.name}")
+    kind = type(default)
     try:
-        value = ast.literal_eval(text)
-        number = type(default)(value)
-        if number != value or isinstance(value, bool) or not math.isfinite(number):
-            raise ValueError("not a whole number, or not a number")
-        if isinstance(number, int) and abs(number) > LARGEST:
-            raise ValueError("too large for JAX")
-        return number
-    except (ValueError, SyntaxError, TypeError, OverflowError):
-        message = f"{name}: {setting} must be of type {type(default).__name__}, got {text!r}"
+        number = kind(value)
+        if number != value or not math.isfinite(number) or abs(number) > LARGEST:
+            raise ValueError
+    except (ValueError, TypeError, OverflowError):
+        message = f"{named.name}: {setting} must be of type {kind.__name__}, got {str(value)!r}"
         raise InputError(message) from None
+    return number
+
+
+def split(text: str) -> list[str]:
+    """Splits a text at its commas, except those in parentheses."""
+    values, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            values.append("")
+        else:
+            values[-1] += character
+    return values
 
 
 def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Callable:
@@ -115,6 +239,6 @@ def choose_with_settings(table: Mapping[str, Callable], text: str, what: str) ->
     Raises:
       InputError: there is no such function or setting.
     """
-    name, texts = parse(text, what)
-    function = choose(table, name, what)
-    return functools.partial(function, **numbers(name, texts, keywords_of(function)))
+    named = parse(text, what)
+    function = choose(table, named.name, what)
+    return functools.partial(function, **settings_of(named, keywords_of(function)))

@@ -32,14 +32,13 @@ def fields(node: Any, prefix: str = "") -> Iterator[tuple[str, dataclasses.Field
             yield f"{prefix}{entry.name}", entry
 
 
-def checked(node: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts values for options of a dataclass, by name, to the types of the options.
+def checked(known: Mapping[str, dataclasses.Field], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Converts values of options, by name, to the types of the options; parts of models to text.
 
     Raises:
       InputError: there is no option of a name, or a value is of the wrong type, out of bounds, or
         text of several lines.
     """
-    known = dict(fields(node))
     return {
         name: _checked(name, choose(known, name, "option"), value)
         for name, value in options.items()
@@ -47,24 +46,24 @@ def checked(node: Any, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
-    original = value
+    original, kind = value, str if "part" in entry.metadata else entry.type
     try:
-        value = entry.type(original)
-        if entry.type is int and isinstance(original, numbers.Real) and original != value:
+        value = kind(original)
+        if kind is int and isinstance(original, numbers.Real) and original != value:
             raise ValueError("not whole")
     except (ValueError, TypeError, OverflowError):
-        message = f"--{name} must be of type {entry.type.__name__}, got {original!r}"
+        message = f"--{name} must be of type {kind.__name__}, got {original!r}"
         raise InputError(message) from None
-    if entry.type is str and (value.splitlines() not in ([], [value]) or not _is_text(value)):
+    if kind is str and (value.splitlines() not in ([], [value]) or not _is_text(value)):
         raise InputError(f"--{name} must be a single line of text, got {value!r}")
     low, high = entry.metadata.get("low"), entry.metadata.get("high")
-    if high is None and entry.type is int:
+    if high is None and kind is int:
         high = LARGEST
     if low is not None and not value >= low:
         raise InputError(f"--{name} must be at least {low}, got {value}")
     if high is not None and not value <= high:
         raise InputError(f"--{name} must be at most {high}, got {value}")
-    if entry.type is float and not math.isfinite(value):
+    if kind is float and not math.isfinite(value):
         raise InputError(f"--{name} must be a finite number, got {value}")
     return value
 

@@ -8,6 +8,7 @@ import hashlib
 import importlib.util
 import re
 import sys
+from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -19,22 +20,33 @@ from attn_jax.names import choose_or_import
 
 # The options of a model that can name code of the user's own.
 KINDS = ("encoder", "cell", "decoder", "score", "window", "normalizer")
+OWN = re.compile(r"([\w.]+):\w+")
 
 
 def own_parts(model: Model) -> dict[str, str]:
-    """The options of a model that name a part as `module:name`, by name."""
-    parts = {kind: getattr(model, kind) for kind in KINDS}
-    return {kind: part for kind, part in parts.items() if ":" in part.partition("(")[0]}
+    """The options of a model that name code of the user's own as `module:name`, by name."""
+    parts = {kind: str(getattr(model, kind)) for kind in KINDS}
+    return {kind: text for kind, text in parts.items() if OWN.search(text)}
 
 
 def own_modules(model: Model) -> list[str]:
     """The modules from outside this package that the options of a model name."""
-    named = dict.fromkeys(part.partition(":")[0].strip() for part in own_parts(model).values())
+    return _modules(own_parts(model).values())
+
+
+def recorded_modules(workdir: Path) -> list[str]:
+    """The modules that the options in the folder of a run name."""
+    options = config.recorded(run_files.flags(workdir))
+    return _modules(options[f"model.{kind}"] for kind in KINDS)
+
+
+def _modules(texts: Iterable[str]) -> list[str]:
+    named = dict.fromkeys(module for text in texts for module in OWN.findall(text))
     return [module for module in named if module.partition(".")[0] != __package__]
 
 
 def import_modules(model: Model) -> None:
-    """Imports every module that the options of a model name.
+    """Imports the modules of the user's own cells, encoders and decoders.
 
     To be called before a model with such options is traced: an array that a module makes as it is
     imported while JAX traces is no constant but a part of what is traced.
@@ -42,8 +54,9 @@ def import_modules(model: Model) -> None:
     Raises:
       InputError: a module cannot be imported, or has no function or class of that name.
     """
-    for kind, part in own_parts(model).items():
-        choose_or_import({}, part.partition("(")[0].strip(), kind)
+    for kind in ("encoder", "cell", "decoder"):
+        if ":" in (named := getattr(model, kind)):
+            choose_or_import({}, named, kind)
 
 
 def imported_late(before: set[str]) -> list[str]:
@@ -96,8 +109,7 @@ def copies(workdir: Path) -> dict[str, Path]:
     Raises:
       InputError: the options of the run cannot be read.
     """
-    modules = own_modules(config.read(run_files.flags(workdir)).model)
-    every = {module: copy_of(workdir, module) for module in modules}
+    every = {module: copy_of(workdir, module) for module in recorded_modules(workdir)}
     return {module: copy for module, copy in every.items() if copy.is_file()}
 
 
@@ -139,13 +151,13 @@ def forget_code(workdir: Path, model: Model) -> None:
     flags = run_files.flags(workdir)
     if not flags.is_file() or run_files.code(workdir).is_symlink():
         return
-    for module in {*own_modules(config.read(flags).model)} - {*own_modules(model)}:
+    for module in {*recorded_modules(workdir)} - {*own_modules(model)}:
         copy = copy_of(workdir, module)
         if not copy.is_symlink():
             copy.unlink(missing_ok=True)
 
 
-def edited(workdir: Path, model: Model) -> list[str]:
+def edited(workdir: Path, modules: Iterable[str]) -> list[str]:
     """A phrase for each of the user's own modules that differs from the copy in a run.
 
     Modules that are not found are left to building the model, which reports them.
@@ -156,20 +168,20 @@ def edited(workdir: Path, model: Model) -> list[str]:
     return [
         f"{spec.origin} is not the code that the run in {workdir} was trained with, which is kept "
         f"as {copy_of(workdir, module)}"
-        for module in own_modules(model)
+        for module in modules
         # `source` is called in any case, so that a new run will keep the code as it is now.
         if _kept(workdir, module) not in (None, source(module)) and (spec := _spec(module))
     ]
 
 
-def digest(workdir: Path, model: Model) -> str:
+def digest(workdir: Path) -> str:
     """A short hash of the copies of the user's own modules in a run; empty if it has none.
 
     Raises:
       InputError: a copy cannot be read.
     """
     copies = {
-        copy_of(workdir, module).name: _kept(workdir, module) for module in own_modules(model)
+        copy_of(workdir, module).name: _kept(workdir, module) for module in recorded_modules(workdir)
     }
     kept = [(name, text.encode()) for name, text in sorted(copies.items()) if text is not None]
     return hashlib.sha256(repr(kept).encode()).hexdigest()[:8] if kept else ""

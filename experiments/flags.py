@@ -10,7 +10,7 @@ from typing import Any
 
 from absl import flags
 
-from attn_jax.config import Experiment
+from attn_jax import config, names
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError, choose
@@ -38,8 +38,11 @@ def define_workdir(help: str) -> None:
 
 def define_experiment() -> None:
     """Defines a flag for each option of an experiment."""
-    for name, field in fields(Experiment):
-        DEFINE[field.type](name, field.default, field.metadata["help"])
+    for name, field in config.known().items():
+        if "part" in field.metadata:
+            flags.DEFINE_string(name, field.metadata["shown"], field.metadata["help"])
+        else:
+            DEFINE[field.type](name, field.default, field.metadata["help"])
 
 
 def define_models() -> None:
@@ -84,14 +87,9 @@ def search() -> dict[str, Any]:
     return options
 
 
-def split_values(text: str) -> list[str]:
-    """Splits a text at its commas, except those in parentheses."""
-    return re.split(r",(?![^(]*\))", text)
-
-
 class _Values(flags.ArgumentParser):
     def parse(self, argument: str) -> list[str]:
-        return split_values(argument)
+        return names.split(argument)
 
 
 def define_values(name: str, help: str) -> None:
@@ -103,7 +101,7 @@ def given() -> dict[str, Any]:
     """The options that are given on the command line, with paths made absolute."""
     return {
         name: absolute(field, FLAGS[name].value)
-        for name, field in fields(Experiment)
+        for name, field in config.known().items()
         if FLAGS[name].present
     }
 
@@ -114,14 +112,14 @@ def options_of(words: list[str]) -> dict[str, Any]:
     Raises:
       InputError: a word is not an option, or a flag file cannot be read.
     """
-    known, options = dict(fields(Experiment)), {}
+    known, options = config.known(), {}
     for word in expanded(words):
         name, equals, value = word.text.removeprefix("--").partition("=")
         if not word.text.startswith("--") or not equals:
             raise word.refused(f"{word.text!r} is not --option=value")
         try:
             options[name] = absolute(choose(known, name, "option"), value)
-            checked(Experiment, {name: value})
+            checked(known, {name: value})
         except InputError as error:
             raise word.refused(error) from error
     return options
@@ -190,7 +188,7 @@ def parse(arguments: list[str]) -> None:
     for _, together in itertools.groupby(expanded(words), operator.attrgetter("place")):
         _parse(program, list(together))
     _refuse_overridden(list(map(at_home, words)))
-    options = {name for node in (Experiment, Search) for name, _ in fields(node)}
+    options = {*config.known(), *dict(fields(Search))}
     for name in FLAGS:
         if FLAGS[name].present and name not in options:  # of these, `absolute` looks at paths
             _local(FLAGS[name].value)
@@ -205,8 +203,8 @@ def _parse(program: str, words: list[Word]) -> None:
     name = first.text.lstrip("-").partition("=")[0]
     try:
         _, *others = FLAGS([program, *(word.text for word in words)])
-        if first.place and name in dict(fields(Experiment)):
-            checked(Experiment, {name: FLAGS[name].value})  # while the line is known
+        if first.place and name in config.known():
+            config.canonical({name: FLAGS[name].value})  # while the line is known
     except (flags.Error, ValueError) as error:  # InputError is a ValueError
         raise first.refused(_told(error)) from error
     except SystemExit:  # absl exits with status 1 after it has shown help

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from attn_jax import config, facts, run_files
 from attn_jax.config import Experiment, Model
@@ -16,7 +17,7 @@ from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
 from attn_jax.loading import located
-from attn_jax.own_code import edited
+from attn_jax.own_code import edited, own_modules
 from attn_jax.training.checkpoint import Checkpoints, check_name
 from experiments import flags
 
@@ -52,12 +53,12 @@ def settle(workdir: Path, given: dict) -> Experiment:
         raise InputError(f"{workdir} is a checkpoint of the run in {outer}: take another --workdir")
     file = run_files.flags(workdir)
     if file.is_file():
-        stored = config.read(file)
-        kept, begun = config.values(stored), has_begun(workdir)
-        if not begun and given.get("data.name", stored.data.name) != stored.data.name:
+        stored, begun = config.recorded(file), has_begun(workdir)
+        kept = dict(stored)
+        if not begun and given.get("data.name", stored["data.name"]) != stored["data.name"]:
             # What is stored may be the defaults of the other data set.
             kept |= {"data.source_level": "auto", "data.target_level": "auto"}
-        wanted = experiment_with(kept | given)
+        wanted = experiment_with(config.merged(kept, given))
         if not begun:
             return wanted
         check_record(workdir, kept, given)
@@ -76,9 +77,9 @@ def settle(workdir: Path, given: dict) -> Experiment:
     return experiment_with(given)
 
 
-def differing(stored: Experiment, wanted: Experiment) -> list[str]:
+def differing(before: dict[str, Any], wanted: Experiment) -> list[str]:
     """Phrases that describe each option whose value has changed, and may not."""
-    before, now = config.values(stored), config.values(wanted)
+    now = config.values(wanted)
     return [
         f"--{name} was {before[name]!r} and is now {now[name]!r}"
         for name in before
@@ -100,7 +101,7 @@ def check_record(workdir: Path, stored: dict, given: dict) -> None:
         return
     place, known = checkpoints.place(step), checkpoints.facts(step)
     facts.check(workdir, place, known)
-    for name, value in known.get("options", {}).items():
+    for name, value in config.canonical(known.get("options", {})).items():
         if name.startswith("train.") and stored[name] != value and name not in given:
             warnings.warn(
                 f"{run_files.flags(workdir)} has --{name}={stored[name]}, which was {value} when "
@@ -120,7 +121,7 @@ def inherited(experiment: Experiment, given: dict) -> list[str]:
     new = config.values(experiment_with(given))
     return flags.as_arguments(
         {
-            name: value
+            name: config.brief(name, value)
             for name, value in config.values(experiment).items()
             if name not in given and value != new[name]
         }
@@ -186,7 +187,7 @@ def check_content(workdir: Path, corpus: Corpus) -> None:
 
 def check_code(workdir: Path, model: Model) -> None:
     """Raises InputError if the user's own code has changed since the run was trained."""
-    changed = edited(workdir, model)
+    changed = edited(workdir, own_modules(model))
     if changed and has_begun(workdir):
         raise InputError(f"{'; '.join(changed)}: take another --workdir, or put that code back")
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from attn_jax import config
 from attn_jax.config import Experiment
 from attn_jax.errors import InputError
-from attn_jax.options import fields
 from experiments import flags
 from experiments.checks import check
 from experiments.flags import FLAGS
@@ -25,7 +24,7 @@ def grid() -> dict[str, list[str]]:
     """
     varied = {
         name: [flags.absolute(field, value) for value in FLAGS[f"grid.{name}"].value]
-        for name, field in fields(Experiment)
+        for name, field in config.known().items()
         if FLAGS[f"grid.{name}"].value
     }
     for name, values in varied.items():
@@ -84,8 +83,9 @@ def plan(
         raise InputError(f"--{name} cannot be {fixed[name]} for all: the systems differ in it")
     made, known = {}, set()
     for system, combination in itertools.product(systems, itertools.product(*varied.values())):
-        chosen = system | dict(zip(varied, combination, strict=True))
-        experiment = config.experiment(chosen | fixed)
+        combined = dict(zip(varied, combination, strict=True))
+        chosen, options = system | combined, config.merged(system | fixed, combined)
+        experiment = config.experiment(options)
         if experiment in known:
             same = " ".join(flags.as_arguments(chosen))
             raise InputError(f"two systems have the same options: {same}")
@@ -100,7 +100,7 @@ def plan(
             )
         if folder in made:
             raise InputError(f"two systems are called {folder!r}: give each its own --label")
-        made[folder] = chosen | fixed
+        made[folder] = options
     return made
 
 

@@ -26,7 +26,6 @@ from attn_jax.config import Experiment
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
 from attn_jax.loading import experiment_of
-from attn_jax.options import fields
 from attn_jax.training.loop import finished
 from experiments import flags
 from experiments.flags import FLAGS
@@ -223,7 +222,7 @@ def main() -> None:
 if __name__ == "__main__":
     flags.define_workdir("folder for the runs")
     flags.define_experiment()
-    for option, field in fields(Experiment):
+    for option, field in config.known().items():
         flags.define_values(f"grid.{option}", f"values to try: {field.metadata['help']}")
     absl_flags.DEFINE_string("systems", "", "file with the flags of one system on each line")
     absl_flags.DEFINE_integer(

@@ -1,6 +1,5 @@
 """Options that were given but have no effect on the run."""
 
-import dataclasses
 import functools
 from collections.abc import Callable
 
@@ -67,16 +66,10 @@ def unread(model: Model) -> list[str]:
             read.add(name)
             return super().__getattribute__(name)
 
-    def shapes(options: Model) -> list[jax.ShapeDtypeStruct]:
-        # Without `jax.jit`, which would read every option to hash its arguments.
-        make = functools.partial(initialize.__wrapped__, options, 5, 5)
-        return jax.tree.leaves(jax.eval_shape(make, jax.random.key(0)))
-
-    parameters, usual = shapes(Watched(**vars(model))), vars(Model())
-    # This size is passed to every score, but only some have parameters of it.
-    larger = dataclasses.replace(model, alignment_size=model.alignment_size + 1)
-    if model.alignment_size != usual["alignment_size"] and shapes(larger) == parameters:
-        read.discard("alignment_size")
+    # Without `jax.jit`, which would read every option to hash its arguments.
+    make = functools.partial(initialize.__wrapped__, Watched(**vars(model)), 5, 5)
+    jax.eval_shape(make, jax.random.key(0))
+    usual = vars(Model())
     return [name for name in usual if getattr(model, name) != usual[name] and name not in read]
 
 

@@ -1,167 +1,150 @@
-"""All scores, windows and normalizers by name, and which of them can be combined."""
+"""All scores, windows and normalizers by name, and the values that text stands for."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_type_hints
 
-from attn_jax.attention import monotonic, normalizers, position_scores, scores, sparse, windows
-from attn_jax.attention.parts import Part, name_of, named_by, traits_of, unbound
-from attn_jax.errors import InputError
-from attn_jax.names import choose_or_import, numbers, parse
+from attn_jax.attention.monotonic import Forward, Mocha, Monotonic
+from attn_jax.attention.normalizers import Exponential, Null, Sigmoid, Softmax, Temperature
+from attn_jax.attention.plain import as_part
+from attn_jax.attention.position_scores import Coverage, Gmm, Location, LocationAware, Relative
+from attn_jax.attention.protocol import Normalizer, Part, Score, Window
+from attn_jax.attention.scores import (
+    Additive,
+    Concat,
+    Cosine,
+    Dot,
+    General,
+    Last,
+    Linear,
+    Mean,
+    Pair,
+    Projected,
+    ScaledDot,
+)
+from attn_jax.attention.sparse import Entmax, Sparsemax
+from attn_jax.attention.windows import Full, LocalM, LocalP
+from attn_jax.errors import InputError, choose
+from attn_jax.names import Named, choose_or_import, parse
 
-SCORES: dict[str, Callable] = {
-    "additive": scores.additive,
-    "dot": scores.dot,
-    "scaled_dot": scores.scaled_dot,
-    "general": scores.general,
-    "concat": scores.concat,
-    "cosine": scores.cosine,
-    "linear": scores.linear,
-    "relative": position_scores.relative,
-    "location": position_scores.location,
-    "location_aware": position_scores.location_aware,
-    "coverage": position_scores.coverage,
-    "gmm": position_scores.gmm,
-    "mean": scores.mean,
-    "last": scores.last,
+Kind = TypeVar("Kind", bound=Part)
+
+
+def _by_name(*classes: type[Kind]) -> dict[str, type[Kind]]:
+    return {one.name: one for one in classes}
+
+
+SCORES: dict[str, type[Score]] = _by_name(
+    Additive,
+    Dot,
+    ScaledDot,
+    General,
+    Concat,
+    Cosine,
+    Linear,
+    Relative,
+    Location,
+    LocationAware,
+    Coverage,
+    Gmm,
+    Mean,
+    Last,
+)
+COMPOSITIONS: dict[str, type[Score]] = _by_name(Pair, Projected)
+WINDOWS: dict[str, type[Window]] = _by_name(Full, LocalM, LocalP)
+NORMALIZERS: dict[str, type[Normalizer]] = _by_name(
+    Softmax,
+    Temperature,
+    Sparsemax,
+    Entmax,
+    Sigmoid,
+    Null,
+    Exponential,
+    Monotonic,
+    Mocha,
+    Forward,
+)
+TABLES: dict[type[Part], Mapping[str, type[Part]]] = {
+    Score: SCORES | COMPOSITIONS,
+    Window: WINDOWS,
+    Normalizer: NORMALIZERS,
 }
 
-WINDOWS: dict[str, Callable] = {
-    "full": windows.full,
-    "local_m": windows.local_m,
-    "local_p": windows.local_p,
-}
 
-NORMALIZERS: dict[str, Callable] = {
-    "softmax": normalizers.softmax,
-    "temperature": normalizers.temperature,
-    "sparsemax": sparse.sparsemax,
-    "entmax": sparse.entmax,
-    "sigmoid": normalizers.sigmoid,
-    "null": normalizers.null,
-    "exponential": normalizers.exponential,
-    "monotonic": monotonic.monotonic,
-    "mocha": monotonic.mocha,
-    "forward": monotonic.forward,
-}
-
-# Scores that depend on neither content nor history: baselines for attention.
-CONTROLS = (scores.mean, scores.last)
-MOVING = (monotonic.monotonic, monotonic.mocha, monotonic.forward)
-TABLES = {"score": SCORES, "window": WINDOWS, "normalizer": NORMALIZERS}
-
-
-class Mechanism(NamedTuple):
-    """A valid combination of a score, a window and a normalizer."""
-
-    score: Part
-    window: Part
-    normalizer: Part
-
-    @property
-    def looks_back(self) -> bool:
-        """Whether a step depends on the attention of previous steps."""
-        return any(part.looks_back for part in self)
-
-    @property
-    def remembers(self) -> bool:
-        """Whether a step needs a `Memory`: it looks back, or depends on the number of the step."""
-        return self.looks_back or any(part.counts for part in self)
-
-    @property
-    def decoding(self) -> "Mechanism":
-        """The mechanism as it is used outside training."""
-        return Mechanism(*(part.decoding for part in self))
-
-
-def resolve(what: str, part: str | Callable) -> Part:
-    """The part that a name, a text `module:function` or a function stands for.
+def read(kind: type[Kind], text: str, units: int | None = None) -> Kind:
+    """The part that a text stands for; `read(Score, str(part)) == part`.
 
     Args:
-      what: `score`, `window` or `normalizer`.
-      part: its name, with settings in brackets if any; `module:function`; or a function.
+      kind: `Score`, `Window` or `Normalizer`.
+      text: a name such as `additive` or `location_aware(width=5)`, or `module:name` of a class or
+        a function of the user's own.
+      units: of every part that has hidden units and does not give their number.
 
     Raises:
-      InputError: there is no such name, module, function or setting, or only one of `carry` and
-        its `start`.
+      InputError: there is no such name, module, class or setting.
     """
-    if callable(part):
-        return _checked(Part(part))
-    name, texts = parse(part, what)
-    function = choose_or_import(TABLES[what], name, what)
-    settings = numbers(name, texts, Part(function).settings)
-    return _checked(Part(function, tuple(sorted(settings.items()))))
+    return _made(kind, parse(text, kind.__name__.lower()), units)
 
 
-def _checked(part: Part) -> Part:
-    """The part, after checking that it has both of `carry` and `start`, or neither."""
-    takes = "carry" in named_by(part.function)
-    if takes != part.has_carry:
-        has = "takes a carry and has no start" if takes else "has a start and takes no carry"
+def canonical(kind: type[Part], text: str, units: int | None = None) -> str:
+    """The text with all settings, as runs record it; the user's own code is not imported."""
+    named = parse(text, kind.__name__.lower())
+    own = any(":" in one.name for one in named.all())
+    return str(named) if own else str(_made(kind, named, units))
+
+
+def brief(kind: type[Part], text: str) -> str:
+    """The text without the settings that have their defaults."""
+    named = parse(text, kind.__name__.lower())
+    return text if any(":" in one.name for one in named.all()) else _made(kind, named, None).brief()
+
+
+def without_units(kind: type[Part], text: str) -> str:
+    """The text without numbers of hidden units."""
+    return str(parse(text, kind.__name__.lower()).without("units"))
+
+
+def _made(kind: type[Kind], named: Named | float, units: int | None) -> Kind:
+    what = kind.__name__.lower()
+    if not isinstance(named, Named):
+        raise InputError(f"{named} is not a {what}")
+    found = choose_or_import(TABLES[kind], named.name, what)
+    if not isinstance(found, type):
+        if named.settings:
+            raise InputError(
+                f"{named.name} is a function, which has no settings: write a class derived from "
+                f"attn_jax.{kind.__name__}"
+            )
+        return as_part(kind, found)
+    if not issubclass(found, kind):
         raise InputError(
-            f"{name_of(part.function)} {has}: attn_jax.part(start=...) names the function of the "
-            "first carry, and the part takes it as `carry` after a *"
+            f"cannot use {named.name!r} as a {what}: it is not derived from attn_jax."
+            f"{kind.__name__}"
         )
-    return part
+    return _with_settings(found, named, units)
 
 
-def mechanism(
-    score: str | Callable, window: str | Callable = "full", normalizer: str | Callable = "auto"
-) -> Mechanism:
-    """The mechanism that consists of the given parts.
-
-    Args:
-      score: a name such as `additive` or `location_aware(width=5)`, `module:function`, or a
-        function.
-      window: likewise.
-      normalizer: likewise; `auto` is the default of the score, usually softmax.
-
-    Raises:
-      InputError: a part does not exist, or the parts cannot be combined.
-    """
-    chosen = resolve("score", score)
-    if normalizer == "auto":
-        normalizer = chosen.traits.normalizer
-    made = Mechanism(chosen, resolve("window", window), resolve("normalizer", normalizer))
-    functions = [unbound(part.function) for part in made]
-    for refused, reason in _refusals(*functions):
-        if refused:
-            raise InputError(f"{reason}: got {', '.join(map(name_of, functions))}")
-    return made
-
-
-def score_function(score: str | Callable) -> Callable:
-    """The function of a score that is given by name, as `module:function` or as a function."""
-    return unbound(resolve("score", score).function)
-
-
-def _refusals(score: Callable, window: Callable, normalizer: Callable) -> list[tuple[bool, str]]:
-    plain = window is windows.full and normalizer is normalizers.softmax
-    return [
-        (
-            score in CONTROLS and not plain,
-            "the scores 'mean' and 'last' have fixed weights, and take no window or other "
-            "normalizer",
-        ),
-        (
-            normalizer is normalizers.exponential
-            and score in SCORES.values()
-            and score is not position_scores.gmm,
-            "the normalizer 'exponential' needs logarithms of weights, which only 'gmm' returns",
-        ),
-        (
-            score is position_scores.gmm and normalizer in MOVING,
-            "the score 'gmm' already moves monotonically, and takes no monotonic normalizer",
-        ),
-        (
-            window is not windows.full and normalizer in MOVING,
-            "a monotonic normalizer moves through the source itself, and takes no window",
-        ),
-        (
-            window is not windows.full and score is position_scores.gmm,
-            "the score 'gmm' already acts as a window, and takes no other",
-        ),
-        (
-            normalizer is monotonic.mocha and traits_of(score).start is not None,
-            "the normalizer 'mocha' uses two scores, and takes none with a carry",
-        ),
-    ]
+def _with_settings(found: type[Kind], named: Named, units: int | None) -> Kind:
+    entries = {entry.name: entry for entry in dataclasses.fields(found)}
+    types = get_type_hints(found)
+    unnamed = (name for name, entry in entries.items() if not entry.kw_only)
+    given: dict[str, Any] = {}
+    for setting, value in named.settings:
+        name = setting or next(unnamed, "")
+        if not entries:
+            raise InputError(f"{named.name} has no settings, got {setting or str(value)!r}")
+        if not name:
+            allowed = ", ".join(entries)
+            raise InputError(f"{named.name}: {value} stands without a name; allowed: {allowed}")
+        choose(entries, name, f"setting of {named.name}")
+        inner = isinstance(types[name], type) and issubclass(types[name], Part)
+        given[name] = _made(types[name], value, units) if inner else value
+        if isinstance(value, Named) and not inner:
+            given[name] = str(value)
+    missing = [n for n, entry in entries.items() if entry.default is dataclasses.MISSING]
+    for name in missing:
+        if name not in given:
+            raise InputError(f"{named.name} needs {name}: {named.name}({', '.join(missing)})")
+    if units is not None and "units" in entries:
+        given = {"units": units} | given
+    return found(**given)

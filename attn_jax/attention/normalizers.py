@@ -1,31 +1,32 @@
 """Normalizers: from scores [S] and a mask [S] to weights [S], exactly 0 where the mask is False.
 
-A normalizer is a part (see `parts`). It computes in float32 at least and returns the weights in
-the dtype of the scores. If the mask is False everywhere, all weights and gradients are 0.
+If the mask is False everywhere, all weights and gradients are 0.
 """
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attn_jax.attention.parts import Shapes, Sizes, part
-from attn_jax.attention.widening import widen
-from attn_jax.errors import InputError
+from attn_jax.attention.protocol import Normalizer, Past, setting
 
 
-def softmax(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
+class Softmax(Normalizer):
     """exp(e_j) / Σ_k exp(e_k).
 
     Paper: Bahdanau, Cho and Bengio 2014, section 3.1, equation 6.
     Cost: time T S, memory T S.
     Sum: 1.
     """
-    return jax.nn.softmax(widen(scores), where=mask).astype(scores.dtype)
+
+    def weights(
+        self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        return jax.nn.softmax(scores, where=mask)
 
 
-def temperature(
-    scores: Float[Array, " S"], mask: Bool[Array, " S"], *, tau: float = 0.5
-) -> Float[Array, " S"]:
+class Temperature(Normalizer):
     """exp(e_j / τ) / Σ_k exp(e_k / τ).
 
     Sharper than softmax for `tau` below 1, flatter for `tau` above 1.
@@ -34,27 +35,17 @@ def temperature(
     Cost: time T S, memory T S.
     Sum: 1.
     """
-    if tau <= 0:
-        raise InputError(f"temperature: tau must be more than 0, got {tau:g}")
-    # The highest score is subtracted first, since scores over a small τ may overflow.
-    wide = widen(scores)
-    return softmax((wide - highest(wide, mask)) / tau, mask).astype(scores.dtype)
+
+    tau: float = setting(0.5, above=0)
+
+    def weights(
+        self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        # The highest score is subtracted first, since scores over a small τ may overflow.
+        return jax.nn.softmax((scores - highest(scores, mask)) / self.tau, where=mask)
 
 
-def highest(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, ""]:
-    """The largest score where the mask is True, as a constant, by which scores can be shifted."""
-    lowest = jnp.finfo(scores.dtype).min
-    return jax.lax.stop_gradient(jnp.max(scores, where=mask, initial=lowest))
-
-
-def _null_shapes(sizes: Sizes) -> Shapes:
-    return {"n": ()}
-
-
-@part(shapes=_null_shapes, initial={"n": 0.0})
-def null(
-    scores: Float[Array, " S"], mask: Bool[Array, " S"], *, n: Float[Array, ""]
-) -> Float[Array, " S"]:
+class Null(Normalizer):
     """exp(e_j) / (exp(n) + Σ_k exp(e_k)).
 
     A softmax over the sentence and one additional position, which has a learned score n and an
@@ -65,13 +56,19 @@ def null(
     Cost: time T S, memory T S.
     Sum: at most 1.
     """
-    wide = widen(scores)
-    with_null = jnp.concatenate([jnp.asarray(n, wide.dtype)[None], wide])
-    somewhere = jnp.concatenate([mask.any()[None], mask])
-    return jax.nn.softmax(with_null, where=somewhere)[1:].astype(scores.dtype)
+
+    def init(self, rng: Array, Q: int, D: int) -> dict[str, Array]:
+        return {"n": jnp.zeros(())}
+
+    def weights(
+        self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        with_null = jnp.concatenate([p["n"].astype(scores.dtype)[None], scores])
+        somewhere = jnp.concatenate([mask.any()[None], mask])
+        return jax.nn.softmax(with_null, where=somewhere)[1:]
 
 
-def sigmoid(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
+class Sigmoid(Normalizer):
     """σ(e_j - log n), n positions in the window.
 
     Positions do not compete. The bias -log n makes the weights sum to about 1 for scores near 0.
@@ -80,19 +77,33 @@ def sigmoid(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array,
     Cost: time T S, memory T S.
     Sum: any.
     """
-    wide = widen(scores)
-    count = jnp.maximum(mask.sum(), 1).astype(wide.dtype)
-    weights = jax.nn.sigmoid(wide - jnp.log(count))
-    return jnp.where(mask, weights, 0).astype(scores.dtype)
+
+    def weights(
+        self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        count = jnp.maximum(mask.sum(), 1).astype(scores.dtype)
+        return jnp.where(mask, jax.nn.sigmoid(scores - jnp.log(count)), 0)
 
 
-def exponential(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
+class Exponential(Normalizer):
     """exp(e_j), not normalised, for scores that are logarithms of weights.
 
     Paper: Graves 2013, section 5.1, equation 46.
     Cost: time T S, memory T S.
     Sum: any.
     """
-    # Larger weights would overflow, if not here, then as they are summed.
-    bounded = jnp.minimum(widen(scores), 80)
-    return jnp.exp(jnp.where(mask, bounded, -jnp.inf)).astype(scores.dtype)
+
+    needs_logarithms = True
+
+    def weights(
+        self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        # Larger weights would overflow, if not here, then as they are summed.
+        bounded = jnp.minimum(scores, 80)
+        return jnp.exp(jnp.where(mask, bounded, -jnp.inf))
+
+
+def highest(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, ""]:
+    """The largest score where the mask is True, as a constant, by which scores can be shifted."""
+    lowest = jnp.finfo(scores.dtype).min
+    return jax.lax.stop_gradient(jnp.max(scores, where=mask, initial=lowest))

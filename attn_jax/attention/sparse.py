@@ -1,23 +1,21 @@
 """Sparse normalizers: projections onto the simplex, which can give positions exactly 0."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.normalizers import highest
-from attn_jax.attention.widening import widen
-from attn_jax.errors import InputError
+from attn_jax.attention.protocol import Normalizer, Past, setting
 
 BISECTIONS = 50  # they find a threshold in [-1, 0] to within 2^-50, near the precision of float64
 LEAST_ALPHA = 1.0001  # below, (α-1) e_j are so close together that float32 weights are 0.02 % off
 MOST_ALPHA = 3  # beyond, weights are so steep in τ that float32 weights are 0.3 % off, or more
 
 
-def entmax(
-    scores: Float[Array, " S"], mask: Bool[Array, " S"], *, alpha: float = 1.5
-) -> Float[Array, " S"]:
+class Entmax(Normalizer):
     """[(α-1) e_j - τ]₊^{1/(α-1)}, τ such that the weights sum to 1.
 
     The weights p that maximise p · e plus the Tsallis α-entropy of p. It approaches softmax as α
@@ -28,20 +26,16 @@ def entmax(
     Cost: time T S log S at α = 1.5, some T S at 2, 50 T S at others, memory T S.
     Sum: 1.
     """
-    if not LEAST_ALPHA <= alpha <= MOST_ALPHA:
-        raise InputError(
-            f"entmax: alpha must be from {LEAST_ALPHA} (softmax is 1) to {MOST_ALPHA}, got "
-            f"{alpha:g}"
-        )
-    wide = widen(scores)
-    # τ is at least -1, so that masked positions, at -2, get no weight. Lower scores are raised to
-    # -2 too: their squares, and sums over them, may overflow.
-    shifted = jnp.maximum((alpha - 1) * (wide - highest(wide, mask)), -2)
-    shifted = jnp.where(mask, shifted, -2)
-    return jnp.where(mask, _project(shifted, alpha), 0).astype(scores.dtype)
+
+    alpha: float = setting(1.5, low=LEAST_ALPHA, high=MOST_ALPHA)
+
+    def weights(
+        self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        return projection(scores, mask, self.alpha)
 
 
-def sparsemax(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
+class Sparsemax(Normalizer):
     """[e_j - τ]₊, τ such that the weights sum to 1.
 
     The point of the probability simplex that is closest to the scores.
@@ -50,7 +44,22 @@ def sparsemax(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Arra
     Cost: time T S for each of a few passes, memory T S.
     Sum: 1.
     """
-    return entmax(scores, mask, alpha=2.0)
+
+    def weights(
+        self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        return projection(scores, mask, 2.0)
+
+
+def projection(
+    scores: Float[Array, " S"], mask: Bool[Array, " S"], alpha: float
+) -> Float[Array, " S"]:
+    """The weights of `Entmax`."""
+    # τ is at least -1, so that masked positions, at -2, get no weight. Lower scores are raised to
+    # -2 too: their squares, and sums over them, may overflow.
+    shifted = jnp.maximum((alpha - 1) * (scores - highest(scores, mask)), -2)
+    shifted = jnp.where(mask, shifted, -2)
+    return jnp.where(mask, _project(shifted, alpha), 0)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))

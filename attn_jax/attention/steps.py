@@ -1,183 +1,234 @@
-"""The steps of a mechanism whose names are resolved and whose parameters are bound.
+"""A step of a mechanism in stages, each for one sentence and one head.
 
-The functions of `context` first do that, and check their arguments.
+query -> score -> weigh -> amplify -> remember
+
+Between the stages, the caller can mix heads: `models.attention` vectorises each stage by itself
+over heads and sentences, `attend` runs them one after another.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from attn_jax.attention.catalogue import Mechanism
-from attn_jax.attention.parts import Memory, Part, name_of
+from attn_jax.attention.mechanism import Mechanism
+from attn_jax.attention.protocol import CARRIED, Part, Past
 from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 
-Keys = PyTree[Float[Array, "S ..."]]
+
+class Own(NamedTuple):
+    """The states of the parts of a mechanism; () for a part without one."""
+
+    score: PyTree
+    window: PyTree
+    normalizer: PyTree
 
 
-def begin(parts: Mechanism, mask: Bool[Array, " S"]) -> Memory | None:
-    """The memory before the first query; None if the mechanism needs none."""
-    if not parts.remembers:
-        return None
-    carries = {
-        what: part.start(mask)
-        for what, part in zip(parts._fields, parts, strict=True)
-        if part.has_carry
+class Memory(NamedTuple):
+    """What a mechanism carries from step to step; None what none of its parts reads."""
+
+    step: Int[Array, ""] | None  # the number of earlier steps
+    weights: Float[Array, " S"] | None  # of the last step; initially 0
+    total: Float[Array, " S"] | None  # the sum of the weights of all earlier steps
+    context: Float[Array, " D"] | None  # of the last step; initially 0
+    own: Own
+
+
+class Queries(NamedTuple):
+    """A decoder state as the score and the window see it."""
+
+    score: PyTree
+    window: PyTree
+
+
+def begin(m: Mechanism, p: PyTree, mask: Bool[Array, " S"], size: int) -> Memory:
+    """The memory before the first query; `size` is that of a context, D."""
+    nothing = jnp.zeros_like(mask, jnp.float32)  # like the mask, also in how it is sharded
+    first = {
+        "step": jnp.zeros((), jnp.int32),
+        "weights": nothing,
+        "total": nothing,
+        "context": jnp.zeros(size, jnp.float32),
     }
-    nothing = jnp.zeros_like(mask, float)  # like the mask, also in how `shard_map` splits it
-    return Memory(jnp.zeros((), jnp.int32), nothing, nothing, carries)
+    own = Own(
+        m.score.start(p["score"], mask),
+        m.window.start(p["window"], mask),
+        m.normalizer.start(p["normalizer"], mask),
+    )
+    return Memory(**{name: first[name] if name in m.carried else None for name in CARRIED}, own=own)
+
+
+def query(m: Mechanism, p: PyTree, state: Float[Array, " Q"]) -> Queries:
+    """What the score and the window make of a decoder state."""
+    return Queries(m.score.query(p["score"], state), m.window.query(p["window"], state))
+
+
+def score(
+    m: Mechanism,
+    p: PyTree,
+    memory: Memory,
+    query: Queries,
+    keys: PyTree,
+    mask: Bool[Array, " S"],
+    rng: Array | None,
+) -> tuple[Memory, Float[Array, "*C S"]]:
+    """The scores [S], or [2, S] of a pair, and the memory with the score's own new state."""
+    part, parameters = m.score, p["score"]
+    past = _past(part, memory, memory.own.score, mask, rng)
+    if part.is_stateful:
+        own = part.advance(parameters, query.score, keys, past)
+        memory = memory._replace(own=memory.own._replace(score=own))
+        past = _past(part, memory, own, mask, rng)
+    # Hidden units are recomputed for the derivative: those of all queries would take T S A numbers,
+    # and storing them more time.
+    scored = jax.checkpoint(part.score) if m.has_hidden_units else part.score
+    scores = scored(parameters, query.score, keys, past)
+    wanted = [mask.size] if m.normalizer.scores == 1 else [m.normalizer.scores, mask.size]
+    if _shape(scores) != wanted:
+        raise InputError(
+            f"the score {part.word} gives {_kind(scores)}, but the normalizer "
+            f"{m.normalizer.word} takes {wanted}"
+        )
+    return memory, scores
 
 
 def weigh(
-    parts: Mechanism,
-    memory: Memory | None,
-    query: Float[Array, " Q"],
-    keys: Keys,
+    m: Mechanism,
+    p: PyTree,
+    memory: Memory,
+    query: Queries,
+    scores: Float[Array, "*C S"],
     mask: Bool[Array, " S"],
-    rng: Array | None = None,
-    scores: Array | None = None,
-) -> tuple[Memory | None, Float[Array, " S"]]:
-    """One step without its context: the new memory and the weights.
-
-    Args:
-      parts: the mechanism.
-      memory: what the previous step returned; at the first step, what `begin` returned.
-      query: decoder state.
-      keys: what the score compares the query with.
-      mask: True where the query may attend.
-      rng: random key for normalizers with noise; None: no noise.
-      scores: of the query [S], if they are already known.
-
-    Raises:
-      InputError: the mechanism needs a memory and there is none, or a part returned a wrong shape
-        or dtype.
-    """
-    if memory is None and parts.remembers:
-        raise InputError("this mechanism needs a memory: at the first step, what `begin` returns")
-    step = memory and memory.step
-    available = {"query": query, "mask": mask, "step": step, "memory": memory}
-    carries: dict[str, Any] = {}
-
-    def run(what: str, part: Part, *inputs: Any, **more: Any) -> Any:
-        carry = {"carry": memory.carries[what]} if part.has_carry else {}
-        function = part.bound(available | more | carry)
-        try:
-            result = function(*inputs)
-        except (TypeError, ValueError) as error:
-            shapes = ", ".join(str(jax.tree.map(jnp.shape, array)) for array in inputs)
-            error.add_note(f"in the {what} {name_of(part.function)}, called with arrays {shapes}")
-            raise
-        if part.has_carry:
-            if not (isinstance(result, tuple) and len(result) == 2):
-                raise InputError(
-                    f"the {what} {name_of(part.function)} has a carry: it must return its result "
-                    "and the next carry"
-                )
-            result, carries[what] = result
-        return result
-
-    support, gain = _near(parts.window, run("window", parts.window, query, mask), mask)
-    if scores is None:
-        scores = run("score", parts.score, query, keys)
-    _check_scores(parts, scores, mask)
-    # A position is reachable if none of its scores (mocha has two) is -inf. NaN scores are kept, so
-    # that the weights become NaN too.
+    rng: Array | None,
+) -> tuple[Memory, Float[Array, " S"]]:
+    """The weights before the gain of the window, and the memory with the other new states."""
+    own = memory.own
+    if m.window.is_stateful:
+        past = _past(m.window, memory, own.window, mask, rng)
+        own = own._replace(window=m.window.advance(p["window"], query.window, past))
+    if m.window.overrides("bias"):
+        past = _past(m.window, memory, own.window, mask, rng)
+        bias = m.window.bias(p["window"], query.window, past)
+        scores = scores + _of_positions(bias, mask, f"the window {m.window.word}", "bias")
+    # A position is reachable if none of its scores is -∞. NaN scores are kept, so that the weights
+    # become NaN too.
     reachable = (scores != -jnp.inf).reshape(-1, mask.size).all(axis=0)
     # Weights are in float32 at least, whatever the precision of products.
     scores = widen(jnp.where(reachable, scores, 0))
-    weights = run("normalizer", parts.normalizer, scores, support & reachable, rng=rng)
-    if _shape(weights) != [mask.size]:
-        raise InputError(
-            f"the normalizer {name_of(parts.normalizer.function)} gives {_kind(weights)} "
-            f"for the weights of {mask.size} positions"
-        )
-    if not jnp.issubdtype(weights.dtype, jnp.floating):
-        raise InputError(
-            f"the normalizer {name_of(parts.normalizer.function)} gives weights of "
-            f"{weights.dtype}, not floating-point numbers"
-        )
-    weights = gain * weights
-    if memory is not None:
-        wide = weights.astype(memory.weights.dtype)
-        memory = Memory(memory.step + 1, wide, memory.total + wide, carries)
-    return memory, weights
+    part, inputs = m.normalizer, (p["normalizer"], scores, mask & reachable)
+    past = _past(part, memory, own.normalizer, mask, rng)
+    if part.is_stateful:
+        own = own._replace(normalizer=part.advance(*inputs, past))
+        past = _past(part, memory, own.normalizer, mask, rng)
+    weights = _of_positions(
+        part.weights(*inputs, past), mask, f"the normalizer {part.word}", "weights"
+    )
+    return memory._replace(own=own), weights
 
 
-def weigh_all(
-    parts: Mechanism,
-    queries: Float[Array, "T Q"],
-    keys: Keys,
+def amplify(
+    m: Mechanism,
+    p: PyTree,
+    memory: Memory,
+    query: Queries,
+    weights: Float[Array, " S"],
     mask: Bool[Array, " S"],
-    rng: Array | None = None,
-) -> Float[Array, "T S"]:
-    """The weights of a sequence of queries, computed in parallel where possible.
+    rng: Array | None,
+) -> Float[Array, " S"]:
+    """The weights that are summed: multiplied by the gain of the window, if it has one."""
+    if not m.window.overrides("gain"):
+        return weights
+    past = _past(m.window, memory, memory.own.window, mask, rng)
+    gain = m.window.gain(p["window"], query.window, past)
+    return weights * _of_positions(gain, mask, f"the window {m.window.word}", "gain")
 
-    A mechanism that looks back processes the queries one after another. A score with hidden units
-    is computed for one query at a time, since those of all queries would take T S A numbers.
+
+def remember(
+    memory: Memory, weights: Float[Array, " S"], context: Float[Array, " D"]
+) -> Memory:
+    """The memory after a step, from the weights that were summed and what they summed to."""
+
+    def wide(new: Array, old: Array | None) -> Array | None:
+        return None if old is None else new.astype(old.dtype)
+
+    return Memory(
+        step=None if memory.step is None else memory.step + 1,
+        weights=wide(weights, memory.weights),
+        total=None if memory.total is None else memory.total + wide(weights, memory.total),
+        context=wide(context, memory.context),
+        own=memory.own,
+    )
+
+
+def context(weights: Float[Array, " S"], values: Float[Array, "S D"]) -> Float[Array, " D"]:
+    """Σ_j α_j h_j, in the dtype of the values. Bahdanau, Cho and Bengio 2014, equation 5."""
+    return weights.astype(values.dtype) @ values
+
+
+def numbered(memory: Memory, count: int) -> Memory:
+    """The memory at each of `count` steps, of a mechanism that does not look back."""
+    return memory if memory.step is None else memory._replace(step=jnp.arange(count))
+
+
+def score_all(
+    m: Mechanism,
+    p: PyTree,
+    memories: Memory,
+    queries: Queries,
+    keys: PyTree,
+    mask: Bool[Array, " S"],
+    rngs: Array | None,
+) -> Float[Array, "T *C S"]:
+    """The scores of all queries, [T, ...], of a mechanism that does not look back.
+
+    Those with hidden units are computed for one query after another, since the units of all would
+    take T S A numbers.
     """
-    memory = begin(parts, mask)
-    rngs = None if rng is None else jax.random.split(rng, len(queries))
-    if parts.looks_back:
 
-        def following(memory: Memory, inputs: tuple) -> tuple[Memory, Array]:
-            query, rng = inputs
-            return weigh(parts, memory, query, keys, mask, rng)
+    def one(inputs: tuple[Memory, Queries, Array | None]) -> Float[Array, "*C S"]:
+        memory, query, rng = inputs
+        return score(m, p, memory, query, keys, mask, rng)[1]
 
-        return jax.lax.scan(following, memory, (queries, rngs))[1]
-
-    def alone(nth: Array, query: Array, rng: Array | None, scores: Array | None) -> Array:
-        at_step = memory and memory._replace(step=nth)
-        return weigh(parts, at_step, query, keys, mask, rng, scores)[1]
-
-    scores = None
-    if parts.score.factored is not None:
-        project, meet = parts.score.factored
-        scores = jax.lax.map(lambda projected: meet(projected, keys), jax.vmap(project)(queries))
-    return jax.vmap(alone)(jnp.arange(len(queries)), queries, rngs, scores)
+    of_steps = memories, queries, rngs
+    return jax.lax.map(one, of_steps) if m.has_hidden_units else jax.vmap(one)(of_steps)
 
 
-def _near(
-    window: Part, returned: Any, mask: Bool[Array, " S"]
-) -> tuple[Bool[Array, " S"], Float[Array, " S"]]:
-    """What a window has returned, as the support and the gain of each position."""
-    name = name_of(window.function)
-    if not (isinstance(returned, tuple) and len(returned) == 2):
+# `weigh` and `amplify` of all queries: p, memory, query, scores or weights, mask, rng.
+OVER_STEPS = (None, 0, 0, 0, None, 0)
+
+
+def _past(
+    part: Part, memory: Memory, own: PyTree, mask: Bool[Array, " S"], rng: Array | None
+) -> Past:
+    """What a part sees: no more than its class says that it reads."""
+    reads = {name for inner in part.parts() for name in inner.reads}
+    known = {name: getattr(memory, name) for name in CARRIED if name in reads}
+    if part.is_stateful:
+        known["own"] = own
+    return Past(part.word, mask=mask, rng=rng, **known)
+
+
+def _of_positions(returned: Any, mask: Bool[Array, " S"], whose: str, what: str) -> Array:
+    """What a part has returned, after a check that it is a number for each position."""
+    if _shape(returned) != [mask.size]:
+        raise InputError(f"{whose} gives {_kind(returned)} for the {what} of {mask.size} positions")
+    if not jnp.issubdtype(returned.dtype, jnp.floating):
         raise InputError(
-            f"the window {name} must return two arrays, the support [S] and a gain [S]"
+            f"{whose} gives {what} of {returned.dtype}, not floating-point numbers"
         )
-    support, gain = returned
-    if support.shape != mask.shape or support.dtype != bool:
-        raise InputError(
-            f"the support of the window {name} must be bool [{mask.size}], like the mask, got "
-            f"{support.dtype} {list(support.shape)}"
-        )
-    if _shape(gain) != [mask.size]:
-        raise InputError(
-            f"the window {name} gives {_kind(gain)} for the gain of {mask.size} positions"
-        )
-    return support, gain
+    return returned
 
 
-def _check_scores(parts: Mechanism, scores: Any, mask: Bool[Array, " S"]) -> None:
-    count = parts.normalizer.traits.score_count
-    wanted = [mask.size] if count == 1 else [count, mask.size]
-    if _shape(scores) != wanted:
-        raise InputError(
-            f"the score {name_of(parts.score.function)} gives {_kind(scores)}, "
-            f"but the normalizer {name_of(parts.normalizer.function)} takes {wanted}"
-        )
-
-
-def _shape(result: Any) -> list[int] | None:
+def _shape(returned: Any) -> list[int] | None:
     """The shape of what a part has returned; None if it is no array, as without a `return`."""
-    return list(result.shape) if hasattr(result, "shape") else None
+    return list(returned.shape) if hasattr(returned, "shape") else None
 
 
-def _kind(result: Any) -> str:
+def _kind(returned: Any) -> str:
     """What a part has returned, for an error message."""
-    shape = _shape(result)
+    shape = _shape(returned)
     if shape is not None:
         return f"shape {shape}"
-    return "None (without a return)" if result is None else f"a {type(result).__name__}"
+    return "None (without a return)" if returned is None else f"a {type(returned).__name__}"

@@ -95,7 +95,7 @@ def search_of(options: dict[str, Any]) -> Search:
       InputError: an option is unknown, has the wrong type, is out of bounds, or has no effect or
         makes no sense together with the others.
     """
-    made = Search(**checked(Search, options))
+    made = Search(**checked(dict(fields(Search)), options))
     for name in ("length_penalty", "coverage_penalty"):
         if name in options and made.beam_size == 1:
             raise InputError(f"{name} is for beam search: give a beam_size of 2 or more")

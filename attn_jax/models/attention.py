@@ -1,78 +1,38 @@
 """The attention of a decoder: a mechanism, its parameters and its heads, over a batch."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from attn_jax.attention import steps
-from attn_jax.attention.catalogue import Mechanism, mechanism
-from attn_jax.attention.parts import Memory, Part, name_of
-from attn_jax.attention.scores import stacked
+from attn_jax.attention.scores import Pair
+from attn_jax.attention.steps import OVER_STEPS, Memory, Queries
 from attn_jax.config import Model
 from attn_jax.errors import InputError
-from attn_jax.models.heads import Heads, Unprojected, make_projections
+from attn_jax.models.heads import make_projections
 from attn_jax.models.mixture import mixture
 
 
-class Projected(NamedTuple):
-    """The keys and values of a batch of annotations, computed once per sentence.
+class KeysAndValues(NamedTuple):
+    """What a batch of sentences is compared by, and what is summed, computed once per sentence.
 
     Each of K heads of keys and values is shared by G heads of queries.
     """
 
-    # For each score [B, K, S, A], or [B, K, G, S, A] if the score computes keys.
-    keys: tuple[Float[Array, "B K ..."], ...]
+    keys: PyTree[Float[Array, "B K ..."]]  # [B, K, G, ...] if the score makes keys
     values: Float[Array, "B K S H"]
-
-
-def scaled_normal(rng: Array, heads: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-    """Samples [*heads, *shape] of N(0, 1 / n), n the first size of `shape`."""
-    inputs = shape[0] if shape else 1
-    return jax.random.normal(rng, (*heads, *shape), jnp.float32) * inputs**-0.5
-
-
-def draw(part: Part, projections: Unprojected | Heads, rngs: nnx.Rngs) -> Mapping[str, nnx.Param]:
-    """The initial parameters of a part, [K, G, ...], separate for each head.
-
-    Raises:
-      InputError: the part names a parameter that its shapes do not list, or its shapes list one
-        that it does not name.
-    """
-    heads = projections.key_value_heads, projections.groups
-    shapes = part.shapes(projections.sizes)
-    unlisted = [name for name in part.required if name not in shapes]
-    if unlisted:
-        raise InputError(
-            f"{name_of(part.function)} names {', '.join(unlisted)}, which its shapes do not list: "
-            "decorate it with attn_jax.part(shapes=...)"
-        )
-    untaken = [name for name in shapes if name not in part.taken]
-    if untaken:
-        raise InputError(
-            f"the shapes of {name_of(part.function)} list {', '.join(untaken)}, which it does not "
-            "name after a *"
-        )
-    return nnx.Dict(
-        {
-            name: nnx.Param(
-                jnp.full((*heads, *shape), part.traits.initial[name], jnp.float32)
-                if name in part.traits.initial
-                else scaled_normal(rngs.params(), heads, shape)
-            )
-            for name, shape in shapes.items()
-        }
-    )
 
 
 class Attention(nnx.Module):
     """Any mechanism, with any number of heads, over a batch.
 
-    With an `rng`, it computes what the mechanism does in training; without, what it does in
-    decoding.
+    With an `rng`, a random key for each row, it computes what the mechanism does in training; without,
+    what it does in use.
 
     Args:
       config: the mechanism and its heads.
@@ -82,7 +42,7 @@ class Attention(nnx.Module):
       projection: what `--model.projection=auto` stands for unless the options ask for heads.
 
     Raises:
-      InputError: an option is unknown, or options cannot be combined.
+      InputError: options cannot be combined.
     """
 
     def __init__(
@@ -95,139 +55,166 @@ class Attention(nnx.Module):
         projection: str,
         rngs: nnx.Rngs,
     ):
-        self.mechanism = mechanism(config.score, config.window, config.normalizer)
+        self.mechanism = config.mechanism
         # A separate key, so that all other parameters start the same under every mechanism.
         rngs = nnx.Rngs(rngs.params())
         self.projections = make_projections(
             config, query_size, annotation_size, output_size, projection, rngs=rngs
         )
-        score, window, normalizer = self.mechanism
-        self.scores = nnx.List(
-            [draw(score, self.projections, rngs) for _ in range(normalizer.traits.score_count)]
-        )
-        self.window = draw(window, self.projections, rngs)
-        self.normalizer = draw(normalizer, self.projections, rngs)
+        sizes = self.projections.sizes
+        heads = jax.random.split(rngs.params(), self.projections.shape)  # each has parameters
+        init = jax.vmap(jax.vmap(lambda rng: self.mechanism.init(rng, *sizes)))
+        self.parameters = nnx.Param(init(heads))  # [K, G, ...]
 
     def check_scores(self) -> None:
-        """Raises InputError if a normalizer of several scores would get one and the same."""
-        score, _, normalizer = self.mechanism
-        if len(self.scores) > 1 and not jax.tree.leaves(self.scores):
+        """Raises InputError if a normalizer of two scores would get one and the same."""
+        score, normalizer = self.mechanism.score, self.mechanism.normalizer
+        without = not jax.tree.leaves(self.parameters.get_value()["score"])
+        if isinstance(score, Pair) and score.first == score.second and without:
+            word = score.first.word
             raise InputError(
-                f"the normalizer {name_of(normalizer.function)} takes {len(self.scores)} scores, "
-                f"which would be the same, since {name_of(score.function)} has no parameters: take "
-                "a score that has some, such as general or additive"
+                f"the normalizer {normalizer.word} takes two scores, which would be the same, "
+                f"since {word} has no parameters: take a score that has some, such as general, "
+                f"additive or projected({word})"
             )
 
-    def project(self, annotations: Float[Array, "B S D"]) -> Projected:
+    def project(self, annotations: Float[Array, "B S D"]) -> KeysAndValues:
         """The keys and values of the annotations."""
         keys, values = self.projections.source(annotations)
-        score = self.mechanism.score
-        if not score.makes_keys:
-            return Projected((keys,) * len(self.scores), values)
-        over = self._over_heads(score.keys, len(keys), (None, 0), (0, 0), (0, None))
-        return Projected(
-            tuple(over(keys, _arrays(parameters)) for parameters in self.scores), values
-        )
+        if self.mechanism.makes_keys:
+            over = jax.vmap(self.mechanism.score.keys, (0, None))
+            over = jax.vmap(jax.vmap(over), (None, 0))
+            keys = over(self.parameters.get_value()["score"], keys)
+        return KeysAndValues(keys, values)
 
-    def begin(self, mask: Bool[Array, "B S"]) -> Memory | None:
-        """The memory before the first query, [B, K, G, ...]; None if the mechanism needs none."""
+    def begin(self, mask: Bool[Array, "B S"]) -> Memory:
+        """The memory before the first query, [B, K, G, ...]."""
+        heads, groups = self.projections.shape
+        size = self.projections.sizes.D
 
-        def head(parameters: list, mask: Array) -> Memory | None:
-            return steps.begin(_bound(self.mechanism, parameters), mask)
+        def head(p: PyTree, mask: Bool[Array, " S"]) -> Memory:
+            return steps.begin(self.mechanism, p, mask, size)
 
-        over = self._over_heads(head, len(mask), (0, None), (0, None), (None, 0))
-        return over(self._parameters(), mask)
+        over = jax.vmap(jax.vmap(head, (0, None), axis_size=groups), (0, None), axis_size=heads)
+        return jax.vmap(over, (None, 0))(self.parameters.get_value(), mask)
 
     def step(
         self,
-        memory: Memory | None,
+        memory: Memory,
         query: Float[Array, "B Q"],
-        projected: Projected,
+        source: KeysAndValues,
         mask: Bool[Array, "B S"],
-        rng: Array | None = None,
-    ) -> tuple[Memory | None, Float[Array, "B O"], Float[Array, "B N S"]]:
+        rng: Key[Array, " B"] | None = None,
+    ) -> tuple[Memory, Float[Array, "B O"], Float[Array, "B N S"]]:
         """The new memory, the context and the weights of one query per sentence."""
-        queries = self.projections.query(query)
-        memory, weights = self._weigh(steps.weigh, memory, queries, projected.keys, mask, rng)
-        contexts = mixture(weights, projected.values)
+        queries = self._queries(self.projections.query(query))
+        rngs = self._by_head(rng)
+        memory, contexts, weights = self._follow(memory, queries, source, mask, rngs)
         rows, *_, length = weights.shape
         return memory, self.projections.combine(contexts), weights.reshape(rows, -1, length)
 
     def __call__(
         self,
         queries: Float[Array, "B T Q"],
-        projected: Projected,
+        source: KeysAndValues,
         mask: Bool[Array, "B S"],
-        rng: Array | None = None,
+        rng: Key[Array, " B"] | None = None,
     ) -> tuple[Float[Array, "B T O"], Float[Array, "B N T S"]]:
         """The contexts and the weights of T queries, computed in parallel where possible."""
-
-        def weigh_all(parts: Mechanism, _: None, *inputs: Any) -> Float[Array, "T S"]:
-            return steps.weigh_all(parts, *inputs)
-
-        queries = jnp.moveaxis(self.projections.query(queries), 1, 3)
-        weights = self._weigh(weigh_all, None, queries, projected.keys, mask, rng)
-        values = projected.values
+        count = queries.shape[1]
+        heads = self._queries(jnp.moveaxis(self.projections.query(queries), 1, 3))
+        attend = self._one_by_one if self.mechanism.looks_back else self._all_at_once
+        weights = attend(heads, source, mask, self._by_head(rng, count))
+        values = source.values
         contexts = jnp.einsum("BKGTS,BKSH->BTKGH", weights.astype(values.dtype), values)
-        rows, *_, length, source_length = weights.shape
-        return self.projections.combine(contexts), weights.reshape(rows, -1, length, source_length)
+        rows, *_, source_length = weights.shape
+        alignment = weights.reshape(rows, -1, count, source_length)
+        return self.projections.combine(contexts), alignment
 
-    def _over_heads(self, head: Callable, rows: int, *axes: tuple[int | None, ...]) -> Callable:
-        """Vectorises a function of one head and one sentence.
+    def _follow(
+        self,
+        memory: Memory,
+        queries: Queries,
+        source: KeysAndValues,
+        mask: Bool[Array, "B S"],
+        rngs: Key[Array, "B K G"] | None,
+    ) -> tuple[Memory, Float[Array, "B K G H"], Float[Array, "B K G S"]]:
+        """One step of all heads, stage by stage."""
+        m, p = self.mechanism, self.parameters.get_value()
+        scored = self._over_heads(partial(steps.score, m), keys=True)
+        memory, scores = scored(p, memory, queries, source.keys, mask, rngs)
+        # What mixes the scores of heads belongs here, before windows make any of them -∞.
+        weighed = self._over_heads(partial(steps.weigh, m))
+        memory, weights = weighed(p, memory, queries, scores, mask, rngs)
+        # What mixes the weights of heads belongs here.
+        amplified = self._over_heads(partial(steps.amplify, m))
+        weights = amplified(p, memory, queries, weights, mask, rngs)
+        contexts = mixture(weights, source.values)
+        # A gate or a norm of the context of each head belongs here.
+        return steps.remember(memory, weights, contexts), contexts, weights
+
+    def _one_by_one(
+        self,
+        queries: Queries,
+        source: KeysAndValues,
+        mask: Bool[Array, "B S"],
+        rngs: Key[Array, "B K G T"] | None,
+    ) -> Float[Array, "B K G T S"]:
+        """The weights of queries each of which depends on the previous ones."""
+
+        def following(memory: Memory, inputs: tuple) -> tuple[Memory, Float[Array, "B K G S"]]:
+            queries, rngs = inputs
+            memory, _, weights = self._follow(memory, queries, source, mask, rngs)
+            return memory, weights
+
+        inputs = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 3, 0), (queries, rngs))
+        _, weights = jax.lax.scan(following, self.begin(mask), inputs)
+        return jnp.moveaxis(weights, 0, 3)
+
+    def _all_at_once(
+        self,
+        queries: Queries,
+        source: KeysAndValues,
+        mask: Bool[Array, "B S"],
+        rngs: Key[Array, "B K G T"] | None,
+    ) -> Float[Array, "B K G T S"]:
+        """The weights of queries that do not depend on one another: the stages of `_follow`."""
+        m, p = self.mechanism, self.parameters.get_value()
+        count = jax.tree.leaves(queries)[0].shape[3]
+        memories = steps.numbered(self.begin(mask), count)
+        scored = self._over_heads(partial(steps.score_all, m), memory=None, keys=True)
+        scores = scored(p, memories, queries, source.keys, mask, rngs)
+        weigh = jax.vmap(partial(steps.weigh, m), OVER_STEPS)
+        weighed = self._over_heads(weigh, memory=None)
+        _, weights = weighed(p, memories, queries, scores, mask, rngs)
+        amplify = jax.vmap(partial(steps.amplify, m), OVER_STEPS)
+        amplified = self._over_heads(amplify, memory=None)
+        return amplified(p, memories, queries, weights, mask, rngs)
+
+    def _queries(self, states: Float[Array, "B K G *T Q"]) -> Queries:
+        """What the score and the window of each head make of the queries."""
+        over = partial(steps.query, self.mechanism)
+        if states.ndim == 5:
+            over = jax.vmap(over, (None, 0))
+        over = jax.vmap(jax.vmap(jax.vmap(over)), (None, 0))  # over B, of K, of G
+        return over(self.parameters.get_value(), states)
+
+    def _over_heads(
+        self, stage: Callable, *, memory: int | None = 0, keys: bool = False
+    ) -> Callable:
+        """Vectorises a stage, which takes p, memory, query, keys or scores or weights, mask, rng.
 
         Args:
-          head: the function.
-          rows: B.
-          *axes: the `in_axes` of `jax.vmap` over G query heads, over K heads of keys and values and
-            over B sentences.
+          stage: of one head and one sentence.
+          memory: 0, or None if all heads and sentences have one memory.
+          keys: whether the fourth argument is keys, which G heads of queries may share.
         """
-        sizes = self.projections.groups, self.projections.key_value_heads, rows
-        for in_axes, size in zip(axes, sizes, strict=True):
-            head = jax.vmap(head, in_axes=in_axes, axis_size=size)
-        return head
+        shared = keys and not self.mechanism.makes_keys
+        over = jax.vmap(stage, (0, memory, 0, None if shared else 0, None, 0))
+        over = jax.vmap(over, (0, memory, 0, 0, None, 0))
+        return jax.vmap(over, (None, memory, 0, 0, 0, 0))
 
-    def _parameters(self) -> list[dict[str, Array]]:
-        return [_arrays(group) for group in (self.window, self.normalizer, *self.scores)]
-
-    def _weigh(
-        self,
-        weigh: Callable,
-        memory: Memory | None,
-        queries: Float[Array, "B K G *T Q"],
-        keys: tuple[Float[Array, "B K ..."], ...],
-        mask: Bool[Array, "B S"],
-        rng: Array | None,
-    ) -> Any:
-        """Applies a function of one head in one sentence to all heads and sentences."""
-        parts = self.mechanism.decoding if rng is None else self.mechanism
-        rngs = None if rng is None else jax.random.split(rng, queries.shape[:3])
-
-        def head(parameters, memory, queries, keys, mask, rng):
-            keys = keys if len(self.scores) > 1 else keys[0]
-            return weigh(_bound(parts, parameters), memory, queries, keys, mask, rng)
-
-        over_groups = 0 if self.mechanism.score.makes_keys else None
-        over = self._over_heads(
-            head,
-            len(mask),
-            # parameters, memory, queries, keys, mask, rng
-            (0, 0, 0, over_groups, None, 0),  # over query heads
-            (0, 0, 0, 0, None, 0),  # over heads of keys and values
-            (None, 0, 0, 0, 0, 0),  # over sentences
-        )
-        return over(self._parameters(), memory, queries, keys, mask, rngs)
-
-
-def _arrays(parameters: Mapping[str, nnx.Param]) -> dict[str, Array]:
-    return {name: parameter[...] for name, parameter in parameters.items()}
-
-
-def _bound(parts: Mechanism, parameters: list[dict[str, Array]]) -> Mechanism:
-    """The mechanism, bound to the parameters of one head."""
-    window, normalizer, *scores = parameters
-    bound = [parts.score.bound(parameters) for parameters in scores]
-    return Mechanism(
-        Part(bound[0] if len(bound) == 1 else stacked(bound)),
-        Part(parts.window.bound(window)),
-        Part(parts.normalizer.bound(normalizer)),
-    )
+    def _by_head(self, rng: Key[Array, " B"] | None, *steps: int) -> Key[Array, "B K G *T"] | None:
+        """A key for each head of each row, and for each step if their number is given."""
+        shape = *self.projections.shape, *steps
+        return None if rng is None else jax.vmap(lambda row: jax.random.split(row, shape))(rng)

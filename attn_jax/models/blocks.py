@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
-from attn_jax.models.attention import Attention, Projected
+from attn_jax.models.attention import Attention, KeysAndValues
 from attn_jax.models.dropout import split
 from attn_jax.models.heads import PROJECTIONS
 from attn_jax.models.linear import Linear
@@ -94,7 +94,7 @@ class CrossAttention(nnx.Module):
         self.residual = make_residual(config, width, rngs=rngs)
 
     def step(
-        self, memory: PyTree, inputs: Float[Array, "B Q"], projected: Projected, mask: Array
+        self, memory: PyTree, inputs: Float[Array, "B Q"], projected: KeysAndValues, mask: Array
     ) -> tuple[PyTree, Float[Array, "B Q"], Float[Array, "B N S"]]:
         """The new memory, the output and the weights of one query per sentence."""
         query = self.residual.enter(inputs)
@@ -104,7 +104,7 @@ class CrossAttention(nnx.Module):
     def __call__(
         self,
         inputs: Float[Array, "B T Q"],
-        projected: Projected,
+        projected: KeysAndValues,
         mask: Bool[Array, "B S"],
         rng: Array | None = None,
     ) -> tuple[Float[Array, "B T Q"], Float[Array, "B N T S"]]:

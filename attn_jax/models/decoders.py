@@ -15,7 +15,7 @@ from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
 from attn_jax.config import Model
-from attn_jax.models.attention import Attention, Projected
+from attn_jax.models.attention import Attention, KeysAndValues
 from attn_jax.models.deferral import scan
 from attn_jax.models.dropout import make_dropout, split
 from attn_jax.models.first_states import make_first_state
@@ -50,7 +50,7 @@ class Recurrent(nnx.Module):
         )
         self.dropout = make_dropout(config)
 
-    def project(self, annotations: Float[Array, "B S D"]) -> Projected:
+    def project(self, annotations: Float[Array, "B S D"]) -> KeysAndValues:
         """The keys and values of the annotations."""
         return self.attention.project(annotations)
 
@@ -176,17 +176,19 @@ class Luong(Recurrent):
         )
         self.readout = make_readout(config, config.hidden_size, "linear", rngs=rngs)
 
-    def project(self, annotations: Float[Array, "B S D"]) -> Projected:
-        """The keys and values of the annotations; without heads, the values are W_c h_j."""
+    def project(self, annotations: Float[Array, "B S D"]) -> KeysAndValues:
+        """The keys and values of the annotations; where possible, the values are W_c h_j."""
         projected = super().project(annotations)
-        if self._has_heads:
+        if not self._maps_annotations:
             return projected
         of_context, _ = self._matrices()
         return projected._replace(values=product(projected.values, of_context))
 
     @property
-    def _has_heads(self) -> bool:
-        return not isinstance(self.attention.projections, Unprojected)
+    def _maps_annotations(self) -> bool:
+        """Whether W_c is applied to annotations: not if heads, or a part, read their sum."""
+        without_heads = isinstance(self.attention.projections, Unprojected)
+        return without_heads and "context" not in self.attention.mechanism.carried
 
     def _matrices(self) -> list[Array]:
         """The parts of W_c, for a context and for a state."""
@@ -195,7 +197,7 @@ class Luong(Recurrent):
 
     def _attentional(self, outputs: Array, contexts: Array) -> Array:
         """The attentional states h̃."""
-        if self._has_heads:
+        if not self._maps_annotations:
             return jnp.tanh(self.combine(contexts, outputs))
         _, of_state = self._matrices()
         return jnp.tanh(contexts + product(outputs, of_state))

@@ -6,21 +6,28 @@ Heads are arranged as [K, G]: K heads of keys and values, each shared by G heads
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
 
-from attn_jax.attention.parts import Sizes
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
 from attn_jax.models.linear import Linear
 
 
+class Sizes(NamedTuple):
+    """Features of the queries and of the annotations that a head sees."""
+
+    Q: int
+    D: int
+
+
 class Unprojected(nnx.Module):
     """One head, which uses queries and annotations without projections."""
 
-    key_value_heads, groups = 1, 1
+    shape = 1, 1  # K, G
 
     def __init__(self, sizes: Sizes):
         self.sizes = sizes
@@ -61,10 +68,10 @@ class Heads(nnx.Module):
         rngs: nnx.Rngs,
     ):
         heads = config.heads
-        self.key_value_heads = config.key_value_heads or heads
-        if heads % self.key_value_heads:
+        key_value_heads = config.key_value_heads or heads
+        if heads % key_value_heads:
             raise InputError(
-                f"--model.key_value_heads={self.key_value_heads} does not divide "
+                f"--model.key_value_heads={key_value_heads} does not divide "
                 f"--model.heads={heads}"
             )
         if output_size % heads and not config.head_size:
@@ -72,27 +79,26 @@ class Heads(nnx.Module):
                 f"--model.heads={heads} does not divide the {output_size} features of the "
                 "context: give --model.head_size"
             )
-        self.groups = heads // self.key_value_heads
+        self.shape = key_value_heads, heads // key_value_heads
         size = config.head_size or output_size // heads
-        self.sizes = Sizes(size, size, config.alignment_size)
+        self.sizes = Sizes(size, size)
 
         self.queries = linear(query_size, heads * size, rngs=rngs)
-        self.keys = linear(annotation_size, self.key_value_heads * size, rngs=rngs)
-        self.values = linear(annotation_size, self.key_value_heads * size, rngs=rngs)
+        self.keys = linear(annotation_size, key_value_heads * size, rngs=rngs)
+        self.values = linear(annotation_size, key_value_heads * size, rngs=rngs)
         alone = (heads, size) == (1, output_size)
         self.output = None if alone else linear(heads * size, output_size, rngs=rngs)
 
     def query(self, query: Float[Array, "*any Q"]) -> Float[Array, "*any K G H"]:
         """The queries of each head."""
         projected = self.queries(query)
-        return projected.reshape(*query.shape[:-1], self.key_value_heads, self.groups, -1)
+        return projected.reshape(*query.shape[:-1], *self.shape, -1)
 
     def source(self, annotations: Float[Array, "B S D"]) -> tuple[Array, Array]:
         """The keys [B, K, S, H] and the values of each head."""
+        shape = *annotations.shape[:2], self.shape[0], -1
         return tuple(
-            jnp.swapaxes(
-                linear(annotations).reshape(*annotations.shape[:2], self.key_value_heads, -1), 1, 2
-            )
+            jnp.swapaxes(linear(annotations).reshape(shape), 1, 2)
             for linear in (self.keys, self.values)
         )
 
@@ -142,4 +148,4 @@ def make_projections(
             f"without projections a context has the {annotation_size} features of an annotation, "
             f"not the {output_size} that are needed: give --model.projection=linear"
         )
-    return Unprojected(Sizes(query_size, annotation_size, config.alignment_size))
+    return Unprojected(Sizes(query_size, annotation_size))

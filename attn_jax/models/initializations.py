@@ -14,6 +14,8 @@ from jaxtyping import Array
 from attn_jax.config import Model
 from attn_jax.errors import choose
 
+MECHANISM = ".attention.parameters.value."  # in the paths of parameters of mechanisms
+
 
 def rnnsearch(path: str, drawn: Array, rng: Array) -> Array:
     """Bahdanau, Cho and Bengio 2014, appendix B.1.
@@ -26,7 +28,7 @@ def rnnsearch(path: str, drawn: Array, rng: Array) -> Array:
         return drawn
     if drawn.ndim == 1 or name == "v":
         return jnp.zeros_like(drawn)
-    deviation = 0.001 if ".attention.scores." in path else 0.01
+    deviation = 0.001 if f"{MECHANISM}score." in path else 0.01
     return deviation * jax.random.normal(rng, drawn.shape, drawn.dtype)
 
 
@@ -48,8 +50,7 @@ def stays(path: str) -> bool:
     This holds for layer normalisation, and for parameters of mechanisms other than W, U and v.
     """
     name = path.rpartition(".")[2]
-    mechanism = any(f".{part}." in path for part in ("scores", "window", "normalizer"))
-    return ".norm." in f".{path}" or (mechanism and name not in ("W", "U", "v"))
+    return ".norm." in f".{path}" or (MECHANISM in path and name not in ("W", "U", "v"))
 
 
 def initialized(config: Model, model: nnx.Module, rng: Array) -> nnx.Module:

@@ -11,8 +11,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Int, PyTree
 
-from attn_jax.attention.catalogue import CONTROLS, score_function
-from attn_jax.attention.scores import last
+from attn_jax.attention.scores import Last
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.attention import Attention
@@ -54,7 +53,7 @@ class Seq2Seq(nnx.Module):
 
     def __init__(self, config: Model, source_size: int, target_size: int, *, rngs: nnx.Rngs):
         encoder = choose_or_import(ENCODERS, config.encoder, "encoder")
-        if config.encoder == "backward" and score_function(config.score) is last:
+        if config.encoder == "backward" and isinstance(config.score, Last):
             raise InputError(
                 "--model.score=last attends to the last word, where a backward encoder has read "
                 "nothing else yet: give --model.encoder=unidirectional or bidirectional"
@@ -63,7 +62,7 @@ class Seq2Seq(nnx.Module):
         if not hasattr(decoder, "step"):
             raise InputError(f"--model.decoder={config.decoder} is not a decoder: it has no `step`")
         # A control's weights do not depend on the words.
-        self.is_control = score_function(config.score) in CONTROLS
+        self.is_control = config.score.is_control
         # Each part has its own key, so that its choice does not change the parameters of others.
         parts = [nnx.Rngs(rng) for rng in jax.random.split(rngs.params(), 3)]
         self.encoder = encoder(config, rngs=parts[0])
@@ -74,8 +73,8 @@ class Seq2Seq(nnx.Module):
     @property
     def heads(self) -> int:
         """The number of heads that attend to the source, over all layers; 1 if none is found."""
-        projections = [attention.projections for attention in self.attentions]
-        return sum(of_layer.key_value_heads * of_layer.groups for of_layer in projections) or 1
+        shapes = [attention.projections.shape for attention in self.attentions]
+        return sum(heads * groups for heads, groups in shapes) or 1
 
     @property
     def attentions(self) -> list[Attention]:

@@ -15,6 +15,6 @@ class Summary(NamedTuple):
 class Source(NamedTuple):
     """A batch of encoded sentences, as decoders take it."""
 
-    projected: PyTree  # what the decoder's `project` returns, such as a `Projected`
+    projected: PyTree  # what the decoder's `project` returns, such as `KeysAndValues`
     mask: Bool[Array, "B S"]
     summary: Summary

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.config import Model
 from attn_jax.errors import choose
-from attn_jax.models.attention import Projected
+from attn_jax.models.attention import KeysAndValues
 from attn_jax.models.blocks import CrossAttention, FeedForward, SelfAttention
 from attn_jax.models.decoders import AllSteps, OneStep
 from attn_jax.models.dropout import make_dropout, split
@@ -111,7 +111,7 @@ class DecoderBlock(nnx.Module):
         state: PyTree,
         index: Int[Array, ""],
         inputs: Float[Array, "B Q"],
-        projected: Projected,
+        projected: KeysAndValues,
         mask: Bool[Array, "B S"],
     ) -> tuple[PyTree, Float[Array, "B Q"], Float[Array, "B N S"]]:
         """Processes the word at `index`. Returns the new state, the output and the weights."""
@@ -123,7 +123,7 @@ class DecoderBlock(nnx.Module):
     def __call__(
         self,
         inputs: Float[Array, "B T Q"],
-        projected: Projected,
+        projected: KeysAndValues,
         mask: Bool[Array, "B S"],
         rng: Array | None,
     ) -> tuple[Float[Array, "B T Q"], Float[Array, "B N T S"]]:
@@ -147,7 +147,7 @@ class Transformer(nnx.Module):
         self.norm = make_last_norm(config, width, rngs=rngs)
         self.readout = make_readout(config, width, "linear", rngs=rngs)
 
-    def project(self, annotations: Float[Array, "B S D"]) -> tuple[Projected, ...]:
+    def project(self, annotations: Float[Array, "B S D"]) -> tuple[KeysAndValues, ...]:
         """The keys and values of the annotations for each block's cross-attention."""
         return tuple(block.cross_attention.attention.project(annotations) for block in self.blocks)
 

@@ -40,7 +40,7 @@ def labelled(systems: Systems) -> Iterator[str]:
     ]
     options_of = {
         label: [
-            f"--{name}={run.options[name]}" for name in varying if run.options[name] != usual[name]
+            f"--{name}={run.brief(name)}" for name in varying if run.options[name] != usual[name]
         ]
         for label, (run, *_) in systems.items()
         if run.options["label"]
@@ -80,7 +80,7 @@ def shared_options(systems: Systems) -> list[str]:
     """The options that all runs have and that are not the defaults, as flags."""
     first, *others = [run.options for run in runs_of(systems)]
     return [
-        f"--{name}={first[name]}"
+        f"--{name}={config.brief(name, first[name])}"
         for name, usual in config.values(config.Experiment()).items()
         if first[name] != usual and all(options[name] == first[name] for options in others)
     ]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from attn_jax import config, run_files, strict_json
+from attn_jax.attention.catalogue import SCORES
 from attn_jax.errors import InputError
 from attn_jax.evaluation.metrics import METRICS, bleu_counts, in_words, matching, ranking_metric
 from attn_jax.files import reading
@@ -33,6 +34,10 @@ class Run:
     folder: Path = Path()
     code: str = ""  # a digest of the user's own code
 
+    def brief(self, name: str) -> str:
+        """The value of an option as people write it."""
+        return config.brief(name, self.options[name])
+
     @property
     def data(self) -> str:
         """The name of the data set, or of the user's own test file, and the sides if given."""
@@ -49,8 +54,8 @@ class Run:
     @property
     def is_control(self) -> bool:
         """Whether its score is a control without attention."""
-        name, _ = parse(self.options["model.score"], "score")
-        return name in ("mean", "last")  # those of the catalogue, which would need JAX
+        score = SCORES.get(parse(self.options["model.score"], "score").name)
+        return score is not None and score.is_control
 
     @property
     def measure(self) -> str:
@@ -115,7 +120,7 @@ class Run:
     @property
     def interrupted(self) -> bool:
         """Whether training has not come to its last step, nor been ended by `patience`."""
-        train, progress = config.experiment(self.options).train, Progress()
+        train, progress = config.train_of(self.options), Progress()
         criterion = Criterion(self.criterion, METRICS[self.criterion])
         for line in self.journal:
             progress = progress.after(line["step"], criterion.goodness(line))
@@ -160,7 +165,7 @@ def read_run(folder: Path) -> Run:
       InputError: one of its files is missing or damaged.
       OSError: one of its files may not be read.
     """
-    experiment = config.read(run_files.flags(folder))
+    options, code = config.recorded(run_files.flags(folder)), digest(folder)
     path = run_files.content(folder)
     with reading(path):
         content = path.read_text("utf-8").strip()
@@ -175,7 +180,6 @@ def read_run(folder: Path) -> Run:
     path = run_files.alignments(folder, "test")
     with reading(path), path.open("rb") as file, np.load(file) as arrays:
         weights = list(arrays.values())
-    options, code = config.values(experiment), digest(folder, experiment.model)
     run = Run(options, evaluation, journal, sentences, weights, content, folder, code)
     check_run(run)
     return run

@@ -100,20 +100,23 @@ def names_of(runs: list[Run]) -> list[str]:
         words = []
         for name in varying:
             if name == "model.score":
-                words.append(run.options[name])
+                words.append(run.brief(name))
             elif name in told:
-                words.append(f"{name.removeprefix('model.')}={run.options[name]}")
+                words.append(f"{name.removeprefix('model.')}={run.brief(name)}")
         return ", ".join(words)
 
     def briefly(run: Run) -> str:
-        return run.options["label"] or options(run) or run.options["model.score"]
+        return run.options["label"] or options(run) or run.brief("model.score")
 
     def with_options(run: Run) -> str:
         return ", ".join(filter(None, [run.options["label"], options(run)])) or briefly(run)
 
     def fully(run: Run) -> str:
-        score = [] if differing_options else [run.options["model.score"]]
-        told = (f"{name.removeprefix('model.')}={run.facts[name]}" for name in different)
+        score = [] if differing_options else [run.brief("model.score")]
+        told = (
+            f"{name.removeprefix('model.')}={config.brief(name, run.facts[name])}"
+            for name in different
+        )
         return ", ".join([*score, *told])
 
     names = list(map(briefly, runs))

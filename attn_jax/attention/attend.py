@@ -1,0 +1,270 @@
+"""Attention as functions: score, restrict to a window, normalise, sum.
+
+All take arrays of one sentence, or with the same leading batch axes before them. A mechanism is a
+`Mechanism`, or a score alone, with its usual normalizer; its parameters are what its own `init`
+returned. A plain function `(query, keys) -> [S]` is a score too, with {} for its parameters.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
+
+from attn_jax.attention import steps
+from attn_jax.attention.mechanism import Mechanism
+from attn_jax.attention.protocol import Score
+from attn_jax.attention.steps import OVER_STEPS, Memory, Queries
+from attn_jax.errors import InputError
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Sentence:
+    """A sentence as queries attend to it, computed once."""
+
+    keys: PyTree  # what the score compares queries with
+    values: Float[Array, "*B S C"]  # what is summed
+    mask: Bool[Array, "*B S"]  # True at real positions
+    size: int = dataclasses.field(metadata={"static": True})  # D, features of an annotation
+
+
+def attend(
+    mechanism: Mechanism | Score | Callable,
+    p: PyTree,
+    query: Float[Array, "*B Q"],
+    annotations: Float[Array, "*B S D"],
+    mask: Bool[Array, "*B S"] | None = None,
+    *,
+    values: Float[Array, "*B S C"] | None = None,
+    rng: Array | None = None,
+) -> tuple[Float[Array, "*B C"], Float[Array, "*B S"]]:
+    """Attends from one query.
+
+    Every call is the first step of a sentence: where a mechanism depends on previous steps or on
+    the number of the step, use `attend_all`, or `begin` and `attend_step`.
+
+    Args:
+      mechanism: a value such as `Additive(units=64)`, `Mechanism(Dot(), LocalM())` or a function.
+      p: parameters, as `mechanism.init(rng, Q, D)` returned them.
+      query: decoder state.
+      annotations: what queries are compared with; finite, also where the mask is False.
+      mask: True where the query may attend; None: everywhere. Windows and scores of positions count
+        masked positions too, and `forward` does not cross them.
+      values: what is summed; the annotations by default.
+      rng: a random key for what a mechanism does in training; None: what it does in use.
+
+    Returns:
+      The context, in the dtype of the values, and the weights, in float32 at least. The weights sum
+      to 1 with most normalizers; all are 0 if the mask is False everywhere.
+
+    Raises:
+      InputError: arrays have wrong shapes or dtypes, or parameters do not fit them.
+    """
+    sentence, memory = begin(mechanism, p, annotations, mask, values=values)
+    _, contexts, weights = attend_step(mechanism, p, sentence, memory, query, rng=rng)
+    return contexts, weights
+
+
+def attend_all(
+    mechanism: Mechanism | Score | Callable,
+    p: PyTree,
+    queries: Float[Array, "*B T Q"],
+    annotations: Float[Array, "*B S D"],
+    mask: Bool[Array, "*B S"] | None = None,
+    *,
+    values: Float[Array, "*B S C"] | None = None,
+    rng: Array | None = None,
+) -> tuple[Float[Array, "*B T C"], Float[Array, "*B T S"]]:
+    """Attends from each of a sequence of queries. To be used under `jax.jit`.
+
+    Queries are processed in parallel where possible. A mechanism that looks back processes them one
+    after another. A score with hidden units is computed for one query at a time, since those of all
+    queries would take T S A numbers.
+
+    The arguments are those of `attend`, and so are the errors. Returns the contexts and the weights
+    of all queries.
+    """
+    sentence, memory = begin(mechanism, p, annotations, mask, values=values)
+    m, p, queries = _ready(mechanism, p, sentence, queries, "T Q")
+
+    def one(queries: Array, sentence: Sentence, memory: Memory, rng: Array | None) -> tuple:
+        rngs = None if rng is None else jax.random.split(rng, len(queries))
+        projected = jax.vmap(partial(steps.query, m, p))(queries)
+        if m.looks_back:
+
+            def following(memory: Memory, inputs: tuple) -> tuple:
+                memory, context, weights = _step(m, p, sentence, memory, *inputs)
+                return memory, (context, weights)
+
+            return jax.lax.scan(following, memory, (projected, rngs))[1]
+        memories, mask = steps.numbered(memory, len(queries)), sentence.mask
+        scores = steps.score_all(m, p, memories, projected, sentence.keys, mask, rngs)
+        over = partial(jax.vmap, in_axes=OVER_STEPS)
+        _, weights = over(partial(steps.weigh, m))(p, memories, projected, scores, mask, rngs)
+        weights = over(partial(steps.amplify, m))(p, memories, projected, weights, mask, rngs)
+        return jax.vmap(steps.context, in_axes=(0, None))(weights, sentence.values), weights
+
+    batch = sentence.mask.shape[:-1]
+    return over_axes(one, len(batch))(queries, sentence, memory, by_place(rng, batch))
+
+
+def begin(
+    mechanism: Mechanism | Score | Callable,
+    p: PyTree,
+    annotations: Float[Array, "*B S D"],
+    mask: Bool[Array, "*B S"] | None = None,
+    *,
+    values: Float[Array, "*B S C"] | None = None,
+) -> tuple[Sentence, Memory]:
+    """A sentence as `attend_step` takes it, and the memory before the first query.
+
+    The arguments are those of `attend`, and so are the errors.
+    """
+    m, p = whole(mechanism, p)
+    annotations = _floating("annotations", annotations)
+    if annotations.ndim < 2 or not annotations.shape[-2]:
+        raise InputError(
+            "the annotations must be [..., S, D] with at least one position, got "
+            f"{list(annotations.shape)}"
+        )
+    mask = jnp.ones_like(annotations[..., 0], bool) if mask is None else jnp.asarray(mask)
+    if mask.dtype != bool or mask.shape != annotations.shape[:-1]:
+        raise InputError(
+            f"the mask must be bool {list(annotations.shape[:-1])}, like the annotations, got "
+            f"{mask.dtype} {list(mask.shape)}"
+        )
+    values = annotations if values is None else _floating("values", values)
+    if values.shape[:-1] != mask.shape:
+        raise InputError(
+            f"the values must be of {list(mask.shape)} positions, like the annotations, got "
+            f"{list(values.shape)}"
+        )
+    size = annotations.shape[-1]
+
+    def one(annotations: Array, values: Array, mask: Array) -> tuple[Sentence, Memory]:
+        try:
+            keys = m.score.keys(p["score"], annotations)
+        except TypeError as error:
+            raise InputError(
+                f"the parameters of {m.score.word} do not fit annotations of {size} features: "
+                f"{error}"
+            ) from error
+        memory = steps.begin(m, p, mask, values.shape[-1])
+        return Sentence(keys, values, mask, size), memory
+
+    return over_axes(one, mask.ndim - 1)(annotations, values, mask)
+
+
+def attend_step(
+    mechanism: Mechanism | Score | Callable,
+    p: PyTree,
+    sentence: Sentence,
+    memory: Memory,
+    query: Float[Array, "*B Q"],
+    *,
+    rng: Array | None = None,
+) -> tuple[Memory, Float[Array, "*B C"], Float[Array, "*B S"]]:
+    """Attends from the next query of a sequence.
+
+    Args:
+      mechanism: as in `attend`.
+      p: its parameters.
+      sentence: what `begin` returned.
+      memory: what the previous step returned; at the first step, what `begin` returned.
+      query: decoder state.
+      rng: as in `attend`.
+
+    Returns:
+      The new memory, the context and the weights.
+
+    Raises:
+      InputError: as in `attend`.
+    """
+    m, p, query = _ready(mechanism, p, sentence, query, "Q")
+
+    def one(sentence: Sentence, memory: Memory, query: Array, rng: Array | None) -> tuple:
+        return _step(m, p, sentence, memory, steps.query(m, p, query), rng)
+
+    batch = sentence.mask.shape[:-1]
+    return over_axes(one, len(batch))(sentence, memory, query, by_place(rng, batch))
+
+
+def _step(
+    m: Mechanism,
+    p: PyTree,
+    sentence: Sentence,
+    memory: Memory,
+    query: Queries,
+    rng: Array | None,
+) -> tuple[Memory, Float[Array, " C"], Float[Array, " S"]]:
+    mask = sentence.mask
+    memory, scores = steps.score(m, p, memory, query, sentence.keys, mask, rng)
+    memory, weights = steps.weigh(m, p, memory, query, scores, mask, rng)
+    weights = steps.amplify(m, p, memory, query, weights, mask, rng)
+    context = steps.context(weights, sentence.values)
+    return steps.remember(memory, weights, context), context, weights
+
+
+def over_axes(function: Callable, count: int) -> Callable:
+    """Vectorises a function over the first axes of all its arguments."""
+    for _ in range(count):
+        function = jax.vmap(function)
+    return function
+
+
+def by_place(rng: Array | None, batch: tuple[int, ...]) -> Array | None:
+    """A key for each place in a batch."""
+    return rng if rng is None or not batch else jax.random.split(rng, batch)
+
+
+def whole(mechanism: Mechanism | Score | Callable, p: PyTree) -> tuple[Mechanism, PyTree]:
+    """The mechanism and its parameters; of a score alone, with its usual normalizer."""
+    if isinstance(mechanism, Mechanism):
+        return mechanism, p
+    return Mechanism(mechanism), {"score": p, "window": {}, "normalizer": {}}
+
+
+def _ready(
+    mechanism: Mechanism | Score | Callable, p: PyTree, sentence: Sentence, query: Array, axes: str
+) -> tuple[Mechanism, PyTree, Array]:
+    """The mechanism, its parameters and the queries, after checks that they fit the sentence."""
+    m, p = whole(mechanism, p)
+    query, batch = _floating("queries", query), sentence.mask.shape[:-1]
+    own = axes.split()
+    if query.ndim != len(batch) + len(own) or query.shape[: len(batch)] != batch:
+        wanted = ", ".join([*map(str, batch), *own])
+        raise InputError(
+            f"the query must be [{wanted}], as the annotations are, got {list(query.shape)} "
+            "(attend_all takes several for each sentence)"
+        )
+    wanted, got = _shapes(m, query.shape[-1], sentence.size), str(jax.tree.map(_shape, p))
+    if got != wanted:
+        raise InputError(
+            f"for queries of {query.shape[-1]} and annotations of {sentence.size} features, "
+            f"{m.score.word} needs parameters of the shapes {wanted}, got {got}"
+        )
+    return m, p, query
+
+
+@functools.cache
+def _shapes(m: Mechanism, Q: int, D: int) -> str:
+    """The shapes of the parameters of a mechanism."""
+    made = jax.eval_shape(lambda rng: m.init(rng, Q, D), jax.random.key(0))
+    return str(jax.tree.map(_shape, made))
+
+
+def _shape(leaf: Any) -> list[int]:
+    return list(jnp.shape(leaf))
+
+
+def _floating(what: str, given: Any) -> Array:
+    """An argument as an array, after a check of its dtype."""
+    array = jnp.asarray(given)
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        raise InputError(f"the {what} must be floating-point numbers, got {array.dtype}")
+    return array

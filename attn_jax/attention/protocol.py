@@ -1,0 +1,300 @@
+"""The protocol of attention: what a score, a window and a normalizer are.
+
+Each is a class whose fields are its settings (plain numbers) and whose methods are pure functions
+of one sentence and one head. Its parameters `p` are what its `init` returns, nested as it likes:
+
+    class General(Score):
+        def init(self, rng, Q, D):  # the features of a query and of an annotation
+            return {"W": scaled_normal(rng, (Q, D))}
+
+        def score(self, p, query, keys, past):  # [Q], [S, D] -> [S]
+            return keys @ (query @ p["W"])
+
+`General()` is an ordinary value: equal to another of the same settings, hashable, and a static
+argument of `jax.jit`. The base class makes every subclass a frozen dataclass; there is nothing else
+to declare, except what a part `reads` of earlier steps.
+"""
+
+import dataclasses
+import math
+import re
+import typing
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, dataclass_transform
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from attn_jax.errors import InputError
+
+CARRIED = ("step", "weights", "total", "context")  # what a part may declare that it reads
+
+
+class NotRead(InputError, AttributeError):
+    """What a part reads of `past` without saying so."""
+
+
+class Past:
+    """What a part sees besides its inputs.
+
+    Attributes:
+      mask: True at the real positions of the sentence.
+      rng: a random key in training, None in use.
+      step: the number of earlier steps.
+      weights: of the last step, as they were summed; initially 0.
+      total: the sum of the weights of all earlier steps.
+      context: of the last step, of this head; initially 0.
+      own: the part's own state, after its `advance`.
+
+    The first two are always there, `own` where the part has a `start`, and the others where its
+    class says that it `reads` them. Only these are carried from step to step.
+    """
+
+    mask: Bool[Array, " S"]
+    rng: Array | None
+    step: Int[Array, ""]
+    weights: Float[Array, " S"]
+    total: Float[Array, " S"]
+    context: Float[Array, " D"]
+    own: Any
+
+    def __init__(self, reader: str = "this part", **known: Any):
+        vars(self).update(known, _reader=reader)
+
+    if not typing.TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # Else it would train on zeros in parallel and decode on what really happened.
+            if name in CARRIED:
+                advice = f'reads = ("{name}",)'
+            elif name == "own":
+                advice = "a method `start`, which returns the first one"
+            else:
+                raise AttributeError(f"past has no {name!r}")
+            raise NotRead(f"{self._reader} reads past.{name}: give its class {advice}")
+
+
+def _flatten(past: Past) -> tuple[list, tuple]:
+    known = {name: value for name, value in vars(past).items() if name != "_reader"}
+    return list(known.values()), (vars(past)["_reader"], *known)
+
+
+def _unflatten(names: tuple, values: Sequence) -> Past:
+    reader, *known = names
+    return Past(reader, **dict(zip(known, values, strict=True)))
+
+
+jax.tree_util.register_pytree_node(Past, _flatten, _unflatten)
+
+
+def setting(
+    default: Any, *, low: float | None = None, high: float | None = None, above: float | None = None
+) -> Any:
+    """A setting with bounds: at least `low`, at most `high`, more than `above`."""
+    bounds = {"at least": low, "at most": high, "more than": above}
+    return dataclasses.field(default=default, metadata=bounds)
+
+
+def inner(**default: Any) -> Any:
+    """A setting that is a part itself; it may be given without its name: `Projected(Dot())`."""
+    return dataclasses.field(kw_only=False, **default)
+
+
+def scaled_normal(rng: Array, shape: tuple[int, ...]) -> Float[Array, "..."]:
+    """Draws from N(0, 1 / n), n the first size of the shape: the scale of inputs is kept."""
+    return jax.random.normal(rng, shape) * (shape[0] if shape else 1) ** -0.5
+
+
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field, setting, inner)
+)
+class Part:
+    """What scores, windows and normalizers have in common: settings, parameters and a state.
+
+    Raises:
+      InputError: a setting is not of its type or out of bounds, or is an array.
+    """
+
+    reads: ClassVar[Sequence[str]] = ()  # of CARRIED, what it reads of earlier steps
+    name: ClassVar[str]  # on the command line
+
+    def __init_subclass__(cls) -> None:
+        """Makes a class of parts a dataclass, after checking what it declares."""
+        super().__init_subclass__()
+        cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        cls.reads = (cls.reads,) if isinstance(cls.reads, str) else tuple(cls.reads)
+        unknown = {*cls.reads} - {*CARRIED}
+        if unknown:
+            raise InputError(
+                f"{cls.__name__} reads {', '.join(sorted(unknown))}; a part can read "
+                f"{', '.join(CARRIED)}"
+            )
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        taken = {name for base in cls.__mro__ if base.__module__ == __name__ for name in vars(base)}
+        for entry in dataclasses.fields(cls):  # ty: ignore[invalid-argument-type]
+            if entry.name in taken:
+                raise InputError(
+                    f"{cls.__name__} has a setting {entry.name}, which the protocol uses: take "
+                    "another name, or leave out its type to set what the protocol means"
+                )
+        if cls.overrides("advance") != cls.overrides("start"):
+            raise InputError(f"{cls.__name__} has only one of `start` and `advance`")
+
+    def __post_init__(self) -> None:
+        """Converts settings to their types, so that `T(tau=2)` equals `T(tau=2.0)`."""
+        types = typing.get_type_hints(type(self))
+        for entry in dataclasses.fields(self):  # ty: ignore[invalid-argument-type]
+            value = _checked(self, entry, types[entry.name])
+            object.__setattr__(self, entry.name, value)
+
+    @classmethod
+    def overrides(cls, method: str) -> bool:
+        """Whether a class has a method that is not the neutral one of the protocol."""
+        return getattr(cls, method).__module__ != __name__
+
+    def settings(self) -> dict[str, Any]:
+        """The settings by name."""
+        return {e.name: getattr(self, e.name) for e in dataclasses.fields(self)}  # ty: ignore[invalid-argument-type]
+
+    def parts(self) -> Iterator["Part"]:
+        """This part, and those that its settings hold."""
+        yield self
+        for value in self.settings().values():
+            if isinstance(value, Part):
+                yield from value.parts()
+
+    @property
+    def word(self) -> str:
+        """Its name on the command line: that of the class, with the module of the user's own."""
+        module = type(self).__module__
+        return self.name if module.startswith("attn_jax.") else f"{module}:{type(self).__name__}"
+
+    def __str__(self) -> str:
+        """The part as the command line takes it, with all settings."""
+        return _text(self, dataclasses.fields(self))  # ty: ignore[invalid-argument-type]
+
+    def brief(self) -> str:
+        """The same with those settings that differ from their defaults."""
+        entries = dataclasses.fields(self)  # ty: ignore[invalid-argument-type]
+        return _text(self, [e for e in entries if getattr(self, e.name) != e.default])
+
+    @property
+    def is_stateful(self) -> bool:
+        """Whether it has a state of its own."""
+        return any(part.overrides("start") for part in self.parts())
+
+    def init(self, rng: Array, Q: int, D: int) -> PyTree:
+        """The first parameters of one head, for queries and annotations of Q and D features."""
+        return {}
+
+    def query(self, p: PyTree, state: Float[Array, " Q"]) -> PyTree:
+        """What other methods get of a decoder state as `query`: computed for all known states."""
+        return state
+
+    def start(self, p: PyTree, mask: Bool[Array, " S"]) -> PyTree:
+        """The state of the part before the first step. A class that has it has `advance` too."""
+        return ()
+
+    def advance(self, p: PyTree, *inputs: Any) -> PyTree:
+        """The next state; its arguments are those of `score`, `weights` or `bias`.
+
+        It is called once, before these, which see its result as `past.own`.
+        """
+        *_, past = inputs
+        return past.own
+
+
+class Score(Part):
+    """How well each annotation matches a query. Bahdanau, Cho and Bengio 2014, section 3.1.
+
+    A score of -∞ excludes a position; it must be a constant, as in `jnp.where`, since the
+    derivative of a computed one is NaN.
+    """
+
+    hidden: ClassVar[bool] = False  # has [S, A] units for each query: these go one after another
+    is_control: ClassVar[bool] = False  # depends on neither content nor history
+    moves: ClassVar[bool] = False  # moves through the source by itself
+    gives_logarithms: ClassVar[bool] = False  # of weights, for the normalizer `exponential`
+    default_normalizer: ClassVar["type[Normalizer] | None"] = None  # None: softmax
+
+    def keys(self, p: PyTree, annotations: Float[Array, "S D"]) -> PyTree:
+        """What queries are compared with, computed once per sentence."""
+        return annotations
+
+    def score(self, p: PyTree, query: PyTree, keys: PyTree, past: Past) -> Float[Array, " S"]:
+        """The score of each position."""
+        raise NotImplementedError
+
+
+class Window(Part):
+    """Which positions a step may attend to. Luong, Pham and Manning 2015, section 3.2."""
+
+    def bias(self, p: PyTree, query: PyTree, past: Past) -> Float[Array, " S"]:
+        """What is added to the scores: -∞ excludes a position."""
+        return jnp.zeros(past.mask.shape)
+
+    def gain(self, p: PyTree, query: PyTree, past: Past) -> Float[Array, " S"]:
+        """What the weights are multiplied with."""
+        return jnp.ones(past.mask.shape)
+
+
+class Normalizer(Part):
+    """From scores to weights, exactly 0 where the mask is False."""
+
+    scores: ClassVar[int] = 1  # how many it takes; those of 2 come from a `Pair`
+    moves: ClassVar[bool] = False  # moves through the source by itself
+    needs_logarithms: ClassVar[bool] = False  # takes only scores that are logarithms of weights
+
+    def weights(
+        self, p: PyTree, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        """The weight of each position.
+
+        Args:
+          p: parameters.
+          scores: in float32 at least, and finite where the mask is False.
+          mask: True at real positions that neither window nor score exclude.
+          past: see `Past`.
+        """
+        raise NotImplementedError
+
+
+def _text(part: Part, told: Sequence[dataclasses.Field]) -> str:
+    words = []
+    for entry in told:
+        value = getattr(part, entry.name)
+        if isinstance(value, Part):
+            words.append(str(value))
+        elif isinstance(value, int | float | str):
+            words.append(f"{entry.name}={value!r}")
+    return f"{part.word}({','.join(words)})" if words else part.word
+
+
+def _checked(part: Part, entry: dataclasses.Field, kind: Any) -> Any:
+    """The value of a setting as its type."""
+    value, what = getattr(part, entry.name), f"{part.name}: {entry.name}"
+    if isinstance(value, jax.Array) or getattr(value, "shape", ()):
+        raise InputError(f"{what} must be a plain number: arrays are parameters, made by `init`")
+    if kind in (int, float):
+        try:
+            number = kind(value)
+            if isinstance(value, bool | str) or number != value or not math.isfinite(number):
+                raise ValueError
+        except (TypeError, ValueError, OverflowError):
+            message = f"{what} must be of type {kind.__name__}, got {value!r}"
+            raise InputError(message) from None
+        value = number
+    elif isinstance(kind, type) and not isinstance(value, kind):
+        raise InputError(f"{what} must be a {kind.__name__}, got {value!r}")
+    _check_bounds(what, value, entry.metadata)
+    return value
+
+
+def _check_bounds(what: str, value: Any, bounds: typing.Mapping[str, float | None]) -> None:
+    low, high, above = (bounds.get(name) for name in ("at least", "at most", "more than"))
+    kept = (low is None or value >= low, high is None or value <= high)
+    if all(kept) and (above is None or value > above):
+        return
+    told = [f"{name} {bound:g}" for name, bound in bounds.items() if bound is not None]
+    raise InputError(f"{what} must be {' and '.join(told)}, got {value:g}")
