@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Key
 
 from attn_jax.attention import steps
 from attn_jax.attention.catalogue import Mechanism, mechanism
@@ -71,8 +71,8 @@ def draw(part: Part, projections: Unprojected | Heads, rngs: nnx.Rngs) -> Mappin
 class Attention(nnx.Module):
     """Any mechanism, with any number of heads, over a batch.
 
-    With an `rng`, it computes what the mechanism does in training; without, what it does in
-    decoding.
+    With an `rng`, a random key for each sentence, it computes what the mechanism does in training;
+    without, what it does in decoding.
 
     Args:
       config: the mechanism and its heads.
@@ -144,7 +144,7 @@ class Attention(nnx.Module):
         query: Float[Array, "B Q"],
         projected: Projected,
         mask: Bool[Array, "B S"],
-        rng: Array | None = None,
+        rng: Key[Array, " B"] | None = None,
     ) -> tuple[Memory | None, Float[Array, "B O"], Float[Array, "B N S"]]:
         """The new memory, the context and the weights of one query per sentence."""
         queries = self.projections.query(query)
@@ -158,7 +158,7 @@ class Attention(nnx.Module):
         queries: Float[Array, "B T Q"],
         projected: Projected,
         mask: Bool[Array, "B S"],
-        rng: Array | None = None,
+        rng: Key[Array, " B"] | None = None,
     ) -> tuple[Float[Array, "B T O"], Float[Array, "B N T S"]]:
         """The contexts and the weights of T queries, computed in parallel where possible."""
 
@@ -196,11 +196,14 @@ class Attention(nnx.Module):
         queries: Float[Array, "B K G *T Q"],
         keys: tuple[Float[Array, "B K ..."], ...],
         mask: Bool[Array, "B S"],
-        rng: Array | None,
+        rng: Key[Array, " B"] | None,
     ) -> Any:
         """Applies a function of one head in one sentence to all heads and sentences."""
         parts = self.mechanism.decoding if rng is None else self.mechanism
-        rngs = None if rng is None else jax.random.split(rng, queries.shape[:3])
+        rngs = None
+        if rng is not None:  # a key for each sentence and head
+            heads = queries.shape[1:3]
+            rngs = jax.vmap(lambda row: jax.random.split(row, heads))(rng)
 
         def head(parameters, memory, queries, keys, mask, rng):
             keys = keys if len(self.scores) > 1 else keys[0]
