@@ -52,8 +52,9 @@ def load(
         raise InputError("no run was given to load")
     use_compilation_cache()
     runs = [located(Path(place), str(checkpoint)) for place in places]
-    for run in runs:
-        check_record(*run)
+    for workdir, chosen in runs:
+        flags_of(workdir)
+        check_record(workdir, chosen)
     sides = [load_vocabularies(workdir) for workdir, _ in runs]
     for (workdir, _), vocabularies in zip(runs, sides, strict=True):
         if [vocabulary.tokens for vocabulary in vocabularies] != [
@@ -110,10 +111,19 @@ def experiment_of(workdir: Path) -> Experiment:
     Raises:
       InputError: the folder is not that of a run.
     """
+    return config.read(flags_of(workdir))
+
+
+def flags_of(workdir: Path) -> Path:
+    """The flag file of a run.
+
+    Raises:
+      InputError: the folder is not that of a run.
+    """
     file = run_files.flags(workdir)
     if not file.is_file():
         raise InputError(f"{workdir} is not the folder of a run: it has no {file.name}")
-    return config.read(file)
+    return file
 
 
 def _load_model(

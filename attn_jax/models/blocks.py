@@ -6,15 +6,15 @@ Vaswani et al. 2017, section 3. Cross-attention can use any mechanism.
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
 from attn_jax.models.attention import Attention, KeysAndValues
-from attn_jax.models.dropout import split
 from attn_jax.models.heads import PROJECTIONS
 from attn_jax.models.linear import Linear
 from attn_jax.models.positions import POSITIONS, Rotary
+from attn_jax.models.randomness import split
 from attn_jax.models.residuals import make_residual
 
 
@@ -51,12 +51,17 @@ class SelfAttention(nnx.Module):
         rotate = self.positions.rotate
         return rotate(queries, positions), rotate(keys, positions), values
 
-    def _read(self, inputs: Array, heads: tuple, mask: Array, rng: Array | None) -> Array:
+    def _read(
+        self, inputs: Array, heads: tuple, mask: Array, rng: Key[Array, " B"] | None
+    ) -> Array:
         read = jax.nn.dot_product_attention(*heads, mask=mask[:, None])
         return self.residual.leave(inputs, self.output(read.reshape(inputs.shape)), rng)
 
     def __call__(
-        self, inputs: Float[Array, "B T Q"], mask: Bool[Array, "#B T T"], rng: Array | None
+        self,
+        inputs: Float[Array, "B T Q"],
+        mask: Bool[Array, "#B T T"],
+        rng: Key[Array, " B"] | None,
     ) -> Float[Array, "B T Q"]:
         """Processes all words at once; `mask[b, i, j]` says whether word i may attend to word j."""
         heads = self._project(inputs, jnp.arange(inputs.shape[1]))
@@ -106,7 +111,7 @@ class CrossAttention(nnx.Module):
         inputs: Float[Array, "B T Q"],
         projected: KeysAndValues,
         mask: Bool[Array, "B S"],
-        rng: Array | None = None,
+        rng: Key[Array, " B"] | None = None,
     ) -> tuple[Float[Array, "B T Q"], Float[Array, "B N T S"]]:
         """The outputs and the weights of all queries."""
         rng_attention, rng_output = split(rng, 2)
@@ -124,7 +129,7 @@ class FeedForward(nnx.Module):
         self.residual = make_residual(config, width, rngs=rngs)
 
     def __call__(
-        self, inputs: Float[Array, "... Q"], rng: Array | None = None
+        self, inputs: Float[Array, "... Q"], rng: Key[Array, " B"] | None = None
     ) -> Float[Array, "... Q"]:
         """The output for each word."""
         hidden = jax.nn.relu(self.widen(self.residual.enter(inputs)))

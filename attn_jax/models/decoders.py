@@ -4,7 +4,8 @@ Every decoder has the same methods: `project` computes the keys and values of th
 per sentence, `start` returns the state before the first word, `step` processes one word, and
 `__call__` processes all words of known targets, with the same result as a sequence of steps.
 `__call__` computes outside of its scan whatever does not depend on the previous state. With an
-`rng`, it behaves as in training: it applies dropout, and attention may be random.
+`rng`, a random key for each sentence, it behaves as in training: it applies dropout, and attention
+may be random.
 """
 
 import abc
@@ -12,15 +13,16 @@ import abc
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Key, PyTree
 
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention, KeysAndValues
 from attn_jax.models.deferral import scan
-from attn_jax.models.dropout import make_dropout, split
+from attn_jax.models.dropout import make_dropout
 from attn_jax.models.first_states import make_first_state
 from attn_jax.models.heads import Unprojected
 from attn_jax.models.linear import Linear, product
+from attn_jax.models.randomness import split, split_stacked
 from attn_jax.models.readouts import make_readout
 from attn_jax.models.source import Source
 from attn_jax.models.stacks import make_stack
@@ -64,8 +66,8 @@ class Recurrent(nnx.Module):
         state: PyTree,
         source: Source,
         inputs: Float[Array, "B G"],
-        rng_cell: Array | None = None,
-        rng_attention: Array | None = None,
+        rng_cell: Key[Array, " B"] | None = None,
+        rng_attention: Key[Array, " B"] | None = None,
     ) -> tuple[PyTree, PyTree, Float[Array, "B N S"]]:
         """One step, which defines the order of attention and state update in a decoder.
 
@@ -73,15 +75,15 @@ class Recurrent(nnx.Module):
           state: the previous state of the decoder.
           source: the encoded sentences.
           inputs: the vectors of the previous words, projected by `cell.input`.
-          rng_cell: a random key for dropout in the cell.
-          rng_attention: a random key for attention.
+          rng_cell: random keys for dropout in the cell, one for each sentence.
+          rng_attention: random keys for attention, one for each sentence.
 
         Returns:
           The next state, what the readout reads, [B, ...], and the weights.
         """
 
     def _scan(
-        self, embeddings: Array, source: Source, rng: Array | None
+        self, embeddings: Array, source: Source, rng: Key[Array, " B"] | None
     ) -> tuple[PyTree, Float[Array, "B 1 N T S"]]:
         """What the readout reads at all T steps, [B, T, ...], and the weights."""
         inputs = self.cell.input(jnp.swapaxes(embeddings, 0, 1))
@@ -99,7 +101,7 @@ class Recurrent(nnx.Module):
             (
                 inputs,
                 self.dropout.steps(rng_cell, len(inputs), len(self.cell.cells)),
-                None if rng_attention is None else jax.random.split(rng_attention, len(inputs)),
+                split_stacked(rng_attention, len(inputs)),
             ),
         )
         by_sentence = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), outputs)
@@ -127,8 +129,8 @@ class Bahdanau(Recurrent):
         state: PyTree,
         source: Source,
         inputs: Array,
-        rng_cell: Array | None = None,
-        rng_attention: Array | None = None,
+        rng_cell: Key[Array, " B"] | None = None,
+        rng_attention: Key[Array, " B"] | None = None,
     ) -> tuple:
         hidden, memory = state
         memory, context, weights = self.attention.step(
@@ -144,7 +146,7 @@ class Bahdanau(Recurrent):
         return state, self.readout(output, embedding, context), weights[:, None]
 
     def __call__(
-        self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
+        self, embeddings: Float[Array, "B T E"], source: Source, rng: Key[Array, " B"] | None = None
     ) -> AllSteps:
         """The features for the output layer and the weights at all steps.
 
@@ -207,8 +209,8 @@ class Luong(Recurrent):
         state: PyTree,
         source: Source,
         inputs: Array,
-        rng_cell: Array | None = None,
-        rng_attention: Array | None = None,
+        rng_cell: Key[Array, " B"] | None = None,
+        rng_attention: Key[Array, " B"] | None = None,
     ) -> tuple:
         hidden, memory = state
         hidden = self.cell(hidden, inputs, rng_cell)
@@ -225,7 +227,7 @@ class Luong(Recurrent):
         return state, self.readout(attentional), weights[:, None]
 
     def __call__(
-        self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
+        self, embeddings: Float[Array, "B T E"], source: Source, rng: Key[Array, " B"] | None = None
     ) -> AllSteps:
         """The features for the output layer and the weights at all steps.
 
@@ -262,8 +264,8 @@ class LuongInputFeeding(Luong):
         state: PyTree,
         source: Source,
         inputs: Array,
-        rng_cell: Array | None = None,
-        rng_attention: Array | None = None,
+        rng_cell: Key[Array, " B"] | None = None,
+        rng_attention: Key[Array, " B"] | None = None,
     ) -> tuple:
         *state, attentional = state
         inputs = inputs + self.feed(attentional)
@@ -273,7 +275,7 @@ class LuongInputFeeding(Luong):
         return (*state, attentional), attentional, weights
 
     def __call__(
-        self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
+        self, embeddings: Float[Array, "B T E"], source: Source, rng: Key[Array, " B"] | None = None
     ) -> AllSteps:
         """The features for the output layer and the weights at all steps.
 

@@ -4,30 +4,30 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
 from attn_jax.config import Model
 from attn_jax.errors import choose
-
-
-def split(rng: Array | None, count: int) -> list[Array | None]:
-    """Splits a random key into `count` keys; without a key, returns None `count` times."""
-    return [None] * count if rng is None else list(jax.random.split(rng, count))
+from attn_jax.models.randomness import split_stacked
 
 
 def dropped(
-    features: Float[Array, "..."], rate: float, rng: Array | None, shape: tuple[int, ...]
-) -> Float[Array, "..."]:
+    features: Float[Array, "B ..."],
+    rate: float,
+    rng: Key[Array, " B"] | None,
+    shape: tuple[int, ...],
+) -> Float[Array, "B ..."]:
     """Zeroes each feature with probability `rate` and scales up the others to preserve the mean.
 
     Without `rng`, as outside training, returns the features unchanged.
 
     Args:
-      shape: of the mask that is drawn; it is broadcast to the shape of the features.
+      rng: a random key for each row.
+      shape: of the mask that is drawn for a row; it is broadcast to the shape of its features.
     """
     if rng is None or rate == 0:
         return features
-    kept = jax.random.bernoulli(rng, 1 - rate, shape)
+    kept = jax.vmap(lambda row: jax.random.bernoulli(row, 1 - rate, shape))(rng)
     return jnp.where(kept, features / (1 - rate), 0)
 
 
@@ -41,18 +41,22 @@ class Ordinary:
     rate: float
 
     def __call__(
-        self, features: Float[Array, "B *T F"], rng: Array | None
+        self, features: Float[Array, "B *T F"], rng: Key[Array, " B"] | None
     ) -> Float[Array, "B *T F"]:
         """The features, of one step or of all steps, with dropout."""
-        return dropped(features, self.rate, rng, features.shape)
+        return dropped(features, self.rate, rng, features.shape[1:])
 
-    def steps(self, rng: Array | None, count: int, layers: int) -> Array | None:
-        """A random key for each of `count` steps of stacked layers; None if none is used."""
+    def steps(
+        self, rng: Key[Array, " B"] | None, count: int, layers: int
+    ) -> Key[Array, "count B"] | None:
+        """Random keys for each of `count` steps of stacked layers; None if none is used."""
         if rng is None or self.rate == 0 or layers == 1:
             return None
-        return jax.random.split(rng, count)
+        return split_stacked(rng, count)
 
-    def recurrent(self, hidden: Float[Array, "B H"], rng: Array | None) -> Float[Array, "B H"]:
+    def recurrent(
+        self, hidden: Float[Array, "B H"], rng: Key[Array, " B"] | None
+    ) -> Float[Array, "B H"]:
         """The previous hidden state as the recurrent product reads it: without dropout."""
         return hidden
 
@@ -64,21 +68,25 @@ class Variational(Ordinary):
     """
 
     def __call__(
-        self, features: Float[Array, "B *T F"], rng: Array | None
+        self, features: Float[Array, "B *T F"], rng: Key[Array, " B"] | None
     ) -> Float[Array, "B *T F"]:
         """The features, of one step or of all steps, with dropout."""
-        rows, *steps, size = features.shape
-        return dropped(features, self.rate, rng, (rows, *[1] * len(steps), size))
+        _, *steps, size = features.shape
+        return dropped(features, self.rate, rng, (*[1] * len(steps), size))
 
-    def steps(self, rng: Array | None, count: int, layers: int) -> Array | None:
-        """The same random key for each of `count` steps; None if none is used."""
+    def steps(
+        self, rng: Key[Array, " B"] | None, count: int, layers: int
+    ) -> Key[Array, "count B"] | None:
+        """The same random keys for each of `count` steps; None if none is used."""
         if rng is None or self.rate == 0:
             return None
         return jnp.broadcast_to(rng, (count, *rng.shape))
 
-    def recurrent(self, hidden: Float[Array, "B H"], rng: Array | None) -> Float[Array, "B H"]:
+    def recurrent(
+        self, hidden: Float[Array, "B H"], rng: Key[Array, " B"] | None
+    ) -> Float[Array, "B H"]:
         """The previous hidden state as the recurrent product reads it: with dropout."""
-        return dropped(hidden, self.rate, rng, hidden.shape)
+        return dropped(hidden, self.rate, rng, hidden.shape[1:])
 
 
 DROPOUTS: dict[str, type[Ordinary]] = {"ordinary": Ordinary, "variational": Variational}

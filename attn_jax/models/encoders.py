@@ -3,11 +3,12 @@
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Key
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
-from attn_jax.models.dropout import make_dropout, split
+from attn_jax.models.dropout import make_dropout
+from attn_jax.models.randomness import split, split_stacked
 from attn_jax.models.source import Summary
 from attn_jax.models.stacks import STACKS, Stack
 
@@ -23,7 +24,7 @@ class Forward(nnx.Module):
         self.cell = Stack(config, features, self.summary_size, 1, rngs=rngs)
 
     def __call__(
-        self, inputs: Float[Array, "B S E"], mask: Bool[Array, "B S"], rng: Array | None
+        self, inputs: Float[Array, "B S E"], mask: Bool[Array, "B S"], rng: Key[Array, " B"] | None
     ) -> tuple[Float[Array, "B S D"], Summary]:
         """The annotations and the summary."""
         return run(self.cell, inputs, mask, rng)
@@ -36,7 +37,7 @@ class Backward(Forward):
     """
 
     def __call__(
-        self, inputs: Float[Array, "B S E"], mask: Bool[Array, "B S"], rng: Array | None
+        self, inputs: Float[Array, "B S E"], mask: Bool[Array, "B S"], rng: Key[Array, " B"] | None
     ) -> tuple[Float[Array, "B S D"], Summary]:
         """The annotations and the summary."""
         return run(self.cell, inputs, mask, rng, reverse=True)
@@ -62,7 +63,7 @@ class Bidirectional(nnx.Module):
         self.backward = Stack(config, features, self.summary_size, 1, rngs=rngs)
 
     def __call__(
-        self, inputs: Float[Array, "B S E"], mask: Bool[Array, "B S"], rng: Array | None
+        self, inputs: Float[Array, "B S E"], mask: Bool[Array, "B S"], rng: Key[Array, " B"] | None
     ) -> tuple[Float[Array, "B S D"], Summary]:
         """The annotations and the summary."""
 
@@ -71,7 +72,7 @@ class Bidirectional(nnx.Module):
 
         # Both directions share one scan, so that their products at each step run side by side.
         both = jax.tree.map(lambda *leaves: jnp.stack(leaves), self.forward, self.backward)
-        rngs = None if rng is None else jax.random.split(rng, 2)
+        rngs = split_stacked(rng, 2)
         (forward, backward), summary = jax.vmap(run)(
             both, there_and_back(inputs), there_and_back(mask), rngs
         )
@@ -83,7 +84,7 @@ def run(
     cell: Stack,
     inputs: Float[Array, "B S E"],
     mask: Bool[Array, "B S"],
-    rng: Array | None,
+    rng: Key[Array, " B"] | None,
     *,
     reverse: bool = False,
 ) -> tuple[Float[Array, "B S H"], Summary]:
@@ -119,7 +120,7 @@ class RecurrentEncoder(nnx.Module):
         self,
         embeddings: Float[Array, "B S E"],
         mask: Bool[Array, "B S"],
-        rng: Array | None = None,
+        rng: Key[Array, " B"] | None = None,
     ) -> tuple[Float[Array, "B S D"], Summary]:
         """The annotations and the summary. `rng` turns dropout on."""
         below, states = embeddings, ()

@@ -2,7 +2,7 @@
 
 import jax
 from flax import nnx
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
 from attn_jax.config import Model
 from attn_jax.errors import choose
@@ -35,7 +35,10 @@ class PostNorm(nnx.Module):
         return inputs
 
     def leave(
-        self, inputs: Float[Array, "... Q"], outputs: Float[Array, "... Q"], rng: Array | None
+        self,
+        inputs: Float[Array, "... Q"],
+        outputs: Float[Array, "... Q"],
+        rng: Key[Array, " B"] | None,
     ) -> Float[Array, "... Q"]:
         """LayerNorm(x + f(x)), from x and f(x)."""
         return self.norm(inputs + self.dropout(outputs, rng))
@@ -51,7 +54,10 @@ class PreNorm(PostNorm):
         return self.norm(inputs)
 
     def leave(
-        self, inputs: Float[Array, "... Q"], outputs: Float[Array, "... Q"], rng: Array | None
+        self,
+        inputs: Float[Array, "... Q"],
+        outputs: Float[Array, "... Q"],
+        rng: Key[Array, " B"] | None,
     ) -> Float[Array, "... Q"]:
         """The sum of x and the output of f."""
         return inputs + self.dropout(outputs, rng)

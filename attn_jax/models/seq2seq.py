@@ -9,17 +9,17 @@ import functools
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, Key, PyTree
 
 from attn_jax.attention.scores import Last
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.attention import Attention
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
-from attn_jax.models.dropout import split
 from attn_jax.models.embeddings import make_embeddings
 from attn_jax.models.encoders import LAYERS, RecurrentEncoder
 from attn_jax.models.initializations import initialized
+from attn_jax.models.randomness import split
 from attn_jax.models.source import Source
 from attn_jax.models.transformer import Transformer, TransformerEncoder
 from attn_jax.names import choose_or_import
@@ -81,22 +81,26 @@ class Seq2Seq(nnx.Module):
         """The modules that attend to the source; none if a decoder of the user's own has others."""
         return [module for _, module in nnx.iter_modules(self) if isinstance(module, Attention)]
 
-    def encode(self, source: Int[Array, "B S"], rng: Array | None = None) -> Source:
+    def encode(self, source: Int[Array, "B S"], rng: Key[Array, " B"] | None = None) -> Source:
         """Encodes source sentences, padded with `PAD`. `rng` turns on dropout."""
         mask = source != PAD
         annotations, summary = self.encoder(self.words.source(source), mask, rng)
         return Source(self.decoder.project(annotations), mask, summary)
 
     def __call__(
-        self, source: Int[Array, "B S"], target: Int[Array, "B T"], rng: Array | None = None
+        self,
+        source: Int[Array, "B S"],
+        target: Int[Array, "B T"],
+        rng: Key[Array, " B"] | None = None,
     ) -> tuple[Float[Array, "B T F"], Float[Array, "B L N T S"]]:
         """The features that the output layer reads, and the weights of each layer and head.
 
         Args:
           source: source sentences, padded with `PAD`.
           target: target sentences, each ending with `EOS`.
-          rng: for training: turns on dropout and what attention does only in training. Without it,
-            the weights of `monotonic` and `mocha` are hard and have no gradient.
+          rng: for training: a random key for each sentence, as `by_row` makes them from one key.
+            Turns on dropout and what attention does only in training. Without it, the weights of
+            `monotonic` and `mocha` are hard and have no gradient.
         """
         rng_encoder, rng_decoder = split(rng, 2)
         before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)

@@ -3,13 +3,14 @@
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
 from attn_jax.models import lstm
 from attn_jax.models.deferral import scan
-from attn_jax.models.dropout import make_dropout, split
+from attn_jax.models.dropout import make_dropout
+from attn_jax.models.randomness import split
 from attn_jax.models.recurrent import CELLS, LSTM
 from attn_jax.names import choose_or_import
 
@@ -57,7 +58,7 @@ class Stack(nnx.Module):
         return self.shown(state, len(self.cells) - 1)
 
     def __call__(
-        self, state: tuple, projected: Float[Array, "B G"], rng: Array | None = None
+        self, state: tuple, projected: Float[Array, "B G"], rng: Key[Array, " B"] | None = None
     ) -> tuple:
         """The next state, from the inputs projected by `input`."""
         following: tuple = ()
@@ -76,7 +77,7 @@ class Stack(nnx.Module):
         inputs: Float[Array, "B T E"],
         mask: Bool[Array, "B T"],
         initial: PyTree[Float[Array, "B H"]],
-        rng: Array | None = None,
+        rng: Key[Array, " B"] | None = None,
         *,
         reverse: bool = False,
     ) -> tuple[PyTree[Float[Array, "B H"]], Float[Array, "B T H"]]:

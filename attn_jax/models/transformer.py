@@ -5,16 +5,17 @@ Vaswani et al. 2017, section 3.
 
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.config import Model
 from attn_jax.errors import choose
 from attn_jax.models.attention import KeysAndValues
 from attn_jax.models.blocks import CrossAttention, FeedForward, SelfAttention
 from attn_jax.models.decoders import AllSteps, OneStep
-from attn_jax.models.dropout import make_dropout, split
+from attn_jax.models.dropout import make_dropout
 from attn_jax.models.linear import Linear
 from attn_jax.models.positions import POSITIONS
+from attn_jax.models.randomness import split
 from attn_jax.models.readouts import make_readout
 from attn_jax.models.residuals import make_last_norm
 from attn_jax.models.source import Source, Summary
@@ -36,7 +37,10 @@ class InputEmbedding(nnx.Module):
         self.dropout = make_dropout(config)
 
     def __call__(
-        self, embeddings: Float[Array, "B T E"], positions: Int[Array, " T"], rng: Array | None
+        self,
+        embeddings: Float[Array, "B T E"],
+        positions: Int[Array, " T"],
+        rng: Key[Array, " B"] | None,
     ) -> Float[Array, "B T Q"]:
         """The inputs of the lowest block."""
         vectors = self.scale * embeddings
@@ -53,7 +57,10 @@ class EncoderBlock(nnx.Module):
         self.feed_forward = FeedForward(config, width, rngs=rngs)
 
     def __call__(
-        self, inputs: Float[Array, "B S D"], mask: Bool[Array, "B S S"], rng: Array | None
+        self,
+        inputs: Float[Array, "B S D"],
+        mask: Bool[Array, "B S S"],
+        rng: Key[Array, " B"] | None,
     ) -> Float[Array, "B S D"]:
         """Processes all words at once."""
         rng_self, rng_forward = split(rng, 2)
@@ -75,7 +82,7 @@ class TransformerEncoder(nnx.Module):
         self,
         embeddings: Float[Array, "B S E"],
         mask: Bool[Array, "B S"],
-        rng: Array | None = None,
+        rng: Key[Array, " B"] | None = None,
     ) -> tuple[Float[Array, "B S D"], Summary]:
         """The annotations and the summary."""
         rng_input, *rngs = split(rng, 1 + len(self.blocks))
@@ -125,7 +132,7 @@ class DecoderBlock(nnx.Module):
         inputs: Float[Array, "B T Q"],
         projected: KeysAndValues,
         mask: Bool[Array, "B S"],
-        rng: Array | None,
+        rng: Key[Array, " B"] | None,
     ) -> tuple[Float[Array, "B T Q"], Float[Array, "B N T S"]]:
         """Processes all words at once. Returns the outputs and the weights."""
         rng_self, rng_cross, rng_forward = split(rng, 3)
@@ -171,7 +178,7 @@ class Transformer(nnx.Module):
         return (index + 1, tuple(following)), self._read(features), jnp.stack(alignment, axis=1)
 
     def __call__(
-        self, embeddings: Float[Array, "B T E"], source: Source, rng: Array | None = None
+        self, embeddings: Float[Array, "B T E"], source: Source, rng: Key[Array, " B"] | None = None
     ) -> AllSteps:
         """The features for the output layer and the weights at all steps.
 

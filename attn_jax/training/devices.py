@@ -5,7 +5,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
 from attn_jax.config import Train
 
@@ -36,20 +36,18 @@ def summary(config: Train) -> str:
 
 
 def data_parallel(function: Callable, mesh: Mesh) -> Callable:
-    """Splits the batch of a function of a model, an `rng` and a batch over the devices of a mesh.
+    """Splits the batch of a function of a model and a batch over the devices of a mesh.
 
     The function returns sums over the rows of its batch, which are then summed over the devices.
-    Each device folds its index into the `rng`.
     """
 
-    def on_device(model: PyTree, rng: Array, batch: PyTree) -> PyTree:
-        rng = jax.random.fold_in(rng, jax.lax.axis_index(AXIS))
-        return jax.lax.psum(function(model, rng, batch), AXIS)
+    def on_device(model: PyTree, batch: PyTree) -> PyTree:
+        return jax.lax.psum(function(model, batch), AXIS)
 
     whole, rows = PartitionSpec(), PartitionSpec(AXIS)
     # JAX's check of which values vary over devices would need annotated carries in every scan.
     return jax.shard_map(
-        on_device, mesh=mesh, in_specs=(whole, whole, rows), out_specs=whole, check_vma=False
+        on_device, mesh=mesh, in_specs=(whole, rows), out_specs=whole, check_vma=False
     )
 
 

@@ -2,10 +2,10 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Key
 
 from attn_jax.config import Train
-from attn_jax.models.dropout import split
+from attn_jax.models.randomness import split
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import BOS, EOS, PAD
 from attn_jax.training.losses import coverage_loss, guided_loss, guided_weights
@@ -19,7 +19,7 @@ def loss_fn(
     target: Int[Array, "B T"],
     links: Float[Array, "B T S"] | None,
     step: Int[Array, ""],
-    rng: Array,
+    rng: Key[Array, " B"],
 ) -> Float[Array, ""]:
     """The sum of the losses of the target tokens.
 
@@ -30,7 +30,7 @@ def loss_fn(
       target: target sentences, each ended by `EOS`.
       links: the links for the guided loss, as `guided_loss` takes them.
       step: steps done.
-      rng: the key for this batch.
+      rng: a random key for each sentence.
     """
     rng_words, rng_model = split(rng, 2)
     inputs = target
@@ -54,7 +54,7 @@ def sampled(
     source: Int[Array, "B S"],
     target: Int[Array, "B T"],
     share: Float[Array, ""],
-    rng: Array,
+    rng: Key[Array, " B"],
 ) -> Int[Array, "B T"]:
     """Target sentences in which a share of the words is replaced by the model's own samples.
 
@@ -67,6 +67,7 @@ def sampled(
     logits = jax.lax.stop_gradient(model.words.logits(features))
     # A search never extends a prefix that ends in one of these.
     logits = logits.at[..., jnp.array([PAD, BOS, EOS])].set(-jnp.inf)
-    words = jax.random.categorical(rng_words, logits).astype(target.dtype)
-    replaced = jax.random.bernoulli(rng_places, share, target.shape)
+    words = jax.vmap(jax.random.categorical)(rng_words, logits).astype(target.dtype)
+    places = target.shape[1:]
+    replaced = jax.vmap(lambda row: jax.random.bernoulli(row, share, places))(rng_places)
     return jnp.where(replaced & (target != PAD) & (target != EOS), words, target)

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Key
 
 from attn_jax.config import Train
 from attn_jax.errors import InputError, choose
+from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
 from attn_jax.training.devices import data_parallel
@@ -90,7 +91,7 @@ def resume(step: int, result: Seq2Seq, rest: tuple) -> FlatState:
 def train_step(
     state: FlatState,
     batch: tuple[Int[Array, "B S"], Int[Array, "B T"], Float[Array, "B T S"] | None],
-    rng: Array,
+    rng: Key[Array, ""],
     *,
     config: Train,
     mesh: jax.sharding.Mesh | None = None,
@@ -103,7 +104,8 @@ def train_step(
       state: the state after the previous step; its buffers are donated.
       batch: source sentences, target sentences, each ending in `EOS`, and the links for the guided
         loss, or None.
-      rng: the key of the run; the step number is folded in, so that the state carries no key.
+      rng: the key of the run; the step number is folded in, so that the state carries no key, and
+        then each row's place in the batch, so that its parts may be computed anywhere.
       config: the options of the loss and the optimiser.
       mesh: the devices over which the batch is split; None for a single device.
 
@@ -119,15 +121,16 @@ def train_step(
     tokens = jnp.maximum((target != PAD).sum(), 1)
     count = jnp.maximum(choose(COUNTS, config.mean_over, "mean")(target), 1)
 
-    def mean(model: Seq2Seq, rng: Array, part: tuple) -> Float[Array, ""]:
+    def mean(model: Seq2Seq, part: tuple) -> Float[Array, ""]:
+        *sentences, rng = part
         with choose(PRECISIONS, config.compute, "precision")():
-            return loss_fn(config, model, *part, step, rng) / count
+            return loss_fn(config, model, *sentences, step, rng) / count
 
     gradient_of = partial(accumulated, jax.value_and_grad(mean), config.microbatches)
     if mesh is not None:
         gradient_of = data_parallel(gradient_of, mesh)
-    rng = jax.random.fold_in(rng, step)
-    loss, gradient = gradient_of(model, rng, tuple(batch))
+    rng = by_row(jax.random.fold_in(rng, step), len(target))
+    loss, gradient = gradient_of(model, (*batch, rng))
     finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(gradient))
     # A choice between the leaves of both states would need memory for both.
     following = jax.lax.cond(
@@ -152,7 +155,7 @@ def updated(config: Train, state: TrainState, gradient: Seq2Seq) -> TrainState:
     return TrainState(done, model, optimizer, average)
 
 
-def accumulated(function, parts: int, model: Seq2Seq, rng: Array, batch: tuple) -> tuple:
+def accumulated(function, parts: int, model: Seq2Seq, batch: tuple) -> tuple:
     """Sums a function's value and gradient over parts of a batch, computed one after the other.
 
     This needs the memory of one part, and gives the result of the whole batch.
@@ -161,15 +164,15 @@ def accumulated(function, parts: int, model: Seq2Seq, rng: Array, batch: tuple) 
       InputError: the batch cannot be cut into `parts` equal parts.
     """
     if parts == 1:
-        return function(model, rng, batch)
+        return function(model, batch)
     rows = len(batch[0])
     if rows % parts:
         raise InputError(f"--train.microbatches={parts} does not divide --train.batch_size={rows}")
     cut = jax.tree.map(lambda leaf: leaf.reshape(parts, rows // parts, *leaf.shape[1:]), batch)
 
-    def add(sums: tuple, inputs: tuple) -> tuple:
-        return jax.tree.map(jnp.add, sums, function(model, *inputs)), None
+    def add(sums: tuple, part: tuple) -> tuple:
+        return jax.tree.map(jnp.add, sums, function(model, part)), None
 
     zeros = jnp.zeros(()), jax.tree.map(jnp.zeros_like, model)
-    sums, _ = jax.lax.scan(add, zeros, (jax.random.split(rng, parts), cut))
+    sums, _ = jax.lax.scan(add, zeros, cut)
     return sums

@@ -7,16 +7,19 @@ import pytest
 
 from attn_jax.config import Model
 from attn_jax.models.dropout import DROPOUTS, Variational, make_dropout
+from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import DECODERS, initialize
 from attn_jax.tokens import EOS
 
-RNG = jax.random.key(3)
+RNG = by_row(jax.random.key(3), 7)
 ONES = jnp.ones((7, 50, 41))
 
 
 @pytest.mark.parametrize("kind", DROPOUTS)
 def test_a_share_is_dropped_and_the_mean_stays(kind):
-    dropped = make_dropout(Model(dropout=0.2, dropout_kind=kind))(jnp.ones((700, 3, 410)), RNG)
+    dropped = make_dropout(Model(dropout=0.2, dropout_kind=kind))(
+        jnp.ones((700, 3, 410)), by_row(jax.random.key(3), 700)
+    )
     np.testing.assert_allclose(np.unique(dropped), [0, 1.25])
     assert abs((dropped == 0).mean() - 0.2) < 0.005
 
@@ -51,6 +54,30 @@ def test_ordinary_dropout_is_drawn_anew_for_each_step():
     np.testing.assert_array_equal(dropout.recurrent(ONES[:, 0], RNG), ONES[:, 0])
 
 
+@pytest.mark.parametrize("kind", DROPOUTS)
+def test_equal_rows_draw_masks_of_their_own_that_stay_in_a_part_of_the_batch(kind):
+    dropout = make_dropout(Model(dropout=0.5, dropout_kind=kind))
+
+    def masks(features, rng):
+        hidden = features[:, 0]
+        in_steps = [dropout(hidden, at_step) for at_step in dropout.steps(rng, 2, layers=2)]
+        return dropout(features, rng), dropout.recurrent(hidden, rng), *in_steps
+
+    whole = masks(ONES, RNG)
+    for mask in whole:
+        if np.any(mask == 0):
+            assert len({bytes(np.asarray(row)) for row in mask}) == 7
+    assert sum(bool(np.any(mask == 0)) for mask in whole) == (4 if kind == "variational" else 3)
+    for of_batch, of_part in zip(whole, masks(ONES[2:4], RNG[2:4]), strict=True):
+        np.testing.assert_array_equal(of_part, of_batch[2:4])
+
+
+def test_the_key_of_a_row_does_not_depend_on_how_many_there_are():
+    few, many = (by_row(jax.random.key(3), rows) for rows in (3, 7))
+    assert np.all(few == many[:3])
+    assert len(np.unique(jax.random.key_data(many), axis=0)) == 7
+
+
 def test_variational_dropout_is_that_of_the_sentence():
     dropout = Variational(0.5)
     dropped = dropout(ONES, RNG)
@@ -75,7 +102,7 @@ def test_variational_dropout_hides_the_same_units_of_the_state_at_all_steps():
     (cell,) = stack.cells
     cell.recurrent.kernel[...] = jnp.eye(61)
     state, passed = (jnp.full((1, 61), 0.5),), []
-    for rng in stack.dropout.steps(RNG, 3, layers=1):
+    for rng in stack.dropout.steps(RNG[:1], 3, layers=1):
         before, (state,) = state[0], stack(state, jnp.zeros((1, 61)), rng)
         passed.append(np.asarray(state != 0))
         np.testing.assert_allclose(state[state != 0], np.tanh(2 * before[state != 0]), rtol=1e-5)
@@ -95,6 +122,6 @@ def test_both_kinds_run_in_every_model(encoder, decoder):
             encoder=encoder, decoder=decoder, dropout=0.3, dropout_kind=kind, encoder_layers=2
         )
         model = initialize(config, 7, 7, jax.random.key(0))
-        features.append(jax.jit(lambda m: m(source, target, RNG)[0])(model))
+        features.append(jax.jit(lambda m: m(source, target, RNG[:1])[0])(model))
     assert np.isfinite(features).all()
     assert np.any(features[0] != features[1])

@@ -12,6 +12,7 @@ from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.attention import draw
 from attn_jax.models.heads import Unprojected
+from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import DECODERS, Seq2Seq, initialize
 from attn_jax.models.source import Source
 from attn_jax.tokens import BOS, EOS, PAD
@@ -170,9 +171,9 @@ def test_the_control_has_all_but_the_score(decoder):
 def test_dropout_is_of_the_given_rng_and_off_without():
     model = make(dropout=0.5)
     source, target = jnp.asarray(SOURCE), jnp.asarray(TARGET)
-    first, _ = model(source, target, jax.random.key(0))
-    again, _ = model(source, target, jax.random.key(0))
-    other, _ = model(source, target, jax.random.key(1))
+    first, again, other = (
+        model(source, target, by_row(jax.random.key(seed), 3))[0] for seed in (0, 0, 1)
+    )
     plain, _ = model(source, target)
     np.testing.assert_array_equal(first, again)
     assert np.any(first != other)

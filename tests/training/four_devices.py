@@ -1,6 +1,5 @@
 """The tests that `test_devices.py` runs in a process with four devices."""
 
-import dataclasses
 import re
 
 import jax
@@ -9,12 +8,13 @@ import numpy as np
 import pytest
 
 from attn_jax.config import Train
+from attn_jax.models.randomness import by_row
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training import loop
 from attn_jax.training.devices import data_parallel, first_replica, make_mesh, replicate, summary
 from attn_jax.training.step import init_state, train_step
 from tests.training import test_loop
-from tests.training.test_step import make
+from tests.training.test_step import RANDOM, make
 
 RNG = jax.random.key(1)
 
@@ -39,6 +39,8 @@ def batch():
         ({"decoder": "luong_input_feeding", "score": "general"}, {"mean_over": "sentence"}),
         ({"encoder": "transformer", "decoder": "transformer", "score": "dot"}, {"average": 0.9}),
         ({"score": "coverage"}, {"microbatches": 2}),
+        *RANDOM.values(),
+        ({"dropout": 0.3}, {"microbatches": 2}),
     ],
 )
 def test_four_devices_go_where_one_does(model, train):
@@ -103,12 +105,15 @@ def test_devices_send_one_another_nothing_but_sums(decoder):
     assert set(sent) == {"all-reduce"}
 
 
-def test_each_device_draws_numbers_of_its_own():
-    def drawn(model, rng, rows):
-        return jnp.zeros(4).at[rows].set(jax.random.uniform(rng))
+def test_keys_go_with_their_rows():
+    def drawn(model, batch):
+        rows, rng = batch
+        return jnp.zeros(8).at[rows].set(jax.vmap(jax.random.uniform)(rng))
 
-    numbers = data_parallel(drawn, make_mesh(Train(batch_size=4)))({}, RNG, jnp.arange(4))
-    assert len(set(numbers.tolist())) == 4
+    batch = jnp.arange(8), by_row(RNG, 8)
+    numbers = data_parallel(drawn, make_mesh(Train(batch_size=8)))({}, batch)
+    assert len(set(numbers.tolist())) == 8
+    np.testing.assert_array_equal(numbers, drawn({}, batch))
 
 
 @pytest.mark.parametrize(
@@ -140,11 +145,8 @@ def test_runs_on_four_devices_go_on_there_and_on_one(tmp_path, monkeypatch):
     for name, leaf in through.items():
         np.testing.assert_array_equal(leaf, pieces[name])
 
-    without = dataclasses.replace(test_loop.CONFIG, dropout=0.0)
-    monkeypatch.setattr(test_loop, "CONFIG", without)
-    _, _, four, _ = test_loop.train(tmp_path / "c", **options)
-    test_loop.train(tmp_path / "d", steps=3, **options)
+    test_loop.train(tmp_path / "c", steps=3, **options)
     monkeypatch.setattr(loop, "make_mesh", lambda config: None)
-    _, _, one, _ = test_loop.train(tmp_path / "d", **options)
-    for name, leaf in four.items():
+    _, _, one, _ = test_loop.train(tmp_path / "c", **options)
+    for name, leaf in through.items():
         np.testing.assert_allclose(leaf, one[name], rtol=1e-3, atol=1e-5)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 from attn_jax.config import Model, Train
+from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS
 from attn_jax.training.objective import loss_fn
@@ -31,7 +32,9 @@ def batch(source_length=S, target_length=T):
 
 def counted(model):
     def loss(model):
-        return loss_fn(Train(), model, *batch(), None, jnp.zeros((), int), jax.random.key(0))
+        return loss_fn(
+            Train(), model, *batch(), None, jnp.zeros((), int), by_row(jax.random.key(0), B)
+        )
 
     return operations(loss, model), operations(jax.grad(loss), model)
 

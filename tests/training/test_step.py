@@ -7,6 +7,7 @@ import pytest
 
 from attn_jax.config import Model, Train
 from attn_jax.errors import InputError
+from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import DECODERS, initialize
 from attn_jax.tokens import EOS, PAD, UNK
 from attn_jax.training.objective import loss_fn, sampled
@@ -29,12 +30,14 @@ def make(**options):
     return initialize(Model(**(SIZES | options)), 11, 13, jax.random.key(0))
 
 
-def run(model, steps=1, links=None, **options):
+def run(model, steps=1, links=None, seed=1, **options):
     """The loss of the last of some steps, and the state after it."""
     config = Train(**({"warmup_steps": 0} | options))
     state = init_state(jax.tree.map(jnp.copy, model), config)
     for _ in range(steps):
-        state, loss = train_step(state, (SOURCE, TARGET, links), jax.random.key(1), config=config)
+        state, loss = train_step(
+            state, (SOURCE, TARGET, links), jax.random.key(seed), config=config
+        )
     return float(loss), state
 
 
@@ -105,6 +108,51 @@ def test_parts_of_a_batch_equal_the_whole(decoder):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
+# Model and training options of steps that draw random numbers.
+RANDOM = {
+    "rnnsearch": ({"dropout": 0.3}, {}),
+    "luong": (
+        {
+            "decoder": "luong_input_feeding",
+            "cell": "lstm",
+            "score": "general",
+            "decoder_layers": 2,
+            "dropout": 0.3,
+        },
+        {},
+    ),
+    "transformer": (
+        {
+            "encoder": "transformer",
+            "decoder": "transformer",
+            "score": "scaled_dot",
+            "heads": 2,
+            "dropout": 0.3,
+        },
+        {},
+    ),
+    "monotonic": ({"normalizer": "monotonic", "heads": 2}, {}),
+    "monotonic_all_at_once": ({"normalizer": "mocha", "decoder": "luong"}, {}),
+    "scheduled_sampling": ({}, {"scheduled_sampling": 1.0, "sampling_steps": 1}),
+    "variational": ({"dropout": 0.3, "dropout_kind": "variational"}, {}),
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_parts_of_a_batch_draw_the_same_numbers_as_the_whole(name):
+    options, train = RANDOM[name]
+    model = make(**options)
+    train = train | {"optimizer": "sgd", "learning_rate": 0.5, "steps": 2}
+    whole, after = run(model, **train)
+    for microbatches in (2, 4):
+        parts, again = run(model, microbatches=microbatches, **train)
+        np.testing.assert_allclose(parts, whole, rtol=1e-5)
+        for one, other in zip(after.leaves, again.leaves, strict=True):
+            np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-6)
+    # Other numbers would have been seen.
+    assert abs(run(model, seed=2, **train)[0] - whole) > 1e-3
+
+
 def test_a_batch_that_cannot_be_cut():
     with pytest.raises(InputError, match=r"microbatches=3 does not divide --train\.batch_size=4"):
         run(make(), microbatches=3)
@@ -119,7 +167,7 @@ def test_bfloat16_keeps_parameters_and_weights_in_float32(decoder):
     np.testing.assert_allclose(half, full, rtol=0.02)
     assert {leaf.dtype for leaf in jax.tree.leaves(state.parts.model)} == {jnp.dtype("float32")}
     with jax.default_matmul_precision("BF16_BF16_F32"):
-        features, alignment = jax.eval_shape(model, SOURCE, TARGET, jax.random.key(0))
+        features, alignment = jax.eval_shape(model, SOURCE, TARGET, by_row(jax.random.key(0), 4))
     assert (features.dtype, alignment.dtype) == (jnp.float32, jnp.float32)
 
 
@@ -148,16 +196,16 @@ def test_a_share_of_the_words_is_drawn_from_the_model():
     model = make()
     model.words.output.bias[...] = model.words.output.bias[...].at[9].set(1e3)
     target = jnp.full((50, 41), 4).at[:, -2].set(EOS).at[:, -1].set(PAD)
-    source = jnp.ones((50, 3), jnp.int32)
-    drawn = sampled(model, source, target, jnp.asarray(0.25), jax.random.key(0))
+    source, rng = jnp.ones((50, 3), jnp.int32), by_row(jax.random.key(0), 50)
+    drawn = sampled(model, source, target, jnp.asarray(0.25), rng)
     assert set(np.unique(drawn[:, :-2])) == {4, 9}
     assert abs((drawn[:, :-2] == 9).mean() - 0.25) < 0.03
     np.testing.assert_array_equal(drawn[:, -2:], target[:, -2:])
     # Of the special tokens, only the unknown one may be drawn.
     untrained = initialize(Model(), 5, 5, jax.random.key(0))
-    drawn = sampled(untrained, source, target, jnp.asarray(1.0), jax.random.key(0))
+    drawn = sampled(untrained, source, target, jnp.asarray(1.0), rng)
     assert set(np.unique(drawn[:, :-2])) == {UNK, 4}
-    same = sampled(model, source, target, jnp.asarray(0.0), jax.random.key(0))
+    same = sampled(model, source, target, jnp.asarray(0.0), rng)
     np.testing.assert_array_equal(same, target)
 
 
@@ -166,8 +214,8 @@ def test_the_share_of_drawn_words_rises_from_zero():
     config = Train(scheduled_sampling=1.0, sampling_steps=10)
 
     def loss(step, config, target=TARGET):
-        step = jnp.asarray(step)
-        return loss_fn(config, model, SOURCE, target, None, step, jax.random.key(0))
+        step, rng = jnp.asarray(step), by_row(jax.random.key(0), 4)
+        return loss_fn(config, model, SOURCE, target, None, step, rng)
 
     np.testing.assert_allclose(loss(0, config), loss(0, Train()), rtol=1e-6)
     assert loss(10, config) != loss(0, Train())
