@@ -26,7 +26,7 @@ AUTO = "auto"  # what stands for the normalizer of the score
 LINKED_LEVELS = {"word", "symbol"}  # whose tokens are what links and gold alignments connect
 
 
-def part(default: Part | None, kind: type[Part], help: str) -> Any:
+def part_option(default: Part | None, kind: type[Part], help: str) -> Any:
     """A field that holds a part of a mechanism; in text, None is `auto`."""
     shown = default.brief() if default else AUTO
     return dataclasses.field(default=default, metadata={"help": help, "part": kind, "shown": shown})
@@ -107,16 +107,16 @@ class Model:
     readout: str = option(
         "auto", "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's"
     )
-    score: Score = part(
+    score: Score = part_option(
         Additive(),
         Score,
         f"{', '.join(SCORES)} (the last two: no attention), or your own module:Class. Settings in "
         "brackets, as in location_aware(width=5)",
     )
-    window: Window = part(
+    window: Window = part_option(
         Full(), Window, f"{', '.join(WINDOWS)}, or your own; local_m(half_width=3)"
     )
-    normalizer: Normalizer | None = part(
+    normalizer: Normalizer | None = part_option(
         None,
         Normalizer,
         f"{', '.join(NORMALIZERS)}, or your own; entmax(alpha=1.25). auto: that of the score, "

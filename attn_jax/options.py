@@ -26,7 +26,7 @@ def path(help: str) -> Any:
 def fields(node: Any, prefix: str = "") -> Iterator[tuple[str, dataclasses.Field]]:
     """The name (such as `model.score`) and field of every option of a dataclass, in order."""
     for entry in dataclasses.fields(node):
-        if dataclasses.is_dataclass(entry.type):
+        if dataclasses.is_dataclass(entry.type) and "help" not in entry.metadata:
             yield from fields(entry.type, f"{prefix}{entry.name}.")
         else:
             yield f"{prefix}{entry.name}", entry

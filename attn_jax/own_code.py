@@ -181,7 +181,8 @@ def digest(workdir: Path) -> str:
       InputError: a copy cannot be read.
     """
     copies = {
-        copy_of(workdir, module).name: _kept(workdir, module) for module in recorded_modules(workdir)
+        copy_of(workdir, module).name: _kept(workdir, module)
+        for module in recorded_modules(workdir)
     }
     kept = [(name, text.encode()) for name, text in sorted(copies.items()) if text is not None]
     return hashlib.sha256(repr(kept).encode()).hexdigest()[:8] if kept else ""

@@ -5,12 +5,15 @@ in the workdir; `experiments/presets/mechanisms.flags` says how to make these ru
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Any
+
+import jax
 
 from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
-from attn_jax.attention.parts import Part, Sizes
+from attn_jax.attention.protocol import Part
 from attn_jax.errors import InputError
 from attn_jax.report.runs import Run, find_runs
 from attn_jax.report.systems import by_data, by_system
@@ -71,31 +74,39 @@ def paragraph(docstring: str, name: str) -> str:
 
 def parameters(part: Part) -> str:
     """The parameters of a part with their shapes in letters."""
+
+    def shapes(D: int) -> Any:
+        return jax.eval_shape(lambda rng: part.init(rng, Q, D), jax.random.key(0))
+
     try:
-        shapes = part.shapes(Sizes(Q, D, A))
+        made = shapes(D)
     except InputError:  # a dot score
-        shapes = part.shapes(Sizes(Q, Q, A))
+        made = shapes(Q)
+    leaves, _ = jax.tree_util.tree_flatten_with_path(made)
+    named = {jax.tree_util.keystr(path, simple=True): leaf.shape for path, leaf in leaves}
     return ", ".join(
         f"{name} [{', '.join(LETTERS.get(size, str(size)) for size in shape)}]"
-        for name, shape in shapes.items()
+        for name, shape in named.items()
     )
 
 
-def catalogue(table: Mapping[str, Callable]) -> Table:
+def catalogue(table: Mapping[str, type[Part]]) -> Table:
     """A row for each part: name, formula, parameters, settings, cost and paper."""
-    heading = ["name", "formula", "parameters", "settings", "looks back", "cost", "paper"]
-    sums = any("Sum:" in function.__doc__ for function in table.values())
+    heading = ["name", "formula", "parameters", "settings", "reads", "cost", "paper"]
+    sums = any("Sum:" in one.__doc__ for one in table.values())
     if sums:
         heading.insert(2, "sum")
     rows = []
-    for name, function in table.items():
-        part, docstring = Part(function), function.__doc__
+    for name, one in table.items():
+        part, docstring = one(), one.__doc__
+        with_units = one(units=A) if "units" in part.settings() else part
+        reads = [*part.reads, *(["its own state"] if part.is_stateful else [])]
         row = [
             f"`{name}`",
             docstring.partition("\n")[0].rstrip("."),
-            parameters(part),
-            ", ".join(f"{key}={value:g}" for key, value in part.settings.items()),
-            "yes" if part.looks_back else "",
+            parameters(with_units),
+            ", ".join(f"{key}={value:g}" for key, value in part.settings().items()),
+            ", ".join(reads),
             paragraph(docstring, "Cost"),
             paragraph(docstring, "Paper"),
         ]

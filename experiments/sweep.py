@@ -21,7 +21,7 @@ from typing import IO
 import jax
 from absl import flags as absl_flags
 
-from attn_jax import run_files
+from attn_jax import config, run_files
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError

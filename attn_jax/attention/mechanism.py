@@ -37,7 +37,7 @@ class Mechanism:
     def __init__(
         self,
         score: Score | Callable,
-        window: Window | Callable = Full(),  # noqa: B008 (a frozen value)
+        window: Window | Callable = Full(),
         normalizer: Normalizer | Callable | None = None,
     ):
         if normalizer is None:

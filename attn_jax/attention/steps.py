@@ -145,9 +145,7 @@ def amplify(
     return weights * _of_positions(gain, mask, f"the window {m.window.word}", "gain")
 
 
-def remember(
-    memory: Memory, weights: Float[Array, " S"], context: Float[Array, " D"]
-) -> Memory:
+def remember(memory: Memory, weights: Float[Array, " S"], context: Float[Array, " D"]) -> Memory:
     """The memory after a step, from the weights that were summed and what they summed to."""
 
     def wide(new: Array, old: Array | None) -> Array | None:
@@ -215,9 +213,7 @@ def _of_positions(returned: Any, mask: Bool[Array, " S"], whose: str, what: str)
     if _shape(returned) != [mask.size]:
         raise InputError(f"{whose} gives {_kind(returned)} for the {what} of {mask.size} positions")
     if not jnp.issubdtype(returned.dtype, jnp.floating):
-        raise InputError(
-            f"{whose} gives {what} of {returned.dtype}, not floating-point numbers"
-        )
+        raise InputError(f"{whose} gives {what} of {returned.dtype}, not floating-point numbers")
     return returned
 
 

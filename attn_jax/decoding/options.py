@@ -11,7 +11,7 @@ from attn_jax.decoding.penalties import LENGTH_PENALTIES
 from attn_jax.decoding.unknown import TREATMENTS
 from attn_jax.errors import InputError, choose
 from attn_jax.names import choose_with_settings
-from attn_jax.options import checked, option
+from attn_jax.options import checked, fields, option
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ class KeysAndValues(NamedTuple):
 class Attention(nnx.Module):
     """Any mechanism, with any number of heads, over a batch.
 
-    With an `rng`, a random key for each row, it computes what the mechanism does in training; without,
-    what it does in use.
+    With an `rng`, a random key for each row, it computes what the mechanism does in training;
+    without, what it does in use.
 
     Args:
       config: the mechanism and its heads.

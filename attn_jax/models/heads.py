@@ -71,8 +71,7 @@ class Heads(nnx.Module):
         key_value_heads = config.key_value_heads or heads
         if heads % key_value_heads:
             raise InputError(
-                f"--model.key_value_heads={key_value_heads} does not divide "
-                f"--model.heads={heads}"
+                f"--model.key_value_heads={key_value_heads} does not divide --model.heads={heads}"
             )
         if output_size % heads and not config.head_size:
             raise InputError(

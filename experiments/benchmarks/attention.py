@@ -4,18 +4,23 @@ from collections.abc import Callable
 
 import jax
 
-from attn_jax import attend_all
-from attn_jax.attention.catalogue import mechanism
-from attn_jax.attention.parts import Sizes
+from attn_jax import Mechanism, attend_all
+from attn_jax.attention.monotonic import Mocha
+from attn_jax.attention.position_scores import Coverage, Gmm, LocationAware
+from attn_jax.attention.scores import Additive, Dot, General
+from attn_jax.attention.sparse import Sparsemax
 from experiments.benchmarks.operations import drawing, repeating
 from experiments.benchmarks.side import serve
 
-MECHANISMS = {
-    "additive": {"score": "additive"},
-    "general": {"score": "general"},
-    "dot": {"score": "dot"},
-    "sparsemax": {"score": "dot", "normalizer": "sparsemax"},
-    "location_aware": {"score": "location_aware"},
+MECHANISMS: dict[str, Callable[[int], Mechanism]] = {  # by hidden units
+    "additive": lambda units: Mechanism(Additive(units=units)),
+    "general": lambda units: Mechanism(General()),
+    "dot": lambda units: Mechanism(Dot()),
+    "sparsemax": lambda units: Mechanism(Dot(), normalizer=Sparsemax()),
+    "location_aware": lambda units: Mechanism(LocationAware(units=units)),
+    "coverage": lambda units: Mechanism(Coverage(units=units)),
+    "gmm": lambda units: Mechanism(Gmm()),
+    "mocha": lambda units: Mechanism(Additive(units=units), normalizer=Mocha()),
 }
 
 
@@ -28,24 +33,15 @@ def prepare(
     derivative: bool,
 ) -> Callable[[], None]:
     """Prepares the contexts of a batch, or gradients by queries, annotations and parameters."""
-    names = MECHANISMS[operation]
-    score = mechanism(**names).score
+    mechanism = MECHANISMS[operation](size)
     drawn = drawing()
-    parameters = {
-        name: drawn(*shape) / size**0.5
-        for name, shape in score.shapes(Sizes(size, size, size)).items()
-    }
+    parameters = mechanism.init(jax.random.key(0), size, size)
     queries = drawn(batch, target_length, size)
     annotations = drawn(batch, source_length, size)
 
     def contexts(parameters: dict, queries: jax.Array, annotations: jax.Array) -> jax.Array:
-        function = score.bound(parameters)
-
-        def sentence(queries: jax.Array, annotations: jax.Array) -> jax.Array:
-            keys = score.keys(annotations, parameters)
-            return attend_all(queries, keys, annotations, **(names | {"score": function}))[0]
-
-        return jax.vmap(sentence)(queries, annotations)
+        rng = jax.random.key(1)  # as in training: of those above, it changes mocha alone
+        return attend_all(mechanism, parameters, queries, annotations, rng=rng)[0]
 
     return repeating(contexts, (parameters, queries, annotations), derivative)
 
