@@ -62,6 +62,12 @@ class Past:
     def __init__(self, reader: str = "this part", **known: Any):
         vars(self).update(known, _reader=reader)
 
+    def moved(self, own: PyTree) -> "Past":
+        """The same with the next state of the part's own."""
+        past = Past()
+        vars(past).update(vars(self), own=own)
+        return past
+
     if not typing.TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
