@@ -57,7 +57,11 @@ def as_part(kind: type[Part], given: Any) -> Any:
     """A score, window or normalizer, which may be given as a plain function."""
     if isinstance(given, Part | type) or not callable(given):
         return given
-    plain = {Score: PlainScore, Window: PlainWindow, Normalizer: PlainNormalizer}
+    plain: dict[type[Part], Callable[[Callable], Part]] = {
+        Score: PlainScore,
+        Window: PlainWindow,
+        Normalizer: PlainNormalizer,
+    }
     return plain[kind](given)
 
 

@@ -102,24 +102,24 @@ def weigh(
     rng: Array | None,
 ) -> tuple[Memory, Float[Array, " S"]]:
     """The weights before the gain of the window, and the memory with the other new states."""
-    own, part, inputs = memory.own, m.window, (p["window"], query.window)
-    past = _advanced(part, inputs, _past(part, memory, own.window, mask, rng))
-    if part.is_stateful:
+    own, window, normalizer = memory.own, m.window, m.normalizer
+    of_query = p["window"], query.window
+    past = _advanced(window, of_query, _past(window, memory, own.window, mask, rng))
+    if window.is_stateful:
         own = own._replace(window=past.own)
-    if part.overrides("bias"):
-        bias = part.bias(*inputs, past)
-        scores = scores + _of_positions(bias, mask, f"the window {part.word}", "bias")
+    if window.overrides("bias"):
+        bias = window.bias(*of_query, past)
+        scores = scores + _of_positions(bias, mask, f"the window {window.word}", "bias")
     # A position is reachable if none of its scores is -∞. NaN scores are kept, so that the weights
     # become NaN too.
     reachable = (scores != -jnp.inf).reshape(-1, mask.size).all(axis=0)
     # Weights are in float32 at least, whatever the precision of products.
-    scores = widen(jnp.where(reachable, scores, 0))
-    part, inputs = m.normalizer, (p["normalizer"], scores, mask & reachable)
-    past = _advanced(part, inputs, _past(part, memory, own.normalizer, mask, rng))
-    if part.is_stateful:
+    of_scores = p["normalizer"], widen(jnp.where(reachable, scores, 0)), mask & reachable
+    past = _advanced(normalizer, of_scores, _past(normalizer, memory, own.normalizer, mask, rng))
+    if normalizer.is_stateful:
         own = own._replace(normalizer=past.own)
-    weights = part.weights(*inputs, past)
-    weights = _of_positions(weights, mask, f"the normalizer {part.word}", "weights")
+    weights = normalizer.weights(*of_scores, past)
+    weights = _of_positions(weights, mask, f"the normalizer {normalizer.word}", "weights")
     return memory._replace(own=own), weights
 
 
@@ -148,15 +148,12 @@ def remember(
     It takes all heads and sentences at once, or one.
     """
 
-    def wide(new: Array, old: Array | None) -> Array | None:
-        return None if old is None else new.astype(old.dtype)
-
-    return Memory(
-        step=None if memory.step is None else memory.step + 1,
-        weights=wide(weights, memory.weights),
-        total=None if memory.total is None else memory.total + wide(weights, memory.total),
-        context=wide(context, memory.context),
-        own=memory.own,
+    step, last, total, before, _ = memory
+    return memory._replace(
+        step=None if step is None else step + 1,
+        weights=None if last is None else weights.astype(last.dtype),
+        total=None if total is None else total + weights.astype(total.dtype),
+        context=None if before is None else context.astype(before.dtype),
     )
 
 
@@ -208,7 +205,7 @@ def _past(
     return Past(part.word, mask=mask, rng=rng, **known)
 
 
-def _advanced(part: Part, inputs: tuple, past: Past) -> Past:
+def _advanced(part: Any, inputs: tuple, past: Past) -> Past:
     """What a part sees at this step: its own state has moved on."""
     return past.moved(part.advance(*inputs, past)) if part.is_stateful else past
 

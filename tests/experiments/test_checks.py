@@ -1,8 +1,8 @@
 """Checks before a run starts."""
 
 import pytest
-
 from attn_jax.attention.parts import Sizes
+
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from experiments.checks import check_encoder, check_mask

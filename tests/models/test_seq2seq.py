@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from attn_jax.attention.parts import Part, Sizes
 from flax import nnx
 
 from attn_jax import part
-from attn_jax.attention.parts import Part, Sizes
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.attention import draw
