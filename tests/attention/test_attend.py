@@ -1,126 +1,145 @@
 """Attention of one query over one sentence."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax import SCORES, InputError, attend, attend_all
-from attn_jax.attention.normalizers import softmax
+from attn_jax import Mechanism, Past, attend, attend_all
+from attn_jax.attention.normalizers import Softmax, Temperature
+from attn_jax.attention.position_scores import Coverage, Gmm
+from attn_jax.attention.scores import (
+    Additive,
+    Concat,
+    Cosine,
+    Dot,
+    General,
+    ScaledDot,
+)
+from attn_jax.attention.sparse import Sparsemax, projection
+from tests.attention.cases import as_arrays, parameters
 
-S, Q, D, B = 7, 5, 11, 3
+S, Q, C = 7, 5, 11
 
 
 def inputs(generator, dtype=np.float32):
+    """A query, annotations, and values of another size."""
     return (
         jnp.asarray(generator.normal(size=Q), dtype),
         jnp.asarray(generator.normal(size=(S, Q)), dtype),
-        jnp.asarray(generator.normal(size=(S, D)), dtype),
+        jnp.asarray(generator.normal(size=(S, C)), dtype),
     )
 
 
+def dot(query, annotations, values, mask=None):
+    return attend(Dot(), {}, query, annotations, mask, values=values)
+
+
 def test_equals_a_loop_in_float64(generator):
-    query, keys, values = inputs(generator)
+    query, annotations, values = inputs(generator)
     mask = np.array([True, False, True, True, False, True, False])
-    energies = [np.exp(float(np.dot(np.float64(query), np.float64(k)))) for k in keys]
+    energies = [np.exp(float(np.dot(np.float64(query), np.float64(h)))) for h in annotations]
     total = sum(e for e, real in zip(energies, mask, strict=True) if real)
     expected = [e / total if real else 0.0 for e, real in zip(energies, mask, strict=True)]
-    context, weights = attend(query, keys, values, jnp.asarray(mask), score="dot")
+    context, weights = dot(query, annotations, values, jnp.asarray(mask))
     np.testing.assert_allclose(weights, expected, rtol=1e-5, atol=1e-7)
-    read = sum(w * np.float64(v) for w, v in zip(expected, values, strict=True))
-    np.testing.assert_allclose(context, read, rtol=1e-4, atol=1e-6)
+    summed = sum(w * np.float64(v) for w, v in zip(expected, values, strict=True))
+    np.testing.assert_allclose(context, summed, rtol=1e-4, atol=1e-6)
+
+
+def test_values_are_the_annotations_by_default(generator):
+    query, annotations, _ = inputs(generator)
+    context, weights = attend(Dot(), {}, query, annotations)
+    expected, same = dot(query, annotations, annotations)
+    np.testing.assert_array_equal(context, expected)
+    np.testing.assert_array_equal(weights, same)
 
 
 def test_masked_equals_cut(generator):
-    query, keys, values = inputs(generator)
-    mask = jnp.arange(S) < 4
-    context, weights = attend(query, keys, values, mask, score="dot")
-    cut_context, cut_weights = attend(query, keys[:4], values[:4], score="dot")
+    query, annotations, values = inputs(generator)
+    context, weights = dot(query, annotations, values, jnp.arange(S) < 4)
+    cut_context, cut_weights = dot(query, annotations[:4], values[:4])
     np.testing.assert_allclose(context, cut_context, rtol=1e-6)
     np.testing.assert_allclose(weights[:4], cut_weights, rtol=1e-6)
     np.testing.assert_array_equal(weights[4:], np.zeros(3))
 
 
-def test_vmap_equals_loop(generator):
-    rows = [inputs(generator) for _ in range(B)]
-    batched = jax.jit(jax.vmap(partial(attend, score="scaled_dot")))
-    contexts, weights = batched(*map(jnp.stack, zip(*rows, strict=True)))
-    for row, (context, weight) in enumerate(zip(contexts, weights, strict=True)):
-        expected = attend(*rows[row], score="scaled_dot")
-        np.testing.assert_allclose(context, expected[0], rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(weight, expected[1], rtol=1e-5, atol=1e-6)
-
-
 def test_no_gradient_reaches_padding(generator):
-    mask = jnp.arange(S) < 4
+    query, annotations, values = inputs(generator)
 
-    def loss(keys, values, query):
-        context, _ = attend(query, keys, values, mask, score="dot")
-        return (context**2).sum()
+    def loss(annotations, values):
+        return (dot(query, annotations, values, jnp.arange(S) < 4)[0] ** 2).sum()
 
-    query, keys, values = inputs(generator)
-    for gradient in jax.grad(loss, argnums=(0, 1))(keys, values, query):
+    for gradient in jax.grad(loss, argnums=(0, 1))(annotations, values):
         assert np.any(gradient[:4])
         np.testing.assert_array_equal(gradient[4:], np.zeros_like(gradient[4:]))
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
 def test_a_fully_masked_row_is_zero_with_finite_gradients(generator, dtype):
-    query, keys, values = inputs(generator, dtype)
-    nowhere = jnp.zeros(S, bool)
-    context, weights = attend(query, keys, values, nowhere, score="dot")
+    arrays, nowhere = inputs(generator, dtype), jnp.zeros(S, bool)
+    context, weights = dot(*arrays, nowhere)
     np.testing.assert_array_equal(weights, np.zeros(S))
-    np.testing.assert_array_equal(context, np.zeros(D))
+    np.testing.assert_array_equal(context, np.zeros(C))
     assert (context.dtype, weights.dtype) == (dtype, jnp.float32)
-
-    def loss(*arrays):
-        return attend(*arrays, nowhere, score="dot")[0].sum()
-
-    for gradient in jax.grad(loss, argnums=(0, 1, 2))(query, keys, values):
+    for gradient in jax.grad(lambda *a: dot(*a, nowhere)[0].sum(), argnums=(0, 1, 2))(*arrays):
         np.testing.assert_array_equal(gradient, np.zeros(gradient.shape))
 
 
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
-@pytest.mark.parametrize("score", ["dot", "scaled_dot"])
+@pytest.mark.parametrize("score", [Dot(), ScaledDot()])
 def test_short_numbers_are_multiplied_as_if_they_were_long(generator, dtype, score):
     # q · k exceeds float16's largest number, 65504; bfloat16's numbers there are 512 apart.
     query = jnp.asarray(generator.normal(20, 0.1, 256), dtype)
-    keys = jnp.asarray(generator.normal(20, 0.1, (S, 256)), dtype)
-    _, weights = attend(query, keys, keys, score=score)
-    wide = jnp.asarray(query, jnp.float32), jnp.asarray(keys, jnp.float32)
-    _, expected = attend(*wide, wide[1], score=score)
+    annotations = jnp.asarray(generator.normal(20, 0.1, (S, 256)), dtype)
+    _, weights = attend(score, {}, query, annotations)
+    _, expected = attend(score, {}, *as_arrays((query, annotations)))
     np.testing.assert_array_equal(weights, expected)
     assert 0 < weights.max() <= 1
 
 
+@pytest.mark.parametrize("score", [Dot(), Additive(units=1), Concat(units=1), General()])
+def test_scores_are_summed_in_float32_at_least(score):
+    p = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), score.init(jax.random.key(0), 2, 2))
+    query, annotations = jnp.ones(2, jnp.bfloat16), jnp.ones((3, 2), jnp.bfloat16)
+    past = Past(mask=jnp.ones(3, bool), rng=None)
+    scores = score.score(p, score.query(p, query), score.keys(p, annotations), past)
+    assert scores.dtype == jnp.float32
+
+
 @pytest.mark.parametrize("length", [1e-4, 1e3])
 def test_the_cosine_of_short_numbers_has_no_length(generator, length):
-    query, keys = generator.normal(size=4), generator.normal(size=(S, 8))
+    query, annotations = generator.normal(size=4), generator.normal(size=(S, 8))
     W = generator.normal(size=(4, 8))
     key = query @ W
-    lengths = np.linalg.norm(key) * np.linalg.norm(keys, axis=1)
-    expected = np.log(2) * keys @ key / lengths  # softplus(0) cos
-    given = {"query": query, "keys": length * keys, "W": W, "w": np.zeros(4), "b": np.zeros(())}
-    half = {name: jnp.asarray(array, jnp.float16) for name, array in given.items()}
-    cosine = SCORES["cosine"]
-    found = cosine(**half | {"keys": cosine.traits.keys(half["keys"])})
+    lengths = np.linalg.norm(key) * np.linalg.norm(annotations, axis=1)
+    expected = np.log(2) * annotations @ key / lengths  # softplus(0) cos
+    p = {"W": W, "w": np.zeros(4), "b": np.zeros(())}
+    p, query, annotations = as_arrays((p, query, length * annotations), jnp.float16)
+    score, past = Cosine(), Past(mask=jnp.ones(S, bool), rng=None)
+    found = score.score(p, score.query(p, query), score.keys(p, annotations), past)
     np.testing.assert_allclose(found, expected, rtol=0.02, atol=0.02)
 
 
 def test_softmax_keeps_large_scores_finite():
-    huge = jnp.array([3e38, -3e38, jnp.inf])
-    weights = softmax(huge, jnp.array([True, True, False]))
+    huge, mask = jnp.array([3e38, -3e38, jnp.inf]), jnp.array([True, True, False])
+    weights = Softmax().weights({}, huge, mask, Past(mask=mask, rng=None))
     np.testing.assert_array_equal(weights, [1.0, 0.0, 0.0])
 
 
+def test_halves_of_large_numbers_have_a_temperature():
+    scores, mask = jnp.array([33_000, 0], jnp.float16), jnp.ones(2, bool)
+    weights = Temperature(tau=0.5).weights({}, scores, mask, Past(mask=mask, rng=None))
+    assert weights.dtype == scores.dtype
+    np.testing.assert_array_equal(weights, [1, 0])
+
+
 def test_a_score_that_is_no_number_shows():
-    keys, values = jnp.ones((3, 2)).at[1].set(jnp.nan), jnp.ones((3, 4))
-    context, weights = attend(jnp.ones(2), keys, values, score="dot")
+    annotations, values = jnp.ones((3, 2)).at[1].set(jnp.nan), jnp.ones((3, 4))
+    context, weights = dot(jnp.ones(2), annotations, values)
     assert jnp.isnan(context).all()
     assert jnp.isnan(weights).any()
-    masked, _ = attend(jnp.ones(2), keys, values, jnp.array([True, False, True]), score="dot")
+    masked, _ = dot(jnp.ones(2), annotations, values, jnp.array([True, False, True]))
     np.testing.assert_allclose(masked, jnp.ones(4))
 
 
@@ -129,40 +148,57 @@ def test_a_score_that_is_no_number_shows():
 @pytest.mark.parametrize("log_height", [0.0, 95.0])
 def test_gmm_has_a_derivative_also_of_extreme_bells(log_step, log_sharpness, log_height):
     def first(query):
-        bias = jnp.array([log_height, log_sharpness, log_step])
-        score = partial(SCORES["gmm"], W=jnp.zeros((2, 3)), b=bias + query[0])
+        b = jnp.array([log_height, log_sharpness, log_step]) + query[0]
         queries = jnp.tile(query, (200, 1))  # each of them moves the bell on
-        return attend_all(queries, jnp.ones((4, 2)), jnp.eye(4), score=score)[0].sum()
+        p = {"W": jnp.zeros((2, 3)), "b": b}
+        return attend_all(Gmm(components=1), p, queries, jnp.eye(4))[0].sum()
 
     assert jnp.isfinite(jax.grad(first)(jnp.zeros(2))).all()
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
 def test_coverage_has_a_derivative_where_a_word_expects_to_give_none(dtype):
-    ones = partial(jnp.ones, dtype=dtype)
-    make = SCORES["coverage"].traits.keys
-    annotations, U = jnp.array([[200], [7], [0]], dtype), ones((1, 2))
-    parameters = {"W": ones((3, 2)), "V": ones(2), "v": ones(2)}
+    shapes = {"W": (3, 2), "U": (1, 2), "V": (2,), "v": (2,)}
+    p = {name: jnp.ones(shape, dtype) for name, shape in shapes.items()}
+    p["f"] = -jnp.ones(1, dtype)
 
     def first(annotations):
-        keys = make(annotations, U=U, f=-ones(1))
-        score = partial(SCORES["coverage"], **parameters)
-        return attend(ones(3), keys, annotations, score=score)[0].sum()
+        return attend(Coverage(units=2), p, jnp.ones(3, dtype), annotations)[0].sum()
 
-    assert jnp.isfinite(jax.grad(first)(annotations)).all()
+    assert jnp.isfinite(jax.grad(first)(jnp.array([[200], [7], [0]], dtype))).all()
 
 
-def test_errors_name_a_score_that_is_an_object():
-    class Own:
-        def __call__(self, query, keys):
-            return keys
+def test_a_mechanism_takes_the_parameters_of_its_parts(generator):
+    query, annotations, _ = inputs(generator)
+    score = Additive(units=3)
+    p = as_arrays(parameters(generator, score, Q, Q))
+    keys = jnp.tanh(query @ p["W"] + annotations @ p["U"]) @ p["v"]
+    expected = projection(keys, jnp.ones(S, bool), 2.0)
+    mechanism = Mechanism(score, normalizer=Sparsemax())
+    whole = {"score": p, "window": {}, "normalizer": {}}
+    np.testing.assert_allclose(attend(mechanism, whole, query, annotations)[1], expected, rtol=1e-5)
 
-    with pytest.raises(InputError, match=r"the score Own gives shape \[3, 1\]"):
-        attend(jnp.ones(1), jnp.ones((3, 1)), jnp.ones((3, 1)), score=Own())
+
+def test_a_plain_function_is_a_score():
+    def mine(query, keys):
+        return keys.sum(axis=1) - query[0]
+
+    context, weights = attend(mine, {}, jnp.ones(2), jnp.ones((7, 3)))
+    np.testing.assert_allclose(weights, np.full(7, 1 / 7), rtol=1e-6)
+    np.testing.assert_allclose(context, np.ones(3), rtol=1e-6)
+    assert Mechanism(mine) == Mechanism(mine)
+    assert Mechanism(mine).init(jax.random.key(0), 2, 3)["score"] == {}
 
 
-def test_an_error_inside_a_part_names_the_part_and_its_shapes(generator):
-    query, keys, values = inputs(generator)
-    with pytest.raises(TypeError) as raised:
-        attend(query[1:], keys, values, score="dot")
-    assert "in the score dot, called with arrays (4,), (7, 5)" in raised.value.__notes__
+def test_plain_functions_are_windows_and_normalizers():
+    def near(query, mask):
+        return jnp.where(jnp.arange(mask.size) < query[0], 0.0, -jnp.inf)
+
+    def equal(scores, mask):
+        return mask / jnp.maximum(mask.sum(), 1)
+
+    mechanism = Mechanism(Dot(), near, equal)
+    p = mechanism.init(jax.random.key(0), 2, 2)
+    mask = jnp.array([False, True, True, True])
+    _, weights = attend(mechanism, p, jnp.array([3.0, 0.0]), jnp.ones((4, 2)), mask)
+    np.testing.assert_array_equal(weights, [0, 0.5, 0.5, 0])
