@@ -19,7 +19,7 @@ import dataclasses
 import math
 import re
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, dataclass_transform
 
 import jax
@@ -89,7 +89,11 @@ jax.tree_util.register_pytree_node(Past, _flatten, _unflatten)
 
 
 def setting(
-    default: Any, *, low: float | None = None, high: float | None = None, above: float | None = None
+    default: Any,
+    *,
+    low: int | float | None = None,
+    high: int | float | None = None,
+    above: int | float | None = None,
 ) -> Any:
     """A setting with bounds: at least `low`, at most `high`, more than `above`."""
     bounds = {"at least": low, "at most": high, "more than": above}
@@ -291,7 +295,7 @@ def _checked(part: Part, entry: dataclasses.Field, kind: Any) -> Any:
     return value
 
 
-def _check_bounds(what: str, value: Any, bounds: typing.Mapping[str, float | None]) -> None:
+def _check_bounds(what: str, value: Any, bounds: Mapping[str, int | float | None]) -> None:
     low, high, above = (bounds.get(name) for name in ("at least", "at most", "more than"))
     kept = (low is None or value >= low, high is None or value <= high)
     if all(kept) and (above is None or value > above):
