@@ -88,13 +88,10 @@ def _unflatten(names: tuple, values: Sequence) -> Past:
 jax.tree_util.register_pytree_node(Past, _flatten, _unflatten)
 
 
-def setting(
-    default: Any,
-    *,
-    low: int | float | None = None,
-    high: int | float | None = None,
-    above: int | float | None = None,
-) -> Any:
+Bound = int | float | None
+
+
+def setting(default: Any, *, low: Bound = None, high: Bound = None, above: Bound = None) -> Any:
     """A setting with bounds: at least `low`, at most `high`, more than `above`."""
     bounds = {"at least": low, "at most": high, "more than": above}
     return dataclasses.field(default=default, metadata=bounds)
@@ -295,7 +292,7 @@ def _checked(part: Part, entry: dataclasses.Field, kind: Any) -> Any:
     return value
 
 
-def _check_bounds(what: str, value: Any, bounds: Mapping[str, int | float | None]) -> None:
+def _check_bounds(what: str, value: Any, bounds: Mapping[str, Bound]) -> None:
     low, high, above = (bounds.get(name) for name in ("at least", "at most", "more than"))
     kept = (low is None or value >= low, high is None or value <= high)
     if all(kept) and (above is None or value > above):

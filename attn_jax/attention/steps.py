@@ -145,8 +145,13 @@ def amplify(
     return weights * _of_positions(gain, mask, f"the window {m.window.word}", "gain")
 
 
-def remember(memory: Memory, weights: Float[Array, " S"], context: Float[Array, " D"]) -> Memory:
-    """The memory after a step, from the weights that were summed and what they summed to."""
+def remember(
+    memory: Memory, weights: Float[Array, "*B S"], context: Float[Array, "*B D"]
+) -> Memory:
+    """The memory after a step, from the weights that were summed and what they summed to.
+
+    It takes all heads and sentences at once, or one.
+    """
 
     def wide(new: Array, old: Array | None) -> Array | None:
         return None if old is None else new.astype(old.dtype)

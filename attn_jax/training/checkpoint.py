@@ -14,6 +14,7 @@ from attn_jax import facts as facts_of
 from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.training.arrays import abstract, digest, named_leaves, read_arrays, shapes
+from attn_jax.training.renamed import renamed
 
 ITEMS = ("model", "rest")  # the arrays of a checkpoint
 
@@ -133,15 +134,18 @@ class Checkpoints:
           CheckpointMismatch: the stored arrays have other names, types or shapes.
           InputError: the checkpoint is missing or damaged.
         """
-        wanted = named_leaves(like)
-        stored, expected = self._shapes(step)[item], shapes(wanted)
+        wanted, described = named_leaves(like), self._shapes(step)[item]
+        now = renamed(described)
+        stored = {now[name]: shape for name, shape in described.items()}
+        expected = shapes(wanted)
         for name in sorted(stored.keys() | expected.keys()):
             if stored.get(name) != expected.get(name):
                 raise CheckpointMismatch(
                     f"{self.place(step)} does not fit this model: {name} is "
                     f"{stored.get(name, 'not there')}, wanted {expected.get(name, 'nothing')}"
                 )
-        restored = self._arrays(step, item, wanted)
+        read = self._arrays(step, item, {name: abstract(text) for name, text in described.items()})
+        restored = {now[name]: array for name, array in read.items()}
         # Uncommitted to a device, as new parameters are; else programs would be compiled again.
         leaves = [jnp.array(np.asarray(restored[name])) for name in wanted]
         return jax.tree.unflatten(jax.tree.structure(like), leaves)
