@@ -23,7 +23,9 @@ HEAD = jax.random.normal(jax.random.key(0), (10,))  # as many features as a quer
 HALF, FEATURES = (nnx.Linear(1, size, rngs=nnx.Rngs(0))(jnp.ones(1)) for size in (5, 10))
 """
 PARTS = """
+import dataclasses
 import jax.numpy as jnp
+from attn_jax import Normalizer, Score, Window
 from attn_jax.models.decoders import Bahdanau
 from attn_jax.models.encoders import RecurrentEncoder
 from attn_jax.models.recurrent import Tanh
@@ -31,15 +33,21 @@ from held_constants import FEATURES, HALF, HEAD, ONE
 
 HERE = jnp.array(1.0)
 
-def score(query, keys):
-    return ONE * (keys @ (HEAD * query))
+class Stretched(Score):
+    def score(self, p, query, keys, past):
+        return ONE * (keys @ (HEAD * query))
 
-def window(query, mask):
-    return mask & (HEAD @ query > -100), HERE * jnp.ones(mask.shape)
+class Near(Window):
+    def bias(self, p, query, past):
+        return jnp.where(HEAD @ query > -100, 0, -jnp.inf) * HERE
 
-def normalizer(scores, mask, *, query):
-    kept = jnp.exp(HERE * scores - jnp.abs(HEAD) @ jnp.abs(query)) * mask
-    return kept / (kept.sum() + 1e-9)
+    def gain(self, p, query, past):
+        return HERE * jnp.ones(past.mask.shape)
+
+class Shares(Normalizer):
+    def weights(self, p, scores, mask, past):
+        kept = jnp.exp(HERE * scores - jnp.abs(HEAD).sum()) * mask
+        return kept / (kept.sum() + 1e-9)
 
 class Cell(Tanh):
     def __call__(self, state, projected, hidden):
@@ -47,7 +55,7 @@ class Cell(Tanh):
 
 class Encoder(RecurrentEncoder):
     def __init__(self, config, *, rngs):
-        super().__init__(type(config)(cell=config.cell, **SIZES), rngs=rngs)
+        super().__init__(dataclasses.replace(config, encoder="bidirectional"), rngs=rngs)
 
     def __call__(self, words, mask, rng=None):
         annotations, summary = super().__call__(words, mask, rng)
@@ -69,9 +77,9 @@ OWN = {
     "encoder": "own_parts:Encoder",
     "cell": "own_parts:Cell",
     "decoder": "own_parts:Decoder",
-    "score": "own_parts:score",
-    "window": "own_parts:window",
-    "normalizer": "own_parts:normalizer",
+    "score": "own_parts:Stretched",
+    "window": "own_parts:Near",
+    "normalizer": "own_parts:Shares",
 }
 SMALL = {f"model.{name}": value for name, value in SIZES.items()} | {
     "data.name": "copy",
@@ -95,7 +103,7 @@ def forget(*modules):
 def test_modules_with_arrays_are_imported_before_anything_is_traced(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "held_constants.py").write_text(CONSTANTS)
-    (tmp_path / "own_parts.py").write_text(f"SIZES = {SIZES}\n{PARTS}")
+    (tmp_path / "own_parts.py").write_text(PARTS)
     run = tmp_path / "run"
     experiment = settle(run, SMALL | {f"model.{kind}": part for kind, part in OWN.items()})
     forget("own_parts", "held_constants")
@@ -110,15 +118,18 @@ def test_modules_with_arrays_are_imported_before_anything_is_traced(tmp_path, mo
 
 
 SCALED = """
+import jax
 import jax.numpy as jnp
+from attn_jax import Normalizer
 SCALE = jnp.ones(5)
 def score(query, keys):
     return keys @ (SCALE * query)
 def window(query, mask):
-    return mask & (SCALE @ query < 1e9), jnp.ones(mask.shape)
-def normalizer(scores, mask, *, query):
-    kept = jnp.exp(jnp.minimum(scores, SCALE @ query + 80)) * mask
-    return kept / (kept.sum() + 1e-9)
+    return jnp.where(SCALE @ query < 1e9, 0, -jnp.inf) * jnp.ones(mask.shape)
+class OfContexts(Normalizer):
+    reads = ("context",)
+    def weights(self, p, scores, mask, past):
+        return jax.nn.softmax(scores * (SCALE @ past.context), where=mask)
 """
 
 
@@ -134,19 +145,21 @@ def test_a_module_that_a_function_imports_when_it_is_called_is_named(tmp_path, m
         check(config.experiment(options))
 
 
-@pytest.mark.parametrize("part", ["score", "window", "normalizer"])
-def test_an_array_in_a_part_fits_the_queries_of_the_run(tmp_path, monkeypatch, part):
+@pytest.mark.parametrize(
+    ("part", "name"), [("score", "score"), ("window", "window"), ("normalizer", "OfContexts")]
+)
+def test_an_array_in_a_part_fits_the_queries_of_the_run(tmp_path, monkeypatch, part, name):
     """Without heads, a query has the size of a state; with four, that of a head."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "scaling.py").write_text(SCALED)
-    own = {f"model.{part}": f"scaling:{part}"}
+    own = {f"model.{part}": f"scaling:{name}"}
     transformer = {"encoder": "transformer", "decoder": "transformer", "heads": 4}
     transformer |= {"embedding_size": 20, "annotation_size": 20, "hidden_size": 20}
     one_head = {"hidden_size": 5, "annotation_size": 10}
     for sizes in (transformer, one_head | {"projection": "linear", "head_size": 5}):
         check(config.experiment({f"model.{k}": v for k, v in sizes.items()} | own))
     with pytest.raises(
-        InputError, match=rf"--model\.{part}=scaling:{part} fails with .*\(scaling\.py, line "
+        InputError, match=rf"--model\.{part}=scaling:{name} fails with .*\(scaling\.py, line "
     ):
         check(config.experiment(SMALL | own))
 

@@ -6,8 +6,8 @@ import pytest
 
 from attn_jax import NORMALIZERS, SCORES, WINDOWS
 from attn_jax.errors import InputError
+from attn_jax.names import split
 from experiments import planning
-from experiments.flags import split_values
 
 
 def test_systems_are_combined_with_the_grid(tmp_path):
@@ -33,7 +33,7 @@ def test_systems_are_combined_with_the_grid(tmp_path):
 
 def test_commas_in_brackets_do_not_part_values():
     text = "additive,location_aware(filters=3,width=5),dot"
-    assert split_values(text) == ["additive", "location_aware(filters=3,width=5)", "dot"]
+    assert split(text) == ["additive", "location_aware(filters=3,width=5)", "dot"]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_combinations_that_make_no_sense_are_left_out(tmp_path):
         "model.score=dot,model.normalizer=monotonic",
         "model.score=gmm,model.normalizer=softmax",
     ]
-    assert wanted["model.score=gmm,model.normalizer=softmax"].model.score == "gmm"
+    assert wanted["model.score=gmm,model.normalizer=softmax"].model.score == SCORES["gmm"]()
     (label,) = left_out
     assert label == "model.score=gmm,model.normalizer=monotonic"
     assert "already moves monotonically" in left_out[label]
