@@ -31,7 +31,7 @@ from attn_jax.loading import (
     located,
 )
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.own_code import check_copies, forget_code, keep_code, own_parts
+from attn_jax.own_code import check_copies, forget_code, keep_code, own_modules, own_parts
 from attn_jax.tokens import SPECIALS
 from attn_jax.training import devices, loop, precision
 from attn_jax.training.checkpoint import CheckpointMismatch
@@ -65,7 +65,7 @@ def main() -> None:
             set_aside(workdir)
         experiment = folder.settle(workdir, given)
         check(experiment)
-        folder.check_code(workdir, experiment.model)
+        folder.check_code(workdir, own_modules(experiment.model))
         folder.tell_inherited(folder.inherited(experiment, given))
         done, asked = experiment.train.steps, given.get("train.steps", experiment.train.steps)
         if asked < done:

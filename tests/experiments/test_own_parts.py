@@ -1,12 +1,14 @@
 """Parts of the user's own whose modules hold arrays."""
 
+import os
+import re
 import sys
 
 import jax
 import pytest
 
 import attn_jax
-from attn_jax import config
+from attn_jax import config, own_code, run_files
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
 from experiments.checks import check
@@ -186,6 +188,80 @@ def test_sentences_too_short_or_long_for_a_part_are_found_before_training(tmp_pa
         with pytest.raises(InputError, match=rf"placed:{name} fails with .*\(placed\.py, line "):
             train(run, experiment, open_corpus(experiment.data))
         assert not run.exists()
+
+
+SIMILAR = """
+from attn_jax import Score
+
+class Similar(Score):
+    sharpness: float = 10.0
+
+    def score(self, p, query, keys, past):
+        return self.sharpness * (keys @ query)
+"""
+
+
+def test_a_run_is_of_no_use_without_its_code_which_is_told(tmp_path, monkeypatch):
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "similar_of_place.py").write_text(SIMILAR)
+    run = tmp_path / "run"
+    run.mkdir()
+    with monkeypatch.context() as here:
+        here.syspath_prepend(place)
+        options = {"model.score": "similar_of_place:Similar"}
+        experiment = settle(tmp_path / "new", SMALL | options)
+        assert str(experiment.model.score) == "similar_of_place:Similar(sharpness=10.0)"
+        train(run, experiment, open_corpus(experiment.data))
+        attn_jax.load(run)
+    forget("similar_of_place")
+    told = (
+        "cannot use 'similar_of_place:Similar' as a score: No module named 'similar_of_place'; "
+        "Python looks for it on PYTHONPATH, and last in the current folder"
+    )
+    for use in (attn_jax.load, lambda run: settle(run, {})):
+        with pytest.raises(InputError) as error:
+            use(run)
+        assert str(error.value) == told
+    options = config.recorded(run_files.flags(run))
+    assert options["model.score"] == "similar_of_place:Similar(sharpness=10.0)"
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        SIMILAR.replace("10.0", "20.0"),
+        SIMILAR.replace("sharpness", "width"),
+        SIMILAR.replace("    sharpness", "    width: int = 3\n    sharpness"),
+        SIMILAR.replace("class", "klass"),
+    ],
+    ids=["default", "renamed", "more", "failing"],
+)
+def test_edited_code_is_named_whatever_becomes_of_its_settings(tmp_path, monkeypatch, edited):
+    monkeypatch.syspath_prepend(tmp_path)
+    file, run = tmp_path / "similar_edited.py", tmp_path / "run"
+    forget("similar_edited")
+    own_code.source.cache_clear()  # as in a new process
+    file.write_text(SIMILAR)
+    run.mkdir()
+    experiment = settle(tmp_path / "new", SMALL | {"model.score": "similar_edited:Similar"})
+    train(run, experiment, open_corpus(experiment.data))
+    forget("similar_edited")
+    own_code.source.cache_clear()
+    file.write_text(edited)
+    os.utime(file, (0, 0))  # another time than that of the compiled module
+    named = re.escape(f"{file} is not the code that the run in {run} was trained with")
+    with pytest.raises(InputError, match=named):
+        settle(run, {"train.steps": 4})
+    if edited == SIMILAR.replace("10.0", "20.0"):  # all settings are recorded: it may be the same
+        with pytest.warns(UserWarning, match=named):
+            assert attn_jax.load(run).models[0].decoder.attention.mechanism.score.sharpness == 10
+    elif "width: int" in edited:
+        with pytest.warns(UserWarning, match=named):
+            attn_jax.load(run)
+    else:
+        with pytest.raises(InputError, match=named):
+            attn_jax.load(run)
 
 
 def test_a_finished_run_and_what_lies_beside_its_copies_stay_as_they_are(tmp_path, monkeypatch):
