@@ -41,7 +41,7 @@ class Stretched(Score):
 
 class Near(Window):
     def bias(self, p, query, past):
-        return jnp.where(HEAD @ query > -100, 0, -jnp.inf) * HERE
+        return jnp.where(past.mask & (HEAD @ query > -100), HERE - 1, -jnp.inf)
 
     def gain(self, p, query, past):
         return HERE * jnp.ones(past.mask.shape)
