@@ -176,6 +176,25 @@ def test_combinations_that_make_no_sense_are_left_out(tmp_path):
     assert "already moves monotonically" in left_out[label]
 
 
+def test_runs_that_the_number_of_units_does_not_change_are_made_once(tmp_path):
+    varied = {"model.score": ["additive", "dot"], "model.alignment_size": ["16", "32"]}
+    planned = planning.plan([{}], varied, {})
+    wanted, left_out = planning.possible(tmp_path, planned, varied)
+    assert [str(run.model.score) for run in wanted.values()] == [
+        "additive(units=16)",
+        "additive(units=32)",
+        "dot",
+    ]
+    assert left_out == {
+        "model.score=dot,model.alignment_size=32": (
+            "it is the same as model.score=dot,model.alignment_size=16"
+        )
+    }
+    varied = {"model.score": ["dot", "general"], "model.alignment_size": ["16", "32"]}
+    with pytest.raises(InputError, match=r"alignment_size=32: it is the same as .*_size=16"):
+        planning.possible(tmp_path, planning.plan([{}], varied, {}), varied)
+
+
 @pytest.mark.parametrize(
     ("systems", "varied", "reason"),
     [
