@@ -71,5 +71,9 @@ def as_part(kind: type[Part], given: Any, place: str = "") -> Any:
     """
     if isinstance(given, Part | type) or not callable(given):
         return given
-    plain = {Score: PlainScore, Window: PlainWindow, Normalizer: PlainNormalizer}
+    plain: dict[type[Part], Callable[..., Part]] = {
+        Score: PlainScore,
+        Window: PlainWindow,
+        Normalizer: PlainNormalizer,
+    }
     return plain[kind](given, place=place)

@@ -20,7 +20,7 @@ import math
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, Literal, dataclass_transform
 
 import jax
 import jax.numpy as jnp
@@ -62,6 +62,12 @@ class Past:
     def __init__(self, reader: str = "this part", **known: Any):
         vars(self).update(known, _reader=reader)
 
+    def moved(self, own: PyTree) -> "Past":
+        """The same with the next state of the part's own."""
+        past = Past()
+        vars(past).update(vars(self), own=own)
+        return past
+
     if not typing.TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
@@ -97,9 +103,9 @@ def setting(default: Any, *, low: Bound = None, high: Bound = None, above: Bound
     return dataclasses.field(default=default, metadata=bounds)
 
 
-def inner(**default: Any) -> Any:
+def inner(*, kw_only: Literal[False] = False) -> Any:
     """A setting that is a part itself; it may be given without its name: `Projected(Dot())`."""
-    return dataclasses.field(kw_only=False, **default)
+    return dataclasses.field(kw_only=kw_only)
 
 
 def scaled_normal(rng: Array, shape: tuple[int, ...]) -> Float[Array, "..."]:
@@ -119,6 +125,7 @@ class Part:
 
     reads: ClassVar[Sequence[str]] = ()  # of CARRIED, what it reads of earlier steps
     name: ClassVar[str]  # on the command line
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field]]
 
     def __init_subclass__(cls) -> None:
         """Makes a class of parts a dataclass, after checking what it declares."""
@@ -133,7 +140,7 @@ class Part:
             )
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
         taken = {name for base in cls.__mro__ if base.__module__ == __name__ for name in vars(base)}
-        for entry in dataclasses.fields(cls):  # ty: ignore[invalid-argument-type]
+        for entry in dataclasses.fields(cls):
             if entry.name in taken:
                 raise InputError(
                     f"{cls.__name__} has a setting {entry.name}, which the protocol uses: take "
@@ -145,18 +152,19 @@ class Part:
     def __post_init__(self) -> None:
         """Converts settings to their types, so that `T(tau=2)` equals `T(tau=2.0)`."""
         types = typing.get_type_hints(type(self))
-        for entry in dataclasses.fields(self):  # ty: ignore[invalid-argument-type]
+        for entry in dataclasses.fields(self):
             value = _checked(self, entry, types[entry.name])
             object.__setattr__(self, entry.name, value)
 
     @classmethod
     def overrides(cls, method: str) -> bool:
         """Whether a class has a method that is not the neutral one of the protocol."""
-        return getattr(cls, method).__module__ != __name__
+        found = getattr(cls, method, None)
+        return found is not None and found.__module__ != __name__
 
     def settings(self) -> dict[str, Any]:
         """The settings by name."""
-        return {e.name: getattr(self, e.name) for e in dataclasses.fields(self)}  # ty: ignore[invalid-argument-type]
+        return {e.name: getattr(self, e.name) for e in dataclasses.fields(self)}
 
     def parts(self) -> Iterator["Part"]:
         """This part, and those that its settings hold."""
@@ -173,11 +181,11 @@ class Part:
 
     def __str__(self) -> str:
         """The part as the command line takes it, with all settings."""
-        return _text(self, dataclasses.fields(self), str)  # ty: ignore[invalid-argument-type]
+        return _text(self, dataclasses.fields(self), str)
 
     def brief(self) -> str:
         """The same with those settings that differ from their defaults."""
-        entries = dataclasses.fields(self)  # ty: ignore[invalid-argument-type]
+        entries = dataclasses.fields(self)
         told = [entry for entry in entries if getattr(self, entry.name) != entry.default]
         return _text(self, told, lambda part: part.brief())
 
@@ -198,14 +206,6 @@ class Part:
         """The state of the part before the first step. A class that has it has `advance` too."""
         return ()
 
-    def advance(self, p: PyTree, *inputs: Any) -> PyTree:
-        """The next state; its arguments are those of `score`, `weights` or `bias`.
-
-        It is called once, before these, which see its result as `past.own`.
-        """
-        *_, past = inputs
-        return past.own
-
 
 class Score(Part):
     """How well each annotation matches a query. Bahdanau, Cho and Bengio 2014, section 3.1.
@@ -224,13 +224,21 @@ class Score(Part):
         """What queries are compared with, computed once per sentence."""
         return annotations
 
-    def score(self, p: PyTree, query: PyTree, keys: PyTree, past: Past) -> Float[Array, " S"]:
-        """The score of each position."""
+    def advance(self, p: PyTree, query: PyTree, keys: PyTree, past: Past) -> PyTree:
+        """The next state, computed once, before `score`, which sees it as `past.own`."""
+        return past.own
+
+    def score(self, p: PyTree, query: PyTree, keys: PyTree, past: Past) -> Float[Array, "*C S"]:
+        """The score of each position; [2, S] of a `Pair`."""
         raise NotImplementedError
 
 
 class Window(Part):
     """Which positions a step may attend to. Luong, Pham and Manning 2015, section 3.2."""
+
+    def advance(self, p: PyTree, query: PyTree, past: Past) -> PyTree:
+        """The next state, computed once, before `bias` and `gain`, which see it as `past.own`."""
+        return past.own
 
     def bias(self, p: PyTree, query: PyTree, past: Past) -> Float[Array, " S"]:
         """What is added to the scores: -∞ excludes a position."""
@@ -247,6 +255,12 @@ class Normalizer(Part):
     scores: ClassVar[int] = 1  # how many it takes; those of 2 come from a `Pair`
     moves: ClassVar[bool] = False  # moves through the source by itself
     needs_logarithms: ClassVar[bool] = False  # takes only scores that are logarithms of weights
+
+    def advance(
+        self, p: PyTree, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past
+    ) -> PyTree:
+        """The next state, computed once, before `weights`, which sees it as `past.own`."""
+        return past.own
 
     def weights(
         self, p: PyTree, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past

@@ -3,10 +3,10 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from attn_jax.attention.parts import Memory
 
 from attn_jax import attend, attend_step, begin, part
 from attn_jax.attention import monotonic, normalizers, position_scores, scores, sparse, windows
-from attn_jax.attention.parts import Memory
 
 EVERYWHERE = jnp.ones(3, bool)
 

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from attn_jax.attention.parts import Sizes
 
 from attn_jax import NORMALIZERS, SCORES, attend_all
 from attn_jax.attention.catalogue import mechanism, resolve
-from attn_jax.attention.parts import Sizes
 from attn_jax.attention.steps import begin, weigh
 
 XLA = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}

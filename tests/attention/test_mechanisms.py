@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from attn_jax.attention.parts import Sizes
 from jax.test_util import check_grads
 
 from attn_jax import NORMALIZERS, SCORES, WINDOWS, attend_all, attend_step, begin
 from attn_jax.attention.catalogue import mechanism, resolve
-from attn_jax.attention.parts import Sizes
 from attn_jax.attention.scores import stacked
 from attn_jax.errors import InputError
 from tests.attention import oracle

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from attn_jax.attention.parts import Memory, Sizes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -11,7 +12,6 @@ from hypothesis.extra.numpy import arrays
 from attn_jax import NORMALIZERS, SCORES, attend
 from attn_jax.attention import monotonic, sparse, windows
 from attn_jax.attention.catalogue import resolve
-from attn_jax.attention.parts import Memory, Sizes
 from tests.attention import oracle
 
 S = 7
