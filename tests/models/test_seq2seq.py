@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attn_jax import Score
 from attn_jax.errors import InputError
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import DECODERS, Seq2Seq, initialize
@@ -215,6 +216,24 @@ def test_dropout_is_of_the_given_rng_and_off_without():
 def test_refuses_what_makes_no_sense(options, message):
     with pytest.raises(InputError, match=message):
         make(**options)
+
+
+class Twice(Score):
+    """The dot product, of keys that are not the annotations."""
+
+    def keys(self, p, annotations):
+        return 2 * annotations
+
+    def score(self, p, query, keys, past):
+        return keys @ query / 2
+
+
+@pytest.mark.parametrize("decoder", ["luong", "transformer"])
+def test_a_score_without_parameters_may_have_keys(decoder):
+    options = {"decoder": decoder, "heads": 4, "key_value_heads": 2, "head_size": 3}
+    models = [make(score=score, **options) for score in (str(Twice()), "dot")]
+    for own, dot in zip(*(logits(model, SOURCE, TARGET) for model in models), strict=True):
+        np.testing.assert_allclose(own, dot, rtol=1e-5, atol=1e-6)
 
 
 # Without the Transformer: the softmax of its self-attention (`jax.nn`), in float32, is too rough.
