@@ -230,8 +230,8 @@ class Twice(Score):
 
 @pytest.mark.parametrize("decoder", ["luong", "transformer"])
 def test_a_score_without_parameters_may_have_keys(decoder):
-    options = {"decoder": decoder, "heads": 4, "key_value_heads": 2, "head_size": 3}
-    models = [make(score=score, **options) for score in (str(Twice()), "dot")]
+    heads = {"heads": 4, "key_value_heads": 2, "head_size": 3, "self_heads": 2}
+    models = [make(decoder=decoder, score=score, **heads) for score in (str(Twice()), "dot")]
     for own, dot in zip(*(logits(model, SOURCE, TARGET) for model in models), strict=True):
         np.testing.assert_allclose(own, dot, rtol=1e-5, atol=1e-6)
 
