@@ -1,4 +1,7 @@
-"""Plain functions as parts, without settings, parameters or a state."""
+"""Plain functions as parts, without settings, parameters or a state.
+
+What they return is of any kind: the stages of a step refuse what is no number for each position.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +22,7 @@ class PlainScore(Score):
         """The function as `module:name`."""
         return _word(self.function)
 
-    def score(self, p: Any, query: Array, keys: Array, past: Past) -> Float[Array, " S"]:
+    def score(self, p: Any, query: Array, keys: Array, past: Past) -> Any:
         return self.function(query, keys)
 
 
@@ -33,7 +36,7 @@ class PlainWindow(Window):
         """The function as `module:name`."""
         return _word(self.function)
 
-    def bias(self, p: Any, query: Array, past: Past) -> Float[Array, " S"]:
+    def bias(self, p: Any, query: Array, past: Past) -> Any:
         return self.function(query, past.mask)
 
 
@@ -49,7 +52,7 @@ class PlainNormalizer(Normalizer):
 
     def weights(
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
-    ) -> Float[Array, " S"]:
+    ) -> Any:
         return self.function(scores, mask)
 
 
