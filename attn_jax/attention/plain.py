@@ -1,4 +1,7 @@
-"""Plain functions as parts, without settings, parameters or a state."""
+"""Plain functions as parts, without settings, parameters or a state.
+
+What they return is of any kind: the stages of a step refuse what is no number for each position.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +38,7 @@ class PlainScore(Plain, Score):
     place: str = ""  # `module:name`, where text has named it
     gives_logarithms = True  # as far as anybody knows
 
-    def score(self, p: Any, query: Array, keys: Array, past: Past) -> Float[Array, " S"]:
+    def score(self, p: Any, query: Array, keys: Array, past: Past) -> Any:
         return self.function(query, keys)
 
 
@@ -45,7 +48,7 @@ class PlainWindow(Plain, Window):
     function: Callable = inner()
     place: str = ""  # `module:name`, where text has named it
 
-    def bias(self, p: Any, query: Array, past: Past) -> Float[Array, " S"]:
+    def bias(self, p: Any, query: Array, past: Past) -> Any:
         return self.function(query, past.mask)
 
 
@@ -57,7 +60,7 @@ class PlainNormalizer(Plain, Normalizer):
 
     def weights(
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
-    ) -> Float[Array, " S"]:
+    ) -> Any:
         return self.function(scores, mask)
 
 

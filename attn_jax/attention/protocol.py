@@ -139,6 +139,7 @@ class Part:
                 f"{', '.join(CARRIED)}"
             )
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        typing.no_type_check(cls.__init__)  # not before `__post_init__` has converted settings
         taken = {name for base in cls.__mro__ if base.__module__ == __name__ for name in vars(base)}
         for entry in dataclasses.fields(cls):
             if entry.name in taken:

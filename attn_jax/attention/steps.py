@@ -45,12 +45,12 @@ class Queries(NamedTuple):
 
 def begin(m: Mechanism, p: PyTree, mask: Bool[Array, " S"], size: int) -> Memory:
     """The memory before the first query; `size` is that of a context, D."""
-    nothing = jnp.zeros_like(mask, jnp.float32)  # like the mask, also in how it is sharded
+    nothing = jnp.zeros_like(mask, float)  # like the mask, also in how it is sharded
     first = {
         "step": jnp.zeros((), jnp.int32),
         "weights": nothing,
         "total": nothing,
-        "context": jnp.zeros(size, jnp.float32),
+        "context": jnp.zeros(size),
     }
     own = Own(
         m.score.start(p["score"], mask),
