@@ -34,8 +34,9 @@ def folder(tmp_path_factory):
 
 
 def test_a_score_of_ones_own_then_its_use(folder):
-    (folder / "my_score.py").write_text(block("def similar"))
-    flags = [*SMALL, "--model.score=my_score:similar"]
+    assert len(block("class Similar").splitlines()) < 20
+    (folder / "my_score.py").write_text(block("class Similar"))
+    flags = [*SMALL, "--model.score=my_score:Similar(sharpness=5)"]
     run("-m", "experiments.train", "--workdir=runs/mine", *flags, cwd=folder)
     assert (folder / "runs" / "mine" / "evaluation.test.json").is_file()
     run("-c", block("translator.align"), cwd=folder)
