@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from attn_jax.attention import steps
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.protocol import Score
-from attn_jax.attention.steps import OVER_STEPS, Memory, Queries
+from attn_jax.attention.steps import OVER_STEPS, Memory, Now, Queries
 from attn_jax.errors import InputError, reason
 
 
@@ -102,11 +102,10 @@ def attend_all(
                 return memory, (context, weights)
 
             return jax.lax.scan(following, memory, (projected, rngs))[1]
-        memories, mask = steps.numbered(memory, len(queries)), sentence.mask
-        scores = steps.score_all(m, p, memories, projected, sentence.keys, mask, rngs)
-        over = partial(jax.vmap, in_axes=OVER_STEPS)
-        _, weights = over(partial(steps.weigh, m))(p, memories, projected, scores, mask, rngs)
-        weights = over(partial(steps.amplify, m))(p, memories, projected, weights, mask, rngs)
+        now = Now(steps.numbered(memory, len(queries)), sentence.mask, rngs)
+        scores = steps.score_all(m, p, projected, sentence.keys, now)
+        _, weights = jax.vmap(partial(steps.weigh, m), OVER_STEPS)(p, projected, scores, now)
+        weights = jax.vmap(partial(steps.amplify, m), OVER_STEPS)(p, projected, weights, now)
         return jax.vmap(steps.context, in_axes=(0, None))(weights, sentence.values), weights
 
     batch = sentence.mask.shape[:-1]
@@ -202,10 +201,11 @@ def _step(
     query: Queries,
     rng: Array | None,
 ) -> tuple[Memory, Float[Array, " C"], Float[Array, " S"]]:
-    mask = sentence.mask
-    memory, scores = steps.score(m, p, memory, query, sentence.keys, mask, rng)
-    memory, weights = steps.weigh(m, p, memory, query, scores, mask, rng)
-    weights = steps.amplify(m, p, memory, query, weights, mask, rng)
+    now = Now(memory, sentence.mask, rng)
+    memory, scores = steps.score(m, p, query, sentence.keys, now)
+    now = now._replace(memory=memory)
+    memory, weights = steps.weigh(m, p, query, scores, now)
+    weights = steps.amplify(m, p, query, weights, now._replace(memory=memory))
     context = steps.context(weights, sentence.values)
     return steps.remember(memory, weights, context), context, weights
 

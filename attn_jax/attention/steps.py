@@ -43,6 +43,18 @@ class Queries(NamedTuple):
     window: PyTree
 
 
+class Now(NamedTuple):
+    """What the parts of a mechanism may see at a step, besides their inputs."""
+
+    memory: Memory
+    mask: Bool[Array, " S"]
+    rng: Array | None
+
+
+# `weigh` and `amplify` of all queries: p, queries, scores or weights, now.
+OVER_STEPS = None, 0, 0, Now._make((0, None, 0))  # memory, mask, rng
+
+
 def begin(m: Mechanism, p: PyTree, mask: Bool[Array, " S"], size: int) -> Memory:
     """The memory before the first query; `size` is that of a context, D."""
     nothing = jnp.zeros_like(mask, float)  # like the mask, also in how it is sharded
@@ -66,78 +78,61 @@ def query(m: Mechanism, p: PyTree, state: Float[Array, " Q"]) -> Queries:
 
 
 def score(
-    m: Mechanism,
-    p: PyTree,
-    memory: Memory,
-    query: Queries,
-    keys: PyTree,
-    mask: Bool[Array, " S"],
-    rng: Array | None,
+    m: Mechanism, p: PyTree, query: Queries, keys: PyTree, now: Now
 ) -> tuple[Memory, Float[Array, "*C S"]]:
     """The scores [S], or [2, S] of a pair, and the memory with the score's own new state."""
-    part, inputs, own = m.score, (p["score"], query.score, keys), memory.own
-    past = _advanced(part, inputs, _past(part, memory, own.score, mask, rng))
+    part, inputs, memory = m.score, (p["score"], query.score, keys), now.memory
+    past = _advanced(part, inputs, _past(part, memory.own.score, now))
     # Hidden units are recomputed for the derivative: those of all queries would take T S A numbers,
     # and storing them more time.
     scored = jax.checkpoint(part.score) if m.has_hidden_units else part.score
     scores = scored(*inputs, past)
-    wanted = [mask.size] if m.normalizer.scores == 1 else [m.normalizer.scores, mask.size]
+    size = now.mask.size
+    wanted = [size] if m.normalizer.scores == 1 else [m.normalizer.scores, size]
     if _shape(scores) != wanted:
         raise InputError(
             f"the score {part.word} gives {_kind(scores)}, but the normalizer "
             f"{m.normalizer.word} takes {wanted}"
         )
     if part.is_stateful:
-        memory = memory._replace(own=own._replace(score=past.own))
+        memory = memory._replace(own=memory.own._replace(score=past.own))
     return memory, scores
 
 
 def weigh(
-    m: Mechanism,
-    p: PyTree,
-    memory: Memory,
-    query: Queries,
-    scores: Float[Array, "*C S"],
-    mask: Bool[Array, " S"],
-    rng: Array | None,
+    m: Mechanism, p: PyTree, query: Queries, scores: Float[Array, "*C S"], now: Now
 ) -> tuple[Memory, Float[Array, " S"]]:
     """The weights before the gain of the window, and the memory with the other new states."""
-    own, window, normalizer = memory.own, m.window, m.normalizer
+    own, window, normalizer = now.memory.own, m.window, m.normalizer
     of_query = p["window"], query.window
-    past = _advanced(window, of_query, _past(window, memory, own.window, mask, rng))
+    past = _advanced(window, of_query, _past(window, own.window, now))
     if window.is_stateful:
         own = own._replace(window=past.own)
     if window.overrides("bias"):
         bias = window.bias(*of_query, past)
-        scores = scores + _of_positions(bias, mask, f"the window {window.word}", "bias")
+        scores = scores + _of_positions(bias, now, f"the window {window.word}", "bias")
     # A position is reachable if none of its scores is -∞. NaN scores are kept, so that the weights
     # become NaN too.
-    reachable = (scores != -jnp.inf).reshape(-1, mask.size).all(axis=0)
+    reachable = (scores != -jnp.inf).reshape(-1, now.mask.size).all(axis=0)
     # Weights are in float32 at least, whatever the precision of products.
-    of_scores = p["normalizer"], widen(jnp.where(reachable, scores, 0)), mask & reachable
-    past = _advanced(normalizer, of_scores, _past(normalizer, memory, own.normalizer, mask, rng))
+    of_scores = p["normalizer"], widen(jnp.where(reachable, scores, 0)), now.mask & reachable
+    past = _advanced(normalizer, of_scores, _past(normalizer, own.normalizer, now))
     if normalizer.is_stateful:
         own = own._replace(normalizer=past.own)
     weights = normalizer.weights(*of_scores, past)
-    weights = _of_positions(weights, mask, f"the normalizer {normalizer.word}", "weights")
-    return memory._replace(own=own), weights
+    weights = _of_positions(weights, now, f"the normalizer {normalizer.word}", "weights")
+    return now.memory._replace(own=own), weights
 
 
 def amplify(
-    m: Mechanism,
-    p: PyTree,
-    memory: Memory,
-    query: Queries,
-    weights: Float[Array, " S"],
-    mask: Bool[Array, " S"],
-    rng: Array | None,
+    m: Mechanism, p: PyTree, query: Queries, weights: Float[Array, " S"], now: Now
 ) -> Float[Array, " S"]:
     """The weights that are summed: multiplied by the gain of the window, if it has one."""
     if not m.window.overrides("gain"):
         return weights
-    past = _past(m.window, memory, memory.own.window, mask, rng)
+    past = _past(m.window, now.memory.own.window, now)
     gain = m.window.gain(p["window"], query.window, past)
-    return weights * _of_positions(gain, mask, f"the window {m.window.word}", "gain")
+    return weights * _of_positions(gain, now, f"the window {m.window.word}", "gain")
 
 
 def remember(
@@ -168,41 +163,30 @@ def numbered(memory: Memory, count: int) -> Memory:
 
 
 def score_all(
-    m: Mechanism,
-    p: PyTree,
-    memories: Memory,
-    queries: Queries,
-    keys: PyTree,
-    mask: Bool[Array, " S"],
-    rngs: Array | None,
+    m: Mechanism, p: PyTree, queries: Queries, keys: PyTree, at_steps: Now
 ) -> Float[Array, "T *C S"]:
     """The scores of all queries, [T, ...], of a mechanism that does not look back.
 
     Those with hidden units are computed for one query after another, since the units of all would
     take T S A numbers.
     """
+    memories, mask, rngs = at_steps
 
-    def one(inputs: tuple[Memory, Queries, Array | None]) -> Float[Array, "*C S"]:
-        memory, query, rng = inputs
-        return score(m, p, memory, query, keys, mask, rng)[1]
+    def one(inputs: tuple[Queries, Memory, Array | None]) -> Float[Array, "*C S"]:
+        query, memory, rng = inputs
+        return score(m, p, query, keys, Now(memory, mask, rng))[1]
 
-    of_steps = memories, queries, rngs
+    of_steps = queries, memories, rngs
     return jax.lax.map(one, of_steps) if m.has_hidden_units else jax.vmap(one)(of_steps)
 
 
-# `weigh` and `amplify` of all queries: p, memory, query, scores or weights, mask, rng.
-OVER_STEPS = (None, 0, 0, 0, None, 0)
-
-
-def _past(
-    part: Part, memory: Memory, own: PyTree, mask: Bool[Array, " S"], rng: Array | None
-) -> Past:
+def _past(part: Part, own: PyTree, now: Now) -> Past:
     """What a part sees: no more than its class says that it reads."""
     reads = {name for inner in part.parts() for name in inner.reads}
-    known = {name: getattr(memory, name) for name in CARRIED if name in reads}
+    known = {name: getattr(now.memory, name) for name in CARRIED if name in reads}
     if part.is_stateful:
         known["own"] = own
-    return Past(part.word, mask=mask, rng=rng, **known)
+    return Past(part.word, mask=now.mask, rng=now.rng, **known)
 
 
 def _advanced(part: Any, inputs: tuple, past: Past) -> Past:
@@ -210,10 +194,11 @@ def _advanced(part: Any, inputs: tuple, past: Past) -> Past:
     return past.moved(part.advance(*inputs, past)) if part.is_stateful else past
 
 
-def _of_positions(returned: Any, mask: Bool[Array, " S"], whose: str, what: str) -> Array:
+def _of_positions(returned: Any, now: Now, whose: str, what: str) -> Array:
     """What a part has returned, after a check that it is a number for each position."""
-    if _shape(returned) != [mask.size]:
-        raise InputError(f"{whose} gives {_kind(returned)} for the {what} of {mask.size} positions")
+    size = now.mask.size
+    if _shape(returned) != [size]:
+        raise InputError(f"{whose} gives {_kind(returned)} for the {what} of {size} positions")
     if not jnp.issubdtype(returned.dtype, jnp.floating):
         raise InputError(f"{whose} gives {what} of {returned.dtype}, not floating-point numbers")
     return returned

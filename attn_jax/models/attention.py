@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from attn_jax.attention import steps
 from attn_jax.attention.scores import Pair
-from attn_jax.attention.steps import OVER_STEPS, Memory, Queries
+from attn_jax.attention.steps import OVER_STEPS, Memory, Now, Queries
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.heads import make_projections
@@ -109,8 +109,8 @@ class Attention(nnx.Module):
     ) -> tuple[Memory, Float[Array, "B O"], Float[Array, "B N S"]]:
         """The new memory, the context and the weights of one query per sentence."""
         queries = self._queries(self.projections.query(query))
-        rngs = self._by_head(rng)
-        memory, contexts, weights = self._follow(memory, queries, source, mask, rngs)
+        now = Now(memory, mask, self._by_head(rng))
+        memory, contexts, weights = self._follow(queries, source, now)
         rows, *_, length = weights.shape
         return memory, self.projections.combine(contexts), weights.reshape(rows, -1, length)
 
@@ -133,23 +133,18 @@ class Attention(nnx.Module):
         return self.projections.combine(contexts), alignment
 
     def _follow(
-        self,
-        memory: Memory,
-        queries: Queries,
-        source: KeysAndValues,
-        mask: Bool[Array, "B S"],
-        rngs: Key[Array, "B K G"] | None,
+        self, queries: Queries, source: KeysAndValues, now: Now
     ) -> tuple[Memory, Float[Array, "B K G H"], Float[Array, "B K G S"]]:
         """One step of all heads, stage by stage."""
         m, p = self.mechanism, self.parameters.get_value()
         scored = self._over_heads(partial(steps.score, m), keys=True)
-        memory, scores = scored(p, memory, queries, source.keys, mask, rngs)
+        memory, scores = scored(p, queries, source.keys, now)
         # What mixes the scores of heads belongs here, before windows make any of them -∞.
         weighed = self._over_heads(partial(steps.weigh, m))
-        memory, weights = weighed(p, memory, queries, scores, mask, rngs)
+        memory, weights = weighed(p, queries, scores, now._replace(memory=memory))
         # What mixes the weights of heads belongs here.
         amplified = self._over_heads(partial(steps.amplify, m))
-        weights = amplified(p, memory, queries, weights, mask, rngs)
+        weights = amplified(p, queries, weights, now._replace(memory=memory))
         contexts = mixture(weights, source.values)
         # A gate or a norm of the context of each head belongs here.
         return steps.remember(memory, weights, contexts), contexts, weights
@@ -165,7 +160,7 @@ class Attention(nnx.Module):
 
         def following(memory: Memory, inputs: tuple) -> tuple[Memory, Float[Array, "B K G S"]]:
             queries, rngs = inputs
-            memory, _, weights = self._follow(memory, queries, source, mask, rngs)
+            memory, _, weights = self._follow(queries, source, Now(memory, mask, rngs))
             return memory, weights
 
         inputs = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 3, 0), (queries, rngs))
@@ -182,15 +177,15 @@ class Attention(nnx.Module):
         """The weights of queries that do not depend on one another: the stages of `_follow`."""
         m, p = self.mechanism, self.parameters.get_value()
         count = jax.tree.leaves(queries)[0].shape[3]
-        memories = steps.numbered(self.begin(mask), count)
-        scored = self._over_heads(partial(steps.score_all, m), memory=None, keys=True)
-        scores = scored(p, memories, queries, source.keys, mask, rngs)
-        weigh = jax.vmap(partial(steps.weigh, m), OVER_STEPS)
-        weighed = self._over_heads(weigh, memory=None)
-        _, weights = weighed(p, memories, queries, scores, mask, rngs)
-        amplify = jax.vmap(partial(steps.amplify, m), OVER_STEPS)
-        amplified = self._over_heads(amplify, memory=None)
-        return amplified(p, memories, queries, weights, mask, rngs)
+        now = Now(steps.numbered(self.begin(mask), count), mask, rngs)
+        scored = self._over_heads(partial(steps.score_all, m), keys=True, memory=None)
+        scores = scored(p, queries, source.keys, now)
+        weigh, amplify = (
+            self._over_heads(jax.vmap(partial(stage, m), OVER_STEPS), memory=None)
+            for stage in (steps.weigh, steps.amplify)
+        )
+        _, weights = weigh(p, queries, scores, now)
+        return amplify(p, queries, weights, now)
 
     def _queries(self, states: Float[Array, "B K G *T Q"]) -> Queries:
         """What the score and the window of each head make of the queries."""
@@ -201,19 +196,20 @@ class Attention(nnx.Module):
         return over(self.parameters.get_value(), states)
 
     def _over_heads(
-        self, stage: Callable, *, memory: int | None = 0, keys: bool = False
+        self, stage: Callable, *, keys: bool = False, memory: int | None = 0
     ) -> Callable:
-        """Vectorises a stage, which takes p, memory, query, keys or scores or weights, mask, rng.
+        """Vectorises a stage, which takes p, queries, keys or scores or weights, and a `Now`.
 
         Args:
           stage: of one head and one sentence.
+          keys: whether the third argument is keys, which G heads of queries may share.
           memory: 0, or None if all heads and sentences have one memory.
-          keys: whether the fourth argument is keys, which G heads of queries may share.
         """
         shared = keys and not self.mechanism.makes_keys
-        over = jax.vmap(stage, (0, memory, 0, None if shared else 0, None, 0))
-        over = jax.vmap(over, (0, memory, 0, 0, None, 0))
-        return jax.vmap(over, (None, memory, 0, 0, 0, 0))
+        # Memory, mask and rng: a sentence has one mask.
+        of_head, of_row = Now._make((memory, None, 0)), Now._make((memory, 0, 0))
+        over = jax.vmap(stage, (0, 0, None if shared else 0, of_head))
+        return jax.vmap(jax.vmap(over, (0, 0, 0, of_head)), (None, 0, 0, of_row))
 
     def _by_head(self, rng: Key[Array, " B"] | None, *steps: int) -> Key[Array, "B K G *T"] | None:
         """A key for each head of each row, and for each step if their number is given."""
