@@ -40,7 +40,7 @@ def define_experiment() -> None:
     """Defines a flag for each option of an experiment."""
     for name, field in config.known().items():
         if "part" in field.metadata:
-            flags.DEFINE_string(name, field.metadata["shown"], field.metadata["help"])
+            DEFINE[str](name, field.metadata["shown"], field.metadata["help"])
         else:
             DEFINE[field.type](name, field.default, field.metadata["help"])
 

@@ -469,7 +469,8 @@ def test_the_same_run_goes_on_and_another_is_refused(workdir):
     assert longer.train.steps == 400
     assert longer.data.symbols == 9
     message = (
-        "other flags: --seed was 0 and is now 1; --model.score was 'additive' and is now 'dot'"
+        "other flags: --seed was 0 and is now 1; "
+        r"--model.score was 'additive\(units=16\)' and is now 'dot'"
     )
     with pytest.raises(InputError, match=message):
         settle(workdir, {"seed": 1, "model.score": "dot"})

@@ -63,8 +63,10 @@ class Attention(nnx.Module):
         )
         sizes = self.projections.sizes
         heads = jax.random.split(rngs.params(), self.projections.shape)  # each has parameters
-        init = jax.vmap(jax.vmap(lambda rng: self.mechanism.init(rng, *sizes)))
-        self.parameters = nnx.Param(init(heads))  # [K, G, ...]
+        first = jax.vmap(jax.vmap(lambda rng: self.mechanism.init(rng, *sizes)))(heads)
+        # In float32 like all parameters, whatever JAX's usual type is.
+        first = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), first)
+        self.parameters = nnx.Param(first)  # [K, G, ...]
 
     def check_scores(self) -> None:
         """Raises InputError if a normalizer of two scores would get one and the same."""
