@@ -1,0 +1,177 @@
+"""Checks of a score, a window, a normalizer or a whole mechanism of one's own."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+
+from attn_jax.attention.mechanism import Mechanism
+from attn_jax.attention.protocol import Score
+from attn_jax.checks import declared, masks, numbers, ways
+from attn_jax.checks.findings import Advice, Finding, Findings, told
+from attn_jax.checks.subject import Subject, surrounded
+from attn_jax.checks.ways import fits
+
+SIZES = (24, 32), (32, 32)  # Q, D: the first that a part takes
+LENGTH = 24  # positions, more than usual windows are wide
+
+
+class Check(NamedTuple):
+    """A check in the order in which they are made."""
+
+    find: Callable[[Subject], str | None]
+    holds: str  # if it finds nothing
+    when: str  # code of the user's own fails, if it does
+    needed: bool = False  # the others cannot be made unless it finds nothing
+    at_start: bool = False  # whether it is made before each training
+    of_scores: bool = True
+
+
+CHECKS = (
+    Check(declared.value, "is a value, equal to its copy and its text", "as a value", needed=True),
+    Check(
+        declared.first_parameters,
+        "`init` gives floating-point parameters, the same for the same key",
+        "in `init`",
+        needed=True,
+        at_start=True,
+    ),
+    Check(
+        declared.returned,
+        "gives a finite weight for each position, and reads what it declares",
+        "with random queries and annotations",
+        needed=True,
+        at_start=True,
+    ),
+    Check(declared.influence, "every parameter has a gradient", "in the derivative"),
+    Check(
+        masks.masked,
+        "masked positions get no weight and change nothing",
+        "with a mask",
+        at_start=True,
+    ),
+    Check(
+        masks.padded,
+        "padding to the length of a longer sentence changes nothing",
+        "with a mask",
+        at_start=True,
+    ),
+    Check(
+        masks.fully_masked,
+        "a mask that is False everywhere gives weights of 0 and finite gradients",
+        "with a mask that is False everywhere",
+        at_start=True,
+    ),
+    Check(numbers.excluded, "scores of -∞ exclude positions", "with scores of -∞", of_scores=False),
+    Check(
+        numbers.extreme,
+        "equal scores and scores of ±1e30 give finite weights",
+        "with scores of ±1e30",
+        of_scores=False,
+    ),
+    Check(numbers.gradients, "gradients are finite, also of zeros", "in the derivative"),
+    Check(numbers.differences, "gradients equal finite differences", "in float64"),
+    Check(numbers.short, "bfloat16 and float16 give nearly the same", "in bfloat16 or float16"),
+    Check(
+        numbers.long,
+        f"{numbers.LONG:,} positions give finite weights and gradients",
+        f"with {numbers.LONG:,} positions",
+    ),
+    Check(
+        numbers.memory,
+        "recomputing hidden units would save no memory",
+        f"with {numbers.LONG:,} positions",
+    ),
+    Check(
+        ways.decoding,
+        "decoding step by step equals teacher forcing",
+        "step by step",
+        at_start=True,
+    ),
+    Check(ways.heads, "the same in a model, with heads that share keys", "in a model with heads"),
+    Check(ways.compiled, "`jax.jit` changes nothing", "without `jax.jit`"),
+)
+
+
+def check(
+    part: Any, *, query_size: int | None = None, annotation_size: int | None = None
+) -> Findings:
+    """Checks a part of one's own: everything that the tests know of those in this package.
+
+    It is called as models do, alone with usual other parts: in use and in training, with masks and
+    padding, on 2,000 positions, in bfloat16, and step by step.
+
+    Args:
+      part: a score, a window or a normalizer, such as `MyScore()`; a plain function, which is taken
+        for a score; or a `Mechanism`.
+      query_size: Q; 24 unless the part needs queries and annotations of one size.
+      annotation_size: D, 32.
+
+    Returns:
+      What was found, a line for each check; `failed` is what is wrong.
+
+    Raises:
+      InputError: it is no part.
+    """
+    subject = subject_of(part, query_size, annotation_size)
+    return Findings(describe(part, subject), tuple(findings(subject)))
+
+
+def subject_of(part: Any, query_size: int | None, annotation_size: int | None) -> Subject:
+    """What is checked, at the given sizes or usual ones.
+
+    Raises:
+      InputError: it is no part.
+    """
+    mechanism = surrounded(part)
+    own = tuple(mechanism) if isinstance(part, Mechanism) else (_own(mechanism, part),)
+    tried = [(query_size or Q, annotation_size or D) for Q, D in SIZES]
+    sizes = next((sizes for sizes in tried if fits(mechanism, *sizes)), tried[0])
+    return Subject(mechanism, own, *sizes, LENGTH)
+
+
+def describe(part: Any, subject: Subject) -> str:
+    """What is checked, in words."""
+    name = ", ".join(map(str, subject.own))
+    others = [str(one) for one in subject.mechanism if one not in subject.own]
+    return f"{name}: queries of {subject.Q} and annotations of {subject.D} features"
+
+
+def findings(subject: Subject) -> Iterator[Finding]:
+    """The findings, each as soon as it is made."""
+    yield from _made(subject, CHECKS)
+
+
+def problem_at_start(part: Any, Q: int, D: int, length: int) -> str | None:
+    """What is wrong with a part for queries of Q and annotations of D features, if anything is.
+
+    A few checks that take two seconds: those of what would train or decode wrongly in silence.
+    Numbers that are not finite are told at the first step of training.
+    """
+    mechanism = surrounded(part)
+    subject = Subject(mechanism, (_own(mechanism, part),), Q, D, length)
+    made = _made(subject, [check for check in CHECKS if check.at_start])
+    return next((one.problem for one in made if one.status == "FAILS"), None)
+
+
+def _own(mechanism: Mechanism, part: Any) -> Any:
+    return part if part in tuple(mechanism) else mechanism.score
+
+
+def _made(subject: Subject, checks) -> Iterator[Finding]:
+    only_scores = all(isinstance(part, Score) for part in subject.own)
+    for check in checks:
+        if only_scores and not check.of_scores:
+            continue
+        try:
+            # Elsewhere products may be rounded to fewer digits, differently in each way.
+            with jax.default_matmul_precision("highest"):
+                problem = check.find(subject)
+        except Exception as error:  # whatever a part raises
+            problem = told(error, check.when, subject.modules)
+        found = Finding(check.holds, problem)
+        yield found
+        if check.needed and found.status == "FAILS":
+            if len(checks) == len(CHECKS):
+                yield Finding("", Advice("the other checks could not be made"))
+            return
