@@ -43,6 +43,7 @@ MAY_IMPORT = {
     "own_code": {"config", "errors", "files", "names", "run_files"},
     "attention": {"errors", "names", "attention"},
     "models": BASE | {"attention", "models"},
+    "checks": BASE | {"attention", "models", "checks"},
     "data": BASE | {"data"},
     "training": BASE | {"models", "training"},
     "decoding": BASE | {"models", "decoding"},

@@ -6,12 +6,11 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
 
 from attn_jax.attention import catalogue
 from attn_jax.attention.protocol import Normalizer, Part, Score, Window
 from attn_jax.checks.findings import Advice
-from attn_jax.checks.subject import Subject, all_finite, difference, modes
+from attn_jax.checks.subject import Subject, all_finite, difference
 from attn_jax.errors import InputError
 
 
@@ -33,7 +32,9 @@ def _text(part: Part) -> str | None:
     """What keeps a run from recording a part."""
     for module, name in re.findall(r"([\w.]+):([\w.<>]+)", str(part)):
         if module == "__main__" or not hasattr(sys.modules.get(module), name):
-            return Advice(f"to train with it, put {name} at the top of a module (a file) of its own")
+            return Advice(
+                f"to train with it, put {name} at the top of a module (a file) of its own"
+            )
     kind = next(kind for kind in (Score, Window, Normalizer) if isinstance(part, kind))
     try:
         again = catalogue.read(kind, str(part))
@@ -44,11 +45,7 @@ def _text(part: Part) -> str | None:
 
 def first_parameters(subject: Subject) -> str | None:
     """`init` is called once for each head, and abstractly."""
-
-    def made(seed: int) -> PyTree:
-        return subject.mechanism.init(jax.random.key(seed), subject.Q, subject.D)
-
-    first, other, again = made(0), made(1), made(0)
+    first, other, again = subject.made
     for path, leaf in jax.tree.leaves_with_path(first):
         name = _name(path)
         if not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
@@ -66,8 +63,8 @@ def first_parameters(subject: Subject) -> str | None:
 
 def returned(subject: Subject) -> str | None:
     """The machinery refuses other shapes and dtypes, and what is read but not declared."""
-    mask = jnp.ones(subject.length, bool)
-    for mode, rng in modes():
+    mask = np.ones(subject.length, bool)
+    for mode, rng in subject.modes.items():
         for way in (subject.at_once, subject.one_by_one):
             contexts, weights = way(subject.p, subject.inputs(), mask, rng)
             if not all_finite((contexts, weights)):
@@ -78,7 +75,7 @@ def returned(subject: Subject) -> str | None:
 def influence(subject: Subject) -> str | None:
     """A parameter without a gradient is never trained."""
     rng = jax.random.key(2)
-    mask = jnp.ones(subject.length, bool)
+    mask = np.ones(subject.length, bool)
     gradients = [subject.gradient(subject.p, subject.inputs(n), mask, rng)[1][0] for n in range(3)]
     leaves = jax.tree.leaves_with_path(jax.tree.map(lambda *of: np.max(np.abs(of)), *gradients))
     largest = max((leaf for _, leaf in leaves), default=0)

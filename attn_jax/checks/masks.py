@@ -1,16 +1,15 @@
 """Checks that only the positions of the sentence matter."""
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Bool
 
-from attn_jax.checks.subject import TOLERANCE, Inputs, Subject, all_finite, difference, modes
+from attn_jax.checks.subject import TOLERANCE, Inputs, Subject, all_finite, difference
 
 
 def masked(subject: Subject) -> str | None:
     """Sentences of a batch are padded with whatever the encoder makes of padding."""
     inputs = subject.inputs()
-    for mode, rng in modes():
+    for mode, rng in subject.modes.items():
         for mask in subject.masks():
             found = [
                 subject.at_once(subject.p, _filled(inputs, mask, at), mask, rng) for at in (-3, 3)
@@ -27,22 +26,21 @@ def masked(subject: Subject) -> str | None:
     return None
 
 
-def _filled(inputs: Inputs, mask: Bool[Array, " S"], at: float) -> Inputs:
+def _filled(inputs: Inputs, mask: Bool[np.ndarray, " S"], at: float) -> Inputs:
     """Inputs with other annotations where the mask is False."""
     size = inputs.annotations.shape[1]
-    direction = jnp.sign(jnp.sin(1 + jnp.arange(size))) * size**-0.25
-    return inputs._replace(
-        annotations=jnp.where(mask[:, None], inputs.annotations, at * direction)
-    )
+    direction = np.sign(np.sin(1 + np.arange(size))) * size**-0.25
+    padding = np.float32(at * direction)
+    return inputs._replace(annotations=np.where(mask[:, None], inputs.annotations, padding))
 
 
 def padded(subject: Subject) -> str | None:
     """A sentence may stand beside a longer one; with an rng, noise may depend on the length."""
     inputs, mask = subject.inputs(), subject.masks()[0]
     more = subject.length // 3
-    longer = inputs._replace(annotations=jnp.pad(inputs.annotations, ((0, more), (0, 0))))
+    longer = inputs._replace(annotations=np.pad(inputs.annotations, ((0, more), (0, 0))))
     contexts, weights = subject.at_once(subject.p, inputs, mask, None)
-    found = subject.at_once(subject.p, longer, jnp.pad(mask, (0, more)), None)
+    found = subject.at_once(subject.p, longer, np.pad(mask, (0, more)), None)
     change = difference((contexts, weights), (found[0], found[1][:, : subject.length]))
     if change <= TOLERANCE:
         return None
@@ -54,8 +52,8 @@ def padded(subject: Subject) -> str | None:
 
 def fully_masked(subject: Subject) -> str | None:
     """Some rows of a batch may be empty."""
-    inputs, nowhere = subject.inputs(), jnp.zeros(subject.length, bool)
-    for mode, rng in modes():
+    inputs, nowhere = subject.inputs(), np.zeros(subject.length, bool)
+    for mode, rng in subject.modes.items():
         contexts, weights = subject.at_once(subject.p, inputs, nowhere, rng)
         if np.any(weights) or np.any(contexts):
             return f"weights are not all 0 where the mask is False everywhere, {mode}"

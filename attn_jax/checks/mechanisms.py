@@ -1,11 +1,10 @@
 """Checks of a score, a window, a normalizer or a whole mechanism of one's own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
 
-from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.protocol import Score
 from attn_jax.checks import declared, masks, numbers, ways
 from attn_jax.checks.findings import Advice, Finding, Findings, told
@@ -13,7 +12,12 @@ from attn_jax.checks.subject import Subject, surrounded
 from attn_jax.checks.ways import fits
 
 SIZES = (24, 32), (32, 32)  # Q, D: the first that a part takes
-LENGTH = 24  # positions, more than usual windows are wide
+
+
+QUICKLY_COMPILED = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+}
 
 
 class Check(NamedTuple):
@@ -114,7 +118,7 @@ def check(
       InputError: it is no part.
     """
     subject = subject_of(part, query_size, annotation_size)
-    return Findings(describe(part, subject), tuple(findings(subject)))
+    return Findings(describe(subject), tuple(findings(subject)))
 
 
 def subject_of(part: Any, query_size: int | None, annotation_size: int | None) -> Subject:
@@ -123,18 +127,16 @@ def subject_of(part: Any, query_size: int | None, annotation_size: int | None) -
     Raises:
       InputError: it is no part.
     """
-    mechanism = surrounded(part)
-    own = tuple(mechanism) if isinstance(part, Mechanism) else (_own(mechanism, part),)
+    mechanism, own = surrounded(part)
     tried = [(query_size or Q, annotation_size or D) for Q, D in SIZES]
     sizes = next((sizes for sizes in tried if fits(mechanism, *sizes)), tried[0])
-    return Subject(mechanism, own, *sizes, LENGTH)
+    return Subject(mechanism, own, *sizes)
 
 
-def describe(part: Any, subject: Subject) -> str:
+def describe(subject: Subject) -> str:
     """What is checked, in words."""
-    name = ", ".join(map(str, subject.own))
-    others = [str(one) for one in subject.mechanism if one not in subject.own]
-    return f"{name}: queries of {subject.Q} and annotations of {subject.D} features"
+    names = ", ".join(map(str, subject.own))
+    return f"{names}, with queries of {subject.Q} and annotations of {subject.D} features"
 
 
 def findings(subject: Subject) -> Iterator[Finding]:
@@ -148,17 +150,12 @@ def problem_at_start(part: Any, Q: int, D: int, length: int) -> str | None:
     A few checks that take two seconds: those of what would train or decode wrongly in silence.
     Numbers that are not finite are told at the first step of training.
     """
-    mechanism = surrounded(part)
-    subject = Subject(mechanism, (_own(mechanism, part),), Q, D, length)
+    subject = Subject(*surrounded(part), Q, D, length, QUICKLY_COMPILED)
     made = _made(subject, [check for check in CHECKS if check.at_start])
     return next((one.problem for one in made if one.status == "FAILS"), None)
 
 
-def _own(mechanism: Mechanism, part: Any) -> Any:
-    return part if part in tuple(mechanism) else mechanism.score
-
-
-def _made(subject: Subject, checks) -> Iterator[Finding]:
+def _made(subject: Subject, checks: Sequence[Check]) -> Iterator[Finding]:
     only_scores = all(isinstance(part, Score) for part in subject.own)
     for check in checks:
         if only_scores and not check.of_scores:
@@ -172,6 +169,5 @@ def _made(subject: Subject, checks) -> Iterator[Finding]:
         found = Finding(check.holds, problem)
         yield found
         if check.needed and found.status == "FAILS":
-            if len(checks) == len(CHECKS):
-                yield Finding("", Advice("the other checks could not be made"))
+            yield Finding("", Advice("the other checks could not be made"))
             return

@@ -1,11 +1,12 @@
 """Checks of weights and gradients as numbers: extreme, differentiated, short and many."""
 
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Float, PyTree
 
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.checks.findings import Advice
@@ -14,7 +15,6 @@ from attn_jax.checks.subject import (
     Subject,
     all_finite,
     at_once,
-    modes,
     one_by_one,
     seen,
 )
@@ -30,15 +30,15 @@ SHORT = {jnp.bfloat16: 0.1, jnp.float16: 0.01}
 def excluded(subject: Subject) -> str | None:
     """Scores and windows exclude positions by -∞."""
     given, inputs = subject.with_given_scores, subject.inputs()
-    out = jnp.arange(subject.length) % 4 == 1
-    mask = jnp.ones(subject.length, bool)
-    for mode, rng in modes():
+    out = np.arange(subject.length) % 4 == 1
+    mask = np.ones(subject.length, bool)
+    for mode, rng in subject.modes.items():
         for where in (out, mask):
-            scores = jnp.where(where, -jnp.inf, inputs.annotations[:, 0])
+            scores = np.where(where, -np.inf, inputs.annotations[:, 0])
             rest = _scored(inputs, scores), mask, rng, inputs.annotations
             contexts, weights = given.at_once(given.p, *rest)
             which = "all scores" if where is mask else "some scores"
-            if np.any(np.asarray(weights)[:, where]):
+            if np.any(weights[:, where]):
                 return f"positions have weights although their scores are -∞, {mode}"
             if not all_finite((contexts, given.gradient(given.p, *rest))):
                 return f"weights or gradients are not finite where {which} are -∞, {mode}"
@@ -48,34 +48,35 @@ def excluded(subject: Subject) -> str | None:
 def extreme(subject: Subject) -> str | None:
     """Scores of a network that is trained with a large step."""
     given, inputs = subject.with_given_scores, subject.inputs()
-    mask = jnp.ones(subject.length, bool)
-    normal, places = inputs.annotations[:, 0], jnp.arange(subject.length)
-    for mode, rng in modes():
+    mask = np.ones(subject.length, bool)
+    normal, places = inputs.annotations[:, 0], np.arange(subject.length)
+    for mode, rng in subject.modes.items():
         for told, scores in {
             "of about ±1e30": 1e30 * normal,
-            "of 1e30": jnp.full_like(normal, 1e30),
-            "of -1e30": jnp.full_like(normal, -1e30),
-            "of 0 but one of 1e30": jnp.where(places == 3, 1e30, 0),
+            "of 1e30": np.full_like(normal, 1e30),
+            "of -1e30": np.full_like(normal, -1e30),
+            "of 0 but one of 1e30": np.where(places == 3, 1e30, 0),
         }.items():
             found = given.at_once(given.p, _scored(inputs, scores), mask, rng, inputs.annotations)
             if not all_finite(found[1]):
                 return f"scores {told} give weights that are not finite, {mode}"
         for score in (0.0, 1.5):
-            equal = _scored(inputs, jnp.full_like(normal, score))
+            equal = _scored(inputs, np.full_like(normal, score))
             found = given.gradient(given.p, equal, mask, rng, inputs.annotations)
             if not all_finite(found):
                 return f"weights or gradients at equal scores are not finite, {mode}"
     return None
 
 
-def _scored(inputs: Inputs, scores: Float[Array, " S"]) -> Inputs:
-    return inputs._replace(annotations=inputs.annotations.at[:, 0].set(scores))
+def _scored(inputs: Inputs, scores: Float[np.ndarray, " S"]) -> Inputs:
+    rest = inputs.annotations[:, 1:]
+    return inputs._replace(annotations=np.column_stack([scores.astype(np.float32), rest]))
 
 
 def gradients(subject: Subject) -> str | None:
     """One gradient that is not finite ends a training."""
     drawn, mask = subject.inputs(), subject.masks()[0]
-    nothing = jax.tree.map(jnp.zeros_like, drawn)
+    nothing = jax.tree.map(np.zeros_like, drawn)
     padding = drawn.annotations * mask[:, None]
     for told, inputs in {
         "random queries and annotations": drawn,
@@ -84,7 +85,7 @@ def gradients(subject: Subject) -> str | None:
         "annotations of 0": drawn._replace(annotations=nothing.annotations),
         "queries and annotations of 0": nothing,
     }.items():
-        for mode, rng in modes():
+        for mode, rng in subject.modes.items():
             if not all_finite(subject.gradient(subject.p, inputs, mask, rng)):
                 return f"weights or gradients are not finite for {told}, {mode}"
     return None
@@ -93,10 +94,10 @@ def gradients(subject: Subject) -> str | None:
 def differences(subject: Subject) -> str | None:
     """Gradients are those of finite differences, in float64, at most of some random places."""
     with jax.enable_x64():
-        mask = jnp.ones(subject.length, bool)
+        mask = np.ones(subject.length, bool)
         way = functools.partial(seen, subject.mechanism, way=one_by_one)
         compute = jax.jit(jax.value_and_grad(way, (0, 1)))
-        for mode, rng in modes():
+        for mode, rng in subject.modes.items():
             wrong = []
             for draw in range(DRAWS):
                 place = _wide((subject.p, subject.inputs(draw)))
@@ -111,17 +112,18 @@ def differences(subject: Subject) -> str | None:
     return None
 
 
-def _slopes(compute, place: PyTree, seed: int) -> tuple[float, float]:
+def _slopes(compute: Callable, place: PyTree, seed: int) -> tuple[float, float]:
     """The derivative in a random direction, by the gradient and by a finite difference."""
     generator = np.random.default_rng(seed)
     direction = jax.tree.map(lambda leaf: generator.normal(size=leaf.shape), place)
+
+    def moved(by: float) -> PyTree:
+        return jax.tree.map(lambda leaf, along: leaf + by * along, place, direction)
+
     _, gradient = compute(place)
-    products = jax.tree.map(lambda one, other: (one * other).sum(), gradient, direction)
-    behind, ahead = (
-        compute(jax.tree.map(lambda leaf, by: leaf + sign * STEP * by, place, direction))[0]
-        for sign in (-1, 1)
-    )
-    return float(sum(jax.tree.leaves(products))), float(ahead - behind) / (2 * STEP)
+    products = jax.tree.map(lambda one, other: float((one * other).sum()), gradient, direction)
+    ahead, behind = (float(compute(moved(by))[0]) for by in (STEP, -STEP))
+    return sum(jax.tree.leaves(products)), (ahead - behind) / (2 * STEP)
 
 
 def _wide(tree: PyTree) -> PyTree:
@@ -130,9 +132,9 @@ def _wide(tree: PyTree) -> PyTree:
 
 def short(subject: Subject) -> str | None:
     """In bfloat16 and float16, weights are close to those in float32, at most random places."""
-    mask = jnp.ones(subject.length, bool)
+    mask = np.ones(subject.length, bool)
     for dtype, tolerance in SHORT.items():
-        for mode, rng in modes():
+        for mode, rng in subject.modes.items():
             distances = []
             for draw in range(DRAWS):
                 given = subject.p, subject.inputs(draw)
@@ -155,8 +157,8 @@ def short(subject: Subject) -> str | None:
 
 def long(subject: Subject) -> str | None:
     """A book's longest sentences, or characters of a paragraph."""
-    inputs, mask = subject.inputs(queries=2, length=LONG), jnp.arange(LONG) < LONG - 3
-    for mode, rng in modes():
+    inputs, mask = subject.inputs(queries=2, length=LONG), np.arange(LONG) < LONG - 3
+    for mode, rng in subject.modes.items():
         if not all_finite(subject.gradient(subject.p, inputs, mask, rng)):
             return f"weights or gradients of {LONG:,} positions are not finite, {mode}"
     return None
@@ -165,12 +167,12 @@ def long(subject: Subject) -> str | None:
 def memory(subject: Subject) -> str | None:
     """Would training take less memory if hidden units were recomputed query by query?"""
     m = subject.mechanism
-    if m.has_hidden_units:
+    if m.score not in subject.own or m.has_hidden_units:
         return None
     kind = type(m.score)
     recomputed = type(kind.__name__, (kind,), {"hidden": True, "__module__": kind.__module__})
     other = Mechanism(recomputed(**m.score.settings()), m.window, m.normalizer)
-    inputs, mask = subject.inputs(queries=16, length=LONG), jnp.ones(LONG, bool)
+    inputs, mask = subject.inputs(queries=16, length=LONG), np.ones(LONG, bool)
 
     def temporary(mechanism: Mechanism) -> int:
         gradient = jax.jit(jax.grad(functools.partial(seen, mechanism, way=at_once), (0, 1)))

@@ -1,7 +1,7 @@
 """What is checked: a part in a mechanism, with parameters, inputs and the ways of computing it."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -12,10 +12,11 @@ from jaxtyping import Array, Bool, Float, PyTree
 from attn_jax.attention.attend import attend_all, attend_step, begin
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.plain import PlainNormalizer, PlainScore, PlainWindow
-from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Window, scaled_normal
+from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Window
 from attn_jax.attention.scores import General
 from attn_jax.errors import InputError
 
+LENGTH = 24  # positions of a sentence, more than usual windows are wide
 TOLERANCE = 1e-5  # between two ways to compute the same in float32
 
 
@@ -36,15 +37,18 @@ class Given(Score):
         return keys[:, 0]
 
 
+Numbers = Array | np.ndarray
+
+
 class Inputs(NamedTuple):
     """A sentence and queries."""
 
-    queries: Float[Array, "T Q"]
-    annotations: Float[Array, "S D"]
+    queries: Float[Numbers, "T Q"]
+    annotations: Float[Numbers, "S D"]
 
 
-def surrounded(given: Any) -> Mechanism:
-    """The mechanism in which a part is checked: scores and weights as usual around it.
+def surrounded(given: Any) -> tuple[Mechanism, tuple[Part, ...]]:
+    """The mechanism in which a part is checked, with usual other parts, and the part in it.
 
     Raises:
       InputError: it is no part.
@@ -52,12 +56,13 @@ def surrounded(given: Any) -> Mechanism:
     if isinstance(given, type):
         raise InputError(f"a part is a value, not a class: write {given.__name__}()")
     if isinstance(given, Mechanism):
-        return given
+        return given, tuple(given)
     if isinstance(given, Window):
-        return Mechanism(Bilinear(), given)
+        return Mechanism(Bilinear(), given), (given,)
     if isinstance(given, Normalizer):
-        return Mechanism(Bilinear(), normalizer=given)
-    return Mechanism(given)
+        return Mechanism(Bilinear(), normalizer=given), (given,)
+    mechanism = Mechanism(given)
+    return mechanism, (mechanism.score,)
 
 
 class Subject:
@@ -69,27 +74,56 @@ class Subject:
       Q: features of a query.
       D: features of an annotation.
       length: positions of a sentence.
+      options: of the compiler.
     """
 
-    queries = 4  # of a sentence
-
-    def __init__(self, mechanism: Mechanism, own: tuple[Part, ...], Q: int, D: int, length: int):
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        own: tuple[Part, ...],
+        Q: int,
+        D: int,
+        length: int = LENGTH,
+        options: dict[str, Any] | None = None,
+    ):
         self.mechanism, self.own, self.Q, self.D, self.length = mechanism, own, Q, D, length
-        self.at_once = jax.jit(functools.partial(at_once, mechanism))
-        self.one_by_one = jax.jit(functools.partial(one_by_one, mechanism))
-        self.gradient = jax.jit(jax.value_and_grad(functools.partial(seen, mechanism), (0, 1)))
+        ways = functools.partial(at_once, mechanism), functools.partial(one_by_one, mechanism)
+        self.at_once, self.one_by_one = (jax.jit(way, compiler_options=options) for way in ways)
+        derived = jax.value_and_grad(functools.partial(seen, mechanism), (0, 1))
+        self.gradient = jax.jit(derived, compiler_options=options)
+
+    @functools.cached_property
+    def made(self) -> tuple[PyTree, PyTree, PyTree]:
+        """The first parameters of two keys, and once more of the first one."""
+
+        @jax.jit
+        def parameters(*rngs: Array) -> tuple:
+            return tuple(self.mechanism.init(rng, self.Q, self.D) for rng in rngs)
+
+        one, other = jax.random.key(0), jax.random.key(1)
+        return parameters(one, other, one)
 
     @functools.cached_property
     def p(self) -> PyTree:
         """Parameters, none of which hides what it is multiplied with by being 0."""
-        rng, rng_of_zeros = jax.random.split(jax.random.key(1))
-        leaves, structure = jax.tree.flatten(self.mechanism.init(rng, self.Q, self.D))
-        rngs = jax.random.split(rng_of_zeros, max(len(leaves), 1))
-        drawn = [
-            jnp.asarray(leaf if np.any(leaf) else scaled_normal(rng, jnp.shape(leaf)), jnp.float32)
-            for leaf, rng in zip(leaves, rngs, strict=False)
-        ]
-        return structure.unflatten(drawn)
+        generator = np.random.default_rng(0)
+
+        def drawn(leaf: Array) -> np.ndarray:
+            size = leaf.shape[0] if leaf.ndim else 1
+            random = generator.normal(size=leaf.shape) * size**-0.5
+            return np.asarray(leaf if np.any(leaf) else random, np.float32)
+
+        return jax.tree.map(drawn, self.made[0])
+
+    @functools.cached_property
+    def modes(self) -> dict[str, Array | None]:
+        """The two ways to call a part; one, if it does the same in both."""
+        both = {"in use (past.rng is None)": None, "in training": jax.random.key(2)}
+        inputs, mask = self.inputs(), self.masks()[0]
+        programs = {
+            self.at_once.lower(self.p, inputs, mask, rng).as_text() for rng in both.values()
+        }
+        return both if len(programs) > 1 else {"in use and in training": None}
 
     @functools.cached_property
     def with_given_scores(self) -> "Subject":
@@ -105,41 +139,35 @@ class Subject:
         functions = [part.function for part in parts if isinstance(part, plain)]
         return {type(part).__module__ for part in parts} | {f.__module__ for f in functions}
 
-    def inputs(self, seed: int = 0, *, queries: int = queries, length: int = 0) -> Inputs:
+    def inputs(self, seed: int = 0, *, queries: int = 4, length: int = 0) -> Inputs:
         """Queries and annotations whose products are about 1, whatever their sizes."""
         generator = np.random.default_rng(seed)
 
-        def drawn(*shape: int) -> Array:
-            return jnp.asarray(generator.normal(size=shape) * shape[-1] ** -0.25, jnp.float32)
+        def drawn(*shape: int) -> np.ndarray:
+            return (generator.normal(size=shape) * shape[-1] ** -0.25).astype(np.float32)
 
         return Inputs(drawn(queries, self.Q), drawn(length or self.length, self.D))
 
-    def masks(self) -> list[Bool[Array, " S"]]:
-        """A sentence that is shorter than its arrays, and one with gaps."""
-        places = jnp.arange(self.length)
+    def masks(self) -> list[Bool[np.ndarray, " S"]]:
+        """Of a sentence that is shorter than its arrays, and of one with gaps."""
+        places = np.arange(self.length)
         return [places < self.length * 3 // 4, (places % 3 != 1) & (places < self.length - 1)]
-
-
-def modes() -> Iterator[tuple[str, Array | None]]:
-    """The two ways to call a part."""
-    yield "in use (past.rng is None)", None
-    yield "in training", jax.random.key(2)
 
 
 def at_once(
     m: Mechanism,
     p: PyTree,
     inputs: Inputs,
-    mask: Bool[Array, " S"],
+    mask: Bool[Numbers, " S"],
     rng: Array | None,
-    values: Float[Array, "S C"] | None = None,
+    values: Float[Numbers, "S C"] | None = None,
 ) -> tuple[Float[Array, "T C"], Float[Array, "T S"]]:
     """Contexts and weights as in training."""
     return attend_all(m, p, *inputs, mask, values=values, rng=rng)
 
 
 def one_by_one(
-    m: Mechanism, p: PyTree, inputs: Inputs, mask: Bool[Array, " S"], rng: Array | None
+    m: Mechanism, p: PyTree, inputs: Inputs, mask: Bool[Numbers, " S"], rng: Array | None
 ) -> tuple[Float[Array, "T C"], Float[Array, "T S"]]:
     """Contexts and weights as in decoding."""
     count = len(inputs.queries)
@@ -157,9 +185,9 @@ def seen(
     m: Mechanism,
     p: PyTree,
     inputs: Inputs,
-    mask: Bool[Array, " S"],
+    mask: Bool[Numbers, " S"],
     rng: Array | None,
-    values: Float[Array, "S C"] | None = None,
+    values: Float[Numbers, "S C"] | None = None,
     way: Callable = at_once,
 ) -> Float[Array, ""]:
     """A number that depends on every context and every weight."""

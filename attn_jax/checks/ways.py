@@ -8,13 +8,14 @@ import numpy as np
 from flax import nnx
 from jaxtyping import PyTree
 
+from attn_jax.attention.mechanism import Mechanism
 from attn_jax.checks.subject import (
+    LENGTH,
     TOLERANCE,
     Inputs,
     Subject,
     at_once,
     difference,
-    modes,
     one_by_one,
 )
 from attn_jax.config import Model
@@ -29,7 +30,7 @@ OPTIMIZED = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_pa
 def decoding(subject: Subject) -> str | None:
     """Training computes all steps at once where it can, decoding one after another."""
     inputs, mask = subject.inputs(), subject.masks()[0]
-    for mode, rng in modes():
+    for mode, rng in subject.modes.items():
         whole = subject.at_once(subject.p, inputs, mask, rng)
         steps = subject.one_by_one(subject.p, inputs, mask, rng)
         if problem := _apart(whole, steps, f"{mode}: {BETWEEN}"):
@@ -53,36 +54,27 @@ def heads(subject: Subject) -> str | None:
         return whole, (contexts, weights)
 
     whole, steps = both()
-    by_step = (jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -2, 0), each) for each in (whole, steps))
-    return _apart(*by_step, f"in a model of {attention.projections.shape} heads")
+    by_step = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -2, 0), (whole, steps))
+    return _apart(*by_step, "in a model with several heads")
 
 
 def _of_a_model(subject: Subject) -> tuple:
-    m, rows = subject.mechanism, range(ROWS)
-    queries, annotations = (
-        jnp.stack(each) for each in zip(*map(subject.inputs, rows), strict=True)
-    )
-    ends = jnp.array([subject.length // (1 + row) for row in rows])
-    config = Model(score=m.score, window=m.window, normalizer=m.normalizer)
-    several = Model(
-        score=m.score,
-        window=m.window,
-        normalizer=m.normalizer,
-        heads=4,
-        key_value_heads=2,
-        head_size=subject.Q,
+    """The attention of a model, queries [B, T, Q], annotations [B, S, D] and a mask [B, S]."""
+    m, (queries, annotations) = (
+        subject.mechanism,
+        zip(*map(subject.inputs, range(ROWS)), strict=True),
     )
     # A part may hold arrays that fit only these sizes, which heads would change.
-    one_size = fits(subject.mechanism, subject.Q, subject.Q)
-    attention = Attention(
-        several if one_size else config,
-        subject.Q,
-        subject.D,
-        subject.D,
-        projection="linear" if one_size else "none",
-        rngs=nnx.Rngs(0),
-    )
-    return attention, queries, annotations, jnp.arange(subject.length) < ends[:, None]
+    projection, heads = "none", {}
+    if fits(m, subject.Q, subject.Q):
+        projection = "linear"
+        heads = {"heads": 4, "key_value_heads": 2, "head_size": subject.Q}
+    config = Model(score=m.score, window=m.window, normalizer=m.normalizer, **heads)
+    sizes = subject.Q, subject.D, subject.D
+    attention = Attention(config, *sizes, projection=projection, rngs=nnx.Rngs(0))
+    ends = subject.length // (1 + np.arange(ROWS))
+    mask = np.arange(subject.length) < ends[:, None]
+    return attention, np.stack(queries), np.stack(annotations), jnp.asarray(mask)
 
 
 def compiled(subject: Subject) -> str | None:
@@ -90,7 +82,7 @@ def compiled(subject: Subject) -> str | None:
     way = functools.partial(one_by_one, subject.mechanism)
     fast = jax.jit(way, compiler_options=OPTIMIZED)
     inputs, mask = subject.inputs(queries=2), subject.masks()[0]
-    for mode, rng in modes():
+    for mode, rng in subject.modes.items():
         change = difference(*(each(subject.p, inputs, mask, rng) for each in (way, fast)))
         if change > TOLERANCE:
             return f"compiled by `jax.jit`, weights or contexts differ by {change:.2g} {mode}"
@@ -98,26 +90,22 @@ def compiled(subject: Subject) -> str | None:
 
 
 def _apart(whole: PyTree, steps: PyTree, where: str) -> str | None:
-    """Where what all steps at once and one after another give is not the same."""
-    of_steps = [
-        difference(*(jax.tree.map(lambda leaf: leaf[step], each) for each in (whole, steps)))  # noqa: B023
-        for step in range(len(jax.tree.leaves(whole)[0]))
-    ]
-    first = next((n for n, change in enumerate(of_steps) if change > TOLERANCE), None)
-    if first is None:
-        return None
-    return (
-        f"decoding differs from teacher forcing by {of_steps[first]:.2g} at step {first + 1} {where}"
-    )
+    """Where all steps at once differ from one after another; steps are the first axis of both."""
+    of_steps = zip(*(zip(*each, strict=True) for each in (whole, steps)), strict=True)
+    for step, (one, other) in enumerate(of_steps, start=1):
+        change = difference(one, other)
+        if change > TOLERANCE:
+            return f"decoding differs from teacher forcing by {change:.2g} at step {step} {where}"
+    return None
 
 
-def fits(mechanism, Q: int, D: int) -> bool:
+def fits(mechanism: Mechanism, Q: int, D: int) -> bool:
     """Whether a mechanism takes queries and annotations of these sizes."""
 
     def attended() -> PyTree:
         p = mechanism.init(jax.random.key(0), Q, D)
-        inputs = Inputs(jnp.zeros((2, Q)), jnp.zeros((9, D)))
-        return at_once(mechanism, p, inputs, jnp.ones(9, bool), None)
+        inputs = Inputs(np.zeros((2, Q), np.float32), np.zeros((LENGTH, D), np.float32))
+        return at_once(mechanism, p, inputs, np.ones(LENGTH, bool), None)
 
     try:
         jax.eval_shape(attended)
