@@ -74,7 +74,7 @@ def returned(subject: Subject) -> str | None:
 
 def influence(subject: Subject) -> str | None:
     """A parameter without a gradient is never trained."""
-    rng = jax.random.key(2)
+    *_, rng = subject.modes.values()  # in training, if that differs
     mask = np.ones(subject.length, bool)
     gradients = [subject.gradient(subject.p, subject.inputs(n), mask, rng)[1][0] for n in range(3)]
     leaves = jax.tree.leaves_with_path(jax.tree.map(lambda *of: np.max(np.abs(of)), *gradients))

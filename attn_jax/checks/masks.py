@@ -12,7 +12,7 @@ def masked(subject: Subject) -> str | None:
     for mode, rng in subject.modes.items():
         for mask in subject.masks():
             found = [
-                subject.at_once(subject.p, _filled(inputs, mask, at), mask, rng) for at in (-3, 3)
+                subject.at_once(subject.p, _filled(inputs, mask, at), mask, rng) for at in (-3.0, 3.0)
             ]
             weight = max(np.abs(weights[:, ~mask]).max() for _, weights in found)
             if weight > 0:

@@ -108,10 +108,10 @@ class Subject:
         """Parameters, none of which hides what it is multiplied with by being 0."""
         generator = np.random.default_rng(0)
 
-        def drawn(leaf: Array) -> np.ndarray:
+        def drawn(leaf: Array) -> Array:
             size = leaf.shape[0] if leaf.ndim else 1
             random = generator.normal(size=leaf.shape) * size**-0.5
-            return np.asarray(leaf if np.any(leaf) else random, np.float32)
+            return jnp.asarray(leaf if np.any(leaf) else random, jnp.float32)
 
         return jax.tree.map(drawn, self.made[0])
 
@@ -136,8 +136,8 @@ class Subject:
         """The modules of the parts that are checked."""
         parts = [inner for part in self.own for inner in part.parts()]
         plain = PlainScore | PlainWindow | PlainNormalizer
-        functions = [part.function for part in parts if isinstance(part, plain)]
-        return {type(part).__module__ for part in parts} | {f.__module__ for f in functions}
+        named = [*map(type, parts), *(part.function for part in parts if isinstance(part, plain))]
+        return {getattr(one, "__module__", "") for one in named}
 
     def inputs(self, seed: int = 0, *, queries: int = 4, length: int = 0) -> Inputs:
         """Queries and annotations whose products are about 1, whatever their sizes."""
@@ -149,9 +149,10 @@ class Subject:
         return Inputs(drawn(queries, self.Q), drawn(length or self.length, self.D))
 
     def masks(self) -> list[Bool[np.ndarray, " S"]]:
-        """Of a sentence that is shorter than its arrays, and of one with gaps."""
+        """Of sentences that are shorter than their arrays: one of two words, and one with gaps."""
         places = np.arange(self.length)
-        return [places < self.length * 3 // 4, (places % 3 != 1) & (places < self.length - 1)]
+        gaps = (places % 3 != 1) & (places < self.length - 1)
+        return [places < self.length * 3 // 4, places < 2, gaps]
 
 
 def at_once(

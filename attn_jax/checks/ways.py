@@ -74,14 +74,14 @@ def _of_a_model(subject: Subject) -> tuple:
     attention = Attention(config, *sizes, projection=projection, rngs=nnx.Rngs(0))
     ends = subject.length // (1 + np.arange(ROWS))
     mask = np.arange(subject.length) < ends[:, None]
-    return attention, np.stack(queries), np.stack(annotations), jnp.asarray(mask)
+    return attention, *map(jnp.asarray, (np.stack(queries), np.stack(annotations), mask))
 
 
 def compiled(subject: Subject) -> str | None:
     """What XLA makes of the code, and what Python does without it."""
     way = functools.partial(one_by_one, subject.mechanism)
     fast = jax.jit(way, compiler_options=OPTIMIZED)
-    inputs, mask = subject.inputs(queries=2), subject.masks()[0]
+    inputs, mask = jax.tree.map(jnp.asarray, (subject.inputs(queries=2), subject.masks()[0]))
     for mode, rng in subject.modes.items():
         change = difference(*(each(subject.p, inputs, mask, rng) for each in (way, fast)))
         if change > TOLERANCE:
@@ -104,8 +104,8 @@ def fits(mechanism: Mechanism, Q: int, D: int) -> bool:
 
     def attended() -> PyTree:
         p = mechanism.init(jax.random.key(0), Q, D)
-        inputs = Inputs(np.zeros((2, Q), np.float32), np.zeros((LENGTH, D), np.float32))
-        return at_once(mechanism, p, inputs, np.ones(LENGTH, bool), None)
+        inputs = Inputs(jnp.zeros((2, Q)), jnp.zeros((LENGTH, D)))
+        return at_once(mechanism, p, inputs, jnp.ones(LENGTH, bool), None)
 
     try:
         jax.eval_shape(attended)
