@@ -32,9 +32,7 @@ def _text(part: Part) -> str | None:
     """What keeps a run from recording a part."""
     for module, name in re.findall(r"([\w.]+):([\w.<>]+)", str(part)):
         if module == "__main__" or not hasattr(sys.modules.get(module), name):
-            return Advice(
-                f"to train with it, put {name} at the top of a module (a file) of its own"
-            )
+            return Advice(f"to train with {name}, put it at the top of a module (a file)")
     kind = next(kind for kind in (Score, Window, Normalizer) if isinstance(part, kind))
     try:
         again = catalogue.read(kind, str(part))

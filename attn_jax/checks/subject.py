@@ -61,6 +61,8 @@ def surrounded(given: Any) -> tuple[Mechanism, tuple[Part, ...]]:
         return Mechanism(Bilinear(), given), (given,)
     if isinstance(given, Normalizer):
         return Mechanism(Bilinear(), normalizer=given), (given,)
+    if not callable(given) and not isinstance(given, Score):
+        raise InputError(f"{given!r} is no score, window or normalizer")
     mechanism = Mechanism(given)
     return mechanism, (mechanism.score,)
 

@@ -1,127 +1,80 @@
 """Checks before a run starts."""
 
+import re
+
 import pytest
 
-from attn_jax.attention.parts import Sizes
-from attn_jax.config import Model
+from attn_jax.config import Model, experiment
 from attn_jax.errors import InputError
-from experiments.checks import check_encoder, check_mask
+from attn_jax.models.heads import Sizes
+from experiments.checks import check, check_encoder, check_parts
 
 PARTS = """
 import jax
 import jax.numpy as jnp
-from attn_jax import part
+from attn_jax import Score
 
-def heeds(scores, mask):
-    return jax.nn.softmax(scores, where=mask)
+class Sharp(Score):
+    sharpness: float = 2.0
+
+    def score(self, p, query, keys, past):
+        return self.sharpness * (keys @ jnp.tile(query, 2)[: keys.shape[1]])
+
+class FromTheEnd(Sharp):
+    def score(self, p, query, keys, past):
+        return super().score(p, query, keys, past) + jnp.log(len(keys) - jnp.arange(len(keys)))
+
+class Fails(Sharp):
+    def score(self, p, query, keys, past):
+        return keys @ query[:3]
 
 def forgets(scores, mask):
     return jax.nn.softmax(scores)
 
-def forgets_but_seldom(scores, mask):
-    kept = jax.nn.relu(scores)
-    return kept / (kept.sum() + 1e-6)
-
-def divides_by_all(scores, mask):
-    return jnp.where(mask, jax.nn.softmax(scores), 0)
-
-def shifts_by_all(scores, mask):
-    return jax.nn.softmax(scores - scores.max(), where=mask)
-
-def divides_by_their_spread(scores, mask):
-    return jax.nn.softmax(scores / (scores.std() + 1e-3), where=mask)
-
-@part(keys=lambda annotations: 2 * annotations)
-def compares(query, keys):
-    return keys @ query
-
-def compares_standardized(query, keys):
-    return (keys / (keys.std(axis=0) + 1e-3)) @ query
-
-def not_finite(query, keys):
-    return keys @ query * jnp.nan
-
-@part(decoding=heeds)
-def noisy(scores, mask, *, rng):
-    return heeds(scores + jax.random.normal(rng, scores.shape), mask)
-
-@part(decoding=forgets)
-def noisy_and_forgets(scores, mask, *, rng):
-    return noisy(scores, mask, rng=rng)
-
-@part(shapes=lambda sizes: {"scale": ()})
-def scaled(scores, mask, *, scale, power=1.0):
-    return jax.nn.softmax(scale * scores**power)
-
-@part(start=lambda mask: jnp.zeros(mask.shape))
-def counts_positions(scores, mask, *, carry):
-    return heeds(scores * (1 + carry.sum()), mask), carry + 1
-
-@part(start=lambda mask: jnp.zeros(mask.shape))
-def counts_words(scores, mask, *, carry):
-    return heeds(scores * (1 + carry.sum()), mask), carry + mask
-
-def forgets_later(scores, mask, *, step):
-    return jax.nn.softmax(scores, where=mask | (step > 1))
-
-def five_best(scores, mask):
-    least = jax.lax.top_k(jnp.where(mask, scores, -jnp.inf), 5)[0][-1]
-    return jax.nn.softmax(scores, where=mask & (scores >= least))
-
-def five_best_of_longer_ones(scores, mask):
-    least = jax.lax.top_k(jnp.where(mask, scores, -jnp.inf), 5)[0][-1]
-    return jax.nn.softmax(scores, where=scores >= least)
-
-def layer_shapes(sizes):
-    return {"W": (sizes.Q, sizes.A), "U": (sizes.D, sizes.A), "v": (sizes.A,)}
-
-@part(shapes=layer_shapes, keys=lambda annotations, *, U: annotations @ U)
-def perceptron(query, keys, *, W, v):
-    return jnp.tanh(query @ W + keys) @ v
-
-@part(shapes=layer_shapes, keys=lambda annotations, *, U: annotations @ U)
-def perceptron_of_all(query, keys, *, W, v):
-    return jnp.tanh(query @ W + keys - keys.mean(axis=0)) @ v
-
-def undefined(scores, mask):
-    return scores * jnp.nan
-
-def everywhere(query, mask):
-    return jnp.ones_like(mask), jnp.ones(mask.shape)
-
-def nearby(query, mask, *, step):
-    return mask & (jnp.arange(mask.size) <= step), jnp.ones(mask.shape)
+def reaches_all(query, mask):
+    return jnp.zeros(mask.shape)
 """
+SIZES = Sizes(8, 12)
 
 
-@pytest.mark.parametrize("sizes", [Sizes(1, 1, 1), Sizes(2, 2, 2), Sizes(256, 256, 64)])
-def test_parts_of_ones_own_attend_to_no_padding(tmp_path, monkeypatch, sizes):
-    (tmp_path / "masked_parts.py").write_text(PARTS)
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A module of parts."""
+    (tmp_path / "checked_parts.py").write_text(PARTS)
     monkeypatch.syspath_prepend(str(tmp_path))
-    check_mask("normalizer", "softmax", sizes)
-    for name in ("heeds", "shifts_by_all", "noisy", "counts_words", "undefined", "five_best"):
-        check_mask("normalizer", f"masked_parts:{name}", sizes)
-    check_mask("window", "masked_parts:nearby", sizes)
-    for name in ("compares", "not_finite", "perceptron"):
-        check_mask("score", f"masked_parts:{name}", sizes)
-    for what, name in (
-        ("normalizer", "forgets"),
-        ("normalizer", "forgets_but_seldom"),
-        ("normalizer", "divides_by_all"),
-        ("normalizer", "divides_by_their_spread"),
-        ("normalizer", "noisy_and_forgets"),
-        ("normalizer", "counts_positions"),
-        ("normalizer", "forgets_later"),
-        ("normalizer", "five_best_of_longer_ones"),
-        ("normalizer", "scaled(power=2)"),
-        ("score", "compares_standardized"),
-        ("score", "perceptron_of_all"),
-        ("window", "everywhere"),
+
+
+def model(**parts):
+    return experiment({f"model.{kind}": text for kind, text in parts.items()}).model
+
+
+def test_parts_of_ones_own_are_checked_at_the_sizes_of_the_run(own):
+    good = {"score": "checked_parts:Sharp", "window": "checked_parts:reaches_all"}
+    check_parts(model(), SIZES)
+    check_parts(model(**good), SIZES)
+    for kind, text, told in (
+        ("score", "checked_parts:FromTheEnd(sharpness=3.0)", "weights .* when it is padded from 8"),
+        ("score", "projected(checked_parts:FromTheEnd(sharpness=2.0),units=4)", "it is padded"),
+        (
+            "score",
+            "checked_parts:Fails(sharpness=2.0)",
+            r"TypeError: .* \(checked_parts.py, line 1",
+        ),
+        ("normalizer", "checked_parts:forgets", "where the mask is False get a weight of 0."),
     ):
-        with pytest.raises(
-            InputError, match=f"--model.{what}=.*gives weight to padding, where its mask is False"
-        ):
-            check_mask(what, f"masked_parts:{name}", sizes)
+        for _ in range(2):
+            with pytest.raises(InputError) as raised:
+                check_parts(model(**good | {kind: text}), SIZES)
+            assert re.match(re.escape(f"--model.{kind}={text}: "), str(raised.value))
+            assert re.search(told, str(raised.value))
+
+
+def test_a_run_with_a_part_that_reads_padding_does_not_start(own):
+    sizes = {"embedding_size": 4, "annotation_size": 6, "hidden_size": 6, "readout_size": 4}
+    options = {f"model.{name}": size for name, size in sizes.items()}
+    check(experiment(options | {"model.score": "checked_parts:Sharp"}))
+    with pytest.raises(InputError, match="--model.score=checked_parts:FromTheEnd.* is padded from"):
+        check(experiment(options | {"model.score": "checked_parts:FromTheEnd"}))
 
 
 ENCODERS = """
