@@ -6,6 +6,7 @@ from attn_jax.checks.mechanisms import CHECKS
 from tests.experiments.programs import program, refused, works
 
 PARTS = """
+import jax
 from attn_jax import Score, scaled_normal
 
 class MyScore(Score):
@@ -24,8 +25,8 @@ class LooksBack(MyScore):
 class NoScore:
     pass
 
-def spreads(scores, mask):
-    return mask / mask.sum()
+def forgets(scores, mask):
+    return jax.nn.softmax(scores)
 """
 
 
@@ -52,9 +53,9 @@ def test_a_part_that_fails(place):
 
 
 def test_a_function_is_checked_as_what_the_flags_say(place):
-    done = program("check", "dot", "--normalizer=my_score:spreads", **place)
+    done = program("check", "dot", "--normalizer=my_score:forgets", **place)
     assert done.returncode == 1, done.stderr
-    assert "FAILS  weights are not all 0 where the mask is False everywhere" in done.stdout
+    assert "FAILS  positions where the mask is False get a weight of 0." in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_a_function_is_checked_as_what_the_flags_say(place):
         (["my_score:MyScores"], "has no attribute 'MyScores'"),
         (["my_score:NoScore"], "'my_score:NoScore' is no part: it is not derived from one of"),
         (["my_score:MyScore(speed=2)"], "unknown setting of my_score:MyScore 'speed'"),
-        (["adition"], "unknown part 'adition' (did you mean additive?)"),
+        (["aditive"], "unknown part 'aditive' (did you mean additive?)"),
         (["my_score:MyScore", "--score=dot"], "is a score already: leave out --score"),
         (["sparsemax", "--window=local_m"], "--score is missing: the score for sparsemax"),
         (["my_score:MyScore", "--query_size=0"], "query_size"),

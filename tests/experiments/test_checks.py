@@ -53,12 +53,12 @@ def test_parts_of_ones_own_are_checked_at_the_sizes_of_the_run(own):
     check_parts(model(), SIZES)
     check_parts(model(**good), SIZES)
     for kind, text, told in (
-        ("score", "checked_parts:FromTheEnd(sharpness=3.0)", "weights .* when it is padded from 8"),
+        ("score", "checked_parts:FromTheEnd(sharpness=3.0)", "weights .* it is padded from 8"),
         ("score", "projected(checked_parts:FromTheEnd(sharpness=2.0),units=4)", "it is padded"),
         (
             "score",
             "checked_parts:Fails(sharpness=2.0)",
-            r"TypeError: .* \(checked_parts.py, line 1",
+            r"\(checked_parts.py, line 1",
         ),
         ("normalizer", "checked_parts:forgets", "where the mask is False get a weight of 0."),
     ):
@@ -73,7 +73,7 @@ def test_a_run_with_a_part_that_reads_padding_does_not_start(own):
     sizes = {"embedding_size": 4, "annotation_size": 6, "hidden_size": 6, "readout_size": 4}
     options = {f"model.{name}": size for name, size in sizes.items()}
     check(experiment(options | {"model.score": "checked_parts:Sharp"}))
-    with pytest.raises(InputError, match="--model.score=checked_parts:FromTheEnd.* is padded from"):
+    with pytest.raises(InputError, match=r"--model\.score=checked_parts:FromTheEnd.* padded from"):
         check(experiment(options | {"model.score": "checked_parts:FromTheEnd"}))
 
 
