@@ -11,9 +11,8 @@ def masked(subject: Subject) -> str | None:
     inputs = subject.inputs()
     for mode, rng in subject.modes.items():
         for mask in subject.masks():
-            found = [
-                subject.at_once(subject.p, _filled(inputs, mask, at), mask, rng) for at in (-3.0, 3.0)
-            ]
+            fillings = (_filled(inputs, mask, at) for at in (-3.0, 3.0))
+            found = [subject.at_once(subject.p, filled, mask, rng) for filled in fillings]
             weight = max(np.abs(weights[:, ~mask]).max() for _, weights in found)
             if weight > 0:
                 return f"positions where the mask is False get a weight of {weight:.2g} {mode}"

@@ -12,8 +12,7 @@ from attn_jax.checks.subject import Subject, surrounded
 from attn_jax.checks.ways import fits
 
 SIZES = (24, 32), (32, 32)  # Q, D: the first that a part takes
-
-
+# Before a run starts, what is compiled is called only a few times.
 QUICKLY_COMPILED = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,
@@ -28,7 +27,7 @@ class Check(NamedTuple):
     when: str  # code of the user's own fails, if it does
     needed: bool = False  # the others cannot be made unless it finds nothing
     at_start: bool = False  # whether it is made before each training
-    of_scores: bool = True
+    of_scores: bool = True  # whether it concerns scores, and not only what gets them
 
 
 CHECKS = (
@@ -147,8 +146,9 @@ def findings(subject: Subject) -> Iterator[Finding]:
 def problem_at_start(part: Any, Q: int, D: int, length: int) -> str | None:
     """What is wrong with a part for queries of Q and annotations of D features, if anything is.
 
-    A few checks that take two seconds: those of what would train or decode wrongly in silence.
-    Numbers that are not finite are told at the first step of training.
+    Only the checks of what would train and decode wrongly without a word, which together take about
+    two seconds: masks, padding, and steps one by one. What is not finite at extreme scores or in
+    short precision is told as such when it happens.
     """
     subject = Subject(*surrounded(part), Q, D, length, QUICKLY_COMPILED)
     made = _made(subject, [check for check in CHECKS if check.at_start])
