@@ -36,42 +36,37 @@ A mechanism is a score, a window and a normalizer: `--model.score='location_awar
 `--model.window=local_p`, `--model.normalizer='entmax(alpha=1.25)'`, with any number of heads
 (`--model.heads`, `--model.key_value_heads`, `--model.head_size`, `--model.projection`). All of them
 work in every recurrent decoder (`bahdanau`, `luong`, `luong_input_feeding`), with any cell, and as
-the cross-attention of the Transformer decoder. A mechanism that *reads* more of earlier steps than
-their number processes known targets step by step, also where the decoder would otherwise do all
+the cross-attention of the Transformer decoder. With a mechanism that *looks back* at earlier
+attention, known targets are processed step by step, also where the decoder would otherwise do all
 steps at once (`luong`, `transformer`). By default, the score is `additive`, the window `full` and
 the normalizer `softmax` (for `gmm`, `exponential`).
 
-In Python, each is a class whose arguments are the settings, and a mechanism is a value of three:
-
-```python
-from attn_jax import NORMALIZERS, SCORES, Mechanism, attend
-
-m = Mechanism(SCORES["additive"](units=64), normalizer=NORMALIZERS["entmax"](alpha=1.25))
-p = m.init(rng, Q, D)  # {"score": {"W": ..., "U": ..., "v": ...}, "window": {}, "normalizer": {}}
-context, weights = attend(m, p, s, h)
-```
-
-The parameters listed are those of one head. `projected(dot,units=64)` is a score of linear maps of
-s and h_j. `mocha` takes two scores: `pair(additive,general)`, or two of the kind that is given.
-`monotonic` and `mocha` are soft in training, where they are given a random key, and otherwise stop
-at one position.
-
 These combinations are refused, with the reason: windows or other normalizers for `mean` and `last`;
 `last` with an encoder from right to left; `exponential` for other scores of this list than `gmm`;
-windows and monotonic normalizers for `gmm`; windows for monotonic normalizers; `mocha` for `gmm`,
-and in a model for two equal scores without parameters; `dot`, `scaled_dot` and `relative` for
-states and annotations that differ in size, unless projections make them equal.
+windows and monotonic normalizers for `gmm`; windows for monotonic normalizers; `dot`, `scaled_dot`
+and `relative` for states and annotations that differ in size, unless projections make them equal.
+
+`mocha` takes two scores, which are two of the kind that is given, with parameters of their own, or
+a pair: `pair(additive,general)`. Scores with a state and, in a model, `dot` and `scaled_dot`, which
+have no parameters that would make the two differ, are refused. `projected(dot)` is a score of W s
+and U h_j, with as many units as `projected(dot,units=64)` says, for any score in its brackets.
+`monotonic` and `mocha` compute expected weights in training, and decide at each position in use.
+
+The parameters are those of one head. In Python, a mechanism is a value of these parts, such as
+`Mechanism(Additive(units=64), LocalP(), Entmax(alpha=1.25))`, whose `init(rng, Q, D)` makes them:
+see `attend` in the README. A column says what each part reads of earlier steps.
 
 A part of your own works in the same places as `module:Class`. `./launch.sh check module:Class`, or
 `attn_jax.check(Class())`, tells what is wrong with it: weights on masked positions, gradients that
 are not finite, decoding that differs from training, and more. Every run with a part of your own
 begins with the most important of these checks.
 
-T target steps, S source positions, Q units of the query, D features of an annotation, A alignment
-units; s the query, h_j an annotation, e_j a score. Vectors are rows: W s is `s @ W`, and U h_j
-is `h[j] @ U`; only in `general`, W h_j is `h[j] @ W.T`. Costs are those of all steps of one
-sentence and one head, without projections of queries and annotations; memory is that of training,
-including keys that are not the annotations themselves.
+T target steps, S source positions, Q units of the query, D features of an annotation, A hidden
+units (`units`, and `--model.alignment_size` for all that do not give theirs); s the query, h_j an
+annotation, e_j a score. Vectors are rows: W s is `s @ W`, and U h_j is `h[j] @ U`; only in
+`general`, W h_j is `h[j] @ W.T`. Costs are those of all steps of one sentence and one head, without
+projections of queries and annotations; memory is that of training, including keys that are not the
+annotations themselves.
 """
 
 

@@ -19,7 +19,7 @@ from attn_jax.attention import steps
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.protocol import Score
 from attn_jax.attention.steps import OVER_STEPS, Memory, Queries
-from attn_jax.errors import InputError
+from attn_jax.errors import InputError, reason
 
 
 @jax.tree_util.register_dataclass
@@ -149,10 +149,10 @@ def begin(
     def one(annotations: Array, values: Array, mask: Array) -> tuple[Sentence, Memory]:
         try:
             keys = m.score.keys(p["score"], annotations)
-        except TypeError as error:
+        except (TypeError, KeyError) as error:
             raise InputError(
                 f"the parameters of {m.score.word} do not fit annotations of {size} features: "
-                f"{error}"
+                f"{reason(error)}"
             ) from error
         memory = steps.begin(m, p, mask, values.shape[-1])
         return Sentence(keys, values, mask, size), memory
@@ -242,8 +242,10 @@ def _ready(
             f"the query must be [{wanted}], as the annotations are, got {list(query.shape)} "
             "(attend_all takes several for each sentence)"
         )
-    wanted, got = _shapes(m, query.shape[-1], sentence.size), str(jax.tree.map(_shape, p))
-    if got != wanted:
+    wanted, got = _shapes(m, query.shape[-1], sentence.size), jax.tree.map(_shape, p)
+    if str(got) != str(wanted):
+        if m is not mechanism:  # a score alone, with the parameters of a score
+            wanted, got = wanted["score"], got["score"]
         raise InputError(
             f"for queries of {query.shape[-1]} and annotations of {sentence.size} features, "
             f"{m.score.word} needs parameters of the shapes {wanted}, got {got}"
@@ -252,10 +254,10 @@ def _ready(
 
 
 @functools.cache
-def _shapes(m: Mechanism, Q: int, D: int) -> str:
+def _shapes(m: Mechanism, Q: int, D: int) -> PyTree:
     """The shapes of the parameters of a mechanism."""
     made = jax.eval_shape(lambda rng: m.init(rng, Q, D), jax.random.key(0))
-    return str(jax.tree.map(_shape, made))
+    return jax.tree.map(_shape, made)
 
 
 def _shape(leaf: Any) -> list[int]:

@@ -102,7 +102,7 @@ class LocationAware(Additive):
         return energies(query, keys, around @ p["F"], p["V"], p["v"])
 
 
-class Coverage(Additive):
+class Coverage(Score):
     """v · tanh(W s + U h_j + V C_j), C_j = Σ_{k<i} α_kj / Φ_j.
 
     Φ_j = N σ(f · h_j), the fertility, is the number of target words expected from position j, at
@@ -112,13 +112,13 @@ class Coverage(Additive):
     Cost: time T S A (tanh), memory T S + S A.
     """
 
+    units: int = setting(128, low=1)
     fertility: float = setting(2.0, above=0)
-    hidden = False
     reads = ("total",)
 
     def init(self, rng: Array, Q: int, D: int) -> dict[str, Array]:
         rng_additive, rng_V, rng_f = jax.random.split(rng, 3)
-        return super().init(rng_additive, Q, D) | {
+        return Additive(units=self.units).init(rng_additive, Q, D) | {
             "V": scaled_normal(rng_V, (self.units,)),
             "f": scaled_normal(rng_f, (D,)),
         }
@@ -126,7 +126,10 @@ class Coverage(Additive):
     def keys(self, p: Any, annotations: Float[Array, "S D"]) -> tuple[Array, Array]:
         fertilities = self.fertility * jax.nn.sigmoid(annotations @ p["f"])
         divisors = jnp.maximum(fertilities, 1e-6)
-        return super().keys(p, annotations), divisors
+        return annotations @ p["U"], divisors
+
+    def query(self, p: Any, state: Float[Array, " Q"]) -> Float[Array, " A"]:
+        return state @ p["W"]
 
     def score(
         self, p: Any, query: Float[Array, " A"], keys: tuple[Array, Array], past: Past

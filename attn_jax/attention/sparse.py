@@ -1,6 +1,7 @@
 """Sparse normalizers: projections onto the simplex, which can give positions exactly 0."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -64,7 +65,8 @@ def projection(
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _project(shifted: Float[Array, " S"], alpha: float) -> Float[Array, " S"]:
-    threshold = {1.5: _threshold_15, 2.0: _threshold_2}.get(alpha, _threshold_bisected)
+    known: dict[float, Callable] = {1.5: _threshold_15, 2.0: _threshold_2}
+    threshold = known.get(alpha, _threshold_bisected)
     weights = _power(shifted - threshold(shifted, alpha), 1 / (alpha - 1))
     return weights / weights.sum()
 

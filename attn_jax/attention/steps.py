@@ -45,12 +45,12 @@ class Queries(NamedTuple):
 
 def begin(m: Mechanism, p: PyTree, mask: Bool[Array, " S"], size: int) -> Memory:
     """The memory before the first query; `size` is that of a context, D."""
-    nothing = jnp.zeros_like(mask, jnp.float32)  # like the mask, also in how it is sharded
+    nothing = jnp.zeros_like(mask, float)  # like the mask, also in how it is sharded
     first = {
         "step": jnp.zeros((), jnp.int32),
         "weights": nothing,
         "total": nothing,
-        "context": jnp.zeros(size, jnp.float32),
+        "context": jnp.zeros(size),
     }
     own = Own(
         m.score.start(p["score"], mask),
@@ -75,22 +75,20 @@ def score(
     rng: Array | None,
 ) -> tuple[Memory, Float[Array, "*C S"]]:
     """The scores [S], or [2, S] of a pair, and the memory with the score's own new state."""
-    part, parameters = m.score, p["score"]
-    past = _past(part, memory, memory.own.score, mask, rng)
-    if part.is_stateful:
-        own = part.advance(parameters, query.score, keys, past)
-        memory = memory._replace(own=memory.own._replace(score=own))
-        past = _past(part, memory, own, mask, rng)
+    part, inputs, own = m.score, (p["score"], query.score, keys), memory.own
+    past = _advanced(part, inputs, _past(part, memory, own.score, mask, rng))
     # Hidden units are recomputed for the derivative: those of all queries would take T S A numbers,
     # and storing them more time.
     scored = jax.checkpoint(part.score) if m.has_hidden_units else part.score
-    scores = scored(parameters, query.score, keys, past)
+    scores = scored(*inputs, past)
     wanted = [mask.size] if m.normalizer.scores == 1 else [m.normalizer.scores, mask.size]
     if _shape(scores) != wanted:
         raise InputError(
             f"the score {part.word} gives {_kind(scores)}, but the normalizer "
             f"{m.normalizer.word} takes {wanted}"
         )
+    if part.is_stateful:
+        memory = memory._replace(own=own._replace(score=past.own))
     return memory, scores
 
 
@@ -104,27 +102,24 @@ def weigh(
     rng: Array | None,
 ) -> tuple[Memory, Float[Array, " S"]]:
     """The weights before the gain of the window, and the memory with the other new states."""
-    own = memory.own
-    if m.window.is_stateful:
-        past = _past(m.window, memory, own.window, mask, rng)
-        own = own._replace(window=m.window.advance(p["window"], query.window, past))
-    if m.window.overrides("bias"):
-        past = _past(m.window, memory, own.window, mask, rng)
-        bias = m.window.bias(p["window"], query.window, past)
-        scores = scores + _of_positions(bias, mask, f"the window {m.window.word}", "bias")
+    own, window, normalizer = memory.own, m.window, m.normalizer
+    of_query = p["window"], query.window
+    past = _advanced(window, of_query, _past(window, memory, own.window, mask, rng))
+    if window.is_stateful:
+        own = own._replace(window=past.own)
+    if window.overrides("bias"):
+        bias = window.bias(*of_query, past)
+        scores = scores + _of_positions(bias, mask, f"the window {window.word}", "bias")
     # A position is reachable if none of its scores is -∞. NaN scores are kept, so that the weights
     # become NaN too.
     reachable = (scores != -jnp.inf).reshape(-1, mask.size).all(axis=0)
     # Weights are in float32 at least, whatever the precision of products.
-    scores = widen(jnp.where(reachable, scores, 0))
-    part, inputs = m.normalizer, (p["normalizer"], scores, mask & reachable)
-    past = _past(part, memory, own.normalizer, mask, rng)
-    if part.is_stateful:
-        own = own._replace(normalizer=part.advance(*inputs, past))
-        past = _past(part, memory, own.normalizer, mask, rng)
-    weights = _of_positions(
-        part.weights(*inputs, past), mask, f"the normalizer {part.word}", "weights"
-    )
+    of_scores = p["normalizer"], widen(jnp.where(reachable, scores, 0)), mask & reachable
+    past = _advanced(normalizer, of_scores, _past(normalizer, memory, own.normalizer, mask, rng))
+    if normalizer.is_stateful:
+        own = own._replace(normalizer=past.own)
+    weights = normalizer.weights(*of_scores, past)
+    weights = _of_positions(weights, mask, f"the normalizer {normalizer.word}", "weights")
     return memory._replace(own=own), weights
 
 
@@ -153,15 +148,12 @@ def remember(
     It takes all heads and sentences at once, or one.
     """
 
-    def wide(new: Array, old: Array | None) -> Array | None:
-        return None if old is None else new.astype(old.dtype)
-
-    return Memory(
-        step=None if memory.step is None else memory.step + 1,
-        weights=wide(weights, memory.weights),
-        total=None if memory.total is None else memory.total + wide(weights, memory.total),
-        context=wide(context, memory.context),
-        own=memory.own,
+    step, last, total, before, _ = memory
+    return memory._replace(
+        step=None if step is None else step + 1,
+        weights=None if last is None else weights.astype(last.dtype),
+        total=None if total is None else total + weights.astype(total.dtype),
+        context=None if before is None else context.astype(before.dtype),
     )
 
 
@@ -211,6 +203,11 @@ def _past(
     if part.is_stateful:
         known["own"] = own
     return Past(part.word, mask=mask, rng=rng, **known)
+
+
+def _advanced(part: Any, inputs: tuple, past: Past) -> Past:
+    """What a part sees at this step: its own state has moved on."""
+    return past.moved(part.advance(*inputs, past)) if part.is_stateful else past
 
 
 def _of_positions(returned: Any, mask: Bool[Array, " S"], whose: str, what: str) -> Array:

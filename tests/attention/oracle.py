@@ -125,6 +125,28 @@ def last(query, annotations, mask, past):
     return [0.0 if j == final else -math.inf for j in range(len(annotations))]
 
 
+def projected(score):
+    """Another score of W s and U h_j."""
+
+    def loop(query, annotations, mask, past, *, W, U, compared):
+        keys = np.array([matvec(U, h) for h in annotations])
+        return score(matvec(W, query), keys, mask, past, **compared)
+
+    return loop
+
+
+def pair(one, other):
+    """Two scores, a list for each."""
+
+    def loop(query, annotations, mask, past, *, first, second):
+        return [
+            one(query, annotations, mask, past, **first),
+            other(query, annotations, mask, past, **second),
+        ]
+
+    return loop
+
+
 # Windows: (query, mask, past, **parameters) -> support and gain of each position.
 
 

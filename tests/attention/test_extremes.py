@@ -11,10 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax import NORMALIZERS, SCORES, attend_all
-from attn_jax.attention.catalogue import mechanism, resolve
-from attn_jax.attention.parts import Sizes
-from attn_jax.attention.steps import begin, weigh
+from attn_jax import NORMALIZERS, SCORES, Mechanism, Normalizer, Past, Score, attend_all
+from attn_jax.attention import steps
+from attn_jax.attention.catalogue import read
+from attn_jax.attention.position_scores import Gmm
+from attn_jax.attention.scores import Pair
+from tests.attention.cases import as_arrays, parameters
 
 XLA = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
 FLAGS = {
@@ -28,10 +30,6 @@ def run(function, flags, *inputs):
     return jax.jit(function).lower(*inputs).compile(compiler_options=flags)(*inputs)
 
 
-def narrow(tree):
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), tree)
-
-
 def all_finite(tree):
     return all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(tree))
 
@@ -40,33 +38,32 @@ def all_finite(tree):
 @pytest.mark.parametrize("which", ["heights", "sharpness", "steps"])
 @pytest.mark.parametrize("change", [-80, 8, 30])
 def test_gmm_over_a_thousand_positions(flags, which, change, generator):
-    steps, positions, size = 40, 1000, 16
-    part = resolve("score", "gmm(components=5)")
+    count, positions, size = 40, 1000, 16
+    score = Gmm(components=5)
     W = generator.normal(size=(size, 15)) / math.sqrt(size)
     b = np.zeros((3, 5))
     b[["heights", "sharpness", "steps"].index(which)] += change
-    queries, annotations, parameters = narrow(
+    queries, annotations, p = as_arrays(
         (
-            generator.normal(size=(steps, size)),
+            generator.normal(size=(count, size)),
             generator.normal(size=(positions, size)),
             {"W": W, "b": b.ravel()},
         )
     )
 
-    def read(queries, annotations, parameters):
-        score = part.bound(parameters)
-        contexts, weights = attend_all(queries, annotations, annotations, score=score)
+    def total(queries, annotations, p):
+        contexts, weights = attend_all(score, p, queries, annotations)
         return 1e-20 * contexts.sum(), weights
 
-    gradient = jax.value_and_grad(read, argnums=(0, 1, 2), has_aux=True)
-    (total, weights), of_inputs = run(gradient, flags, queries, annotations, parameters)
-    assert all_finite((total, weights, of_inputs))
+    gradient = jax.value_and_grad(total, argnums=(0, 1, 2), has_aux=True)
+    (value, weights), of_inputs = run(gradient, flags, queries, annotations, p)
+    assert all_finite((value, weights, of_inputs))
     # Without the weights as an output, XLA fuses other operations.
-    alone = jax.value_and_grad(lambda *inputs: read(*inputs)[0], argnums=(0, 1, 2))
-    assert all_finite(run(alone, flags, queries, annotations, parameters))
+    alone = jax.value_and_grad(lambda *inputs: total(*inputs)[0], argnums=(0, 1, 2))
+    assert all_finite(run(alone, flags, queries, annotations, p))
     np.testing.assert_allclose(
         weights,
-        mixtures(*map(np.float64, (queries, parameters["W"], parameters["b"])), positions),
+        mixtures(*map(np.float64, (queries, p["W"], p["b"])), positions),
         rtol=2e-2,  # an error in the place of a bell is multiplied by its distance and sharpness
         atol=1e-3,
     )
@@ -89,28 +86,48 @@ def extremes(positions, generator):
     return np.stack([*rows, np.full(positions, 3e38), np.full(positions, -3e38)])
 
 
+class Fused(Score):
+    """Scores through a product and a sum, which XLA may fuse with what follows."""
+
+    factor: float = 0.7
+    gives_logarithms = True
+
+    def score(self, p, query, keys, past):
+        return self.factor * keys[:, 0] + query
+
+
 @with_flags
-@pytest.mark.parametrize("name", [*NORMALIZERS, "entmax(alpha=1.2)", "entmax(alpha=3)"])
-def test_extreme_scores_give_finite_weights_and_derivatives(flags, name, generator):
-    normalizer, positions = resolve("normalizer", name), 2000
-    parameters = {n: jnp.array(0.5) for n in normalizer.shapes(Sizes(1, 1, 1))}
-    count = normalizer.traits.score_count
+@pytest.mark.parametrize(
+    ("name", "rng"),
+    [
+        *((name, None) for name in [*NORMALIZERS, "entmax(alpha=1.2)", "entmax(alpha=3)"]),
+        *((name, 0) for name in ("monotonic", "mocha")),  # in training
+    ],
+)
+def test_extreme_scores_give_finite_weights_and_derivatives(flags, name, rng, generator):
+    normalizer, positions = read(Normalizer, name), 2000
+    rng = None if rng is None else jax.random.key(rng)
+    score = Fused() if normalizer.scores == 1 else Pair(Fused(), Fused(factor=-0.35))
+    mechanism = Mechanism(score, normalizer=normalizer)
+    own = jax.tree.map(lambda _: jnp.array(0.5), normalizer.init(jax.random.key(0), 1, 1))
+    p = mechanism.init(jax.random.key(0), 1, 1) | {"normalizer": own}
     mask = jnp.arange(positions) != 1
 
-    def own(query, keys):  # through a product and a sum, which XLA may fuse with what follows
-        scores = 0.7 * keys + query
-        return scores if count == 1 else jnp.stack([scores, -0.5 * scores])
+    def total(scores):
+        memory = steps.begin(mechanism, p, mask, 1)
+        query = steps.query(mechanism, p, jnp.array([0.3]))
 
-    parts = mechanism(own, "full", normalizer.bound(parameters))
+        def weigh(memory, scores):
+            keys = mechanism.score.keys(p["score"], scores[:, None])
+            memory, scored = steps.score(mechanism, p, memory, query, keys, mask, rng)
+            return steps.weigh(mechanism, p, memory, query, scored, mask, rng)
 
-    def read(scores):
-        memory, query = begin(parts, mask), jnp.array([0.3])
-        memory, first = weigh(parts, memory, query, scores, mask)
-        _, second = weigh(parts, memory, query, scores[::-1], mask)
+        memory, first = weigh(memory, scores)
+        _, second = weigh(memory, scores[::-1])
         return (jnp.arange(positions) * (first + second)).sum(), (first, second)
 
-    gradient = jax.vmap(jax.value_and_grad(read, has_aux=True))
-    (_, weights), of_scores = run(gradient, flags, narrow(extremes(positions, generator)))
+    gradient = jax.vmap(jax.value_and_grad(total, has_aux=True))
+    (_, weights), of_scores = run(gradient, flags, as_arrays(extremes(positions, generator)))
     assert all_finite((weights, of_scores))
     for of_step in weights:
         assert not np.any(of_step[:, 1])
@@ -120,33 +137,31 @@ def test_extreme_scores_give_finite_weights_and_derivatives(flags, name, generat
 
 @pytest.mark.parametrize("name", ["softmax", "temperature", "sparsemax", "entmax"])
 def test_one_extreme_score_takes_all_weight(name):
-    scores = jnp.zeros(2000).at[5].set(3e38)
-    weights = resolve("normalizer", name).bound({})(scores, jnp.ones(2000, bool))
+    scores, mask = jnp.zeros(2000).at[5].set(3e38), jnp.ones(2000, bool)
+    weights = read(Normalizer, name).weights({}, scores, mask, Past(mask=mask, rng=None))
     np.testing.assert_array_equal(weights, np.arange(2000) == 5)
 
 
 @with_flags
 @pytest.mark.parametrize("name", [name for name in SCORES if name not in ("mean", "last")])
 def test_long_sources_and_large_states_give_finite_weights_and_derivatives(flags, name, generator):
-    parts, size, steps, positions = mechanism(name), 8, 3, 2000
-    shapes = parts.score.shapes(Sizes(size, size, 4))
-    queries, annotations, parameters = narrow(
+    score, size, count, positions = read(Score, name, units=4), 8, 3, 2000
+    p, queries, annotations = as_arrays(
         (
-            generator.normal(size=(steps, size)),
+            parameters(generator, score, size, size),
+            generator.normal(size=(count, size)),
             generator.normal(size=(positions, size)),
-            {n: generator.normal(size=shape) for n, shape in shapes.items()},
         )
     )
     mask = jnp.arange(positions) < positions - 3
 
-    def read(queries, annotations, parameters):
-        keys, score = parts.score.keys(annotations, parameters), parts.score.bound(parameters)
-        contexts, _ = attend_all(queries, keys, annotations, mask, score=score)
+    def total(p, queries, annotations):
+        contexts, _ = attend_all(score, p, queries, annotations, mask)
         return 1e-20 * contexts.sum()
 
-    gradient = jax.value_and_grad(read, argnums=(0, 1, 2))
-    compiled = jax.jit(gradient).lower(queries, annotations, parameters)
+    gradient = jax.value_and_grad(total, argnums=(0, 1, 2))
+    compiled = jax.jit(gradient).lower(p, queries, annotations)
     compiled = compiled.compile(compiler_options=flags)
     for of_queries, of_parameters in ((1, 1), (1, 8), (1, 100), (1e4, 1), (1e10, 1)):
-        larger = jax.tree.map(lambda leaf, by=of_parameters: by * leaf, parameters)
-        assert all_finite(compiled(of_queries * queries, annotations, larger))
+        larger = jax.tree.map(lambda leaf, by=of_parameters: by * leaf, p)
+        assert all_finite(compiled(larger, of_queries * queries, annotations))

@@ -8,11 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import PartitionSpec as P
-
-from attn_jax import InputError, attend, part
-from attn_jax.attention import monotonic, normalizers, scores, sparse
-from attn_jax.attention.catalogue import mechanism, resolve
 from attn_jax.attention.context import (
     _check_keys,
     _mask,
@@ -23,6 +18,11 @@ from attn_jax.attention.context import (
     begin,
 )
 from attn_jax.attention.parts import Part, Sizes
+from jax.sharding import PartitionSpec as P
+
+from attn_jax import InputError, attend, part
+from attn_jax.attention import monotonic, normalizers, scores, sparse
+from attn_jax.attention.catalogue import mechanism, resolve
 
 SIZES = Sizes(5, 11, 3)
 

@@ -8,11 +8,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from attn_jax import NORMALIZERS, SCORES, attend
-from attn_jax.attention import monotonic, sparse, windows
-from attn_jax.attention.catalogue import resolve
-from attn_jax.attention.parts import Memory, Sizes
+from attn_jax import (
+    NORMALIZERS,
+    SCORES,
+    Mechanism,
+    Normalizer,
+    Past,
+    Score,
+    attend,
+    attend_step,
+    begin,
+)
+from attn_jax.attention import monotonic
+from attn_jax.attention.catalogue import read
+from attn_jax.attention.scores import Dot
+from attn_jax.attention.sparse import Entmax, projection
+from attn_jax.attention.windows import LocalM, LocalP
 from tests.attention import oracle
+from tests.attention.cases import as_arrays, parameters
 
 S = 7
 numbers = st.floats(-8, 8, width=32)
@@ -25,9 +38,15 @@ ELSEWHERE = {"sigmoid", "null", "exponential", "monotonic", "mocha", "forward"}
 ONTO_THE_SIMPLEX = [*(name for name in NORMALIZERS if name not in ELSEWHERE), "entmax(alpha=1.2)"]
 
 
+def weights_of(name):
+    """A compiled normalizer without parameters, of scores and a mask."""
+    normalizer = read(Normalizer, name)
+    return jax.jit(lambda e, mask: normalizer.weights({}, e, mask, Past(mask=mask, rng=None)))
+
+
 @pytest.mark.parametrize("name", ONTO_THE_SIMPLEX)
 def test_weights_lie_on_the_simplex_of_the_real_positions(name):
-    normalizer = jax.jit(resolve("normalizer", name).bound({}))
+    normalizer = weights_of(name)
 
     @quick
     @given(scores, masks)
@@ -42,7 +61,7 @@ def test_weights_lie_on_the_simplex_of_the_real_positions(name):
 
 @pytest.mark.parametrize("name", ONTO_THE_SIMPLEX)
 def test_a_shift_of_all_scores_changes_nothing(name):
-    normalizer = jax.jit(resolve("normalizer", name).bound({}))
+    normalizer = weights_of(name)
 
     @quick
     @given(scores, masks, numbers)
@@ -63,7 +82,7 @@ def test_no_point_of_the_simplex_beats_entmax(scores, mask, alpha):
         entropy = (p - p**alpha).sum() / (alpha * (alpha - 1))
         return float(p @ np.float64(scores) + entropy)
 
-    best = np.float64(sparse.entmax(jnp.asarray(scores), jnp.asarray(mask), alpha=alpha))
+    best = np.float64(projection(jnp.asarray(scores), jnp.asarray(mask), alpha))
     others = [*np.eye(S)[mask], mask / mask.sum()]
     others += [0.9 * best + 0.1 * other for other in others]
     assert all(value(best) >= value(other) - 1e-4 for other in others)
@@ -72,7 +91,7 @@ def test_no_point_of_the_simplex_beats_entmax(scores, mask, alpha):
 @pytest.mark.parametrize("depth", [1.9, 1.99, 1.999])
 def test_entmax_is_precise_for_many_scores_near_its_threshold(depth):
     scores, mask = jnp.concatenate([jnp.zeros(1), jnp.full(4999, -depth)]), [True] * 5000
-    weights = sparse.entmax(scores, jnp.array(mask))
+    weights = projection(scores, jnp.array(mask), Entmax().alpha)
     expected = oracle.entmax(1.5)(np.float64(scores).tolist(), mask, None)
     assert np.abs(weights - np.array(expected)).sum() < 1e-4
 
@@ -82,38 +101,21 @@ WITH_POSITIONS = {"relative", "location", "location_aware", "coverage", "gmm", "
 
 @pytest.mark.parametrize("name", [name for name in SCORES if name not in WITH_POSITIONS])
 def test_weights_move_with_their_positions(name, generator):
-    score = resolve("score", name)
-    sizes = Sizes(5, 5, 3)
-    parameters = {
-        key: jnp.asarray(generator.normal(size=shape), jnp.float32)
-        for key, shape in score.shapes(sizes).items()
-    }
-    read = jax.jit(
-        lambda query, annotations: attend(
-            query,
-            score.keys(annotations, parameters),
-            annotations,
-            score=score.bound(parameters),
-        )
-    )
-    query, annotations = generator.normal(size=5), generator.normal(size=(S, 5))
-    query, annotations = jnp.asarray(query, jnp.float32), jnp.asarray(annotations, jnp.float32)
-    context, weights = read(query, annotations)
+    score = read(Score, name, units=3)
+    p = as_arrays(parameters(generator, score, 5, 5))
+    query, annotations = as_arrays((generator.normal(size=5), generator.normal(size=(S, 5))))
+    attended = jax.jit(lambda query, annotations: attend(score, p, query, annotations))
+    context, weights = attended(query, annotations)
 
     @quick
     @given(st.permutations(range(S)))
     def holds(order):
         order = jnp.asarray(order)
-        again, moved = read(query, annotations[order])
+        again, moved = attended(query, annotations[order])
         np.testing.assert_allclose(moved, weights[order], rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(again, context, rtol=1e-4, atol=1e-5)
 
     holds()
-
-
-def remembered(step, weights):
-    weights = jnp.asarray(weights)
-    return Memory(jnp.asarray(step), weights, weights, {})
 
 
 @quick
@@ -136,13 +138,36 @@ def test_expected_alignments_are_distributions_that_move_right(chances, before, 
 @quick
 @given(scores, masks, st.integers(0, 9), st.integers(1, 4))
 def test_a_window_is_no_wider_than_it_says_and_never_empty(scores, mask, step, half_width):
-    mask = np.arange(S) < mask.sum()  # a sentence without gaps
-    inputs = jnp.asarray(scores[:3]), jnp.asarray(mask)
-    support, gain = windows.local_m(*inputs, step=jnp.array(step), half_width=half_width)
-    assert 1 <= support.sum() <= 2 * half_width + 1
-    assert np.all(gain == 1)
-    W, v = jnp.asarray(scores[:, None][:3]), jnp.asarray(scores[:1])
-    support, gain = windows.local_p(*inputs, W=W, v=v, half_width=half_width)
-    assert 1 <= support.sum() <= 2 * half_width + 1
+    mask = jnp.arange(S) < mask.sum()  # a sentence without gaps
+    past = Past(mask=mask, rng=None, step=jnp.array(step))
+    query = jnp.asarray(scores[:3])
+
+    def width(bias):
+        assert np.all((bias == 0) | (bias == -np.inf))
+        return np.sum(mask & (bias == 0))
+
+    window = LocalM(half_width=half_width)
+    assert 1 <= width(window.bias({}, query, past)) <= 2 * half_width + 1
+    assert np.all(window.gain({}, query, past) == 1)
+    window, p = LocalP(half_width=half_width, units=1), {"W": query[:, None], "v": query[:1]}
+    centre = window.query(p, query)
+    assert 1 <= width(window.bias(p, centre, past)) <= 2 * half_width + 1
+    gain = window.gain(p, centre, past)
     assert np.all((gain >= 0) & (gain <= 1))
-    assert not np.any(support & ~mask)
+
+
+@pytest.mark.parametrize("window", [LocalM(half_width=1), LocalP(half_width=1, units=2)])
+@pytest.mark.parametrize("normalizer", ["softmax", "sigmoid", "null", "sparsemax"])
+def test_weights_are_exactly_zero_outside_the_window(window, normalizer, generator):
+    mechanism = Mechanism(Dot(), window, read(Normalizer, normalizer))
+    p = as_arrays(parameters(generator, mechanism, 5, 5))
+    query, annotations = as_arrays((generator.normal(size=5), generator.normal(size=(S, 5))))
+    mask = jnp.arange(S) != 1
+    sentence, memory = begin(mechanism, p, annotations, mask)
+    _, _, weights = attend_step(mechanism, p, sentence, memory, query)
+    past = Past(mask=mask, rng=None, step=jnp.array(0))
+    bias = window.bias(p["window"], window.query(p["window"], query), past)
+    outside = (bias == -np.inf) | ~mask
+    assert outside.any()
+    np.testing.assert_array_equal(weights[outside], 0)
+    assert np.all(weights[~outside] > 0) or normalizer == "sparsemax"

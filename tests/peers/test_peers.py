@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from attn_jax import attend
-from attn_jax.attention import scores, sparse
+from attn_jax import attend_all
+from attn_jax.attention.scores import Additive, ScaledDot
+from attn_jax.attention.sparse import projection
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention
 from attn_jax.models.blocks import CrossAttention
@@ -28,24 +29,22 @@ def answers(name):
         return {key: jnp.asarray(value) for key, value in file.items()}
 
 
-def over_steps(**parts):
-    """`attend` over batch and steps."""
-    one = partial(attend, **parts)
-    return jax.jit(jax.vmap(jax.vmap(one, in_axes=(0, None, None, None))))
+@partial(jax.jit, static_argnums=0)
+def attended_by(score, p, peer, values):
+    """The contexts and weights of a batch, with keys in place of annotations."""
+    return attend_all(score, p, peer["query"], peer["keys"], peer["mask"], values=values)
 
 
 def test_torch_scaled_dot_product_attention():
     peer = answers("scaled_dot")
-    contexts, _ = over_steps(score="scaled_dot")(
-        peer["query"], peer["keys"], peer["values"], peer["mask"]
-    )
+    contexts, _ = attended_by(ScaledDot(), {}, peer, peer["values"])
     close(contexts, peer["output"])
 
 
 def test_jax_dot_product_attention():
     peer = answers("scaled_dot")  # with keys as values, since JAX wants both to have one size
     query, keys, mask = peer["query"], peer["keys"], peer["mask"]
-    contexts, _ = over_steps(score="scaled_dot")(query, keys, keys, mask)
+    contexts, _ = attended_by(ScaledDot(), {}, peer, keys)
     expected = jax.nn.dot_product_attention(
         query[:, :, None], keys[:, :, None], keys[:, :, None], mask=mask[:, None, None]
     )
@@ -55,10 +54,8 @@ def test_jax_dot_product_attention():
 def test_keras_additive_attention():
     peer = answers("additive")
     units = peer["v"].size
-    score = partial(scores.additive, W=jnp.eye(units), v=peer["v"])
-    contexts, weights = over_steps(score=score)(
-        peer["query"], peer["keys"], peer["values"], peer["mask"]
-    )
+    p = {"W": jnp.eye(units), "U": jnp.eye(units), "v": peer["v"]}
+    contexts, weights = attended_by(Additive(units=units), p, peer, peer["values"])
     close(contexts, peer["output"])
     close(weights, peer["weights"])
 
@@ -67,7 +64,7 @@ def copied(peer, heads, projection):
     """A cross-attention with the peer's weights."""
     width, annotation_size = peer["query"].shape[-1], peer["annotations"].shape[-1]
     config = Model(
-        score="scaled_dot",
+        score=ScaledDot(),
         heads=heads,
         projection=projection,
         hidden_size=width,
@@ -189,7 +186,7 @@ def test_torch_transformer_layers(norm):
     source, target, mask = peer["source"], peer["target"], peer["mask"]
     width = source.shape[-1]
     config = Model(
-        score="scaled_dot",
+        score=ScaledDot(),
         heads=3,
         projection="affine",
         norm=norm,
@@ -219,7 +216,7 @@ def test_torch_transformer_layers(norm):
 def test_entmax_with_its_gradient(name, alpha):
     peer = answers("sparse")
     everywhere = jnp.ones(peer["scores"].shape[1:], bool)
-    normalizer = jax.jit(jax.vmap(lambda row: sparse.entmax(row, everywhere, alpha=alpha)))
+    normalizer = jax.jit(jax.vmap(lambda row: projection(row, everywhere, alpha)))
     close(normalizer(peer["scores"]), peer[name])
     assert np.array_equal(normalizer(peer["scores"]) == 0, peer[name] == 0)
     gradient = jax.grad(lambda x: (normalizer(x) * peer["towards"]).sum())(peer["scores"])
