@@ -1,10 +1,12 @@
 """Parts with one fault each."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attn_jax import Normalizer, Score, inner, scaled_normal
+from attn_jax import Normalizer, Score, scaled_normal
 
 
 class Products(Score):
@@ -18,7 +20,7 @@ class Products(Score):
 
 
 class Listed(Products):
-    orders: list = inner(default_factory=lambda: [1, 2])
+    orders: list = dataclasses.field(default_factory=lambda: [1, 2])
 
 
 class Worded(Products):
