@@ -4,7 +4,7 @@
 #   ./launch.sh                  install, compare attention mechanisms, write a report (the main job)
 #   ./launch.sh test [ARGS]      install and run the tests
 #   ./launch.sh bench [FLAGS]    install the peers too, and measure this project beside them
-#   ./launch.sh train|evaluate|translate|align|export|sweep|report|catalogue [FLAGS]
+#   ./launch.sh train|evaluate|translate|align|export|sweep|report|check|catalogue [FLAGS]
 #
 # The first call creates .venv beside this file with the newest working Python (3.11 to 3.14).
 set -euo pipefail
@@ -137,7 +137,7 @@ bench)
     find_programs
     exec "$python" -m experiments.bench --peers="$peers" "$@"
     ;;
-train | evaluate | translate | align | export | sweep | report | catalogue)
+train | evaluate | translate | align | export | sweep | report | check | catalogue)
     install ""
     find_programs
     exec "$python" -m "experiments.$command" "$@"

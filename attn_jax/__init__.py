@@ -14,6 +14,7 @@ from attn_jax.attention.protocol import (
     setting,
 )
 from attn_jax.attention.steps import Memory
+from attn_jax.checks.mechanisms import check
 from attn_jax.errors import InputError
 from attn_jax.exporting import export
 from attn_jax.loading import load
@@ -40,6 +41,7 @@ __all__ = [
     "attend_all",
     "attend_step",
     "begin",
+    "check",
     "export",
     "inner",
     "load",

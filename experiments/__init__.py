@@ -1,4 +1,4 @@
-"""Programs: train, evaluate, translate, align, export, sweep, report, catalogue and bench."""
+"""Programs: train, evaluate, translate, align, export, sweep, report, check, catalogue, bench."""
 
 import os
 import site

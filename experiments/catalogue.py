@@ -56,6 +56,11 @@ The parameters are those of one head. In Python, a mechanism is a value of these
 `Mechanism(Additive(units=64), LocalP(), Entmax(alpha=1.25))`, whose `init(rng, Q, D)` makes them:
 see `attend` in the README. A column says what each part reads of earlier steps.
 
+A part of your own works in the same places as `module:Class`. `./launch.sh check module:Class`, or
+`attn_jax.check(Class())`, tells what is wrong with it: weights on masked positions, gradients that
+are not finite, decoding that differs from training, and more. Every run with a part of your own
+begins with the most important of these checks.
+
 T target steps, S source positions, Q units of the query, D features of an annotation, A hidden
 units (`units`, and `--model.alignment_size` for all that do not give theirs); s the query, h_j an
 annotation, e_j a score. Vectors are rows: W s is `s @ W`, and U h_j is `h[j] @ U`; only in

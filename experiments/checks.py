@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import jax
 import jax.numpy as jnp
 
+from attn_jax.checks.mechanisms import problem_at_start
 from attn_jax.config import Experiment, Model
 from attn_jax.data.orders import ORDERS, Shape
 from attn_jax.data.vocabularies import VOCABULARIES
@@ -14,6 +15,7 @@ from attn_jax.decoding.batches import SHORTEST
 from attn_jax.errors import InputError, choose, failure
 from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
+from attn_jax.models.heads import Sizes
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.names import choose_with_settings
 from attn_jax.own_code import import_modules, imported_late, own_modules, own_parts
@@ -40,9 +42,10 @@ def check(experiment: Experiment) -> None:
         )
     attended = experiment.train.guided_alignment or experiment.train.coverage_loss
     if attended and experiment.model.score.is_control:
+        score = experiment.model.score.brief()
         raise InputError(
-            f"--model.score={experiment.model.score.brief()} has no weights that could be trained: leave "
-            "out --train.guided_alignment and --train.coverage_loss"
+            f"--model.score={score} has no weights that could be trained: leave out "
+            "--train.guided_alignment and --train.coverage_loss"
         )
     imported = {*sys.modules}
     with _own_failures(experiment.model):
@@ -53,7 +56,8 @@ def check(experiment: Experiment) -> None:
                 f"{' and '.join(late)} must be imported at the top of your module: a function that "
                 "does so when it is called makes arrays of it part of what JAX traces"
             )
-        # TODO(helper): attn_jax.checks at the sizes of model.attentions
+        for sizes in dict.fromkeys(attention.projections.sizes for attention in model.attentions):
+            check_parts(experiment.model, sizes)
         check_encoder(experiment.model)
 
 
@@ -94,6 +98,20 @@ def _own_failures(model: Model) -> Iterator[None]:
         raise InputError(
             f"{' '.join(flags.as_arguments(own_options))} fails with {reason}"
         ) from error
+
+
+def check_parts(config: Model, sizes: Sizes) -> None:
+    """Raises InputError if a score, window or normalizer of the user's own is wrong.
+
+    Args:
+      config: the parts; those that are not the user's own are not checked.
+      sizes: of the queries and annotations that the parts see in the model.
+    """
+    for kind in ("score", "window", "normalizer"):
+        if text := own_parts(config).get(kind):
+            problem = problem_at_start(getattr(config, kind), *sizes, SHORTEST)
+            if problem:
+                raise InputError(f"--model.{kind}={text}: {problem}")
 
 
 def check_encoder(config: Model) -> None:

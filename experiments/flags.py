@@ -23,12 +23,19 @@ flags.disclaim_key_flags()
 FLAGS = flags.FLAGS
 DEFINE = {int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFINE_string}
 _needed: list[str] = []  # flags without a default
+_first: list[str] = []  # the one whose value may come first, without its name
 
 
 def define_needed(name: str, help: str) -> None:
     """Defines a flag that has no default."""
     flags.DEFINE_string(name, "", help)
     _needed.append(name)
+
+
+def define_first(name: str, help: str) -> None:
+    """Defines a flag without a default, which the first word may give without its name."""
+    define_needed(name, help)
+    _first.append(name)
 
 
 def define_workdir(help: str) -> None:
@@ -184,6 +191,8 @@ def parse(arguments: list[str]) -> None:
     """
     program, *words = arguments
     FLAGS([program])
+    if _first and words and not words[0].startswith("-"):
+        words[0] = f"--{_first[0]}={words[0]}"
     # absl would read flag files itself, but its errors would name neither file nor line.
     for _, together in itertools.groupby(expanded(words), operator.attrgetter("place")):
         _parse(program, list(together))

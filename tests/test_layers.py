@@ -45,6 +45,7 @@ MAY_IMPORT = {
     "settings": {"errors"},
     "attention": {"errors", "names", "settings", "attention"},
     "models": BASE | {"attention", "models"},
+    "checks": BASE | {"attention", "models", "checks"},
     "data": BASE | {"data"},
     "training": BASE | {"models", "training"},
     "decoding": BASE | {"models", "decoding"},

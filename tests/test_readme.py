@@ -96,6 +96,7 @@ def test_every_program_that_is_named_exists():
     folder = ROOT / "experiments"
     assert programs == {
         "train",
+        "check",
         "sweep",
         "report",
         "translate",

@@ -86,6 +86,24 @@ def read(kind: type[Kind], text: str, units: int | None = None) -> Kind:
     return _made(kind, parse(text, kind.__name__.lower()), units)
 
 
+def kind_of(text: str) -> type[Part]:
+    """Whether a text stands for a score, a window or a normalizer; a function is taken for a score.
+
+    Raises:
+      InputError: there is no such name, module or class.
+    """
+    named = parse(text, "part")
+    known = {name: one for table in TABLES.values() for name, one in table.items()}
+    found = choose_or_import(known, named.name, "part")
+    if not isinstance(found, type):
+        return Score
+    for kind in TABLES:
+        if issubclass(found, kind):
+            return kind
+    names = ", ".join(f"attn_jax.{kind.__name__}" for kind in TABLES)
+    raise InputError(f"{named.name!r} is no part: it is not derived from one of {names}")
+
+
 def canonical(kind: type[Part], text: str, units: int | None = None) -> str:
     """The text with all settings, as runs record it; the user's own code is not imported."""
     named = parse(text, kind.__name__.lower())

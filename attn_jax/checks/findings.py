@@ -1,0 +1,64 @@
+"""What checks find, and how it is told."""
+
+import dataclasses
+from collections.abc import Container, Iterator
+from typing import NamedTuple
+
+import jax
+
+from attn_jax.errors import InputError, failure
+
+
+class Advice(str):
+    """What a check has to say of a part that works."""
+
+
+class Finding(NamedTuple):
+    """The result of a check: what holds, and what is wrong, if anything is."""
+
+    holds: str
+    problem: str | None
+
+    @property
+    def status(self) -> str:
+        """`ok`, `note` or `FAILS`."""
+        if self.problem is None:
+            return "ok"
+        return "note" if isinstance(self.problem, Advice) else "FAILS"
+
+    def __str__(self) -> str:
+        return f"{self.status:<5}  {self.problem or self.holds}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Findings:
+    """The results of all checks of a part, of which a notebook shows one line each."""
+
+    checked: str  # what was checked, and with what
+    results: tuple[Finding, ...]
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.results)
+
+    def __repr__(self) -> str:
+        return "\n".join([self.checked, *map(str, self.results)])
+
+    @property
+    def failed(self) -> list[str]:
+        """A sentence for each check that fails; empty if all is well."""
+        return [str(one.problem) for one in self if one.status == "FAILS"]
+
+    def raise_if_failed(self) -> None:
+        """Raises InputError with all that fails, for tests of one's own."""
+        if self.failed:
+            raise InputError("\n".join([f"{self.checked}:", *self.failed]))
+
+
+def told(error: Exception, when: str, modules: Container[str]) -> str:
+    """What a part has raised, with the line of the user's own modules that it comes from."""
+    if isinstance(error, InputError):
+        return str(error)
+    said = failure(error, modules)
+    if isinstance(error, jax.errors.UnexpectedTracerError):
+        said += ": it keeps an array from one call to another, which `start` and `advance` are for"
+    return f"it fails {when}, with {said}"

@@ -1,0 +1,173 @@
+"""Checks of a score, a window, a normalizer or a whole mechanism of one's own."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+
+from attn_jax.attention.protocol import Score
+from attn_jax.checks import declared, masks, numbers, ways
+from attn_jax.checks.findings import Advice, Finding, Findings, told
+from attn_jax.checks.subject import Subject, surrounded
+from attn_jax.checks.ways import fits
+
+SIZES = (24, 32), (32, 32)  # Q, D: the first that a part takes
+# Before a run starts, what is compiled is called only a few times.
+QUICKLY_COMPILED = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+}
+
+
+class Check(NamedTuple):
+    """A check in the order in which they are made."""
+
+    find: Callable[[Subject], str | None]
+    holds: str  # if it finds nothing
+    when: str  # code of the user's own fails, if it does
+    needed: bool = False  # the others cannot be made unless it finds nothing
+    at_start: bool = False  # whether it is made before each training
+    of_scores: bool = True  # whether it concerns scores, and not only what gets them
+
+
+CHECKS = (
+    Check(declared.value, "is a value, equal to its copy and its text", "as a value", needed=True),
+    Check(
+        declared.first_parameters,
+        "`init` gives floating-point parameters, the same for the same key",
+        "in `init`",
+        needed=True,
+        at_start=True,
+    ),
+    Check(
+        declared.returned,
+        "gives a finite weight for each position, and reads what it declares",
+        "with random queries and annotations",
+        needed=True,
+        at_start=True,
+    ),
+    Check(declared.influence, "every parameter has a gradient", "in the derivative"),
+    Check(
+        masks.masked,
+        "masked positions get no weight and change nothing",
+        "with a mask",
+        at_start=True,
+    ),
+    Check(
+        masks.padded,
+        "padding to the length of a longer sentence changes nothing",
+        "with a mask",
+        at_start=True,
+    ),
+    Check(
+        masks.fully_masked,
+        "a mask that is False everywhere gives weights of 0 and finite gradients",
+        "with a mask that is False everywhere",
+        at_start=True,
+    ),
+    Check(numbers.excluded, "scores of -∞ exclude positions", "with scores of -∞", of_scores=False),
+    Check(
+        numbers.extreme,
+        "equal scores and scores of ±1e30 give finite weights",
+        "with scores of ±1e30",
+        of_scores=False,
+    ),
+    Check(numbers.gradients, "gradients are finite, also of zeros", "in the derivative"),
+    Check(numbers.differences, "gradients equal finite differences", "in float64"),
+    Check(numbers.short, "bfloat16 and float16 give nearly the same", "in bfloat16 or float16"),
+    Check(
+        numbers.long,
+        f"{numbers.LONG:,} positions give finite weights and gradients",
+        f"with {numbers.LONG:,} positions",
+    ),
+    Check(
+        numbers.memory,
+        "recomputing hidden units would save no memory",
+        f"with {numbers.LONG:,} positions",
+    ),
+    Check(
+        ways.decoding,
+        "decoding step by step equals teacher forcing",
+        "step by step",
+        at_start=True,
+    ),
+    Check(ways.heads, "the same in a model, with heads that share keys", "in a model with heads"),
+    Check(ways.compiled, "`jax.jit` changes nothing", "without `jax.jit`"),
+)
+
+
+def check(
+    part: Any, *, query_size: int | None = None, annotation_size: int | None = None
+) -> Findings:
+    """Checks a part of one's own: everything that the tests know of those in this package.
+
+    It is called as models do, alone with usual other parts: in use and in training, with masks and
+    padding, on 2,000 positions, in bfloat16, and step by step.
+
+    Args:
+      part: a score, a window or a normalizer, such as `MyScore()`; a plain function, which is taken
+        for a score; or a `Mechanism`.
+      query_size: Q; 24 unless the part needs queries and annotations of one size.
+      annotation_size: D, 32.
+
+    Returns:
+      What was found, a line for each check; `failed` is what is wrong.
+
+    Raises:
+      InputError: it is no part.
+    """
+    subject = subject_of(part, query_size, annotation_size)
+    return Findings(describe(subject), tuple(findings(subject)))
+
+
+def subject_of(part: Any, query_size: int | None, annotation_size: int | None) -> Subject:
+    """What is checked, at the given sizes or usual ones.
+
+    Raises:
+      InputError: it is no part.
+    """
+    mechanism, own = surrounded(part)
+    tried = [(query_size or Q, annotation_size or D) for Q, D in SIZES]
+    sizes = next((sizes for sizes in tried if fits(mechanism, *sizes)), tried[0])
+    return Subject(mechanism, own, *sizes)
+
+
+def describe(subject: Subject) -> str:
+    """What is checked, in words."""
+    names = ", ".join(map(str, subject.own))
+    return f"{names}, with queries of {subject.Q} and annotations of {subject.D} features"
+
+
+def findings(subject: Subject) -> Iterator[Finding]:
+    """The findings, each as soon as it is made."""
+    yield from _made(subject, CHECKS)
+
+
+def problem_at_start(part: Any, Q: int, D: int, length: int) -> str | None:
+    """What is wrong with a part for queries of Q and annotations of D features, if anything is.
+
+    Only the checks of what would train and decode wrongly without a word, which together take about
+    two seconds: masks, padding, and steps one by one. What is not finite at extreme scores or in
+    short precision is told as such when it happens.
+    """
+    subject = Subject(*surrounded(part), Q, D, length, QUICKLY_COMPILED)
+    made = _made(subject, [check for check in CHECKS if check.at_start])
+    return next((one.problem for one in made if one.status == "FAILS"), None)
+
+
+def _made(subject: Subject, checks: Sequence[Check]) -> Iterator[Finding]:
+    only_scores = all(isinstance(part, Score) for part in subject.own)
+    for check in checks:
+        if only_scores and not check.of_scores:
+            continue
+        try:
+            # Elsewhere products may be rounded to fewer digits, differently in each way.
+            with jax.default_matmul_precision("highest"):
+                problem = check.find(subject)
+        except Exception as error:  # whatever a part raises
+            problem = told(error, check.when, subject.modules)
+        found = Finding(check.holds, problem)
+        yield found
+        if check.needed and found.status == "FAILS":
+            yield Finding("", Advice("the other checks could not be made"))
+            return

@@ -1,0 +1,63 @@
+"""Checks a part of your own: `./launch.sh check my_score:MyScore`.
+
+Prints a line for each check, and ends with status 1 if one fails.
+"""
+
+import sys
+
+from absl import flags as absl_flags
+
+from attn_jax.attention.catalogue import kind_of, read
+from attn_jax.attention.mechanism import Mechanism
+from attn_jax.attention.protocol import Normalizer, Part, Score, Window
+from attn_jax.checks.mechanisms import describe, findings, subject_of
+from attn_jax.errors import InputError
+from experiments import flags
+from experiments.flags import FLAGS
+from experiments.program import run
+
+WITH = {"score": Score, "window": Window, "normalizer": Normalizer}
+
+
+def part() -> Part | Mechanism:
+    """What is to be checked: one part, or a mechanism if others are given.
+
+    Raises:
+      InputError: there is no such part, or two of one kind are given.
+    """
+    kind = kind_of(FLAGS.part)
+    texts = {option: FLAGS[option].value for option in WITH if FLAGS[option].value}
+    one = read(kind, FLAGS.part)
+    if not texts:
+        return one
+    parts = {option: read(WITH[option], text) for option, text in texts.items()}
+    option = kind.__name__.lower()
+    if option in parts:
+        raise InputError(f"{FLAGS.part} is a {option} already: leave out --{option}")
+    if kind is not Score and "score" not in parts:
+        raise InputError(f"--score is missing: the score for {FLAGS.part}")
+    return Mechanism(**parts | {option: one})
+
+
+def main() -> None:
+    """Prints the findings."""
+    subject = subject_of(part(), FLAGS.query_size, FLAGS.annotation_size)
+    print(describe(subject), flush=True)
+    failed = False
+    for finding in findings(subject):
+        print(finding, flush=True)
+        failed |= finding.status == "FAILS"
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    flags.define_first("part", "score, window or normalizer, such as my_score:MyScore")
+    for option in WITH:
+        absl_flags.DEFINE_string(
+            option, "", f"{option} to check the part with, instead of a usual one"
+        )
+    absl_flags.DEFINE_integer("query_size", None, "Q, features of a query", lower_bound=1)
+    absl_flags.DEFINE_integer(
+        "annotation_size", None, "D, features of an annotation", lower_bound=1
+    )
+    run(main)
