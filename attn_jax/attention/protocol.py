@@ -19,7 +19,7 @@ import dataclasses
 import math
 import re
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, dataclass_transform
 
 import jax
@@ -182,12 +182,13 @@ class Part:
 
     def __str__(self) -> str:
         """The part as the command line takes it, with all settings."""
-        return _text(self, dataclasses.fields(self))
+        return _text(self, dataclasses.fields(self), str)
 
     def brief(self) -> str:
         """The same with those settings that differ from their defaults."""
         entries = dataclasses.fields(self)
-        return _text(self, [e for e in entries if getattr(self, e.name) != e.default])
+        differing = [e for e in entries if getattr(self, e.name) != e.default]
+        return _text(self, differing, lambda part: part.brief())
 
     @property
     def is_stateful(self) -> bool:
@@ -276,12 +277,12 @@ class Normalizer(Part):
         raise NotImplementedError
 
 
-def _text(part: Part, told: Sequence[dataclasses.Field]) -> str:
+def _text(part: Part, told: Sequence[dataclasses.Field], write: Callable[[Part], str]) -> str:
     words = []
     for entry in told:
         value = getattr(part, entry.name)
         if isinstance(value, Part):
-            words.append(str(value))
+            words.append(write(value))
         elif isinstance(value, int | float | str):
             words.append(f"{entry.name}={value!r}")
     return f"{part.word}({','.join(words)})" if words else part.word
