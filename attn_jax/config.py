@@ -399,7 +399,8 @@ def read(file: Path) -> Experiment:
     """
     texts = stated(file)
     with _using(file):
-        return experiment(texts)
+        canonical(texts)
+    return experiment(texts)  # what the user's own code raises is no fault of the file
 
 
 def stated(file: Path) -> dict[str, str]:

@@ -92,12 +92,11 @@ def check(workdir: Path, checkpoint: Path, facts: dict[str, Any]) -> None:
 def _changed_lines(file: Path, recorded: dict[str, Any]) -> list[str]:
     """Phrases for the lines of a flag file that are lost, or whose meaning has changed."""
     now, stated = config.recorded(file), config.stated(file)
+    before = config.canonical(recorded)
     changed = [
-        f"the line --{name}={value} is lost"
-        for name, value in recorded.items()
-        if name not in stated
+        f"the line --{name}={value} is lost" for name, value in before.items() if name not in stated
     ]
-    for name, value in config.canonical(recorded).items():
+    for name, value in before.items():
         if name in stated and now[name] != value and name not in config.MAY_CHANGE:
             changed.append(f"--{name} was {value!r} and is now {now[name]!r}")
     return changed

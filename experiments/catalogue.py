@@ -43,24 +43,25 @@ the normalizer `softmax` (for `gmm`, `exponential`).
 
 These combinations are refused, with the reason: windows or other normalizers for `mean` and `last`;
 `last` with an encoder from right to left; `exponential` for other scores of this list than `gmm`;
-windows and monotonic normalizers for `gmm`; windows for monotonic normalizers; `mocha` for a score
-with a carry, and in a model for `dot` and `scaled_dot`, without parameters that would make its two
-scores differ; `dot`, `scaled_dot` and `relative` for states and annotations that differ in size,
-unless projections make them equal.
+windows and monotonic normalizers for `gmm`; windows for monotonic normalizers; `dot`, `scaled_dot`
+and `relative` for states and annotations that differ in size, unless projections make them equal.
 
-The parameters listed are those that a model owns. Without a model, what is computed once per
-sentence is passed as keys, and the other parameters are bound to the function. If a score has
-`keys`, that function makes them: `SCORES["additive"].traits.keys(h, U=U)`, which is `h @ U`, or
-`SCORES["general"].traits.keys(h, W=W)`; otherwise the keys are the annotations. To read from one
-sentence: `attend(s, h @ U, h, score=partial(SCORES["additive"], W=W, v=v))`. `mocha` takes two
-scores, [2, S]. `monotonic` and `mocha` are what a model trains with; it decodes with
-`hard_monotonic` and `hard_mocha` of `attn_jax.attention.monotonic`.
+`mocha` takes two scores, which are two of the kind that is given, with parameters of their own, or
+a pair: `pair(additive,general)`. Scores with a state and, in a model, `dot` and `scaled_dot`, which
+have no parameters that would make the two differ, are refused. `projected(dot)` is a score of W s
+and U h_j, with as many units as `projected(dot,units=64)` says, for any score in its brackets.
+`monotonic` and `mocha` compute expected weights in training, and decide at each position in use.
 
-T target steps, S source positions, Q units of the query, D features of an annotation, A alignment
-units; s the query, h_j an annotation, e_j a score. Vectors are rows: W s is `s @ W`, and U h_j
-is `h[j] @ U`; only in `general`, W h_j is `h[j] @ W.T`. Costs are those of all steps of one
-sentence and one head, without projections of queries and annotations; memory is that of training,
-including keys that are not the annotations themselves.
+The parameters are those of one head. In Python, a mechanism is a value of these parts, such as
+`Mechanism(Additive(units=64), LocalP(), Entmax(alpha=1.25))`, whose `init(rng, Q, D)` makes them:
+see `attend` in the README. A column says what each part reads of earlier steps.
+
+T target steps, S source positions, Q units of the query, D features of an annotation, A hidden
+units (`units`, and `--model.alignment_size` for all that do not give theirs); s the query, h_j an
+annotation, e_j a score. Vectors are rows: W s is `s @ W`, and U h_j is `h[j] @ U`; only in
+`general`, W h_j is `h[j] @ W.T`. Costs are those of all steps of one sentence and one head, without
+projections of queries and annotations; memory is that of training, including keys that are not the
+annotations themselves.
 """
 
 

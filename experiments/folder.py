@@ -5,19 +5,19 @@ import dataclasses
 import fcntl
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from attn_jax import config, facts, run_files
-from attn_jax.config import Experiment, Model
+from attn_jax.config import Experiment
 from attn_jax.data.datasets import Corpus, with_defaults
 from attn_jax.data.vocabularies import save_vocabulary
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
 from attn_jax.loading import located
-from attn_jax.own_code import edited, own_modules
+from attn_jax.own_code import edited, recorded_modules
 from attn_jax.training.checkpoint import Checkpoints, check_name
 from experiments import flags
 
@@ -54,6 +54,7 @@ def settle(workdir: Path, given: dict) -> Experiment:
     file = run_files.flags(workdir)
     if file.is_file():
         stored, begun = config.recorded(file), has_begun(workdir)
+        check_code(workdir, recorded_modules(workdir))  # first: edited code may no longer work
         kept = dict(stored)
         if not begun and given.get("data.name", stored["data.name"]) != stored["data.name"]:
             # What is stored may be the defaults of the other data set.
@@ -185,9 +186,9 @@ def check_content(workdir: Path, corpus: Corpus) -> None:
         )
 
 
-def check_code(workdir: Path, model: Model) -> None:
-    """Raises InputError if the user's own code has changed since the run was trained."""
-    changed = edited(workdir, own_modules(model))
+def check_code(workdir: Path, modules: Iterable[str]) -> None:
+    """Raises InputError if modules of the user's own have changed since a run was trained."""
+    changed = edited(workdir, modules)
     if changed and has_begun(workdir):
         raise InputError(f"{'; '.join(changed)}: take another --workdir, or put that code back")
 

@@ -85,15 +85,19 @@ def plan(
     for system, combination in itertools.product(systems, itertools.product(*varied.values())):
         combined = dict(zip(varied, combination, strict=True))
         chosen, options = system | combined, config.merged(system | fixed, combined)
-        experiment = config.experiment(options)
-        if experiment in known:
-            same = " ".join(flags.as_arguments(chosen))
-            raise InputError(f"two systems have the same options: {same}")
-        known.add(experiment)
         naming = {"label"} if "label" in differing & system.keys() else differing
         told = {k: v for k, v in chosen.items() if k in varied or k in naming}
         folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")
         folder = folder or "one"
+        try:
+            experiment = config.experiment(options)
+        except InputError as error:
+            raise InputError(f"{folder}: {error}") from error
+        # Units make no difference to parts without any, next to parts that have some.
+        if experiment in known and config.UNITS not in varied:
+            same = " ".join(flags.as_arguments(chosen))
+            raise InputError(f"two systems have the same options: {same}")
+        known.add(experiment)
         if len(f"{folder}.log".encode()) > LONGEST_NAME:
             raise InputError(
                 f"{folder[:60]}… is too long for the name of a folder: give systems a --label"
@@ -107,7 +111,9 @@ def plan(
 def possible(
     root: Path, planned: dict[str, dict], varied: Iterable[str]
 ) -> tuple[dict[str, Experiment], dict[str, str]]:
-    """The experiments of the runs whose options fit together, and why the others do not.
+    """The experiments of the runs that can be made, and why the others are left out.
+
+    Their options do not fit together, or are those of another run.
 
     Args:
       root: the folder of the runs.
@@ -131,7 +137,10 @@ def possible(
             experiment = settle(root / label, options)
         except InputError as error:
             raise InputError(f"{label}: {error}") from error
+        same = [other for other, known in experiments.items() if known == experiment]
         try:
+            if same:
+                raise InputError(f"it is the same as {same[0]}")
             check(experiment)
         except InputError as error:
             reasons[label] = str(error)

@@ -26,6 +26,7 @@ from attn_jax.config import Experiment
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
 from attn_jax.loading import experiment_of
+from attn_jax.own_code import own_modules
 from attn_jax.training.loop import finished
 from experiments import flags
 from experiments.flags import FLAGS
@@ -117,7 +118,7 @@ def unfinished(root: Path, planned: dict[str, dict], wanted: dict[str, Experimen
     waiting, kept = [], {}
     for label, experiment in wanted.items():
         try:
-            check_code(root / label, experiment.model)
+            check_code(root / label, own_modules(experiment.model))
             corpus = corpus_of(experiment.data)
             check_content(root / label, corpus)
         except InputError as error:

@@ -3,8 +3,10 @@
 The same command again resumes from the last checkpoint; a larger --train.steps extends the run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import jax
 import optax
@@ -29,7 +31,7 @@ from attn_jax.loading import (
     located,
 )
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.own_code import check_copies, forget_code, keep_code, own_parts
+from attn_jax.own_code import check_copies, forget_code, keep_code, own_modules, own_parts
 from attn_jax.tokens import SPECIALS
 from attn_jax.training import devices, loop, precision
 from attn_jax.training.checkpoint import CheckpointMismatch
@@ -63,13 +65,13 @@ def main() -> None:
             set_aside(workdir)
         experiment = folder.settle(workdir, given)
         check(experiment)
-        folder.check_code(workdir, experiment.model)
+        folder.check_code(workdir, own_modules(experiment.model))
         folder.tell_inherited(folder.inherited(experiment, given))
         done, asked = experiment.train.steps, given.get("train.steps", experiment.train.steps)
         if asked < done:
             print(f"the run has done {done} steps already, more than --train.steps={asked}")
         corpus = open_corpus(experiment.data)
-        train(workdir, experiment, corpus)
+        train(workdir, experiment, corpus, given)
     if "test" in corpus.splits:
         file = run_files.evaluation(workdir, "test")
         if not file.is_file():
@@ -81,8 +83,20 @@ def main() -> None:
         print("no test split: the run is not evaluated, and reports leave it out")
 
 
-def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
-    """Trains an experiment that passed `check`; finds all other errors before it writes files."""
+def train(
+    workdir: Path,
+    experiment: Experiment,
+    corpus: Corpus,
+    given: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Trains an experiment that passed `check`; finds all other errors before it writes files.
+
+    Args:
+      workdir: the folder of the run.
+      experiment: its options.
+      corpus: its data.
+      given: the options on the command line, of which those without effect are named.
+    """
     folder.check_content(workdir, corpus)
     config, device = experiment.train, jax.devices()[0]
     precision.check(config.compute, device)
@@ -117,7 +131,7 @@ def train(workdir: Path, experiment: Experiment, corpus: Corpus) -> None:
         batches.summary(),
         unknown_shares({"training": pairs} | held_out),
         *seen_in_training(examples, {"validation": validation, "test": test}),
-        unused.told(experiment),
+        unused.told(experiment, given),
         devices.summary(config),
         precision.advice(config.compute, device),
     ]

@@ -1,7 +1,8 @@
 """Options that were given but have no effect on the run."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import jax
 
@@ -48,13 +49,33 @@ USES: dict[str, Callable[[Experiment], bool]] = {
 }
 
 
-def unused(run: Experiment) -> list[str]:
-    """The names of options that differ from their default and have no effect."""
+def unused(run: Experiment, given: Mapping[str, Any]) -> list[str]:
+    """The names of options that differ from their default and have no effect.
+
+    Args:
+      run: the options of the run.
+      given: those that were given, of which some are shorthands.
+    """
     options, usual = config.values(run), config.values(Experiment())
     useless = [
         name for name, uses in USES.items() if options[name] != usual[name] and not uses(run)
     ]
-    return list(dict.fromkeys(useless + [f"model.{name}" for name in unread(run.model)]))
+    useless += [f"model.{name}" for name in unread(run.model)]
+    units = given.get(config.UNITS)
+    default = config.known()[config.UNITS].default  # as in the flag files of earlier versions
+    if units is not None and int(units) != default and not has_units(run, given):
+        useless.append(config.UNITS)
+    return list(dict.fromkeys(useless))
+
+
+def has_units(run: Experiment, given: Mapping[str, Any]) -> bool:
+    """Whether the number of hidden units of parts that do not give their own changes the run."""
+    told = {name: given[name] for name in config.PARTS if name in given}
+    runs = [
+        config.experiment(config.merged(config.values(run), told | {config.UNITS: units}))
+        for units in (1, 2)
+    ]
+    return runs[0] != runs[1]
 
 
 def unread(model: Model) -> list[str]:
@@ -73,8 +94,8 @@ def unread(model: Model) -> list[str]:
     return [name for name in usual if getattr(model, name) != usual[name] and name not in read]
 
 
-def told(run: Experiment) -> str:
+def told(run: Experiment, given: Mapping[str, Any]) -> str:
     """A message that names the options without effect; empty if there are none."""
-    options = config.values(run)
-    named = " ".join(flags.as_arguments({name: options[name] for name in unused(run)}))
+    options = config.values(run) | {name: given[name] for name in given if name == config.UNITS}
+    named = " ".join(flags.as_arguments({name: options[name] for name in unused(run, given)}))
     return f"this run has no use for {named}" if named else ""

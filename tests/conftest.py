@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 from jaxtyping import install_import_hook
 
+from tests import checking
+
 os.environ["NPROC"] = "16"  # virtual devices on few cores can starve one another
 # Tests compile a hundred times more than they compute. `test_xla_flags` runs some without this.
 QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 if "OPTIMIZED" not in os.environ:
     os.environ["XLA_FLAGS"] = f"{QUICK} {os.environ.get('XLA_FLAGS', '')}"
 
-with install_import_hook("attn_jax", "beartype.beartype"):
+with install_import_hook("attn_jax", f"{checking.__name__}.checked"):
     from attn_jax.cache import use_compilation_cache
 
 

@@ -7,30 +7,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attn_jax import config
+from attn_jax.attention.position_scores import Location, LocationAware
+from attn_jax.attention.scores import Additive, Dot, Projected
+from attn_jax.attention.sparse import Entmax, Sparsemax
+from attn_jax.attention.windows import Full, LocalP
 from attn_jax.errors import InputError
-from attn_jax.options import fields
 
 
 @given(
     seed=st.integers(0, 2**31 - 1),
     rate=st.floats(1e-9, 10),
-    score=st.text("abc:_", min_size=1),
+    units=st.integers(1, 1000),
+    alpha=st.floats(1.01, 2),
     name=st.text(min_size=1).filter(str.isprintable),
 )
-def test_lines_round_trip(seed, rate, score, name):
+def test_lines_round_trip(seed, rate, units, alpha, name):
     options = {
         "seed": seed,
         "train.learning_rate": rate,
-        "model.score": score,
+        "model.score": str(Projected(Additive(units=units), units=seed % 7 + 1)),
+        "model.normalizer": str(Entmax(alpha=alpha)),
         "data.train": name,
     }
     experiment = config.experiment(options)
     assert config.parse(config.lines(experiment)) == experiment
     assert {key: config.values(experiment)[key] for key in options} == options
+    assert experiment.model.score.compared == Additive(units=units)
+    assert experiment.model.normalizer == Entmax(alpha=alpha)
 
 
 def test_every_option_has_help_and_a_default_of_its_type():
-    for name, field in fields(config.Experiment):
+    for name, field in config.known().items():
         assert field.metadata["help"], name
         assert isinstance(field.default, field.type), name
 
@@ -53,6 +60,10 @@ def test_experiments_do_not_change():
         ({"label": "line\n"}, "--label must be a single line of text"),
         ({"label": "\udcff"}, "--label must be a single line of text"),
         ({"train.steps": "many"}, "--train.steps must be of type int, got 'many'"),
+        ({"model.alignment_size": 0}, "--model.alignment_size must be at least 1, got 0"),
+        ({"model.score": "additive(units=0)"}, "additive: units must be at least 1, got 0"),
+        ({"model.score": "additive(unit=3)"}, r"unknown setting of additive 'unit'.*units"),
+        ({"model.score": "softmax"}, "unknown score 'softmax'"),
         ({"train.stepz": 3}, r"unknown option 'train.stepz' \(did you mean train.steps\?\)"),
     ],
 )
@@ -66,3 +77,67 @@ def test_an_emptied_file_is_no_run_with_default_options(tmp_path):
     file.write_text("\n")
     with pytest.raises(InputError, match=r"flags\.txt cannot be used: it is empty"):
         config.read(file)
+
+
+@pytest.mark.parametrize(
+    ("lines", "parts"),
+    [
+        ([], (Additive(units=128), Full(), None)),
+        (["--model.score=additive"], (Additive(units=32), Full(), None)),
+        (
+            ["--model.score=location_aware(width=5)"],
+            (LocationAware(width=5, units=32), Full(), None),
+        ),
+        (["--model.score=dot", "--model.normalizer=sparsemax"], (Dot(), Full(), Sparsemax())),
+        (["--model.score=location(positions=9)"], (Location(positions=9), Full(), None)),
+        (
+            ["--model.window=local_p( half_width = 3 )", "--model.normalizer=entmax(alpha=1.4)"],
+            (Additive(units=32), LocalP(half_width=3, units=32), Entmax(alpha=1.4)),
+        ),
+    ],
+)
+def test_old_flag_files_mean_the_same_as_before(tmp_path, lines, parts):
+    usual = {"score": "additive", "window": "full", "normalizer": "auto"}
+    units = ["--model.alignment_size=32"] if lines else []
+    file = tmp_path / "flags.txt"
+    given = {line.partition("=")[0].removeprefix("--model.") for line in lines}
+    others = [f"--model.{name}={value}" for name, value in usual.items() if name not in given]
+    file.write_text("\n".join([*lines, *units, *others, "--seed=3"]))
+    experiment = config.read(file)
+    model = experiment.model
+    assert (model.score, model.window, model.normalizer) == parts
+    assert config.recorded(file) == config.values(experiment)
+    assert "model.alignment_size" not in config.recorded(file)
+    (tmp_path / "again.txt").write_text("\n".join(config.lines(experiment)))
+    assert config.read(tmp_path / "again.txt") == experiment
+
+
+def test_the_number_of_units_concerns_parts_that_do_not_give_theirs():
+    options = {"model.score": "projected(additive(units=5))", "model.alignment_size": 7}
+    model = config.experiment(options | {"model.window": "local_p"}).model
+    assert model.score == Projected(Additive(units=5), units=7)
+    assert model.window == LocalP(units=7)
+    assert config.experiment({"model.alignment_size": 7}).model.score == Additive(units=7)
+
+
+def test_options_that_are_given_anew_replace_units_that_were_recorded():
+    """So that a flag file of a run can be varied: it has all settings of parts."""
+    kept = config.values(config.experiment({"model.score": "additive(units=64)"}))
+    for units in (64, 32):
+        options = config.merged(kept, {"model.alignment_size": units})
+        assert config.experiment(options).model.score == Additive(units=units)
+    options = config.merged(kept, {"model.alignment_size": 32, "model.score": "concat(units=9)"})
+    assert str(config.experiment(options).model.score) == "concat(units=9)"
+    assert config.experiment(config.merged(kept, {"seed": 3})).model.score == Additive(units=64)
+
+
+def test_parts_are_told_briefly():
+    for text, brief in {
+        "additive(units=128)": "additive",
+        "additive(units=64)": "additive(units=64)",
+        "projected(additive(units=128),units=5)": "projected(additive,units=5)",
+        "mine:Similar(sharpness=10.0)": "mine:Similar(sharpness=10.0)",
+    }.items():
+        assert config.brief("model.score", text) == brief
+    assert config.brief("model.normalizer", "auto") == "auto"
+    assert config.brief("train.steps", 5) == 5

@@ -134,6 +134,28 @@ def as_before_digests(run):
         file.write_text(json.dumps(known))
 
 
+def test_a_run_from_before_units_were_settings_of_parts_is_used_and_goes_on(run):
+    """Its checkpoints recorded the units of all parts as an option."""
+    old = ["--model.score=additive", "--model.alignment_size=4"]
+    flags = run_files.flags(run)
+    assert old[0] not in flags.read_text().splitlines()
+    flags.write_text(flags.read_text().replace("--model.score=additive(units=4)", "\n".join(old)))
+    for checkpoint in run_files.checkpoints(run).iterdir():
+        file = checkpoint / "facts" / "metadata"
+        known = json.loads(file.read_text())
+        assert known["options"].pop("model.score") == "additive(units=4)"
+        known["options"] |= {"model.score": "additive", "model.alignment_size": 4}
+        del known[facts.DIGEST]
+        file.write_text(json.dumps(facts.sealed(known)))
+    attn_jax.load(run)
+    train_in(run, {"train.steps": 8})
+    for checkpoint in ("8", "6"):  # the flag file is that of today now
+        attn_jax.load(run, checkpoint)
+    flags.write_text(flags.read_text().replace("(units=4)", "(units=5)"))
+    with pytest.raises(InputError, match=r"--model.score was 'additive\(units=4\)' and is now"):
+        attn_jax.load(run, "6")
+
+
 def test_a_run_from_before_digests_is_used_with_a_warning(run):
     best = Checkpoints(run_files.checkpoints(run)).best
     as_before_digests(run)

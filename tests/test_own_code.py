@@ -4,8 +4,8 @@ import importlib
 
 import pytest
 
-from attn_jax.attention.catalogue import resolve
-from attn_jax.config import Model
+from attn_jax.attention.catalogue import read
+from attn_jax.attention.protocol import Score
 from attn_jax.errors import InputError
 from attn_jax.own_code import (
     check_copies,
@@ -16,6 +16,7 @@ from attn_jax.own_code import (
     keep_code,
     own_modules,
 )
+from tests.options import model_options
 
 
 def write(folder, name, text):
@@ -23,15 +24,30 @@ def write(folder, name, text):
     importlib.invalidate_caches()
 
 
-def test_modules_of_the_package_are_not_the_users_own():
-    model = Model(
-        score="mine.scores:similar(sharpness=5)",
-        window="mine.scores:near",
-        normalizer="attn_jax.attention.sparse:sparsemax",
+OWN = "def own(query, keys):\n    return keys @ query\n"
+SIMILAR = """
+from attn_jax import Score
+
+class Similar(Score):
+    sharpness: float = 10.0
+    compared: Score
+
+    def score(self, p, query, keys, past):
+        return self.sharpness * (keys @ query)
+"""
+
+
+def test_modules_of_the_package_are_not_the_users_own(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    write(tmp_path, "mine_of_scores", SIMILAR)
+    write(tmp_path, "mine_inside", OWN)
+    model = model_options(
+        score="mine_of_scores:Similar(compared=mine_inside:own,sharpness=5)",
+        normalizer="attn_jax.attention.sparse:Sparsemax",
         cell="mine_too:Cell",
     )
-    assert own_modules(model) == ["mine_too", "mine.scores"]
-    assert own_modules(Model(normalizer="entmax(alpha=1.25)")) == []
+    assert own_modules(model) == ["mine_too", "mine_of_scores", "mine_inside"]
+    assert own_modules(model_options(normalizer="entmax(alpha=1.25)")) == []
 
 
 def test_an_import_that_fails_in_own_code_names_its_line(tmp_path, monkeypatch):
@@ -40,28 +56,50 @@ def test_an_import_that_fails_in_own_code_names_its_line(tmp_path, monkeypatch):
     with pytest.raises(
         InputError, match=r"No module named 'not_there' \(imports_nothing.py, line 2"
     ):
-        resolve("score", "imports_nothing:own")
+        read(Score, "imports_nothing:own")
+
+
+NAMELESS = """
+import functools
+
+def scaled(query, keys, factor):
+    return factor * (keys @ query)
+
+twice = functools.partial(scaled, factor=2)
+thrice = lambda query, keys: 3 * (keys @ query)
+"""
+
+
+@pytest.mark.parametrize("name", ["twice", "thrice"])
+def test_a_function_is_recorded_as_it_is_called(tmp_path, monkeypatch, name):
+    monkeypatch.syspath_prepend(tmp_path)
+    write(tmp_path, "without_names", NAMELESS)
+    model = model_options(score=f"without_names:{name}")
+    assert str(model.score) == model.score.brief() == f"without_names:{name}"
+    assert own_modules(model) == ["without_names"]
+    assert read(Score, str(model.score)) == model.score
 
 
 def test_what_has_no_source_or_was_not_kept_does_not_differ(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    write(tmp_path, "kept_not", "def own(query, keys):\n    return keys @ query\n")
-    keep_code(tmp_path, Model(score="math:dist"))
+    write(tmp_path, "kept_not", OWN)
+    keep_code(tmp_path, model_options(score="math:dist"))
     assert not copy_of(tmp_path, "math").exists()
-    assert edited(tmp_path, Model(score="math:dist", cell="kept_not:own")) == []
+    assert edited(tmp_path, ["math", "kept_not"]) == []
 
 
 def test_what_is_imported_stays_as_its_file_is_edited(tmp_path, monkeypatch):
     """A training continues with the imported module, and writes and compares the copy later."""
     monkeypatch.syspath_prepend(tmp_path)
-    model, text = Model(score="while_running:own"), 'own = "é\f"  # no function\r\n'
-    write(tmp_path, "while_running", text)
-    assert edited(tmp_path, model) == []
-    write(tmp_path, "while_running", "own = None")
+    name, text = "while_running", OWN + '# "é\f" of another\r\n'
+    write(tmp_path, name, text)
+    model = model_options(score=f"{name}:own")
+    assert edited(tmp_path, [name]) == []
+    write(tmp_path, name, "own = None")
     keep_code(tmp_path, model)
-    assert edited(tmp_path, model) == []
+    assert edited(tmp_path, [name]) == []
     keep_code(tmp_path, model)
-    assert copy_of(tmp_path, "while_running").read_text() == text.replace("\r\n", "\n")
+    assert copy_of(tmp_path, name).read_text() == text.replace("\r\n", "\n")
 
 
 def files(folder):
@@ -76,15 +114,17 @@ def files(folder):
 def test_only_copies_that_an_earlier_start_has_made_are_deleted(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("of_first_start", "of_next_start"):
-        write(tmp_path, name, "def own(query, keys):\n    return keys @ query\n")
-    first, following = (Model(score=f"{name}:own") for name in ("of_first_start", "of_next_start"))
+        write(tmp_path, name, OWN)
+    first, following = (
+        model_options(score=f"{name}:own") for name in ("of_first_start", "of_next_start")
+    )
     run = tmp_path / "run"
     run.mkdir()
     (run / "flags.txt").write_text("--model.score=of_first_start:own")
     keep_code(run, first)
-    its_digest = digest(run, first)
+    its_digest = digest(run)
     write(run / "code", "what_it_imports", "WIDTH = 3")
-    assert digest(run, first) == its_digest
+    assert digest(run) == its_digest
     kept = files(run)
     forget_code(run, first)
     keep_code(run, first)
@@ -99,8 +139,8 @@ def test_nothing_is_deleted_or_written_through_a_link(tmp_path, monkeypatch):
     mine.mkdir()
     monkeypatch.syspath_prepend(mine)
     for name in ("of_old_model", "of_new_model", "of_no_model"):
-        write(mine, name, "def own(query, keys):\n    return keys @ query\n")
-    new, plain = Model(score="of_new_model:own"), Model()
+        write(mine, name, OWN)
+    new, plain = model_options(score="of_new_model:own"), model_options()
     run.mkdir()
     (run / "flags.txt").write_text("--model.score=of_old_model:own")
     (run / "code").symlink_to(mine)

@@ -12,7 +12,7 @@ from tests.experiments.programs import SMALL
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 PAGES = README + "".join(
-    (ROOT / "docs" / f"{page}.md").read_text() for page in ("models", "decoding")
+    (ROOT / "docs" / f"{page}.md").read_text() for page in ("models", "decoding", "attention")
 )
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGES, flags=re.DOTALL)
 
@@ -34,12 +34,22 @@ def folder(tmp_path_factory):
 
 
 def test_a_score_of_ones_own_then_its_use(folder):
-    (folder / "my_score.py").write_text(block("def similar"))
-    flags = [*SMALL, "--model.score=my_score:similar"]
+    assert len(block("class Similar").splitlines()) < 20
+    (folder / "my_score.py").write_text(block("class Similar"))
+    flags = [*SMALL, "--model.score=my_score:Similar(sharpness=5)"]
     run("-m", "experiments.train", "--workdir=runs/mine", *flags, cwd=folder)
     assert (folder / "runs" / "mine" / "evaluation.test.json").is_file()
     run("-c", block("translator.align"), cwd=folder)
     run("-c", block("for one in hypotheses"), cwd=folder)
+
+
+def test_a_program_with_attention_and_no_model_learns(folder):
+    command = [sys.executable, "-c", block("optimizer.update")]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    first, *_, last = (float(line.split()[-1]) for line in done.stdout.splitlines())
+    assert first > 0.5
+    assert last < 0.05
 
 
 def test_an_export_is_read_as_it_says(folder):

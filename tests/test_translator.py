@@ -14,6 +14,8 @@ import pytest
 
 import attn_jax
 from attn_jax import config, facts, run_files
+from attn_jax.attention.scores import Dot, ScaledDot
+from attn_jax.attention.windows import LocalP
 from attn_jax.config import Experiment, Model
 from attn_jax.data.datasets import open_corpus
 from attn_jax.data.pairs import Example
@@ -28,6 +30,7 @@ from attn_jax.translator import Translator
 from experiments.evaluation import evaluate_split
 from experiments.folder import inherited, settle
 from experiments.train import check_tokens, training_pairs
+from tests.options import model_options
 from tests.test_damage import train_in
 
 OPTIONS = {
@@ -214,7 +217,7 @@ def test_unknown_words_are_kept_forbidden_or_copied(workdir):
 def test_a_model_without_attention_has_nothing_to_copy(decoder, score):
     sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
     models = [
-        initialize(Model(decoder=decoder, score=one, **sizes), 5, 5, jax.random.key(0))
+        initialize(model_options(decoder=decoder, score=one, **sizes), 5, 5, jax.random.key(0))
         for one in ("dot", score)
     ]
     vocabularies = Symbols(["a"]), Symbols(["a"])
@@ -544,7 +547,8 @@ def test_pairs_with_an_empty_side_are_left_out():
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer"])
 def test_one_word_and_five_hundred_of_a_vocabulary_of_one(decoder):
     sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
-    config = Model(decoder=decoder, alignment_size=4, readout_size=8, feedforward_size=8, **sizes)
+    units = {"alignment_size": 4, "readout_size": 8, "feedforward_size": 8}
+    config = model_options(decoder=decoder, **units, **sizes)
     model = initialize(config, 5, 5, jax.random.key(0))
     short, long = "a", " ".join(["a"] * 500)
     translator = Translator([model], Symbols(["a"]), Symbols(["a"]))
@@ -562,7 +566,7 @@ def test_one_word_and_five_hundred_of_a_vocabulary_of_one(decoder):
 
 def test_a_window_that_moves_with_the_sentence_has_no_posterior():
     sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
-    model = initialize(Model(window="local_p", **sizes), 5, 5, jax.random.key(0))
+    model = initialize(Model(window=LocalP(), **sizes), 5, 5, jax.random.key(0))
     translator = Translator([model], Symbols(["a"]), Symbols(["a"]))
     with pytest.raises(InputError, match="this model has no posterior"):
         translator.align(["a a a a"], ["a a"], of="posterior")
@@ -606,7 +610,7 @@ def test_means_are_of_one_kind_of_model():
     sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
     models = [
         initialize(Model(score=score, **sizes), 5, 5, jax.random.key(0))
-        for score in ("dot", "scaled_dot")
+        for score in (Dot(), ScaledDot())
     ]
     with pytest.raises(InputError, match="only of models with the same --model options"):
         mean_parameters(models)

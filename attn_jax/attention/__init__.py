@@ -1,1 +1,60 @@
 """The mathematics of attention: pure functions of one sentence."""
+
+from attn_jax.attention.mechanism import Mechanism
+from attn_jax.attention.monotonic import Forward, Mocha, Monotonic
+from attn_jax.attention.normalizers import Exponential, Null, Sigmoid, Softmax, Temperature
+from attn_jax.attention.position_scores import Coverage, Gmm, Location, LocationAware, Relative
+from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Window
+from attn_jax.attention.scores import (
+    Additive,
+    Concat,
+    Cosine,
+    Dot,
+    General,
+    Last,
+    Linear,
+    Mean,
+    Pair,
+    Projected,
+    ScaledDot,
+)
+from attn_jax.attention.sparse import Entmax, Sparsemax
+from attn_jax.attention.windows import Full, LocalM, LocalP
+
+__all__ = [
+    "Additive",
+    "Concat",
+    "Cosine",
+    "Coverage",
+    "Dot",
+    "Entmax",
+    "Exponential",
+    "Forward",
+    "Full",
+    "General",
+    "Gmm",
+    "Last",
+    "Linear",
+    "LocalM",
+    "LocalP",
+    "Location",
+    "LocationAware",
+    "Mean",
+    "Mechanism",
+    "Mocha",
+    "Monotonic",
+    "Normalizer",
+    "Null",
+    "Pair",
+    "Part",
+    "Past",
+    "Projected",
+    "Relative",
+    "ScaledDot",
+    "Score",
+    "Sigmoid",
+    "Softmax",
+    "Sparsemax",
+    "Temperature",
+    "Window",
+]

@@ -116,7 +116,7 @@ def _made(kind: type[Kind], named: Named | int | float, units: int | None) -> Ki
                 f"{named.name} is a function, which has no settings: write a class derived from "
                 f"attn_jax.{kind.__name__}"
             )
-        return as_part(kind, found)
+        return as_part(kind, found, named.name)
     if not issubclass(found, kind):
         raise InputError(
             f"cannot use {named.name!r} as a {what}: it is not derived from attn_jax."

@@ -11,44 +11,52 @@ from jaxtyping import Array, Bool, Float
 from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Window, inner
 
 
-class PlainScore(Score):
-    """A function `(query [Q], keys [S, D]) -> [S]`."""
+class Plain:
+    """What plain functions as parts have in common: text names them as `module:name`."""
 
-    function: Callable = inner()
-    gives_logarithms = True  # as far as anybody knows
+    function: Callable
+    place: str
 
     @property
     def word(self) -> str:
         """The function as `module:name`."""
-        return _word(self.function)
+        name = getattr(self.function, "__qualname__", type(self.function).__name__)
+        return self.place or f"{getattr(self.function, '__module__', '')}:{name}"
+
+    def __str__(self) -> str:
+        return self.word
+
+    def brief(self) -> str:
+        """The same: there are no settings."""
+        return self.word
+
+
+class PlainScore(Plain, Score):
+    """A function `(query [Q], keys [S, D]) -> [S]`."""
+
+    function: Callable = inner()
+    place: str = ""  # `module:name`, where text has named it
+    gives_logarithms = True  # as far as anybody knows
 
     def score(self, p: Any, query: Array, keys: Array, past: Past) -> Any:
         return self.function(query, keys)
 
 
-class PlainWindow(Window):
+class PlainWindow(Plain, Window):
     """A function `(query [Q], mask [S]) -> [S]`, what is added to the scores: 0 or -∞."""
 
     function: Callable = inner()
-
-    @property
-    def word(self) -> str:
-        """The function as `module:name`."""
-        return _word(self.function)
+    place: str = ""  # `module:name`, where text has named it
 
     def bias(self, p: Any, query: Array, past: Past) -> Any:
         return self.function(query, past.mask)
 
 
-class PlainNormalizer(Normalizer):
+class PlainNormalizer(Plain, Normalizer):
     """A function `(scores [S], mask [S]) -> weights [S]`."""
 
     function: Callable = inner()
-
-    @property
-    def word(self) -> str:
-        """The function as `module:name`."""
-        return _word(self.function)
+    place: str = ""  # `module:name`, where text has named it
 
     def weights(
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
@@ -56,18 +64,19 @@ class PlainNormalizer(Normalizer):
         return self.function(scores, mask)
 
 
-def as_part(kind: type[Part], given: Any) -> Any:
-    """A score, window or normalizer, which may be given as a plain function."""
+def as_part(kind: type[Part], given: Any, place: str = "") -> Any:
+    """A score, window or normalizer, which may be given as a plain function.
+
+    Args:
+      kind: `Score`, `Window` or `Normalizer`.
+      given: a part or a function.
+      place: `module:name` of a function, which may be one without a name, such as a `partial`.
+    """
     if isinstance(given, Part | type) or not callable(given):
         return given
-    plain: dict[type[Part], Callable[[Callable], Part]] = {
+    plain: dict[type[Part], Callable[..., Part]] = {
         Score: PlainScore,
         Window: PlainWindow,
         Normalizer: PlainNormalizer,
     }
-    return plain[kind](given)
-
-
-def _word(function: Callable) -> str:
-    name = getattr(function, "__qualname__", type(function).__name__)
-    return f"{getattr(function, '__module__', '')}:{name}"
+    return plain[kind](given, place=place)

@@ -187,8 +187,8 @@ class Part:
     def brief(self) -> str:
         """The same with those settings that differ from their defaults."""
         entries = dataclasses.fields(self)
-        differing = [e for e in entries if getattr(self, e.name) != e.default]
-        return _text(self, differing, lambda part: part.brief())
+        told = [entry for entry in entries if getattr(self, entry.name) != entry.default]
+        return _text(self, told, lambda part: part.brief())
 
     @property
     def is_stateful(self) -> bool:

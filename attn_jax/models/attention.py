@@ -82,7 +82,8 @@ class Attention(nnx.Module):
         """The keys and values of the annotations."""
         keys, values = self.projections.source(annotations)
         if self.mechanism.makes_keys:
-            over = jax.vmap(self.mechanism.score.keys, (0, None))
+            _, groups = self.projections.shape
+            over = jax.vmap(self.mechanism.score.keys, (0, None), axis_size=groups)
             over = jax.vmap(jax.vmap(over), (None, 0))
             keys = over(self.parameters.get_value()["score"], keys)
         return KeysAndValues(keys, values)

@@ -14,7 +14,7 @@ from jaxtyping import Array
 from attn_jax.config import Model
 from attn_jax.errors import choose
 
-MECHANISM = ".attention.parameters.value."  # in the paths of parameters of mechanisms
+MECHANISM = ".parameters.value."  # in the paths of parameters of mechanisms
 
 
 def rnnsearch(path: str, drawn: Array, rng: Array) -> Array:

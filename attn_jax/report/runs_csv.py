@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attn_jax import config
 from attn_jax.files import writing
 from attn_jax.report.pages import Comparison
 from attn_jax.report.runs import Run
@@ -40,7 +41,7 @@ def rows_of(comparisons: Sequence[Comparison], folder: Path) -> list[dict[str, A
         | place
         | run.metrics
         | cost_of(run)
-        | {name: run.facts[name] for name in varying}
+        | {name: config.brief(name, run.facts[name]) for name in varying}
         for place, run in placed
     ]
 

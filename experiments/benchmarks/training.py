@@ -5,6 +5,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
+from attn_jax import config
 from attn_jax.config import Model, Train
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS
@@ -35,16 +36,16 @@ OPTIONS = {
 
 def model_of(system: str, size: int) -> Model:
     """The options of a system's model, all of whose layers have the same size."""
-    return Model(
-        **OPTIONS[system],
-        embedding_size=size,
-        hidden_size=size,
-        annotation_size=2 * size if system == "rnnsearch" else size,
-        alignment_size=size,
-        readout_size=size,
-        feedforward_size=4 * size,
-        dropout=0.0,
-    )
+    options = OPTIONS[system] | {
+        "embedding_size": size,
+        "hidden_size": size,
+        "annotation_size": 2 * size if system == "rnnsearch" else size,
+        "alignment_size": size,
+        "readout_size": size,
+        "feedforward_size": 4 * size,
+        "dropout": 0.0,
+    }
+    return config.experiment({f"model.{name}": value for name, value in options.items()}).model
 
 
 def prepare(
@@ -57,9 +58,9 @@ def prepare(
     precision: str,
 ) -> Callable[[], None]:
     """Prepares a training step on one batch."""
-    config = Train(compute=precision)
+    options = Train(compute=precision)
     model = initialize(model_of(system, size), vocabulary, vocabulary, jax.random.key(0))
-    state = init_state(model, config)
+    state = init_state(model, options)
     generator = np.random.default_rng(0)
     source = generator.integers(4, vocabulary, (batch, source_length), np.int32)
     target = generator.integers(4, vocabulary, (batch, target_length), np.int32)
@@ -68,7 +69,7 @@ def prepare(
 
     def repeat() -> None:
         nonlocal state
-        state, loss = train_step(state, (source, target, None), rng, config=config)
+        state, loss = train_step(state, (source, target, None), rng, config=options)
         jax.block_until_ready(loss)
 
     return repeat

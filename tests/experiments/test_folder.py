@@ -5,6 +5,7 @@ import os
 import pytest
 
 from attn_jax import config, run_files
+from attn_jax.attention.scores import Additive
 from attn_jax.errors import InputError
 from experiments.folder import alone, experiment_with, settle
 
@@ -22,6 +23,33 @@ def test_what_may_change_once_a_run_has_been_trained(tmp_path):
     for other in ({"seed": 2}, {"train.batch_size": 5}, {"train.metric": "bleu"}):
         with pytest.raises(InputError, match="holds a run with other flags"):
             settle(tmp_path, other)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["--model.score=additive", "--model.alignment_size=32"],  # of an earlier version
+        ["--model.score=additive(units=32)"],
+    ],
+)
+def test_a_run_goes_on_with_the_same_units_alone(tmp_path, lines):
+    usual = ["--data.source_level=symbol", "--data.target_level=symbol"]
+    run_files.flags(tmp_path).write_text("\n".join([*lines, *usual]))
+    run_files.journal(tmp_path).write_text("{}\n")
+    for given in (
+        {},
+        {"model.alignment_size": 32},
+        {"model.score": "additive", "model.alignment_size": "32"},
+        {"model.score": "additive(units=32)"},
+    ):
+        assert settle(tmp_path, given).model.score == Additive(units=32)
+    for given in (
+        {"model.alignment_size": 33},
+        {"model.score": "additive"},
+        {"model.score": "additive(units=33)"},
+    ):
+        with pytest.raises(InputError, match=r"model\.score was 'additive\(units=32\)' and is now"):
+            settle(tmp_path, given)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """Parts of the user's own whose modules hold arrays."""
 
+import os
+import re
 import sys
 
 import jax
 import pytest
 
 import attn_jax
-from attn_jax import config
+from attn_jax import config, own_code, run_files
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
 from experiments.checks import check
@@ -23,7 +25,9 @@ HEAD = jax.random.normal(jax.random.key(0), (10,))  # as many features as a quer
 HALF, FEATURES = (nnx.Linear(1, size, rngs=nnx.Rngs(0))(jnp.ones(1)) for size in (5, 10))
 """
 PARTS = """
+import dataclasses
 import jax.numpy as jnp
+from attn_jax import Normalizer, Score, Window
 from attn_jax.models.decoders import Bahdanau
 from attn_jax.models.encoders import RecurrentEncoder
 from attn_jax.models.recurrent import Tanh
@@ -31,15 +35,21 @@ from held_constants import FEATURES, HALF, HEAD, ONE
 
 HERE = jnp.array(1.0)
 
-def score(query, keys):
-    return ONE * (keys @ (HEAD * query))
+class Stretched(Score):
+    def score(self, p, query, keys, past):
+        return ONE * (keys @ (HEAD * query))
 
-def window(query, mask):
-    return mask & (HEAD @ query > -100), HERE * jnp.ones(mask.shape)
+class Near(Window):
+    def bias(self, p, query, past):
+        return jnp.where(past.mask & (HEAD @ query > -100), HERE - 1, -jnp.inf)
 
-def normalizer(scores, mask, *, query):
-    kept = jnp.exp(HERE * scores - jnp.abs(HEAD) @ jnp.abs(query)) * mask
-    return kept / (kept.sum() + 1e-9)
+    def gain(self, p, query, past):
+        return HERE * jnp.ones(past.mask.shape)
+
+class Shares(Normalizer):
+    def weights(self, p, scores, mask, past):
+        kept = jnp.exp(HERE * scores - jnp.abs(HEAD).sum()) * mask
+        return kept / (kept.sum() + 1e-9)
 
 class Cell(Tanh):
     def __call__(self, state, projected, hidden):
@@ -47,7 +57,7 @@ class Cell(Tanh):
 
 class Encoder(RecurrentEncoder):
     def __init__(self, config, *, rngs):
-        super().__init__(type(config)(cell=config.cell, **SIZES), rngs=rngs)
+        super().__init__(dataclasses.replace(config, encoder="bidirectional"), rngs=rngs)
 
     def __call__(self, words, mask, rng=None):
         annotations, summary = super().__call__(words, mask, rng)
@@ -69,9 +79,9 @@ OWN = {
     "encoder": "own_parts:Encoder",
     "cell": "own_parts:Cell",
     "decoder": "own_parts:Decoder",
-    "score": "own_parts:score",
-    "window": "own_parts:window",
-    "normalizer": "own_parts:normalizer",
+    "score": "own_parts:Stretched",
+    "window": "own_parts:Near",
+    "normalizer": "own_parts:Shares",
 }
 SMALL = {f"model.{name}": value for name, value in SIZES.items()} | {
     "data.name": "copy",
@@ -95,7 +105,7 @@ def forget(*modules):
 def test_modules_with_arrays_are_imported_before_anything_is_traced(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "held_constants.py").write_text(CONSTANTS)
-    (tmp_path / "own_parts.py").write_text(f"SIZES = {SIZES}\n{PARTS}")
+    (tmp_path / "own_parts.py").write_text(PARTS)
     run = tmp_path / "run"
     experiment = settle(run, SMALL | {f"model.{kind}": part for kind, part in OWN.items()})
     forget("own_parts", "held_constants")
@@ -110,15 +120,18 @@ def test_modules_with_arrays_are_imported_before_anything_is_traced(tmp_path, mo
 
 
 SCALED = """
+import jax
 import jax.numpy as jnp
+from attn_jax import Normalizer
 SCALE = jnp.ones(5)
 def score(query, keys):
     return keys @ (SCALE * query)
 def window(query, mask):
-    return mask & (SCALE @ query < 1e9), jnp.ones(mask.shape)
-def normalizer(scores, mask, *, query):
-    kept = jnp.exp(jnp.minimum(scores, SCALE @ query + 80)) * mask
-    return kept / (kept.sum() + 1e-9)
+    return jnp.where(SCALE @ query < 1e9, 0, -jnp.inf) * jnp.ones(mask.shape)
+class OfContexts(Normalizer):
+    reads = ("context",)
+    def weights(self, p, scores, mask, past):
+        return jax.nn.softmax(scores * (SCALE @ past.context), where=mask)
 """
 
 
@@ -134,19 +147,21 @@ def test_a_module_that_a_function_imports_when_it_is_called_is_named(tmp_path, m
         check(config.experiment(options))
 
 
-@pytest.mark.parametrize("part", ["score", "window", "normalizer"])
-def test_an_array_in_a_part_fits_the_queries_of_the_run(tmp_path, monkeypatch, part):
+@pytest.mark.parametrize(
+    ("part", "name"), [("score", "score"), ("window", "window"), ("normalizer", "OfContexts")]
+)
+def test_an_array_in_a_part_fits_the_queries_of_the_run(tmp_path, monkeypatch, part, name):
     """Without heads, a query has the size of a state; with four, that of a head."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "scaling.py").write_text(SCALED)
-    own = {f"model.{part}": f"scaling:{part}"}
+    own = {f"model.{part}": f"scaling:{name}"}
     transformer = {"encoder": "transformer", "decoder": "transformer", "heads": 4}
     transformer |= {"embedding_size": 20, "annotation_size": 20, "hidden_size": 20}
     one_head = {"hidden_size": 5, "annotation_size": 10}
     for sizes in (transformer, one_head | {"projection": "linear", "head_size": 5}):
         check(config.experiment({f"model.{k}": v for k, v in sizes.items()} | own))
     with pytest.raises(
-        InputError, match=rf"--model\.{part}=scaling:{part} fails with .*\(scaling\.py, line "
+        InputError, match=rf"--model\.{part}=scaling:{name} fails with .*\(scaling\.py, line "
     ):
         check(config.experiment(SMALL | own))
 
@@ -173,6 +188,80 @@ def test_sentences_too_short_or_long_for_a_part_are_found_before_training(tmp_pa
         with pytest.raises(InputError, match=rf"placed:{name} fails with .*\(placed\.py, line "):
             train(run, experiment, open_corpus(experiment.data))
         assert not run.exists()
+
+
+SIMILAR = """
+from attn_jax import Score
+
+class Similar(Score):
+    sharpness: float = 10.0
+
+    def score(self, p, query, keys, past):
+        return self.sharpness * (keys @ query)
+"""
+
+
+def test_a_run_is_of_no_use_without_its_code_which_is_told(tmp_path, monkeypatch):
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "similar_of_place.py").write_text(SIMILAR)
+    run = tmp_path / "run"
+    run.mkdir()
+    with monkeypatch.context() as here:
+        here.syspath_prepend(place)
+        options = {"model.score": "similar_of_place:Similar"}
+        experiment = settle(tmp_path / "new", SMALL | options)
+        assert str(experiment.model.score) == "similar_of_place:Similar(sharpness=10.0)"
+        train(run, experiment, open_corpus(experiment.data))
+        attn_jax.load(run)
+    forget("similar_of_place")
+    told = (
+        "cannot use 'similar_of_place:Similar' as a score: No module named 'similar_of_place'; "
+        "Python looks for it on PYTHONPATH, and last in the current folder"
+    )
+    for use in (attn_jax.load, lambda run: settle(run, {})):
+        with pytest.raises(InputError) as error:
+            use(run)
+        assert str(error.value) == told
+    options = config.recorded(run_files.flags(run))
+    assert options["model.score"] == "similar_of_place:Similar(sharpness=10.0)"
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        SIMILAR.replace("10.0", "20.0"),
+        SIMILAR.replace("sharpness", "width"),
+        SIMILAR.replace("    sharpness", "    width: int = 3\n    sharpness"),
+        SIMILAR.replace("class", "klass"),
+    ],
+    ids=["default", "renamed", "more", "failing"],
+)
+def test_edited_code_is_named_whatever_becomes_of_its_settings(tmp_path, monkeypatch, edited):
+    monkeypatch.syspath_prepend(tmp_path)
+    file, run = tmp_path / "similar_edited.py", tmp_path / "run"
+    forget("similar_edited")
+    own_code.source.cache_clear()  # as in a new process
+    file.write_text(SIMILAR)
+    run.mkdir()
+    experiment = settle(tmp_path / "new", SMALL | {"model.score": "similar_edited:Similar"})
+    train(run, experiment, open_corpus(experiment.data))
+    forget("similar_edited")
+    own_code.source.cache_clear()
+    file.write_text(edited)
+    os.utime(file, (0, 0))  # another time than that of the compiled module
+    named = re.escape(f"{file} is not the code that the run in {run} was trained with")
+    with pytest.raises(InputError, match=named):
+        settle(run, {"train.steps": 4})
+    if edited == SIMILAR.replace("10.0", "20.0"):  # all settings are recorded: it may be the same
+        with pytest.warns(UserWarning, match=named):
+            assert attn_jax.load(run).models[0].decoder.attention.mechanism.score.sharpness == 10
+    elif "width: int" in edited:
+        with pytest.warns(UserWarning, match=named):
+            attn_jax.load(run)
+    else:
+        with pytest.raises(InputError, match=named):
+            attn_jax.load(run)
 
 
 def test_a_finished_run_and_what_lies_beside_its_copies_stay_as_they_are(tmp_path, monkeypatch):

@@ -19,8 +19,12 @@ ROOT = Path(__file__).parents[2]
 PRESETS = sorted((ROOT / "experiments" / "presets").glob("*.flags"))
 
 
+def options(name):
+    return options_of([f"--flagfile=experiments/presets/{name}.flags"])
+
+
 def read(name):
-    return experiment_with(options_of([f"--flagfile=experiments/presets/{name}.flags"]))
+    return experiment_with(options(name))
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +36,7 @@ def in_the_root(monkeypatch):
 def test_every_preset_makes_sense(name):
     experiment = read(name)
     check(experiment)
-    assert unused(experiment) == []
+    assert unused(experiment, options(name)) == []
 
 
 def test_the_systems_on_captions_differ_in_model_and_training_alone():

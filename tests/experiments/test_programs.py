@@ -121,7 +121,10 @@ def test_a_score_that_was_edited_is_noticed(tmp_path):
     assert refused(*sweep, **found) == f"error: model.score=mine:own: {advice}"
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
     assert f"warning: {differs}" in works(*translate, stdin="1 2\n", **found).stderr
-    file.write_text("def own(query, keys, *, W):\n    return keys @ W @ query")
+    file.write_text(
+        "from attn_jax.attention.scores import General\n\n"
+        "class own(General):\n    pass  # its parameters are not in the checkpoint"
+    )
     assert f"; {differs} {copy}" in refused(*translate, stdin="1 2\n", **found)
     file.write_text("own = nothing")
     line = refused(*translate, stdin="1 2\n", **found)

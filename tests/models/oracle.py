@@ -102,7 +102,8 @@ def encode(model, source):
 
 def attend(attention, s, annotations):
     """The context [O] and the weights [N, S] of every head, with an additive score."""
-    p = {name: double(value) for name, value in attention.scores[0].items()}
+    parameters = attention.parameters.get_value()["score"]
+    p = {name: double(value) for name, value in parameters.items()}
     heads = attention.projections
     contexts, weights = [], []
     key_heads, groups = p["W"].shape[:2]

@@ -12,9 +12,8 @@ import jax
 import numpy as np
 import pytest
 
-from attn_jax import NORMALIZERS, SCORES, WINDOWS
-from attn_jax.attention.catalogue import mechanism
-from attn_jax.config import Model, Train
+from attn_jax import NORMALIZERS, SCORES, WINDOWS, Mechanism
+from attn_jax.config import Train
 from attn_jax.decoding.decode import decode
 from attn_jax.decoding.forced import force
 from attn_jax.decoding.options import Search
@@ -23,6 +22,7 @@ from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training.arrays import named_leaves
 from attn_jax.training.step import init_state, train_step
+from tests.options import model_options
 
 # The projections of heads that a score does not use.
 UNREAD = dict.fromkeys(("mean", "last"), ("queries", "keys"))
@@ -68,7 +68,7 @@ def makes_sense(score, window, normalizer):
     if (score, normalizer) in ONE_SCORE_TWICE:
         return False
     try:
-        mechanism(score, window, normalizer)
+        Mechanism(SCORES[score](), WINDOWS[window](), NORMALIZERS[normalizer]())
     except InputError:
         return False
     return True
@@ -167,7 +167,7 @@ def check_sums(sums, score, window, normalizer):
 )
 def test_runs_trains_and_decodes(case):
     score, window, normalizer, decoder, heads = case
-    config = Model(
+    config = model_options(
         score=SETTINGS.get(score, score),
         window=SETTINGS.get(window, window),
         normalizer=SETTINGS.get(normalizer, normalizer),
@@ -214,33 +214,37 @@ def test_runs_trains_and_decodes(case):
 
 
 OWN = """
-import functools
 import jax
+import jax.numpy as jnp
 import numpy as np
-from attn_jax import part
-from attn_jax.attention.scores import concat
+from attn_jax import Normalizer
 
-bound = functools.partial(concat, W=np.ones((24, 3), np.float32), v=np.ones(3, np.float32))
+W = np.ones((24, 3), np.float32)
 
-@part(score_count=3)
-def third(scores, mask):
-    return jax.nn.softmax(scores.sum(axis=0), where=mask)
+def bound(query, keys):
+    joined = jnp.concatenate([jnp.broadcast_to(query, keys.shape), keys], axis=1)
+    return jnp.tanh(joined @ W).sum(axis=1)
+
+class Both(Normalizer):
+    scores = 2
+
+    def weights(self, p, scores, mask, past):
+        return jax.nn.softmax(scores.sum(axis=0), where=mask)
 """
 
 
 @pytest.mark.parametrize("decoder", ["luong", "transformer"])
-def test_a_normalizer_of_several_scores_takes_none_without_parameters(
-    tmp_path, monkeypatch, decoder
-):
+def test_a_normalizer_of_two_scores_takes_none_without_parameters(tmp_path, monkeypatch, decoder):
     """The heads' projections do not tell the scores apart: they are the same for each."""
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "of_several.py").write_text(OWN)
-    own = {("dot", "of_several:third"), ("of_several:bound", "mocha")}
+    (tmp_path / "of_two.py").write_text(OWN)
+    own = {("dot", "of_two:Both"), ("of_two:bound", "mocha")}
     for score, normalizer in sorted(ONE_SCORE_TWICE | own):
-        config = Model(
+        config = model_options(
             score=score, normalizer=normalizer, decoder=decoder, projection="linear", **SIZES
         )
-        with pytest.raises(InputError, match=r"takes [23] scores, which would be the same, since"):
+        with pytest.raises(InputError, match="takes two scores, which would be the same, since"):
             jax.eval_shape(partial(initialize, config, 5, 5), jax.random.key(0))
-    config = Model(score="general", normalizer="of_several:third", decoder=decoder, **SIZES)
-    jax.eval_shape(partial(initialize, config, 5, 5), jax.random.key(0))
+    for score in ("general", "projected(dot)", "pair(dot,scaled_dot)"):
+        config = model_options(score=score, normalizer="of_two:Both", decoder=decoder, **SIZES)
+        jax.eval_shape(partial(initialize, config, 5, 5), jax.random.key(0))

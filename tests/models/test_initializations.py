@@ -4,15 +4,16 @@ import jax
 import numpy as np
 import pytest
 
-from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import initialize
+from attn_jax.training.arrays import named_leaves
+from tests.options import model_options
 
 SIZES = {"embedding_size": 61, "annotation_size": 94, "hidden_size": 59, "alignment_size": 53}
 
 
 def make(**options):
-    return initialize(Model(**(SIZES | options)), 67, 71, jax.random.key(0))
+    return initialize(model_options(**(SIZES | options)), 67, 71, jax.random.key(0))
 
 
 def drawn(values, deviation):
@@ -23,10 +24,10 @@ def drawn(values, deviation):
 
 def test_rnnsearch():
     model = make(initialization="rnnsearch", cell="gru_reset_first")
-    (score,) = model.decoder.attention.scores
-    assert not np.any(score["v"][...])
-    assert drawn(score["W"][...], 0.001)
-    assert drawn(score["U"][...], 0.001)
+    score = mechanism(model)["score"]
+    assert not np.any(score["v"])
+    assert drawn(score["W"], 0.001)
+    assert drawn(score["U"], 0.001)
     cells = [model.decoder.cell.cells[0], model.encoder.layers[0].backward.cells[0]]
     for cell in cells:
         units = cell.candidate.in_features
@@ -51,13 +52,54 @@ def test_luong():
     assert drawn(everything, 0.1 / np.sqrt(3))
 
 
-def test_what_a_mechanism_says_of_its_parameters_stands():
-    for initialization in ("rnnsearch", "luong"):
-        model = make(initialization=initialization, normalizer="monotonic", score="cosine")
-        attention = model.decoder.attention
-        plain = make(normalizer="monotonic", score="cosine").decoder.attention
-        assert attention.normalizer["r"][...] == plain.normalizer["r"][...]
-        assert attention.scores[0]["b"][...] == plain.scores[0]["b"][...]
+def mechanism(model):
+    """The first parameters of the score, the window and the normalizer."""
+    return model.decoder.attention.parameters.get_value()
+
+
+def test_both_scores_of_a_pair_begin_as_one_does():
+    score = mechanism(make(initialization="rnnsearch", normalizer="mocha"))["score"]
+    for name in ("W", "U"):
+        first, second = score["first"][name], score["second"][name]
+        assert drawn(first, 0.001)
+        assert drawn(second, 0.001)
+        assert np.all(first != second)
+    assert not np.any([score["first"]["v"], score["second"]["v"]])
+
+
+def test_a_window_begins_like_other_layers():
+    """The alignment model of the paper is the score alone."""
+    window = mechanism(make(initialization="rnnsearch", window="local_p"))["window"]
+    assert drawn(window["W"], 0.01)
+    assert not np.any(window["v"])
+
+
+MECHANISMS = [
+    {"score": "additive", "window": "local_p"},
+    {"score": "concat", "normalizer": "mocha"},
+    {"score": "cosine", "normalizer": "monotonic"},
+    {"score": "location_aware"},
+    {"score": "gmm"},
+    {"score": "projected(general)"},
+]
+
+
+@pytest.mark.parametrize("options", MECHANISMS, ids=lambda options: "-".join(options.values()))
+def test_what_the_papers_do_not_have_begins_as_the_mechanism_says(options):
+    """Of a mechanism, the papers have W, U and v."""
+    usual = named_leaves(make(**options).decoder.attention)
+    redrawn = {
+        rule: named_leaves(make(initialization=rule, **options).decoder.attention)
+        for rule in ("rnnsearch", "luong")
+    }
+    assert usual
+    for name, first in usual.items():
+        for rule, leaves in redrawn.items():
+            changed = np.asarray(leaves[name]) != np.asarray(first)
+            if name.rpartition(".")[2] in ("W", "U", "v"):
+                assert changed.all(), (rule, name)
+            else:
+                assert not changed.any(), (rule, name)
 
 
 def test_the_bias_of_tied_words_is_a_bias():

@@ -4,20 +4,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from attn_jax.attention.parts import Part, Sizes
-from flax import nnx
 
-from attn_jax import part
-from attn_jax.config import Model
+from attn_jax import Score
 from attn_jax.errors import InputError
-from attn_jax.models.attention import draw
-from attn_jax.models.heads import Unprojected
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import DECODERS, Seq2Seq, initialize
 from attn_jax.models.source import Source
 from attn_jax.tokens import BOS, EOS, PAD
 from attn_jax.training.arrays import named_leaves
 from tests.models import oracle
+from tests.options import model_options
 
 SOURCE_SIZE, TARGET_SIZE = 17, 19
 SOURCE = np.array([[4, 9, 6, 7, 16], [5, 8, 11, PAD, PAD], [13, PAD, PAD, PAD, PAD]])
@@ -39,7 +35,7 @@ def make(*, seed=1, target_size=TARGET_SIZE, **options):
         "readout_size": 13,
         "feedforward_size": 17,
     }
-    config = Model(**(sizes | options))
+    config = model_options(**(sizes | options))
     # Without `jax.jit`: compiling the whole takes four times as long as compiling its operations.
     return initialize.__wrapped__(config, SOURCE_SIZE, target_size, jax.random.key(seed))
 
@@ -163,7 +159,7 @@ def test_the_control_has_all_but_the_score(decoder):
     )
     more = with_attention.keys() - without.keys()
     assert more
-    assert all("attention.scores" in name for name in more)
+    assert all("attention.parameters" in name for name in more)
     for name, leaf in without.items():
         np.testing.assert_array_equal(leaf, with_attention[name], err_msg=name)
 
@@ -187,7 +183,7 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ({"encoder": "lstm"}, "unknown encoder 'lstm'; allowed: bidirectional, .*, transformer"),
         ({"decoder": "bahdanaw"}, r"did you mean bahdanau\?"),
         ({"readout": "x"}, "allowed: maxout, linear"),
-        ({"score": "dot"}, "Q=22 and D=20"),
+        ({"score": "dot"}, "dot compares queries and annotations of one size, got 22 and 20"),
         ({"annotation_size": 7}, "must be even, got 7"),
         (
             {"cell": "rnn"},
@@ -212,7 +208,7 @@ def test_dropout_is_of_the_given_rng_and_off_without():
             {"encoder": "backward", "score": "last()"},
             "where a backward encoder has read nothing",
         ),
-        ({"encoder": "backward", "score": "attn_jax.attention.scores:last"}, "has read nothing"),
+        ({"encoder": "backward", "score": "attn_jax.attention.scores:Last"}, "has read nothing"),
         ({"dropout_kind": "none"}, "unknown kind of dropout 'none'"),
         ({"score": "gmm", "window": "local_p"}, "already acts as a window"),
     ],
@@ -222,20 +218,22 @@ def test_refuses_what_makes_no_sense(options, message):
         make(**options)
 
 
-@pytest.mark.parametrize(
-    ("shapes", "message"),
-    [
-        ({}, "own names W, which its shapes do not list"),
-        ({"W": (4, 4), "V": (4,)}, "the shapes of own list V, which it does not name"),
-    ],
-)
-def test_shapes_list_what_a_score_names(shapes, message):
-    @part(shapes=lambda sizes: shapes)
-    def own(query, keys, *, W):
-        return keys @ (query @ W)
+class Twice(Score):
+    """The dot product, of keys that are not the annotations."""
 
-    with pytest.raises(InputError, match=message):
-        draw(Part(own), Unprojected(Sizes(4, 4, 4)), nnx.Rngs(0))
+    def keys(self, p, annotations):
+        return 2 * annotations
+
+    def score(self, p, query, keys, past):
+        return keys @ query / 2
+
+
+@pytest.mark.parametrize("decoder", ["luong", "transformer"])
+def test_a_score_without_parameters_may_have_keys(decoder):
+    heads = {"heads": 4, "key_value_heads": 2, "head_size": 3, "self_heads": 2}
+    models = [make(decoder=decoder, score=score, **heads) for score in (str(Twice()), "dot")]
+    for own, dot in zip(*(logits(model, SOURCE, TARGET) for model in models), strict=True):
+        np.testing.assert_allclose(own, dot, rtol=1e-5, atol=1e-6)
 
 
 # Without the Transformer: the softmax of its self-attention (`jax.nn`), in float32, is too rough.

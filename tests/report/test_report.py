@@ -46,7 +46,8 @@ HEADS = [
 def write_run(folder, score, seed, exact, level="symbol", **more):
     folder.mkdir(parents=True)
     options = {"model.score": score, "seed": seed, "data.target_level": level} | more
-    lines = config.lines(config.experiment(options))
+    recorded = config.values(config.Experiment()) | config.canonical(options)
+    lines = [f"--{name}={value}" for name, value in recorded.items()]
     (folder / "flags.txt").write_text("\n".join(lines))
     names = ("exact_match", "symbol_error_rate", "bleu", "alignment_accuracy")
     metrics = {"perplexity": 200 - exact, "alignment_shift": 1}
@@ -193,7 +194,7 @@ def test_a_run_with_a_damaged_file_is_left_out(root, name, content):
     with pytest.raises(InputError, match=str(root / "a")):
         read_run(root / "a")
     runs, left_out = find_runs(root)
-    assert [run.options["model.score"] for run in runs] == ["additive", "additive"]
+    assert [run.brief("model.score") for run in runs] == ["additive", "additive"]
     assert str(root / "a") in left_out[root / "a"]
 
 
@@ -232,7 +233,7 @@ def test_runs_of_one_test_text_are_compared(root):
     file = root / "f" / "predictions.test.jsonl"
     file.write_text(file.read_text().replace('"reference": "c"', '"reference": "d"'))
     first, second = by_data(find_runs(root)[0]).values()
-    assert [run.options["model.score"] for run in first] == [
+    assert [run.brief("model.score") for run in first] == [
         "last",
         "additive",
         "additive",
@@ -683,6 +684,36 @@ def test_several_options_are_told_where_they_are_not_the_default(tmp_path):
         (tmp_path / name / "flags.txt").write_text("\n".join(lines))
     systems = by_system(find_runs(tmp_path)[0])
     assert set(systems) == {"dot", "dot, normalizer=sparsemax", "gmm"}
+
+
+def test_runs_of_an_earlier_version_belong_to_the_systems_of_today(tmp_path):
+    """Their flag files have the units of all parts on a line of their own."""
+    old = {
+        "a": ["--model.score=additive", "--model.alignment_size=128", "--seed=1"],
+        "b": ["--model.score=additive", "--model.alignment_size=64", "--seed=1"],
+        "c": ["--model.score=dot", "--model.alignment_size=64", "--seed=1"],
+    }
+    new = {"a": "additive", "b": "additive(units=64)", "c": "dot"}
+    for name, score in new.items():
+        write_run(tmp_path / "new" / name, score, 0, 50.0)
+        write_run(tmp_path / "old" / name, score, 1, 50.0)
+        lines = [*old[name], "--model.normalizer=auto", "--data.target_level=symbol"]
+        (tmp_path / "old" / name / "flags.txt").write_text("\n".join(lines))
+    runs, left_out = find_runs(tmp_path)
+    assert not left_out
+    systems = by_system(runs)
+    assert {name: len(own) for name, own in systems.items()} == dict.fromkeys(new.values(), 2)
+
+
+def test_runs_whose_code_is_not_at_hand_are_reported(tmp_path):
+    for seed in (0, 1):
+        write_run(tmp_path / f"own{seed}", "not_here:Similar(sharpness=5.0)", seed, 50.0)
+    write_run(tmp_path / "dot", "dot", 0, 60.0)
+    comparisons = list(compare(find_runs(tmp_path)[0]))
+    assert set(comparisons[0].systems) == {"dot", "not_here:Similar(sharpness=5.0)"}
+    page = write_report(comparisons, tmp_path).read_text()
+    assert "| not_here:Similar(sharpness=5.0) | 2 |" in page
+    print_comparison(comparisons[0])
 
 
 def test_profiles_by_hand(root):

@@ -4,11 +4,12 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from attn_jax.config import Model, Train
+from attn_jax.config import Train
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS
 from attn_jax.training.objective import loss_fn
+from tests.options import model_options
 from tests.training.counting import operations
 
 B, S, T, E, H, D, A, R, V = 4, 11, 13, 16, 24, 32, 20, 28, 500
@@ -22,7 +23,7 @@ SIZES = {
 
 
 def make(**options):
-    return initialize(Model(**SIZES, **options), V, V, jax.random.key(0))
+    return initialize(model_options(**SIZES, **options), V, V, jax.random.key(0))
 
 
 def batch(source_length=S, target_length=T):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from attn_jax import journal
-from attn_jax.config import Model, Train
+from attn_jax.config import Train
 from attn_jax.data.pairs import Pair
 from attn_jax.data.pipeline import Batches
 from attn_jax.errors import InputError
@@ -25,8 +25,9 @@ from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.loop import begin, finished, fit
 from attn_jax.training.saving import WritableCheckpoints
 from attn_jax.training.step import train_step
+from tests.options import model_options
 
-CONFIG = Model(
+CONFIG = model_options(
     embedding_size=5,
     annotation_size=6,
     hidden_size=7,

@@ -5,13 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax.config import Model, Train
+from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import DECODERS, initialize
 from attn_jax.tokens import EOS, PAD, UNK
 from attn_jax.training.objective import loss_fn, sampled
 from attn_jax.training.step import init_state, resume, train_step
+from tests.options import model_options
 
 SOURCE = jnp.array([[4, 9, 6, 7], [5, 8, PAD, PAD], [10, 4, 4, PAD], [7, PAD, PAD, PAD]])
 TARGET = jnp.array([[7, 5, EOS], [10, EOS, PAD], [4, 4, EOS], [EOS, PAD, PAD]])
@@ -27,7 +28,7 @@ SIZES = {
 
 
 def make(**options):
-    return initialize(Model(**(SIZES | options)), 11, 13, jax.random.key(0))
+    return initialize(model_options(**(SIZES | options)), 11, 13, jax.random.key(0))
 
 
 def run(model, steps=1, links=None, seed=1, **options):
@@ -202,7 +203,7 @@ def test_a_share_of_the_words_is_drawn_from_the_model():
     assert abs((drawn[:, :-2] == 9).mean() - 0.25) < 0.03
     np.testing.assert_array_equal(drawn[:, -2:], target[:, -2:])
     # Of the special tokens, only the unknown one may be drawn.
-    untrained = initialize(Model(), 5, 5, jax.random.key(0))
+    untrained = initialize(model_options(), 5, 5, jax.random.key(0))
     drawn = sampled(untrained, source, target, jnp.asarray(1.0), rng)
     assert set(np.unique(drawn[:, :-2])) == {UNK, 4}
     same = sampled(model, source, target, jnp.asarray(0.0), rng)

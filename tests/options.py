@@ -1,0 +1,9 @@
+"""Options as the command line takes them, for tests."""
+
+from attn_jax import config
+from attn_jax.config import Model
+
+
+def model_options(**options) -> Model:
+    """The options of a model from text and numbers: `model_options(score="additive(units=3)")`."""
+    return config.experiment({f"model.{name}": value for name, value in options.items()}).model

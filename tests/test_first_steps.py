@@ -1,0 +1,55 @@
+"""Parameters of the code before the protocol give the same losses in the present code.
+
+`earlier_runs/make_first_steps.py` says what the files hold and how they were made.
+"""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attn_jax import config
+from attn_jax.models.seq2seq import initialize
+from attn_jax.training.arrays import named_leaves
+from attn_jax.training.renamed import renamed
+from attn_jax.training.step import init_state, train_step
+
+FILES = sorted((Path(__file__).parent / "earlier_runs" / "first_steps").glob("*.npz"))
+
+
+def test_there_is_a_file_for_each_kind_of_model():
+    names = {file.stem for file in FILES}
+    assert names == {"rnnsearch", "luong", "transformer", "location_aware", "gmm", "mocha"}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_parameters_of_earlier_code_give_the_same_losses(file):
+    with np.load(file) as arrays:
+        stated = json.loads(str(arrays["options"]))
+        experiment = config.experiment(
+            {f"{group}.{name}": v for group, of in stated.items() for name, v in of.items()}
+        )
+        first = {
+            name.removeprefix("model."): jnp.asarray(arrays[name])
+            for name in arrays.files
+            if name.startswith("model.")
+        }
+        sources, targets, losses = (arrays[name] for name in ("sources", "targets", "losses"))
+    now = {new: first[old] for old, new in renamed(first).items()}
+    words = len(first["words.target_words.embedding.value"])
+    model = initialize(experiment.model, words, words, jax.random.key(0))
+    assert {n: x.shape for n, x in named_leaves(model).items()} == {
+        n: x.shape for n, x in now.items()
+    }
+    model = jax.tree.unflatten(
+        jax.tree.structure(model), [now[name] for name in named_leaves(model)]
+    )
+    state, found = init_state(model, experiment.train), []
+    for step in range(len(losses)):
+        batch = jnp.asarray(sources[step % 3]), jnp.asarray(targets[step % 3]), None
+        state, loss = train_step(state, batch, jax.random.key(1), config=experiment.train)
+        found.append(float(loss))
+    np.testing.assert_allclose(found, losses, rtol=0, atol=1e-4)
