@@ -11,11 +11,11 @@ from jaxtyping import Array, Bool, Float
 from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Window, inner
 
 
-class Plain:
+class Plain(Part):
     """What plain functions as parts have in common: text names them as `module:name`."""
 
-    function: Callable
-    place: str
+    function: Callable = inner()
+    place: str = ""  # `module:name`, where text has named it
 
     @property
     def word(self) -> str:
@@ -34,8 +34,6 @@ class Plain:
 class PlainScore(Plain, Score):
     """A function `(query [Q], keys [S, D]) -> [S]`."""
 
-    function: Callable = inner()
-    place: str = ""  # `module:name`, where text has named it
     gives_logarithms = True  # as far as anybody knows
 
     def score(self, p: Any, query: Array, keys: Array, past: Past) -> Any:
@@ -45,18 +43,12 @@ class PlainScore(Plain, Score):
 class PlainWindow(Plain, Window):
     """A function `(query [Q], mask [S]) -> [S]`, what is added to the scores: 0 or -∞."""
 
-    function: Callable = inner()
-    place: str = ""  # `module:name`, where text has named it
-
     def bias(self, p: Any, query: Array, past: Past) -> Any:
         return self.function(query, past.mask)
 
 
 class PlainNormalizer(Plain, Normalizer):
     """A function `(scores [S], mask [S]) -> weights [S]`."""
-
-    function: Callable = inner()
-    place: str = ""  # `module:name`, where text has named it
 
     def weights(
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past

@@ -15,19 +15,28 @@ argument of `jax.jit`. The base class makes every subclass a frozen dataclass; t
 to declare, except what a part `reads` of earlier steps.
 """
 
-import dataclasses
-import math
-import re
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, dataclass_transform
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.errors import InputError
+from attn_jax.settings import Value, inner, setting
 
+__all__ = [
+    "Normalizer",
+    "NotRead",
+    "Part",
+    "Past",
+    "Score",
+    "Window",
+    "inner",
+    "scaled_normal",
+    "setting",
+]
 CARRIED = ("step", "weights", "total", "context")  # what a part may declare that it reads
 
 
@@ -94,29 +103,12 @@ def _unflatten(names: tuple, values: Sequence) -> Past:
 jax.tree_util.register_pytree_node(Past, _flatten, _unflatten)
 
 
-Bound = int | float | None
-
-
-def setting(default: Any, *, low: Bound = None, high: Bound = None, above: Bound = None) -> Any:
-    """A setting with bounds: at least `low`, at most `high`, more than `above`."""
-    bounds = {"at least": low, "at most": high, "more than": above}
-    return dataclasses.field(default=default, metadata=bounds)
-
-
-def inner(*, kw_only: Literal[False] = False) -> Any:
-    """A setting that is a part itself; it may be given without its name: `Projected(Dot())`."""
-    return dataclasses.field(kw_only=kw_only)
-
-
 def scaled_normal(rng: Array, shape: tuple[int, ...]) -> Float[Array, "..."]:
     """Draws from N(0, 1 / n), n the first size of the shape: the scale of inputs is kept."""
     return jax.random.normal(rng, shape) * (shape[0] if shape else 1) ** -0.5
 
 
-@dataclass_transform(
-    kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field, setting, inner)
-)
-class Part:
+class Part(Value):
     """What scores, windows and normalizers have in common: settings, parameters and a state.
 
     Raises:
@@ -124,13 +116,10 @@ class Part:
     """
 
     reads: ClassVar[Sequence[str]] = ()  # of CARRIED, what it reads of earlier steps
-    name: ClassVar[str]  # on the command line
-    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field]]
 
     def __init_subclass__(cls) -> None:
-        """Makes a class of parts a dataclass, after checking what it declares."""
+        """Checks what a class of parts declares."""
         super().__init_subclass__()
-        cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         cls.reads = (cls.reads,) if isinstance(cls.reads, str) else tuple(cls.reads)
         unknown = {*cls.reads} - {*CARRIED}
         if unknown:
@@ -138,24 +127,8 @@ class Part:
                 f"{cls.__name__} reads {', '.join(sorted(unknown))}; a part can read "
                 f"{', '.join(CARRIED)}"
             )
-        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
-        typing.no_type_check(cls.__init__)  # not before `__post_init__` has converted settings
-        taken = {name for base in cls.__mro__ if base.__module__ == __name__ for name in vars(base)}
-        for entry in dataclasses.fields(cls):
-            if entry.name in taken:
-                raise InputError(
-                    f"{cls.__name__} has a setting {entry.name}, which the protocol uses: take "
-                    "another name, or leave out its type to set what the protocol means"
-                )
         if cls.overrides("advance") != cls.overrides("start"):
             raise InputError(f"{cls.__name__} has only one of `start` and `advance`")
-
-    def __post_init__(self) -> None:
-        """Converts settings to their types, so that `T(tau=2)` equals `T(tau=2.0)`."""
-        types = typing.get_type_hints(type(self))
-        for entry in dataclasses.fields(self):
-            value = _checked(self, entry, types[entry.name])
-            object.__setattr__(self, entry.name, value)
 
     @classmethod
     def overrides(cls, method: str) -> bool:
@@ -163,32 +136,12 @@ class Part:
         found = getattr(cls, method, None)
         return found is not None and found.__module__ != __name__
 
-    def settings(self) -> dict[str, Any]:
-        """The settings by name."""
-        return {e.name: getattr(self, e.name) for e in dataclasses.fields(self)}
-
     def parts(self) -> Iterator["Part"]:
         """This part, and those that its settings hold."""
         yield self
         for value in self.settings().values():
             if isinstance(value, Part):
                 yield from value.parts()
-
-    @property
-    def word(self) -> str:
-        """Its name on the command line: that of the class, with the module of the user's own."""
-        module = type(self).__module__
-        return self.name if module.startswith("attn_jax.") else f"{module}:{type(self).__name__}"
-
-    def __str__(self) -> str:
-        """The part as the command line takes it, with all settings."""
-        return _text(self, dataclasses.fields(self), str)
-
-    def brief(self) -> str:
-        """The same with those settings that differ from their defaults."""
-        entries = dataclasses.fields(self)
-        told = [entry for entry in entries if getattr(self, entry.name) != entry.default]
-        return _text(self, told, lambda part: part.brief())
 
     @property
     def is_stateful(self) -> bool:
@@ -275,43 +228,3 @@ class Normalizer(Part):
           past: see `Past`.
         """
         raise NotImplementedError
-
-
-def _text(part: Part, told: Sequence[dataclasses.Field], write: Callable[[Part], str]) -> str:
-    words = []
-    for entry in told:
-        value = getattr(part, entry.name)
-        if isinstance(value, Part):
-            words.append(write(value))
-        elif isinstance(value, int | float | str):
-            words.append(f"{entry.name}={value!r}")
-    return f"{part.word}({','.join(words)})" if words else part.word
-
-
-def _checked(part: Part, entry: dataclasses.Field, kind: Any) -> Any:
-    """The value of a setting as its type."""
-    value, what = getattr(part, entry.name), f"{part.name}: {entry.name}"
-    if isinstance(value, jax.Array) or getattr(value, "shape", ()):
-        raise InputError(f"{what} must be a plain number: arrays are parameters, made by `init`")
-    if kind in (int, float):
-        try:
-            number = kind(value)
-            if isinstance(value, bool | str) or number != value or not math.isfinite(number):
-                raise ValueError
-        except (TypeError, ValueError, OverflowError):
-            message = f"{what} must be of type {kind.__name__}, got {value!r}"
-            raise InputError(message) from None
-        value = number
-    elif isinstance(kind, type) and not isinstance(value, kind):
-        raise InputError(f"{what} must be a {kind.__name__}, got {value!r}")
-    _check_bounds(what, value, entry.metadata)
-    return value
-
-
-def _check_bounds(what: str, value: Any, bounds: Mapping[str, Bound]) -> None:
-    low, high, above = (bounds.get(name) for name in ("at least", "at most", "more than"))
-    kept = (low is None or value >= low, high is None or value <= high)
-    if all(kept) and (above is None or value > above):
-        return
-    told = [f"{name} {bound:g}" for name, bound in bounds.items() if bound is not None]
-    raise InputError(f"{what} must be {' and '.join(told)}, got {value:g}")

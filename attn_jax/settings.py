@@ -1,0 +1,123 @@
+"""Values with settings: frozen dataclasses that text can name, as in `entmax(alpha=1.25)`.
+
+Subclasses of `Value` need no decorator: annotated class attributes are settings, others are facts.
+"""
+
+import dataclasses
+import math
+import numbers
+import re
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, dataclass_transform
+
+from attn_jax.errors import InputError
+
+Bound = int | float | None
+
+
+def setting(default: Any, *, low: Bound = None, high: Bound = None, above: Bound = None) -> Any:
+    """A setting with bounds: at least `low`, at most `high`, more than `above`."""
+    bounds = {"at least": low, "at most": high, "more than": above}
+    return dataclasses.field(default=default, metadata=bounds)
+
+
+def inner(*, kw_only: Literal[False] = False) -> Any:
+    """A setting that is a value itself; it may be given without its name: `Projected(Dot())`."""
+    return dataclasses.field(kw_only=kw_only)
+
+
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field, setting, inner)
+)
+class Value:
+    """Settings with types and bounds: values of equal class and settings are equal.
+
+    Raises:
+      InputError: a setting is not of its type or out of bounds, or is an array.
+    """
+
+    name: ClassVar[str]  # on the command line
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field]]
+
+    def __init_subclass__(cls) -> None:
+        """Makes a class of values a dataclass, after checking the names of its settings."""
+        super().__init_subclass__()
+        cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        typing.no_type_check(cls.__init__)  # not before `__post_init__` has converted settings
+        for base in cls.__mro__[1:]:
+            taken = {*vars(base)} - {*vars(base).get("__dataclass_fields__", ())}
+            for entry in dataclasses.fields(cls):
+                if entry.name in taken:
+                    raise InputError(
+                        f"{cls.__name__} has a setting {entry.name}, which {base.__name__} has "
+                        "another use for: take another name, or leave out its type to override it"
+                    )
+
+    def __post_init__(self) -> None:
+        """Converts settings to their types, so that `T(tau=2)` equals `T(tau=2.0)`."""
+        types = typing.get_type_hints(type(self))
+        for entry in dataclasses.fields(self):
+            value = _checked(self, entry, types[entry.name])
+            object.__setattr__(self, entry.name, value)
+
+    def settings(self) -> dict[str, Any]:
+        """The settings by name."""
+        return {e.name: getattr(self, e.name) for e in dataclasses.fields(self)}
+
+    @property
+    def word(self) -> str:
+        """Its name on the command line: that of the class, with the module of the user's own."""
+        module = type(self).__module__
+        return self.name if module.startswith("attn_jax.") else f"{module}:{type(self).__name__}"
+
+    def __str__(self) -> str:
+        """The value as the command line takes it, with all settings."""
+        return _text(self, dataclasses.fields(self), str)
+
+    def brief(self) -> str:
+        """The same with those settings that differ from their defaults."""
+        entries = dataclasses.fields(self)
+        told = [entry for entry in entries if getattr(self, entry.name) != entry.default]
+        return _text(self, told, lambda value: value.brief())
+
+
+def _text(value: Value, told: Sequence[dataclasses.Field], write: Callable[[Value], str]) -> str:
+    words = []
+    for entry in told:
+        of_setting = getattr(value, entry.name)
+        if isinstance(of_setting, Value):
+            words.append(write(of_setting))
+        elif isinstance(of_setting, int | float | str):
+            words.append(f"{entry.name}={of_setting!r}")
+    return f"{value.word}({','.join(words)})" if words else value.word
+
+
+def _checked(owner: Value, entry: dataclasses.Field, kind: Any) -> Any:
+    """The value of a setting as its type."""
+    value, what = getattr(owner, entry.name), f"{owner.name}: {entry.name}"
+    if getattr(value, "shape", None) is not None and not isinstance(value, numbers.Number):
+        raise InputError(f"{what} must be a plain number: arrays are parameters, made by `init`")
+    if kind in (int, float):
+        try:
+            number = kind(value)
+            if isinstance(value, bool | str) or number != value or not math.isfinite(number):
+                raise ValueError
+        except (TypeError, ValueError, OverflowError):
+            message = f"{what} must be of type {kind.__name__}, got {value!r}"
+            raise InputError(message) from None
+        value = number
+    elif isinstance(kind, type) and not isinstance(value, kind):
+        raise InputError(f"{what} must be a {kind.__name__}, got {value!r}")
+    _check_bounds(what, value, entry.metadata)
+    return value
+
+
+def _check_bounds(what: str, value: Any, bounds: Mapping[str, Bound]) -> None:
+    low, high, above = (bounds.get(name) for name in ("at least", "at most", "more than"))
+    kept = (low is None or value >= low, high is None or value <= high)
+    if all(kept) and (above is None or value > above):
+        return
+    told = [f"{name} {bound:g}" for name, bound in bounds.items() if bound is not None]
+    raise InputError(f"{what} must be {' and '.join(told)}, got {value:g}")
