@@ -118,11 +118,21 @@ def test_settings_are_checked(make, message):
         make()
 
 
-@pytest.mark.parametrize("name", ["query", "keys", "hidden", "reads", "name", "word", "settings"])
+@pytest.mark.parametrize(
+    "name", ["query", "keys", "start", "hidden", "reads", "name", "word", "settings"]
+)
 def test_a_setting_is_not_named_as_what_the_protocol_uses(name):
     typed = {"__annotations__": {name: tuple}, name: ("step",), "__module__": __name__}
-    with pytest.raises(InputError, match=f"Mine has a setting {name}, which the protocol uses"):
+    message = rf"Mine has a setting {name}, which \w+ has another use for: .* leave out its type"
+    with pytest.raises(InputError, match=message):
         type("Mine", (Score,), typed)
+
+
+def test_a_subclass_may_change_the_default_of_a_setting():
+    class Sharper(Weighted):
+        tau: float = setting(0.5, above=0)
+
+    assert Sharper().settings() == {"tau": 0.5, "count": 2}
 
 
 def test_what_the_protocol_means_is_set_without_a_type():
