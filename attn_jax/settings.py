@@ -47,7 +47,8 @@ class Value:
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
         typing.no_type_check(cls.__init__)  # not before `__post_init__` has converted settings
         for base in cls.__mro__[1:]:
-            taken = {*vars(base)} - {*vars(base).get("__dataclass_fields__", ())}
+            settings = dataclasses.fields(base) if dataclasses.is_dataclass(base) else ()
+            taken = {*vars(base)} - {entry.name for entry in settings}
             for entry in dataclasses.fields(cls):
                 if entry.name in taken:
                     raise InputError(

@@ -1,6 +1,7 @@
 """All scores, windows and normalizers by name, and the values that text stands for."""
 
 import dataclasses
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any, TypeVar, get_type_hints
 
@@ -65,7 +66,7 @@ NORMALIZERS: dict[str, type[Normalizer]] = _by_name(
     Forward,
 )
 TABLES: dict[type[Part], Mapping[str, type[Part]]] = {
-    Score: SCORES | COMPOSITIONS,
+    Score: ChainMap(COMPOSITIONS, SCORES),  # a view: the scores first, also those added later
     Window: WINDOWS,
     Normalizer: NORMALIZERS,
 }
@@ -122,7 +123,7 @@ def without_units(kind: type[Part], text: str) -> str:
     return str(parse(text, kind.__name__.lower()).without("units"))
 
 
-def _made(kind: type[Kind], named: Named | float, units: int | None) -> Kind:
+def _made(kind: type[Kind], named: Named | int | float, units: int | None) -> Kind:
     what = kind.__name__.lower()
     if not isinstance(named, Named):
         raise InputError(f"{named} is not a {what}")

@@ -3,6 +3,7 @@
 What they return is of any kind: the stages of a step refuse what is no number for each position.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,8 @@ class Plain(Part):
     """What plain functions as parts have in common: text names them as `module:name`."""
 
     function: Callable = inner()
-    place: str = ""  # `module:name`, where text has named it
+    # `module:name`, where text has named it: the same function is the same part without it, too.
+    place: str = dataclasses.field(default="", compare=False)
 
     @property
     def word(self) -> str:

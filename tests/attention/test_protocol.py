@@ -1,0 +1,264 @@
+"""Parts are values: their settings, what they declare, and what they are in text."""
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attn_jax import (
+    NORMALIZERS,
+    SCORES,
+    WINDOWS,
+    InputError,
+    Normalizer,
+    Part,
+    Score,
+    Window,
+    inner,
+    scaled_normal,
+    setting,
+)
+from attn_jax.attention.catalogue import read
+from attn_jax.attention.monotonic import Mocha, Monotonic
+from attn_jax.attention.normalizers import Temperature
+from attn_jax.attention.position_scores import Gmm, LocationAware, Relative
+from attn_jax.attention.scores import Additive, Dot, General, Pair, Projected
+from attn_jax.attention.sparse import Entmax
+from attn_jax.attention.windows import LocalM, LocalP
+
+
+class Weighted(Score):
+    """A score with settings of each kind."""
+
+    tau: float = setting(1.0, above=0)
+    count: int = setting(2, low=1, high=4)
+
+    def score(self, p, query, keys, past):
+        return keys @ query / self.tau
+
+
+class Nested(Score):
+    compared: Score = inner()
+    factor: float = 1.0
+
+    def score(self, p, query, keys, past):
+        return self.factor * self.compared.score(p, query, keys, past)
+
+
+def test_a_part_is_a_value():
+    assert Weighted(tau=2) == Weighted(tau=2.0) != Weighted(tau=3)
+    assert hash(Weighted(tau=2)) == hash(Weighted(tau=2.0))
+    assert type(Weighted(tau=2).tau) is float
+    assert type(Weighted(count=np.int32(3)).count) is int
+    assert Temperature(tau=2) == Temperature(tau=2.0)
+    assert Weighted() != Nested(Dot())
+    assert len({Weighted(), Weighted(tau=1, count=2), Weighted(count=3)}) == 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Weighted().tau = 3.0
+
+
+def test_equal_parts_share_a_compiled_program():
+    traced = []
+
+    @jax.jit(static_argnums=0)
+    def scaled(part, x):
+        traced.append(part)
+        return x / part.tau
+
+    for tau in (2, 2.0, np.float32(2)):
+        assert scaled(Weighted(tau=tau), jnp.ones(())) == 0.5
+    assert traced == [Weighted(tau=2)]
+
+
+def test_settings_have_names_except_inner_parts():
+    with pytest.raises(TypeError, match="positional"):
+        Weighted(2.0)
+    assert Nested(Dot(), factor=2) == Nested(compared=Dot(), factor=2)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: Weighted(tau=jnp.ones(())),
+            "tau must be a plain number: arrays are parameters",
+        ),
+        (lambda: Weighted(tau=np.ones(2)), "weighted: tau must be a plain number"),
+        (lambda: Weighted(tau="2"), "weighted: tau must be of type float, got '2'"),
+        (lambda: Weighted(tau=None), "weighted: tau must be of type float, got None"),
+        (lambda: Weighted(tau=True), "weighted: tau must be of type float, got True"),
+        (lambda: Weighted(tau=float("nan")), "weighted: tau must be of type float, got nan"),
+        (lambda: Weighted(tau=float("inf")), "weighted: tau must be of type float, got inf"),
+        (lambda: Weighted(count=2.5), r"weighted: count must be of type int, got 2\.5"),
+        (lambda: Weighted(tau=0), "weighted: tau must be more than 0, got 0"),
+        (lambda: Weighted(count=0), "weighted: count must be at least 1 and at most 4, got 0"),
+        (lambda: Weighted(count=5), "weighted: count must be at least 1 and at most 4, got 5"),
+        (lambda: Nested(3), "nested: compared must be a Score, got 3"),
+        (lambda: Nested(LocalM()), "nested: compared must be a Score, got LocalM"),
+        (lambda: Nested(Dot), "nested: compared must be a Score, got <class"),
+        (lambda: Entmax(alpha=1), r"entmax: alpha must be at least 1\.0001 and at most 3, got 1"),
+        (lambda: Entmax(alpha=4), "alpha must be .* at most 3, got 4"),
+        (lambda: Temperature(tau=0), "temperature: tau must be more than 0"),
+        (lambda: Monotonic(noise=-1), "monotonic: noise must be at least 0, got -1"),
+        (lambda: Mocha(chunk=0), "mocha: chunk must be at least 1"),
+        (lambda: LocalM(half_width=0), "local_m: half_width must be at least 1"),
+        (lambda: LocalP(units=0), "local_p: units must be at least 1"),
+        (lambda: Relative(distance=0), "relative: distance must be at least 1"),
+        (lambda: LocationAware(width=0), "location_aware: width must be at least 1"),
+        (lambda: Gmm(components=0), "gmm: components must be at least 1"),
+        (lambda: Projected(Dot(), units=0), "projected: units must be at least 1"),
+        (lambda: Additive(units=0), "additive: units must be at least 1"),
+    ],
+)
+def test_settings_are_checked(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    "name", ["query", "keys", "start", "hidden", "reads", "name", "word", "settings"]
+)
+def test_a_setting_is_not_named_as_what_the_protocol_uses(name):
+    typed = {"__annotations__": {name: tuple}, name: ("step",), "__module__": __name__}
+    message = rf"Mine has a setting {name}, which \w+ has another use for: .* leave out its type"
+    with pytest.raises(InputError, match=message):
+        type("Mine", (Score,), typed)
+
+
+def test_a_subclass_may_change_the_default_of_a_setting():
+    class Sharper(Weighted):
+        tau: float = setting(0.5, above=0)
+
+    assert Sharper().settings() == {"tau": 0.5, "count": 2}
+
+
+def test_what_the_protocol_means_is_set_without_a_type():
+    class Mine(Score):
+        hidden = True
+        default_normalizer = Entmax
+        reads: ClassVar = ("step",)
+
+    assert Mine.hidden
+    assert Mine().settings() == {}
+    assert Mine().reads == ("step",)
+
+
+def test_what_a_part_reads_is_carried():
+    with pytest.raises(InputError, match="Mine reads weigths; a part can read step, weights, tot"):
+        type("Mine", (Window,), {"reads": ("weigths", "step")})
+    assert type("Mine", (Window,), {"reads": "weights"}).reads == ("weights",)
+
+
+@pytest.mark.parametrize("kind", [Score, Window, Normalizer])
+@pytest.mark.parametrize("method", ["start", "advance"])
+def test_a_state_starts_and_advances(kind, method):
+    with pytest.raises(InputError, match="Mine has only one of `start` and `advance`"):
+        type("Mine", (kind,), {method: lambda self, *inputs: inputs[-1]})
+
+
+def test_a_subclass_has_the_settings_the_state_and_the_reads_of_its_base():
+    class Slower(Gmm):
+        delay: float = 2.0
+
+    class Other(LocationAware):
+        pass
+
+    assert Slower().settings() == {"components": 3, "delay": 2.0}
+    assert Slower().is_stateful
+    assert Other.reads == ("weights",)
+
+
+def test_parts_are_told_by_the_parts_they_hold():
+    nested = Nested(Projected(Additive()))
+    assert [part.name for part in nested.parts()] == ["nested", "projected", "additive"]
+
+
+@pytest.mark.parametrize("shape", [(), (400,), (400, 100), (25, 40, 40)])
+def test_the_scale_of_inputs_is_kept(shape):
+    draws = jax.vmap(lambda rng: scaled_normal(rng, shape))(jax.random.split(jax.random.key(0), 50))
+    assert draws.shape == (50, *shape)
+    expected = (shape[0] if shape else 1) ** -0.5
+    np.testing.assert_allclose(draws.std(), expected, rtol=0.05 if shape else 0.3)
+
+
+CHANGED = {"units": 3, "tau": 0.75, "alpha": 1.3, "chunk": 2, "noise": 0.125, "width": 4}
+CHANGED |= {"filters": 2, "half_width": 1, "distance": 5, "positions": 9, "components": 7}
+CHANGED |= {"fertility": 1e-3}
+
+
+def changed(one):
+    """A part with settings none of which is the default."""
+    names = [entry.name for entry in dataclasses.fields(one)]
+    part = one(**{name: CHANGED[name] for name in names})
+    assert all(getattr(part, name) != getattr(one(), name) for name in names)
+    return part
+
+
+PARTS = [
+    (kind, one)
+    for kind, table in ((Score, SCORES), (Window, WINDOWS), (Normalizer, NORMALIZERS))
+    for one in table.values()
+]
+
+
+@pytest.mark.parametrize(("kind", "one"), PARTS, ids=[one.name for _, one in PARTS])
+def test_text_and_value_are_the_same(kind, one):
+    part = changed(one)
+    assert read(kind, str(part)) == part
+    assert read(kind, part.brief()) == part
+    assert read(kind, str(one())) == read(kind, one.name) == one()
+    assert one().brief() == one.name
+    assert all(f"{name}=" in str(one()) for name in part.settings())
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "brief"),
+    [
+        (
+            Pair(Additive(units=3), Projected(Dot(), units=2)),
+            "pair(additive(units=3),projected(dot,units=2))",
+            "pair(additive(units=3),projected(dot,units=2))",
+        ),
+        (
+            Projected(Additive()),
+            "projected(additive(units=128),units=128)",
+            "projected(additive)",
+        ),
+        (
+            Projected(Relative(distance=4), units=2),
+            "projected(relative(distance=4),units=2)",
+            "projected(relative(distance=4),units=2)",
+        ),
+        (
+            Weighted(tau=1e-9),
+            "tests.attention.test_protocol:Weighted(tau=1e-09,count=2)",
+            "tests.attention.test_protocol:Weighted(tau=1e-09)",
+        ),
+        (
+            Nested(Weighted(count=3), factor=-1e20),
+            "tests.attention.test_protocol:Nested("
+            "tests.attention.test_protocol:Weighted(tau=1.0,count=3),factor=-1e+20)",
+            "tests.attention.test_protocol:Nested("
+            "tests.attention.test_protocol:Weighted(count=3),factor=-1e+20)",
+        ),
+        (
+            Pair(Nested(Dot()), General()),
+            "pair(tests.attention.test_protocol:Nested(dot,factor=1.0),general)",
+            "pair(tests.attention.test_protocol:Nested(dot),general)",
+        ),
+    ],
+)
+def test_text_of_nested_parts_and_of_ones_own(part, text, brief):
+    assert str(part) == text
+    assert part.brief() == brief
+    assert read(Score, text) == read(Score, brief) == part
+
+
+def test_names_on_the_command_line_are_those_of_classes():
+    names = {one: name for table in (SCORES, WINDOWS, NORMALIZERS) for name, one in table.items()}
+    assert all(one.name == name for one, name in names.items())
+    assert LocationAware.name == "location_aware"
+    assert type("Own2Score", (Part,), {}).name == "own2_score"
