@@ -3,21 +3,13 @@
 from attn_jax.attention.attend import Sentence, attend, attend_all, attend_step, begin
 from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
 from attn_jax.attention.mechanism import Mechanism
-from attn_jax.attention.protocol import (
-    Normalizer,
-    Part,
-    Past,
-    Score,
-    Window,
-    inner,
-    scaled_normal,
-    setting,
-)
+from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Window, scaled_normal
 from attn_jax.attention.steps import Memory
 from attn_jax.checks.mechanisms import check
 from attn_jax.errors import InputError
 from attn_jax.exporting import export
 from attn_jax.loading import load
+from attn_jax.settings import inner, setting
 from attn_jax.translator import Hypothesis, Translator
 
 __version__ = "0.1.0"

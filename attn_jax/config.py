@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attn_jax.attention import catalogue
+from attn_jax import part_names
 from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.protocol import Normalizer, Part, Score, Window
@@ -306,7 +306,7 @@ def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
         found = usual | found
     for name, kind in PARTS.items():
         if name in found and found[name] != AUTO:
-            found[name] = catalogue.canonical(kind, found[name], units)
+            found[name] = part_names.canonical(kind, found[name], units)
     return found
 
 
@@ -316,7 +316,7 @@ def merged(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     if UNITS in given:
         for name in PARTS.keys() & options.keys():
             if options[name] != AUTO:
-                options[name] = catalogue.without_units(PARTS[name], options[name])
+                options[name] = part_names.without_units(PARTS[name], options[name])
     return options | dict(given)
 
 
@@ -330,7 +330,7 @@ def experiment(options: Mapping[str, Any]) -> Experiment:
     found = canonical(options)
     for name in PARTS.keys() & found.keys():
         text = found[name]
-        found[name] = None if text == AUTO else catalogue.read(PARTS[name], text, units)
+        found[name] = None if text == AUTO else part_names.read(PARTS[name], text, units)
     groups: dict[str, dict[str, Any]] = {"": {}, "data": {}, "model": {}, "train": {}}
     for name, value in found.items():
         group, _, leaf = name.rpartition(".")
@@ -364,7 +364,7 @@ def parse(text: Iterable[str]) -> Experiment:
 
 def brief(name: str, text: Any) -> Any:
     """The value of an option as people write it: of parts, without settings of their defaults."""
-    return catalogue.brief(PARTS[name], text) if name in PARTS and text != AUTO else text
+    return part_names.brief(PARTS[name], text) if name in PARTS and text != AUTO else text
 
 
 def _texts(lines: Iterable[str]) -> dict[str, str]:

@@ -4,7 +4,6 @@ import importlib
 
 import pytest
 
-from attn_jax.attention.catalogue import read
 from attn_jax.attention.protocol import Score
 from attn_jax.errors import InputError
 from attn_jax.own_code import (
@@ -16,6 +15,7 @@ from attn_jax.own_code import (
     keep_code,
     own_modules,
 )
+from attn_jax.part_names import read
 from tests.options import model_options
 
 

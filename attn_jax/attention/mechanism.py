@@ -53,42 +53,13 @@ class Mechanism:
             object.__setattr__(self, name, part)
         if self.normalizer.scores == 2 and not isinstance(self.score, Pair):
             object.__setattr__(self, "score", Pair(self.score, self.score))
-        for refused, reason in self._refusals():
+        for reason, refused in _refusals(self.score, self.window, self.normalizer).items():
             if refused:
                 raise InputError(f"{reason}: got {', '.join(part.word for part in self)}")
 
     def __iter__(self) -> Iterator[Part]:
         """The score, the window and the normalizer."""
         return iter((self.score, self.window, self.normalizer))
-
-    def _refusals(self) -> Iterator[tuple[bool, str]]:
-        score, window, normalizer = self.score, self.window, self.normalizer
-        is_full = type(window) is Full
-        yield (
-            score.is_control and not (is_full and type(normalizer) is Softmax),
-            "a score with fixed weights takes no window or other normalizer",
-        )
-        yield (
-            normalizer.needs_logarithms and not score.gives_logarithms,
-            f"the normalizer {normalizer.word} needs logarithms of weights, which this score does "
-            "not give",
-        )
-        yield (
-            score.moves and normalizer.moves,
-            "this score already moves monotonically, and takes no monotonic normalizer",
-        )
-        yield (
-            normalizer.moves and not is_full,
-            "a monotonic normalizer moves through the source itself, and takes no window",
-        )
-        yield (
-            score.moves and not is_full,
-            "this score already acts as a window, and takes no other",
-        )
-        yield (
-            isinstance(score, Pair) and normalizer.scores == 1,
-            "a pair of scores needs a normalizer that takes two, such as mocha",
-        )
 
     def init(self, rng: Array, Q: int, D: int) -> PyTree:
         """The first parameters of one head, for queries and annotations of Q and D features."""
@@ -118,3 +89,28 @@ class Mechanism:
     def makes_keys(self) -> bool:
         """Whether queries are compared with something else than the annotations."""
         return self.score.overrides("keys")
+
+
+def _refusals(score: Score, window: Window, normalizer: Normalizer) -> dict[str, bool]:
+    """Why parts may not fit together, and whether it is so."""
+    is_full = type(window) is Full
+    is_plain = is_full and type(normalizer) is Softmax
+    needs = f"the normalizer {normalizer.word} needs logarithms of weights, which"
+    return {
+        "a score with fixed weights takes no window or other normalizer": (
+            score.is_control and not is_plain
+        ),
+        f"{needs} this score does not give": (
+            normalizer.needs_logarithms and not score.gives_logarithms
+        ),
+        "this score already moves monotonically, and takes no monotonic normalizer": (
+            score.moves and normalizer.moves
+        ),
+        "a monotonic normalizer moves through the source itself, and takes no window": (
+            normalizer.moves and not is_full
+        ),
+        "this score already acts as a window, and takes no other": score.moves and not is_full,
+        "a pair of scores needs a normalizer that takes two, such as mocha": (
+            isinstance(score, Pair) and normalizer.scores == 1
+        ),
+    }

@@ -9,7 +9,8 @@ from typing import Any
 
 from jaxtyping import Array, Bool, Float
 
-from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Window, inner
+from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Window
+from attn_jax.settings import inner
 
 
 class Plain(Part):

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.normalizers import Exponential
-from attn_jax.attention.protocol import Past, Score, scaled_normal, setting
+from attn_jax.attention.protocol import Past, Score, scaled_normal
 from attn_jax.attention.scores import Additive, Dot, products, weighted
 from attn_jax.attention.widening import widen
+from attn_jax.settings import setting
 
 
 class Location(Score):

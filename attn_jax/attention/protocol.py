@@ -24,19 +24,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.errors import InputError
-from attn_jax.settings import Value, inner, setting
+from attn_jax.settings import Value
 
-__all__ = [
-    "Normalizer",
-    "NotRead",
-    "Part",
-    "Past",
-    "Score",
-    "Window",
-    "inner",
-    "scaled_normal",
-    "setting",
-]
 CARRIED = ("step", "weights", "total", "context")  # what a part may declare that it reads
 
 

@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
-from attn_jax.attention.protocol import Past, Score, inner, scaled_normal, setting
+from attn_jax.attention.protocol import Past, Score, scaled_normal
 from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
+from attn_jax.settings import inner, setting
 
 
 class Additive(Score):

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.normalizers import highest
-from attn_jax.attention.protocol import Normalizer, Past, setting
+from attn_jax.attention.protocol import Normalizer, Past
+from attn_jax.settings import setting
 
 BISECTIONS = 50  # they find a threshold in [-1, 0] to within 2^-50, near the precision of float64
 LEAST_ALPHA = 1.0001  # below, (α-1) e_j are so close together that float32 weights are 0.02 % off

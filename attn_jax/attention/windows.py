@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attn_jax.attention.protocol import Past, Window, scaled_normal, setting
+from attn_jax.attention.protocol import Past, Window, scaled_normal
 from attn_jax.attention.widening import widen
+from attn_jax.settings import setting
 
 
 class Full(Window):

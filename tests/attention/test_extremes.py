@@ -13,9 +13,9 @@ import pytest
 
 from attn_jax import NORMALIZERS, SCORES, Mechanism, Normalizer, Past, Score, attend_all
 from attn_jax.attention import steps
-from attn_jax.attention.catalogue import read
 from attn_jax.attention.position_scores import Gmm
 from attn_jax.attention.scores import Pair
+from attn_jax.part_names import read
 from tests.attention.cases import as_arrays, parameters
 
 XLA = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}

@@ -9,9 +9,10 @@ import pytest
 from jax.test_util import check_grads
 
 from attn_jax import NORMALIZERS, SCORES, WINDOWS, Mechanism, Score, attend, attend_all
-from attn_jax.attention.catalogue import COMPOSITIONS, read
+from attn_jax.attention.catalogue import COMPOSITIONS
 from attn_jax.attention.monotonic import Monotonic
 from attn_jax.attention.scores import Dot
+from attn_jax.part_names import read
 from tests.attention.cases import (
     CASES,
     MASK,

@@ -21,13 +21,13 @@ from attn_jax import (
     scaled_normal,
     setting,
 )
-from attn_jax.attention.catalogue import read
 from attn_jax.attention.monotonic import Mocha, Monotonic
 from attn_jax.attention.normalizers import Temperature
 from attn_jax.attention.position_scores import Gmm, LocationAware, Relative
 from attn_jax.attention.scores import Additive, Dot, General, Pair, Projected
 from attn_jax.attention.sparse import Entmax
 from attn_jax.attention.windows import LocalM, LocalP
+from attn_jax.part_names import read
 
 
 class Weighted(Score):
