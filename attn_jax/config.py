@@ -110,7 +110,8 @@ class Model:
     score: Score = part_option(
         Additive(),
         Score,
-        f"{', '.join(SCORES)} (the last two: no attention), or your own module:Class. Settings in "
+        f"{', '.join(SCORES)}, or your own module:Class; without attention: "
+        f"{', '.join(name for name, score in SCORES.items() if score.is_control)}. Settings in "
         "brackets, as in location_aware(width=5)",
     )
     window: Window = part_option(
