@@ -42,6 +42,7 @@ def attend(
     *,
     values: Float[Array, "*B S C"] | None = None,
     rng: Array | None = None,
+    train_step: int | Array = 0,
 ) -> tuple[Float[Array, "*B C"], Float[Array, "*B S"]]:
     """Attends from one query.
 
@@ -57,6 +58,7 @@ def attend(
         masked positions too, and `forward` does not cross them.
       values: what is summed; the annotations by default.
       rng: a random key for what a mechanism does in training; None: what it does in use.
+      train_step: the number of training steps done, for mechanisms that change with it.
 
     Returns:
       The context, in the dtype of the values, and the weights, in float32 at least. The weights sum
@@ -65,7 +67,7 @@ def attend(
     Raises:
       InputError: arrays have wrong shapes or dtypes, or parameters do not fit them.
     """
-    sentence, memory = begin(mechanism, p, annotations, mask, values=values)
+    sentence, memory = begin(mechanism, p, annotations, mask, values=values, train_step=train_step)
     _, contexts, weights = attend_step(mechanism, p, sentence, memory, query, rng=rng)
     return contexts, weights
 
@@ -79,6 +81,7 @@ def attend_all(
     *,
     values: Float[Array, "*B S C"] | None = None,
     rng: Array | None = None,
+    train_step: int | Array = 0,
 ) -> tuple[Float[Array, "*B T C"], Float[Array, "*B T S"]]:
     """Attends from each of a sequence of queries. To be used under `jax.jit`.
 
@@ -89,8 +92,9 @@ def attend_all(
     The arguments are those of `attend`, and so are the errors. Returns the contexts and the weights
     of all queries.
     """
-    sentence, memory = begin(mechanism, p, annotations, mask, values=values)
+    sentence, memory = begin(mechanism, p, annotations, mask, values=values, train_step=train_step)
     m, p, queries = _ready(mechanism, p, sentence, queries, "T Q")
+    done = jnp.asarray(train_step, float)
 
     def one(queries: Array, sentence: Sentence, memory: Memory, rng: Array | None) -> tuple:
         rngs = None if rng is None else jax.random.split(rng, len(queries))
@@ -102,7 +106,7 @@ def attend_all(
                 return memory, (context, weights)
 
             return jax.lax.scan(following, memory, (projected, rngs))[1]
-        now = Now(steps.numbered(memory, len(queries)), sentence.mask, rngs)
+        now = Now(steps.at_each(m, len(queries), done), sentence.mask, rngs)
         scores = steps.score_all(m, p, projected, sentence.keys, now)
         _, weights = jax.vmap(partial(steps.weigh, m), OVER_STEPS)(p, projected, scores, now)
         weights = jax.vmap(partial(steps.amplify, m), OVER_STEPS)(p, projected, weights, now)
@@ -119,6 +123,7 @@ def begin(
     mask: Bool[Array, "*B S"] | None = None,
     *,
     values: Float[Array, "*B S C"] | None = None,
+    train_step: int | Array = 0,
 ) -> tuple[Sentence, Memory]:
     """A sentence as `attend_step` takes it, and the memory before the first query.
 
@@ -143,7 +148,7 @@ def begin(
             f"the values must be of {list(mask.shape)} positions, like the annotations, got "
             f"{list(values.shape)}"
         )
-    size = annotations.shape[-1]
+    size, done = annotations.shape[-1], jnp.asarray(train_step, float)
 
     def one(annotations: Array, values: Array, mask: Array) -> tuple[Sentence, Memory]:
         try:
@@ -153,7 +158,7 @@ def begin(
                 f"the parameters of {m.score.word} do not fit annotations of {size} features: "
                 f"{reason(error)}"
             ) from error
-        memory = steps.begin(m, p, mask, values.shape[-1])
+        memory = steps.begin(m, p, mask, values.shape[-1], done)
         return Sentence(keys, values, mask, size), memory
 
     return over_axes(one, mask.ndim - 1)(annotations, values, mask)

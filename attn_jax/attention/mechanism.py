@@ -78,7 +78,8 @@ class Mechanism:
     @property
     def looks_back(self) -> bool:
         """Whether a step depends on earlier ones, beyond their number."""
-        return any(part.is_stateful for part in self) or not self.carried <= {"step"}
+        constant = {"step", "train_step"}
+        return any(part.is_stateful for part in self) or not self.carried <= constant
 
     @property
     def has_hidden_units(self) -> bool:

@@ -26,7 +26,8 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from attn_jax.errors import InputError
 from attn_jax.settings import Value
 
-CARRIED = ("step", "weights", "total", "context")  # what a part may declare that it reads
+# What a part may declare that it reads.
+CARRIED = ("step", "weights", "total", "context", "train_step")
 
 
 class NotRead(InputError, AttributeError):
@@ -43,6 +44,7 @@ class Past:
       weights: of the last step, as they were summed; initially 0.
       total: the sum of the weights of all earlier steps.
       context: of the last step, of this head; initially 0.
+      train_step: the number of training steps done; in use, that of the checkpoint.
       own: the part's own state, after its `advance`.
 
     The first two are always there, `own` where the part has a `start`, and the others where its
@@ -55,6 +57,7 @@ class Past:
     weights: Float[Array, " S"]
     total: Float[Array, " S"]
     context: Float[Array, " D"]
+    train_step: Float[Array, ""]
     own: Any
 
     def __init__(self, reader: str = "this part", **known: Any):

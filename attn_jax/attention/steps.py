@@ -33,6 +33,7 @@ class Memory(NamedTuple):
     weights: Float[Array, " S"] | None  # of the last step; initially 0
     total: Float[Array, " S"] | None  # the sum of the weights of all earlier steps
     context: Float[Array, " D"] | None  # of the last step; initially 0
+    train_step: Float[Array, ""] | None  # the number of training steps done, always the same
     own: Own
 
 
@@ -55,7 +56,9 @@ class Now(NamedTuple):
 OVER_STEPS = None, 0, 0, Now._make((0, None, 0))  # memory, mask, rng
 
 
-def begin(m: Mechanism, p: PyTree, mask: Bool[Array, " S"], size: int) -> Memory:
+def begin(
+    m: Mechanism, p: PyTree, mask: Bool[Array, " S"], size: int, train_step: Float[Array, ""]
+) -> Memory:
     """The memory before the first query; `size` is that of a context, D."""
     nothing = jnp.zeros_like(mask, float)  # like the mask, also in how it is sharded
     first = {
@@ -63,6 +66,7 @@ def begin(m: Mechanism, p: PyTree, mask: Bool[Array, " S"], size: int) -> Memory
         "weights": nothing,
         "total": nothing,
         "context": jnp.zeros(size),
+        "train_step": train_step,
     }
     own = Own(
         m.score.start(p["score"], mask),
@@ -143,7 +147,7 @@ def remember(
     It takes all heads and sentences at once, or one.
     """
 
-    step, last, total, before, _ = memory
+    step, last, total, before, *_ = memory
     return memory._replace(
         step=None if step is None else step + 1,
         weights=None if last is None else weights.astype(last.dtype),
@@ -157,9 +161,11 @@ def context(weights: Float[Array, " S"], values: Float[Array, "S D"]) -> Float[A
     return weights.astype(values.dtype) @ values
 
 
-def numbered(memory: Memory, count: int) -> Memory:
-    """The memory at each of `count` steps, of a mechanism that does not look back."""
-    return memory if memory.step is None else memory._replace(step=jnp.arange(count))
+def at_each(m: Mechanism, count: int, train_step: Float[Array, ""]) -> Memory:
+    """The memories at `count` steps, [T, ...], of a mechanism that does not look back."""
+    known = {"step": jnp.arange(count), "train_step": jnp.broadcast_to(train_step, count)}
+    carried = {name: known[name] if name in m.carried else None for name in CARRIED}
+    return Memory(**carried, own=Own((), (), ()))
 
 
 def score_all(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.attention import steps
 from attn_jax.attention.scores import Pair
@@ -16,6 +16,8 @@ from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.heads import make_projections
 from attn_jax.models.mixture import mixture
+
+TRAIN_STEP = ".train_step.value"  # how the path of that leaf of a model ends
 
 
 class KeysAndValues(NamedTuple):
@@ -67,6 +69,9 @@ class Attention(nnx.Module):
         # In float32 like all parameters, whatever JAX's usual type is.
         first = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), first)
         self.parameters = nnx.Param(first)  # [K, G, ...]
+        # A leaf of the model only where it is read; training sets it after each step.
+        reads = "train_step" in self.mechanism.carried
+        self.train_step = nnx.Variable(jnp.zeros((), jnp.float32)) if reads else None
 
     def check_scores(self) -> None:
         """Raises InputError if a normalizer of two scores would get one and the same."""
@@ -96,10 +101,16 @@ class Attention(nnx.Module):
         size = self.projections.sizes.D
 
         def head(p: PyTree, mask: Bool[Array, " S"]) -> Memory:
-            return steps.begin(self.mechanism, p, mask, size)
+            return steps.begin(self.mechanism, p, mask, size, self._done)
 
         over = jax.vmap(jax.vmap(head, (0, None), axis_size=groups), (0, None), axis_size=heads)
         return jax.vmap(over, (None, 0))(self.parameters.get_value(), mask)
+
+    @property
+    def _done(self) -> Float[Array, ""]:
+        """The number of training steps done, without a gradient."""
+        step = self.train_step
+        return jnp.zeros(()) if step is None else jax.lax.stop_gradient(step[...])
 
     def step(
         self,
@@ -179,7 +190,7 @@ class Attention(nnx.Module):
         """The weights of queries that do not depend on one another: the stages of `_follow`."""
         m, p = self.mechanism, self.parameters.get_value()
         count = jax.tree.leaves(queries)[0].shape[3]
-        now = Now(steps.numbered(self.begin(mask), count), mask, rngs)
+        now = Now(steps.at_each(m, count, self._done), mask, rngs)
         scored = self._over_heads(partial(steps.score_all, m), keys=True, memory=None)
         scores = scored(p, queries, source.keys, now)
         weigh, amplify = (
@@ -217,3 +228,13 @@ class Attention(nnx.Module):
         """A key for each head of each row, and for each step if their number is given."""
         shape = *self.projections.shape, *steps
         return None if rng is None else jax.vmap(lambda row: jax.random.split(row, shape))(rng)
+
+
+def after_training(model: nnx.Module, done: Int[Array, ""]) -> nnx.Module:
+    """The model, whose mechanisms see that so many training steps are done."""
+
+    def leaf(path: tuple, value: Array) -> Array:
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
+        return done.astype(value.dtype) if f".{name}".endswith(TRAIN_STEP) else value
+
+    return jax.tree_util.tree_map_with_path(leaf, model)

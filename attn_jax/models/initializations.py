@@ -47,10 +47,15 @@ INITIALIZATIONS: dict[str, Callable[[str, Array, Array], Array] | None] = {
 def stays(path: str) -> bool:
     """Whether a parameter keeps its own initial value, since the papers do not have it.
 
-    This holds for layer normalisation, and for parameters of mechanisms other than W, U and v.
+    This holds for layer normalisation, for the number of training steps, and for parameters of
+    mechanisms other than W, U and v.
     """
     name = path.rpartition(".")[2]
-    return ".norm." in f".{path}" or (MECHANISM in path and name not in ("W", "U", "v"))
+    return (
+        name == "train_step"
+        or ".norm." in f".{path}"
+        or (MECHANISM in path and name not in ("W", "U", "v"))
+    )
 
 
 def initialized(config: Model, model: nnx.Module, rng: Array) -> nnx.Module:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from attn_jax.config import Train
 from attn_jax.errors import InputError, choose
+from attn_jax.models.attention import after_training
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
@@ -146,12 +147,12 @@ def updated(config: Train, state: TrainState, gradient: Seq2Seq) -> TrainState:
     """The next state, after an update by the optimiser."""
     step, model, optimizer, average = state
     updates, optimizer = make_optimizer(config).update(gradient, optimizer, model)
-    model = optax.apply_updates(model, updates)
     done = step + 1
+    model = after_training(optax.apply_updates(model, updates), done)
     if average is not None:
         # A smaller decay at the beginning forgets the first parameters faster.
         kept = jnp.minimum(config.average, (1 + done) / (10 + done))
-        average = optax.incremental_update(model, average, 1 - kept)
+        average = after_training(optax.incremental_update(model, average, 1 - kept), done)
     return TrainState(done, model, optimizer, average)
 
 

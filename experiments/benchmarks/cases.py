@@ -22,6 +22,7 @@ GROWTH = {
 
 
 OPERATIONS = ("additive", "general", "dot", "sparsemax", "location_aware")
+WITHOUT_PEERS = ("coverage", "gmm", "mocha")  # for comparing one version with another
 LENGTHS = {64: 16, 128: 16, 256: 16, 512: 4, 1024: 2}  # sentence length to batch size
 
 
@@ -63,7 +64,7 @@ def growth() -> Iterator[Case]:
 
 def attention() -> Iterator[Case]:
     """Attention operations, forwards only and with derivatives."""
-    for operation in OPERATIONS:
+    for operation in (*OPERATIONS, *WITHOUT_PEERS):
         for length, batch in LENGTHS.items():
             for derivative in (False, True):
                 settings = {
@@ -74,8 +75,9 @@ def attention() -> Iterator[Case]:
                     "size": BASE["size"],
                     "derivative": derivative,
                 }
-                modules = {"attn_jax": "attention", "jnp": "plain_attention"}
-                modules["PyTorch"] = "peer_attention"
+                modules = {"attn_jax": "attention"}
+                if operation in OPERATIONS:
+                    modules |= {"jnp": "plain_attention", "PyTorch": "peer_attention"}
                 if operation == "additive":
                     modules |= {"Keras": "peer_keras", "tanh alone": "tanh_alone"}
                 sides = {name: (module, settings) for name, module in modules.items()}

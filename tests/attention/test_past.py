@@ -45,6 +45,15 @@ class Fading(Score):
         return keys @ query - self.strength * past.total / (past.step + 1)
 
 
+class Annealed(Normalizer):
+    """softmax((1 + t) e), t the number of training steps done."""
+
+    reads = ("train_step",)
+
+    def weights(self, p, scores, mask, past):
+        return jax.nn.softmax((1 + past.train_step) * scores, where=mask)
+
+
 class Sweep(Window):
     """Position i and the next: a window with a state of its own, where it is."""
 
@@ -285,3 +294,22 @@ def test_loops_run_under_shard_map(normalizer):
 def test_what_looks_back(mechanism, looks_back):
     """The number of a step is known without the steps before it."""
     assert mechanism.looks_back == looks_back
+
+
+@pytest.mark.parametrize("score", [Dot(), Fading()])
+def test_a_part_may_change_with_the_number_of_training_steps(score, generator):
+    queries, annotations = as_arrays((generator.normal(size=(T, Q)), generator.normal(size=(S, C))))
+    annealed, plain = Mechanism(score, normalizer=Annealed()), Mechanism(score)
+    assert Mechanism(Dot(), normalizer=Annealed()).looks_back is False
+    p = annealed.init(jax.random.key(0), Q, C)
+    at_first = attend_all(annealed, p, queries, annotations)
+    for one, other in zip(at_first, attend_all(plain, p, queries, annotations), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+    later = attend_all(annealed, p, queries, annotations, train_step=jnp.asarray(3))[1]
+    scores = 4 * np.float64(annotations @ queries[0])
+    expected = np.exp(scores - scores.max())
+    np.testing.assert_allclose(later[0], expected / expected.sum(), rtol=1e-5)
+    sentence, memory = begin(annealed, p, annotations, train_step=3)
+    for query, of_step in zip(queries, later, strict=True):
+        memory, _, weights = attend_step(annealed, p, sentence, memory, query)
+        np.testing.assert_allclose(weights, of_step, rtol=1e-5, atol=1e-7)
