@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, dataclass_transform
 
 from attn_jax.errors import InputError
+from attn_jax.options import LARGEST
 
 Bound = int | float | None
 
@@ -105,6 +106,8 @@ def _checked(owner: Value, entry: dataclasses.Field, kind: Any) -> Any:
             number = kind(value)
             if isinstance(value, bool | str) or number != value or not math.isfinite(number):
                 raise ValueError
+            if kind is int and abs(number) > LARGEST:
+                raise ValueError("too large for JAX")
         except (TypeError, ValueError, OverflowError):
             message = f"{what} must be of type {kind.__name__}, got {value!r}"
             raise InputError(message) from None

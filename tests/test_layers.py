@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "names": {"errors", "options"},
     "head_names": {"errors"},
     "own_code": {"config", "errors", "files", "names", "run_files"},
-    "settings": {"errors"},
+    "settings": {"errors", "options"},
     "attention": {"errors", "settings", "attention"},
     "models": BASE | {"attention", "models"},
     "checks": BASE | {"attention", "models", "checks"},

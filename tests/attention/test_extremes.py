@@ -15,6 +15,7 @@ from attn_jax import NORMALIZERS, SCORES, Mechanism, Normalizer, Past, Score, at
 from attn_jax.attention import steps
 from attn_jax.attention.position_scores import Gmm
 from attn_jax.attention.scores import Pair
+from attn_jax.attention.steps import Now
 from attn_jax.part_names import read
 from tests.attention.cases import as_arrays, parameters
 
@@ -114,13 +115,13 @@ def test_extreme_scores_give_finite_weights_and_derivatives(flags, name, rng, ge
     mask = jnp.arange(positions) != 1
 
     def total(scores):
-        memory = steps.begin(mechanism, p, mask, 1)
+        memory = steps.begin(mechanism, p, mask, 1, jnp.zeros(()))
         query = steps.query(mechanism, p, jnp.array([0.3]))
 
         def weigh(memory, scores):
             keys = mechanism.score.keys(p["score"], scores[:, None])
-            memory, scored = steps.score(mechanism, p, memory, query, keys, mask, rng)
-            return steps.weigh(mechanism, p, memory, query, scored, mask, rng)
+            memory, scored = steps.score(mechanism, p, query, keys, Now(memory, mask, rng))
+            return steps.weigh(mechanism, p, query, scored, Now(memory, mask, rng))
 
         memory, first = weigh(memory, scores)
         _, second = weigh(memory, scores[::-1])

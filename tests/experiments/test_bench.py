@@ -15,7 +15,7 @@ from experiments.benchmarks import (
     tanh_alone,
     training,
 )
-from experiments.benchmarks.cases import GROUPS
+from experiments.benchmarks.cases import GROUPS, OPERATIONS, WITHOUT_PEERS
 from experiments.benchmarks.compare import Side, compare
 from experiments.benchmarks.figure import relative_times
 from experiments.benchmarks.start import timed
@@ -99,8 +99,14 @@ def test_a_step_of_every_system(system):
     repeat()
 
 
-@pytest.mark.parametrize("side", [attention, plain_attention, tanh_alone])
-@pytest.mark.parametrize("operation", attention.MECHANISMS)
+@pytest.mark.parametrize(
+    ("side", "operation"),
+    [
+        *((attention, operation) for operation in (*OPERATIONS, *WITHOUT_PEERS)),
+        *((plain_attention, operation) for operation in OPERATIONS),
+        (tanh_alone, "additive"),
+    ],
+)
 def test_an_operation_of_attention(side, operation):
     for derivative in (False, True):
         side.prepare(

@@ -144,8 +144,10 @@ def test_training_warns_of_a_model_that_is_worse_than_chance(tmp_path):
 
 
 def test_a_sweep_says_at_once_which_run_failed(tmp_path):
-    (tmp_path / "lost.py").write_text(
-        "def own(query, keys):\n    return keys @ query * float('nan')"
+    (tmp_path / "lost.py").write_text(  # not finite for annotations, which are less than 1
+        "import jax.numpy as jnp\n"
+        "def own(query, keys):\n"
+        "    return keys @ query * jnp.where(jnp.abs(keys).max() < 1, jnp.nan, 1)"
     )
     root = tmp_path / "sweep"
     options = f"--workdir={root}", *SMALL, "--grid.model.score=lost:own,dot", "--jobs=1"
@@ -455,7 +457,7 @@ def test_a_transformer_with_what_goes_with_it(tmp_path):
             ["--model.score=bilinear"],
             "unknown score 'bilinear' (did you mean linear?); allowed: additive, dot",
         ),
-        (["--model.score=dot", "--model.hidden_size=6"], "Q=6 and D=16"),
+        (["--model.score=dot", "--model.hidden_size=6"], "of one size, got 6 and 16"),
         (["--data.name=revers"], "unknown data set 'revers'; allowed: copy, reverse"),
         (["--data.directory=s3://data"], "s3://data is a URL"),
         (["--workdir=gs://bucket/run"], "gs://bucket/run is a URL"),
@@ -537,7 +539,8 @@ def test_a_sweep_is_not_put_into_a_run(workdir):
 def test_another_run_is_not_overwritten(workdir):
     before = (workdir / "flags.txt").read_text()
     line = refused("train", f"--workdir={workdir}", "--model.score=dot", "--seed=3")
-    assert "--seed was 0 and is now 3; --model.score was 'additive' and is now 'dot'" in line
+    changed = "--seed was 0 and is now 3; --model.score was 'additive(units=8)' and is now 'dot'"
+    assert changed in line
     assert (workdir / "flags.txt").read_text() == before
 
 

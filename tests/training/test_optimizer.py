@@ -122,8 +122,8 @@ def test_sgd_goes_down_the_gradient():
         ({"optimizer": "adam(beta1=2)"}, "beta1 must be at least 0 and less than 1, got 2"),
         ({"optimizer": "adadelta(epsilon=0)"}, "adadelta: epsilon must be more than 0"),
         ({"schedule": "halving(every=2.5)"}, "every must be of type int, got '2.5'"),
-        ({"schedule": "halving(after=1e999)"}, "after must be of type int, got '1e999'"),
-        ({"schedule": "halving(after=1.5.2)"}, "after must be of type int, got '1.5.2'"),
+        ({"schedule": "halving(after=1e999)"}, "after must be of type int, got 'inf'"),
+        ({"schedule": "halving(after=1.5.2)"}, "malformed schedule"),
     ],
 )
 def test_refuses_what_does_not_exist(options, message):
