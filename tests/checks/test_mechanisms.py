@@ -5,7 +5,7 @@ import re
 import pytest
 
 import attn_jax
-from attn_jax import NORMALIZERS, SCORES, WINDOWS, InputError, Mechanism
+from attn_jax import NORMALIZERS, SCORES, WINDOWS, InputError, Mechanism, Score
 from attn_jax.attention.scores import Dot, Pair, Projected
 from attn_jax.checks import mechanisms
 from attn_jax.checks.mechanisms import CHECKS, problem_at_start, subject_of
@@ -167,6 +167,20 @@ def test_sizes_are_those_that_a_part_takes():
         assert (subject.Q, subject.D) == (32, 32)
     assert (subject_of(Dot(), 7, 9).Q, subject_of(Dot(), 7, 9).D) == (7, 9)  # and fails
     assert "compares different sizes" in made(Dot(), "first_parameters")["first_parameters"].problem
+
+
+class Repelled(Score):
+    """A score of vectors of one size that does not say what it reads."""
+
+    def score(self, p, query, keys, past):
+        return keys @ query - past.total
+
+
+def test_what_is_read_and_not_declared_is_told_whatever_the_sizes():
+    subject = subject_of(Repelled(), None, None)
+    assert (subject.Q, subject.D) == (32, 32)
+    problems = [one.problem for one in mechanisms.findings(subject) if one.status == "FAILS"]
+    assert "reads past.total" in problems[0]
 
 
 def test_what_is_no_part_is_refused():
