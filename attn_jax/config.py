@@ -368,6 +368,12 @@ def brief(name: str, text: Any) -> Any:
     return part_names.brief(PARTS[name], text) if name in PARTS and text != AUTO else text
 
 
+def units_of(options: Mapping[str, Any]) -> set[int]:
+    """The numbers of hidden units that the parts of a model give."""
+    texts = (options[name] for name in PARTS if options[name] != AUTO)
+    return {units for text in texts for units in part_names.units_in(text)}
+
+
 def _texts(lines: Iterable[str]) -> dict[str, str]:
     """The options on lines of a flag file, by name."""
     texts: dict[str, str] = {}

@@ -56,6 +56,12 @@ def brief(kind: type[Part], text: str) -> str:
     return text if any(":" in one.name for one in named.all()) else _made(kind, named, None).brief()
 
 
+def units_in(text: str) -> set[int]:
+    """The numbers of hidden units in the text of a part and of the parts that it holds."""
+    settings = [of_setting for named in parse(text, "part").all() for of_setting in named.settings]
+    return {value for name, value in settings if name == "units"}
+
+
 def without_units(kind: type[Part], text: str) -> str:
     """The text without numbers of hidden units."""
     return str(parse(text, kind.__name__.lower()).without("units"))

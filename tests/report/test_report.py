@@ -12,7 +12,7 @@ import pytest
 from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.report import curves, profiles, tables
-from attn_jax.report.about import about, searches, unfinished
+from attn_jax.report.about import about, searches, shared_options, unfinished
 from attn_jax.report.labels import wrapped
 from attn_jax.report.pages import compare, seeds_drawn, write_report
 from attn_jax.report.profiles import Bin, by_length, by_position, length_bins
@@ -703,6 +703,14 @@ def test_runs_of_an_earlier_version_belong_to_the_systems_of_today(tmp_path):
     assert not left_out
     systems = by_system(runs)
     assert {name: len(own) for name, own in systems.items()} == dict.fromkeys(new.values(), 2)
+
+
+def test_units_that_all_systems_share_are_told_once(tmp_path):
+    for name, score in (("a", "additive(units=64)"), ("b", "coverage(units=64)"), ("c", "dot")):
+        write_run(tmp_path / name, score, 0, 50.0)
+    systems = by_system(find_runs(tmp_path)[0])
+    assert set(systems) == {"additive", "coverage", "dot"}
+    assert "--model.alignment_size=64" in shared_options(systems)
 
 
 def test_runs_whose_code_is_not_at_hand_are_reported(tmp_path):
