@@ -17,7 +17,7 @@ from attn_jax.options import LARGEST
 
 NAME = r"[A-Za-z_][\w.-]*(?::\w*)?"
 NUMBER = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-TOKEN = re.compile(rf"\s*(?:(?P<name>{NAME})|(?P<number>{NUMBER})|(?P<sign>[(),=+]))\s*")
+TOKEN = re.compile(rf"\s*(?:(?P<name>{NAME})|(?P<number>{NUMBER})|(?P<sign>[(),=]))\s*")
 
 
 class Named(NamedTuple):
@@ -57,23 +57,6 @@ def parse(text: str, what: str) -> Named:
     named = reader.named()
     reader.expect("")
     return named
-
-
-def parse_list(text: str, what: str) -> list[Named]:
-    """The names in a text that are joined by `+`; none if it is empty.
-
-    Raises:
-      InputError: as in `parse`.
-    """
-    reader = _Reader(text, what)
-    if reader.next == "":
-        return []
-    found = [reader.named()]
-    while reader.next == "+":
-        reader.take()
-        found.append(reader.named())
-    reader.expect("")
-    return found
 
 
 class _Reader:
