@@ -29,17 +29,17 @@ from attn_jax.files import writing
 from attn_jax.head_names import find_head
 from attn_jax.loading import experiment_of, load, located
 from attn_jax.names import choose_with_settings
-from attn_jax.report.alignments import heads, heat_map
-from attn_jax.report.style import save
-from attn_jax.report.tables import Table, p_cell
+from attn_jax.reporting.alignments import heads, heat_map
+from attn_jax.reporting.style import save
+from attn_jax.reporting.tables import Table, p_cell
 from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translator import Translator
 from experiments import flags
-from experiments.examples import warn_of_unknown
+from attn_jax.data.examples import warn_of_unknown
 from experiments.flags import FLAGS
 from experiments.printing import print_table
 from experiments.program import run
-from experiments.units import UNITS, Pairs, between, check_same_tokens, words
+from attn_jax.alignment.units import UNITS, Pairs, between, check_same_tokens, words
 
 
 def read_text(sources: str, targets: str) -> Pairs:

@@ -16,8 +16,8 @@ from absl import flags as absl_flags
 
 from attn_jax import strict_json
 from attn_jax.errors import InputError, choose
-from attn_jax.report.style import save
-from attn_jax.report.tables import Table
+from attn_jax.reporting.style import save
+from attn_jax.reporting.tables import Table
 from experiments import flags
 from experiments.benchmarks.cases import GROUPS, Case
 from experiments.benchmarks.compare import Measured, Side, compare

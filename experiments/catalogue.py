@@ -15,9 +15,9 @@ import jax
 from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
 from attn_jax.attention.protocol import Part
 from attn_jax.errors import InputError
-from attn_jax.report.runs import Run, find_runs
-from attn_jax.report.systems import by_data, by_system
-from attn_jax.report.tables import Table, mean_and_deviation, steps_to_learn
+from attn_jax.reporting.runs import Run, find_runs
+from attn_jax.reporting.systems import by_data, by_system
+from attn_jax.reporting.tables import Table, mean_and_deviation, steps_to_learn
 from experiments import flags
 from experiments.flags import FLAGS
 from experiments.program import run

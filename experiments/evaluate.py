@@ -16,9 +16,9 @@ from attn_jax.data.text_files import check_complete, read_pairs
 from attn_jax.errors import InputError
 from attn_jax.loading import checkpoint_of, experiment_of, load, located
 from experiments import flags
-from experiments.evaluation import evaluate_split, examples_of, measure, text_examples
+from attn_jax.runs.evaluation import evaluate_split, examples_of, measure, text_examples
 from experiments.flags import FLAGS
-from experiments.folder import SPLITS, check_content
+from attn_jax.runs.folder import SPLITS, check_content
 from experiments.printing import best_step, print_evaluation
 from experiments.program import run
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from attn_jax.report import tables
+from attn_jax.reporting import tables
 
 BORDER = 3  # beside each column of a table
 

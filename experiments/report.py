@@ -4,12 +4,12 @@ import os
 from pathlib import Path
 
 from attn_jax.errors import InputError
-from attn_jax.report import tables
-from attn_jax.report.about import searches, unfinished
-from attn_jax.report.pages import Comparison, compare, write_report
-from attn_jax.report.ranking import about_ranks
-from attn_jax.report.runs import find_runs
-from attn_jax.report.runs_csv import write_runs
+from attn_jax.reporting import tables
+from attn_jax.reporting.about import searches, unfinished
+from attn_jax.reporting.pages import Comparison, compare, write_report
+from attn_jax.reporting.ranking import about_ranks
+from attn_jax.reporting.runs import find_runs
+from attn_jax.reporting.runs_csv import write_runs
 from experiments import flags
 from experiments.flags import FLAGS
 from experiments.printing import print_table

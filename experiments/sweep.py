@@ -30,7 +30,7 @@ from attn_jax.own_code import own_modules
 from attn_jax.training.loop import finished
 from experiments import flags
 from experiments.flags import FLAGS
-from experiments.folder import (
+from attn_jax.runs.folder import (
     check_code,
     check_content,
     check_folder,
@@ -38,9 +38,9 @@ from experiments.folder import (
     inherited,
     tell_inherited,
 )
-from experiments.planning import grid, plan, possible, read_systems
+from attn_jax.runs.planning import grid, plan, possible, read_systems
 from experiments.program import INTERRUPTED, OF_TRAINING, Terminated, run
-from experiments.slots import MOST_JOBS, Slot, slots
+from attn_jax.runs.slots import MOST_JOBS, Slot, slots
 
 GRACE = 5.0  # seconds that runs have to end by themselves after an interrupt
 

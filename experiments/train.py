@@ -40,9 +40,9 @@ from attn_jax.training.saving import try_place
 from attn_jax.training.step import init_state
 from attn_jax.training.validations import disagreement
 from experiments import flags, folder, unused
-from experiments.checks import check, check_step
-from experiments.evaluation import evaluate_split
-from experiments.examples import (
+from attn_jax.checks.start import check, check_step
+from attn_jax.runs.evaluation import evaluate_split
+from attn_jax.data.examples import (
     check_known,
     check_lengths,
     encode,
@@ -53,7 +53,7 @@ from experiments.examples import (
 from experiments.flags import FLAGS
 from experiments.printing import best_step, print_evaluation
 from experiments.program import OF_TRAINING, run
-from experiments.validation import compared, criterion_of, validator
+from attn_jax.runs.validation import compared, criterion_of, validator
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from attn_jax.files import reading
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.fallback import set_aside
 from attn_jax.training.saving import WritableCheckpoints, try_place
-from experiments.folder import alone, settle
+from attn_jax.runs.folder import alone, settle
 from experiments.train import train
 
 OPTIONS = {

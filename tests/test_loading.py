@@ -3,7 +3,7 @@
 import attn_jax
 from attn_jax.data.datasets import open_corpus
 from attn_jax.models.attention import Attention
-from experiments.folder import settle
+from attn_jax.runs.folder import settle
 from experiments.train import train
 
 OPTIONS = {

@@ -27,8 +27,8 @@ from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import BOS, EOS, SPECIALS, UNK
 from attn_jax.training import loop
 from attn_jax.translator import Translator
-from experiments.evaluation import evaluate_split
-from experiments.folder import inherited, settle
+from attn_jax.runs.evaluation import evaluate_split
+from attn_jax.runs.folder import inherited, settle
 from experiments.train import check_tokens, training_pairs
 from tests.options import model_options
 from tests.test_damage import train_in
@@ -533,7 +533,7 @@ def test_an_evaluation_of_what_is_no_longer_the_best_is_not_kept(workdir, monkey
     corpus = open_corpus(experiment_of(workdir).data)
     best = best_checkpoint(workdir)
     checkpoints = iter([best, best.with_name("400")])
-    monkeypatch.setattr("experiments.evaluation.best_checkpoint", lambda _: next(checkpoints))
+    monkeypatch.setattr("attn_jax.runs.evaluation.best_checkpoint", lambda _: next(checkpoints))
     with pytest.raises(InputError, match="has been trained on in the meantime"):
         evaluate_split(workdir, corpus, "train", {})
     assert not run_files.evaluation(workdir, "train").exists()

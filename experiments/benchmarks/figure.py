@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.ticker import FormatStrFormatter
 
-from attn_jax.report.style import COLOURS, Picture
+from attn_jax.reporting.style import COLOURS, Picture
 
 
 def relative_times(cases: Mapping[str, Mapping[str, Sequence[float]]]) -> Picture:

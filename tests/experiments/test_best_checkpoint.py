@@ -8,7 +8,7 @@ from attn_jax import journal
 from attn_jax.config import Data, Experiment, Train
 from attn_jax.data.pairs import Example
 from attn_jax.progress import Criterion
-from experiments.validation import compared, criterion_of, ranked_by
+from attn_jax.runs.validation import compared, criterion_of, ranked_by
 from tests.experiments.programs import SMALL, program, works
 
 SENTENCES = [Example("ein Hund", "a dog"), Example("ja", "yes")] * 2 + [

@@ -9,8 +9,8 @@ from attn_jax import run_files
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
 from attn_jax.loading import best_checkpoint, experiment_of
-from experiments.evaluation import evaluate_split
-from experiments.folder import settle
+from attn_jax.runs.evaluation import evaluate_split
+from attn_jax.runs.folder import settle
 from experiments.train import train
 from tests.experiments.programs import SMALL, works
 

@@ -7,7 +7,7 @@ import pytest
 from attn_jax import config, run_files
 from attn_jax.attention.scores import Additive
 from attn_jax.errors import InputError
-from experiments.folder import alone, experiment_with, settle
+from attn_jax.runs.folder import alone, experiment_with, settle
 
 
 def test_what_may_change_once_a_run_has_been_trained(tmp_path):

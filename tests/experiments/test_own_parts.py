@@ -11,8 +11,8 @@ import attn_jax
 from attn_jax import config, own_code, run_files
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
-from experiments.checks import check
-from experiments.folder import settle
+from attn_jax.checks.start import check
+from attn_jax.runs.folder import settle
 from experiments.train import train
 
 CONSTANTS = """

@@ -10,10 +10,10 @@ import pytest
 from attn_jax.models.seq2seq import initialize
 from attn_jax.training.step import init_state, train_step
 from experiments import sweep
-from experiments.checks import check
+from attn_jax.checks.start import check
 from experiments.flags import options_of
-from experiments.folder import experiment_with
-from experiments.unused import unused
+from attn_jax.runs.folder import experiment_with
+from attn_jax.runs.unused import unused
 
 ROOT = Path(__file__).parents[2]
 PRESETS = sorted((ROOT / "experiments" / "presets").glob("*.flags"))

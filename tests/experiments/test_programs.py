@@ -20,7 +20,7 @@ from attn_jax.alignment.readings import Reading
 from attn_jax.data.gold import Gold
 from attn_jax.data.vocabulary import Symbols
 from experiments.align import best_reading
-from experiments.folder import alone
+from attn_jax.runs.folder import alone
 from tests.experiments.programs import SMALL, program, refused, works
 
 

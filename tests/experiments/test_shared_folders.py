@@ -2,7 +2,7 @@
 
 import fcntl
 
-from experiments.folder import alone
+from attn_jax.runs.folder import alone
 from tests.experiments.programs import SMALL, works
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from attn_jax import config
-from experiments.unused import USES, told, unread, unused
+from attn_jax.runs.unused import USES, told, unread, unused
 from tests.options import model_options
 
 OPTIONS = {

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from attn_jax import config
-from attn_jax.report.profiles import Profile
-from attn_jax.report.runs import Run
-from attn_jax.report.systems import Systems, first_run, runs_of, same_tokens, varying_facts
-from attn_jax.report.tables import escaped
+from attn_jax.reporting.profiles import Profile
+from attn_jax.reporting.runs import Run
+from attn_jax.reporting.systems import Systems, first_run, runs_of, same_tokens, varying_facts
+from attn_jax.reporting.tables import escaped
 
 
 def about(systems: Systems, profile: Profile) -> Iterator[str]:

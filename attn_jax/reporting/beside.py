@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from attn_jax.evaluation.edits import edit_path, matches
-from attn_jax.report.alignments import add_scale, draw_heat_map, room
-from attn_jax.report.labels import wrapped
-from attn_jax.report.style import Picture, styled
+from attn_jax.reporting.alignments import add_scale, draw_heat_map, room
+from attn_jax.reporting.labels import wrapped
+from attn_jax.reporting.style import Picture, styled
 from attn_jax.tokens import EOS, SPECIALS
 
 WIDEST = 12.0  # inches of several panels side by side

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from attn_jax.errors import InputError
-from attn_jax.report import runs as reading
-from attn_jax.report.pages import compare, write_report
-from attn_jax.report.runs import find_runs, read_run
-from attn_jax.report.runs_csv import write_runs
+from attn_jax.reporting import runs as reading
+from attn_jax.reporting.pages import compare, write_report
+from attn_jax.reporting.runs import find_runs, read_run
+from attn_jax.reporting.runs_csv import write_runs
 from tests.report.test_report import SENTENCES, write_run
 
 MISSING = object()

@@ -11,7 +11,7 @@ from matplotlib.image import AxesImage
 
 from attn_jax.errors import InputError
 from attn_jax.head_names import head_name
-from attn_jax.report.style import COLOURS, Picture, styled
+from attn_jax.reporting.style import COLOURS, Picture, styled
 
 LARGEST = 40.0  # inches of a figure; tokens are made smaller to stay below
 LONGEST = 32  # signs of a token

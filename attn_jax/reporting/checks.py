@@ -11,7 +11,7 @@ from attn_jax.errors import InputError
 from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.files import reading
 from attn_jax.names import parse
-from attn_jax.report.shapes import (
+from attn_jax.reporting.shapes import (
     COUNT,
     FINITE,
     NUMBER,
@@ -28,7 +28,7 @@ from attn_jax.report.shapes import (
 )
 
 if TYPE_CHECKING:
-    from attn_jax.report.runs import Run
+    from attn_jax.reporting.runs import Run
 
 SENTENCE: Shape = {
     **dict.fromkeys(("source_text", "reference", "text"), TEXT),

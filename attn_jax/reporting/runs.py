@@ -18,7 +18,7 @@ from attn_jax.journal import read
 from attn_jax.names import parse
 from attn_jax.own_code import digest
 from attn_jax.progress import Criterion, Progress
-from attn_jax.report.checks import check_run
+from attn_jax.reporting.checks import check_run
 
 
 @dataclasses.dataclass(frozen=True)

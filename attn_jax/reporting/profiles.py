@@ -6,8 +6,8 @@ import numpy as np
 
 from attn_jax.evaluation.edits import matches
 from attn_jax.evaluation.metrics import bleu, error_rate, exact_match, spaced, word_counts
-from attn_jax.report.runs import Run
-from attn_jax.report.systems import Systems, first_run, same_tokens
+from attn_jax.reporting.runs import Run
+from attn_jax.reporting.systems import Systems, first_run, same_tokens
 
 Sentence = dict[str, Any]
 

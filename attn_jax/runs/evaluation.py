@@ -19,7 +19,7 @@ from attn_jax.evaluation.metrics import in_words, ter
 from attn_jax.files import writing
 from attn_jax.loading import best_checkpoint, experiment_of, load
 from attn_jax.translator import Translator
-from experiments.examples import check_lengths, encode, fits, warn_of_unknown
+from attn_jax.data.examples import check_lengths, encode, fits, warn_of_unknown
 
 PICTURED = 16  # sentences whose alignments are kept for figures
 

@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatter, StrMethodFormatter
 
-from attn_jax.report.labels import wrapped
-from attn_jax.report.profiles import Profile, by_position
-from attn_jax.report.style import COLOURS, Picture, styled
-from attn_jax.report.systems import Systems, first_run, same_tokens
+from attn_jax.reporting.labels import wrapped
+from attn_jax.reporting.profiles import Profile, by_position
+from attn_jax.reporting.style import COLOURS, Picture, styled
+from attn_jax.reporting.systems import Systems, first_run, same_tokens
 
 LINES = "solid", "dashed", "dotted"  # the next one each time that colours repeat
 MARKERS = "osv^DX"  # not as many as colours, so that combinations of both repeat late

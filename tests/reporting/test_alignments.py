@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from attn_jax.errors import InputError
-from attn_jax.report import alignments
-from attn_jax.report.beside import Panel, beside, errors
-from attn_jax.report.style import STYLE, Picture, save
+from attn_jax.reporting import alignments
+from attn_jax.reporting.beside import Panel, beside, errors
+from attn_jax.reporting.style import STYLE, Picture, save
 
 
 def test_a_heat_map_shows_weights_and_tokens():

@@ -22,7 +22,7 @@ from attn_jax.own_code import import_modules, imported_late, own_modules, own_pa
 from attn_jax.tokens import PAD, UNK
 from attn_jax.training.step import init_state, train_step
 from experiments import flags
-from experiments.contracts import check_returns
+from attn_jax.checks.contracts import check_returns
 
 
 def check(experiment: Experiment) -> None:

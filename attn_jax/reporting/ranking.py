@@ -3,8 +3,8 @@
 import numpy as np
 
 from attn_jax.evaluation.significance import FEWEST, bleu_differs, counts_differ
-from attn_jax.report.runs import Run
-from attn_jax.report.systems import Systems, first_run
+from attn_jax.reporting.runs import Run
+from attn_jax.reporting.systems import Systems, first_run
 
 LEVEL = 0.05  # p-values below it count as a difference
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from attn_jax import config
 from attn_jax.files import writing
-from attn_jax.report.pages import Comparison
-from attn_jax.report.runs import Run
-from attn_jax.report.systems import varying_facts
+from attn_jax.reporting.pages import Comparison
+from attn_jax.reporting.runs import Run
+from attn_jax.reporting.systems import varying_facts
 
 
 def write_runs(comparisons: Sequence[Comparison], folder: Path) -> Path:

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from attn_jax.evaluation.metrics import error_rate
-from attn_jax.report.runs import Run
-from attn_jax.report.systems import Systems, first_run
+from attn_jax.reporting.runs import Run
+from attn_jax.reporting.systems import Systems, first_run
 from attn_jax.tokens import EOS, SPECIALS
 
 MOST_STEPS = 40  # most steps drawn of a sentence, which a poorly trained model may never end

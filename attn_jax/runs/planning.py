@@ -9,9 +9,9 @@ from attn_jax import config
 from attn_jax.config import Experiment
 from attn_jax.errors import InputError
 from experiments import flags
-from experiments.checks import check
+from attn_jax.checks.start import check
 from experiments.flags import FLAGS
-from experiments.folder import settle
+from attn_jax.runs.folder import settle
 
 LONGEST_NAME = 255  # bytes in the name of a file on all common systems
 

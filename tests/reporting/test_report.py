@@ -11,17 +11,17 @@ import pytest
 
 from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.report import curves, profiles, tables
-from attn_jax.report.about import about, searches, shared_options, unfinished
-from attn_jax.report.labels import wrapped
-from attn_jax.report.pages import compare, seeds_drawn, write_report
-from attn_jax.report.profiles import Bin, by_length, by_position, length_bins
-from attn_jax.report.ranking import p_values, ranks
-from attn_jax.report.runs import Run, find_runs, read_run
-from attn_jax.report.runs_csv import write_runs
-from attn_jax.report.sentences import telling_sentences
-from attn_jax.report.systems import by_data, by_system, names_of
-from attn_jax.report.terminal import strips
+from attn_jax.reporting import curves, profiles, tables
+from attn_jax.reporting.about import about, searches, shared_options, unfinished
+from attn_jax.reporting.labels import wrapped
+from attn_jax.reporting.pages import compare, seeds_drawn, write_report
+from attn_jax.reporting.profiles import Bin, by_length, by_position, length_bins
+from attn_jax.reporting.ranking import p_values, ranks
+from attn_jax.reporting.runs import Run, find_runs, read_run
+from attn_jax.reporting.runs_csv import write_runs
+from attn_jax.reporting.sentences import telling_sentences
+from attn_jax.reporting.systems import by_data, by_system, names_of
+from attn_jax.reporting.terminal import strips
 from experiments.printing import print_table
 from experiments.report import print_comparison
 

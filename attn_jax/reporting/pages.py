@@ -7,15 +7,15 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from attn_jax.files import write_whole
-from attn_jax.report import alignments, curves, tables
-from attn_jax.report.about import about, of_each, separated, signatures
-from attn_jax.report.beside import Panel, beside
-from attn_jax.report.profiles import Profile, by_length
-from attn_jax.report.ranking import about_ranks, p_values, ranks
-from attn_jax.report.runs import Run
-from attn_jax.report.sentences import MOST_STEPS, sentence_of, telling_sentences
-from attn_jax.report.style import save
-from attn_jax.report.systems import Systems, by_data, by_system, first_run, runs_of, stem
+from attn_jax.reporting import alignments, curves, tables
+from attn_jax.reporting.about import about, of_each, separated, signatures
+from attn_jax.reporting.beside import Panel, beside
+from attn_jax.reporting.profiles import Profile, by_length
+from attn_jax.reporting.ranking import about_ranks, p_values, ranks
+from attn_jax.reporting.runs import Run
+from attn_jax.reporting.sentences import MOST_STEPS, sentence_of, telling_sentences
+from attn_jax.reporting.style import save
+from attn_jax.reporting.systems import Systems, by_data, by_system, first_run, runs_of, stem
 
 OUTPUTS = 3  # sentences whose translations are shown
 MOST_BARS = 20  # most steps drawn as bars, each about as high as two rows of a heat map

@@ -8,9 +8,9 @@ import numpy as np
 
 from attn_jax.evaluation.significance import interval
 from attn_jax.head_names import head_name
-from attn_jax.report.profiles import Profile
-from attn_jax.report.runs import Run
-from attn_jax.report.systems import Systems, first_run
+from attn_jax.reporting.profiles import Profile
+from attn_jax.reporting.runs import Run
+from attn_jax.reporting.systems import Systems, first_run
 
 TITLES = {
     "perplexity": "ppl",
