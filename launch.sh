@@ -21,11 +21,6 @@ if [[ $root == *:* ]]; then
     exit 2
 fi
 
-# Huge pages for large arrays, which each step allocates anew, if the system grants them on request.
-export GLIBC_TUNABLES=${GLIBC_TUNABLES:-glibc.malloc.hugetlb=1}
-# Vectors of 512 bits, if the processor has them, instead of XLA's default of 256.
-export XLA_FLAGS=${XLA_FLAGS:---xla_cpu_prefer_vector_width=512}
-
 # Prints the path of the first of some versions of Python that starts; an empty pyenv shim does not.
 working_python() {
     local minor candidate
@@ -94,22 +89,6 @@ install_peers() {
     echo "${packages[*]}" >"$stamp"
 }
 
-# Compares attention with no attention on two tasks: about ten minutes on two cores.
-main_job() {
-    local presets=$root/experiments/presets runs=${1:-runs/main}
-    "$python" -m experiments.sweep --workdir="$runs/reverse" --flagfile="$presets/reverse.flags" \
-        --grid.model.score=additive,general,scaled_dot,last --grid.seed=0,1
-    "$python" -m experiments.sweep --workdir="$runs/dates" --flagfile="$presets/dates.flags" \
-        --grid.model.score=additive,last
-    "$python" -m experiments.report --workdir="$runs"
-}
-
-# Lets Python find the programs, which go on to look for modules, such as user scores, in the current
-# folder. See experiments/__init__.py.
-find_programs() {
-    export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}
-}
-
 usage() {
     sed -n '4,7s/^# *//p' "${BASH_SOURCE[0]}"
 }
@@ -117,11 +96,6 @@ usage() {
 command=${1:-main}
 [ $# -gt 0 ] && shift
 case $command in
-main)
-    install ""
-    find_programs
-    main_job "$@"
-    ;;
 test)
     install test
     cd "$root"
@@ -134,13 +108,15 @@ test)
 bench)
     install ""
     [[ " $* " == *" --help "* ]] || install_peers
-    find_programs
     exec "$python" -m experiments.bench --peers="$peers" "$@"
     ;;
-train | evaluate | translate | align | export | sweep | report | check | catalogue)
+catalogue)
     install ""
-    find_programs
-    exec "$python" -m "experiments.$command" "$@"
+    exec "$python" -m experiments.catalogue "$@"
+    ;;
+main | train | evaluate | translate | align | export | sweep | report | check)
+    install ""
+    exec "$python" -m attn_jax "$command" "$@"
     ;;
 help | --help | -h)
     usage

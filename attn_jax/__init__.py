@@ -1,42 +1,9 @@
-"""Encoder-decoder attention in JAX: compare, train, inspect and use it."""
+"""Encoder-decoder attention in JAX: compare, train, inspect and use it.
 
-from attn_jax.attention.attend import Sentence, attend, attend_all, attend_step, begin
-from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
-from attn_jax.attention.mechanism import Mechanism
-from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Window, scaled_normal
-from attn_jax.attention.steps import Memory
-from attn_jax.checks.mechanisms import check
-from attn_jax.errors import InputError
-from attn_jax.exporting import export
-from attn_jax.loading import load
-from attn_jax.settings import inner, setting
-from attn_jax.translator import Hypothesis, Translator
+The public names are listed in `__init__.pyi`; what they come from is imported when first used.
+"""
+
+import lazy_loader
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "NORMALIZERS",
-    "SCORES",
-    "WINDOWS",
-    "Hypothesis",
-    "InputError",
-    "Mechanism",
-    "Memory",
-    "Normalizer",
-    "Part",
-    "Past",
-    "Score",
-    "Sentence",
-    "Translator",
-    "Window",
-    "attend",
-    "attend_all",
-    "attend_step",
-    "begin",
-    "check",
-    "export",
-    "inner",
-    "load",
-    "scaled_normal",
-    "setting",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -19,8 +19,8 @@ from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.protocol import Normalizer, Part, Score, Window
 from attn_jax.attention.scores import Additive
 from attn_jax.attention.windows import Full
-from attn_jax.errors import InputError
-from attn_jax.options import checked, fields, option, path
+from attn_jax.errors import InputError, choose
+from attn_jax.options import absolute, checked, fields, option, path
 
 AUTO = "auto"  # what stands for the normalizer of the score
 LINKED_LEVELS = {"word", "symbol"}  # whose tokens are what links and gold alignments connect
@@ -283,6 +283,45 @@ def known() -> dict[str, dataclasses.Field]:
 
 
 PARTS = {name: f.metadata["part"] for name, f in fields(Experiment) if "part" in f.metadata}
+
+
+Options = Experiment | Mapping[str, Any]  # by name; those that are left out have their defaults
+
+
+def given(options: Options) -> dict[str, Any]:
+    """Options by name, parts of models as text and paths made absolute.
+
+    Args:
+      options: values, such as `{"model.score": Additive(units=64)}`, or text for them.
+
+    Raises:
+      InputError: an option has no such name, or a path is a URL.
+    """
+    if isinstance(options, Experiment):
+        options = values(options)
+    entries = known()
+    return {
+        name: absolute(choose(entries, name, "option"), _as_text(name, value))
+        for name, value in options.items()
+    }
+
+
+def _as_text(name: str, value: Any) -> Any:
+    """A value of an option as the command line takes it."""
+    if name not in PARTS:
+        return value
+    if value is None:
+        return AUTO
+    if isinstance(value, type):
+        raise InputError(f"{name} is the class {value.__name__}: write {value.__name__}()")
+    if isinstance(value, Part):
+        return value.brief()
+    return f"{value.__module__}:{value.__name__}" if callable(value) else value
+
+
+def told(options: Mapping[str, Any]) -> str:
+    """Options in one line, such as `model.score=dot model.heads=2`."""
+    return " ".join(f"{name}={value}" for name, value in options.items())
 
 
 def values(experiment: Experiment) -> dict[str, Any]:

@@ -15,6 +15,13 @@ class InputError(ValueError):
     """Input that cannot be used. Programs print its message and exit with status 2."""
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM from a scheduler or `kill`: unlike Ctrl-C, it does not reach child processes."""
+
+
+INTERRUPTED = 130  # the exit status of a program after an interrupt, as shells have it
+
+
 def reason(error: BaseException) -> str:
     """The type of an exception and the first line of its message, in at most 300 characters.
 

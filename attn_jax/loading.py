@@ -8,7 +8,6 @@ import jax
 from flax import nnx
 
 from attn_jax import config, facts, run_files
-from attn_jax.cache import use_compilation_cache
 from attn_jax.config import Experiment, Model
 from attn_jax.data.vocabularies import load_vocabulary
 from attn_jax.data.vocabulary import Vocabulary
@@ -16,6 +15,7 @@ from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.own_code import edited, import_modules, recorded_modules
+from attn_jax.startup import start
 from attn_jax.training.arrays import named_leaves, shapes
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.translator import Translator
@@ -32,7 +32,7 @@ def load(
 
     Needs only the folder of the run, and the user's own modules that its options name. Warns if
     such a module has changed since training, which is harmless if it still computes the same.
-    Turns on JAX's cache of compiled programs, unless one is in use (`attn_jax.cache`).
+    Sets up JAX, as `attn_jax.start` does.
 
     Args:
       paths: the folder of a run, or of one checkpoint in it, such as `runs/mine/checkpoints/1500`;
@@ -50,7 +50,7 @@ def load(
     choose(COMBINATIONS | {"parameters": None}, combination, "combination of models")
     if not places:
         raise InputError("no run was given to load")
-    use_compilation_cache()
+    start()
     runs = [located(Path(place), str(checkpoint)) for place in places]
     for workdir, chosen in runs:
         flags_of(workdir)

@@ -3,6 +3,8 @@
 import dataclasses
 import math
 import numbers
+import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -30,6 +32,36 @@ def fields(node: Any, prefix: str = "") -> Iterator[tuple[str, dataclasses.Field
             yield from fields(entry.type, f"{prefix}{entry.name}.")
         else:
             yield f"{prefix}{entry.name}", entry
+
+
+def absolute(entry: dataclasses.Field, value: Any) -> Any:
+    """A value of an option, made absolute where it is a path.
+
+    Raises:
+      InputError: it is a URL.
+    """
+    if entry.metadata.get("path") and value:
+        return os.path.abspath(expand(local(str(value))))
+    return value
+
+
+def local(value: Any) -> Any:
+    """A value that is no URL, which would be taken for the path of a local file."""
+    if isinstance(value, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value):
+        raise InputError(f"{value} is a URL: only local files are read and written")
+    return value
+
+
+def expand(path: str) -> str:
+    """A path with the user's folder in place of ~.
+
+    Raises:
+      InputError: the user has no folder.
+    """
+    expanded = os.path.expanduser(path)
+    if expanded == path and path.startswith("~/"):
+        raise InputError(f"there is no home folder for {path}: write out the path")
+    return expanded
 
 
 def checked(known: Mapping[str, dataclasses.Field], options: Mapping[str, Any]) -> dict[str, Any]:

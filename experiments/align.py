@@ -19,6 +19,8 @@ from attn_jax.alignment.error import alignment_counts, alignment_error
 from attn_jax.alignment.extraction import EXTRACTIONS
 from attn_jax.alignment.readings import Reading, masses, read, readings
 from attn_jax.alignment.symmetrization import SYMMETRIZATIONS, turned
+from attn_jax.alignment.units import UNITS, Pairs, between, check_same_tokens, words
+from attn_jax.data.examples import warn_of_unknown
 from attn_jax.data.gold import Gold, read_gold
 from attn_jax.data.pharaoh import Links, pharaoh
 from attn_jax.data.text_files import check_complete, read_pairs
@@ -30,16 +32,15 @@ from attn_jax.head_names import find_head
 from attn_jax.loading import experiment_of, load, located
 from attn_jax.names import choose_with_settings
 from attn_jax.reporting.alignments import heads, heat_map
+from attn_jax.reporting.printing import print_table
 from attn_jax.reporting.style import save
 from attn_jax.reporting.tables import Table, p_cell
 from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translator import Translator
-from experiments import flags
-from attn_jax.data.examples import warn_of_unknown
-from experiments.flags import FLAGS
-from experiments.printing import print_table
-from experiments.program import run
-from attn_jax.alignment.units import UNITS, Pairs, between, check_same_tokens, words
+
+from . import flags
+from .flags import FLAGS
+from .program import run
 
 
 def read_text(sources: str, targets: str) -> Pairs:

@@ -16,17 +16,18 @@ from absl import flags as absl_flags
 
 from attn_jax import strict_json
 from attn_jax.errors import InputError, choose
+from attn_jax.reporting.printing import print_table
 from attn_jax.reporting.style import save
 from attn_jax.reporting.tables import Table
-from experiments import flags
-from experiments.benchmarks.cases import GROUPS, Case
-from experiments.benchmarks.compare import Measured, Side, compare
-from experiments.benchmarks.end_to_end import BEAMS, GOALS, captions, end_to_end
-from experiments.benchmarks.figure import relative_times
-from experiments.benchmarks.start import start
-from experiments.flags import FLAGS
-from experiments.printing import print_table
-from experiments.program import run
+
+from . import flags
+from .benchmarks.cases import GROUPS, Case
+from .benchmarks.compare import Measured, Side, compare
+from .benchmarks.end_to_end import BEAMS, GOALS, captions, end_to_end
+from .benchmarks.figure import relative_times
+from .benchmarks.start import start
+from .flags import FLAGS
+from .program import run
 
 ABSENT = "–"  # noqa: RUF001
 

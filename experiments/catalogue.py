@@ -18,9 +18,10 @@ from attn_jax.errors import InputError
 from attn_jax.reporting.runs import Run, find_runs
 from attn_jax.reporting.systems import by_data, by_system
 from attn_jax.reporting.tables import Table, mean_and_deviation, steps_to_learn
-from experiments import flags
-from experiments.flags import FLAGS
-from experiments.program import run
+
+from . import flags
+from .flags import FLAGS
+from .program import run
 
 FILE = Path(__file__).parents[1] / "docs" / "mechanisms.md"
 MEASURED = "## Measured"

@@ -10,17 +10,16 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
-from attn_jax.config import Data
-from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.data.text_files import check_complete, read_pairs
 from attn_jax.errors import InputError
 from attn_jax.loading import checkpoint_of, experiment_of, load, located
-from experiments import flags
-from attn_jax.runs.evaluation import evaluate_split, examples_of, measure, text_examples
-from experiments.flags import FLAGS
-from attn_jax.runs.folder import SPLITS, check_content
-from experiments.printing import best_step, print_evaluation
-from experiments.program import run
+from attn_jax.reporting.printing import best_step, print_evaluation
+from attn_jax.runs.evaluation import corpus_of, evaluate_split, examples_of, measure, text_examples
+from attn_jax.runs.folder import SPLITS
+
+from . import flags
+from .flags import FLAGS
+from .program import run
 
 
 def check_flags() -> None:
@@ -32,25 +31,6 @@ def check_flags() -> None:
     flags.check_combination()
 
 
-def corpus_of(workdir: Path, data: Data) -> Corpus:
-    """The data of a run.
-
-    Raises:
-      InputError: they cannot be opened, or are not those that the run was trained on.
-    """
-    try:
-        corpus = open_corpus(data)
-    except InputError as error:
-        if data.name != "parallel":
-            raise
-        raise InputError(
-            f"{error}. If the data of the run have moved, tell it where by `train "
-            f"--workdir={workdir} --data.train=… --data.valid=… --data.test=…`"
-        ) from error
-    check_content(workdir, corpus)
-    return corpus
-
-
 def main() -> None:
     """Evaluates one split, or the text of two files."""
     check_flags()
@@ -59,7 +39,7 @@ def main() -> None:
     data = experiment_of(workdir).data
     recorded = place == workdir and not FLAGS.also and not FLAGS.sources
     if not FLAGS.sources:
-        corpus = corpus_of(workdir, data)
+        corpus = corpus_of(workdir)
     if recorded:
         result = evaluate_split(workdir, corpus, FLAGS.split, search)
         print_evaluation(FLAGS.split, result, best_step(result))

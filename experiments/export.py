@@ -9,9 +9,10 @@ from absl import flags as absl_flags
 
 from attn_jax.errors import InputError
 from attn_jax.exporting import export
-from experiments import flags
-from experiments.flags import FLAGS
-from experiments.program import run
+
+from . import flags
+from .flags import FLAGS
+from .program import run
 
 
 def main() -> None:

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from attn_jax.data.text_files import read_lines
 from attn_jax.errors import InputError
+from attn_jax.options import expand
+
+PRESETS = Path(__file__).parent / "presets"
 
 
 class Word(NamedTuple):
@@ -41,15 +44,15 @@ def expanded(words: Iterable[str], place: str = "", within: tuple[str, ...] = ()
             yield Word(at_home(text), place)
             continue
         word = Word(text, place)
-        file = expand(file if equals else next(words, ""))
-        if not file:
+        if not (file := file if equals else next(words, "")):
             raise word.refused("--flagfile names no file")
+        file = found(file)
         if os.path.realpath(file) in within:
             raise word.refused(f"{file} includes itself")
         try:
             lines = read_lines(Path(file))
         except InputError as error:
-            hint = "flag files name others from the current folder, presets from the root"
+            hint = f"of the project there are {', '.join(sorted(os.listdir(PRESETS)))}"
             raise word.refused(error if Path(file).exists() else f"{error}; {hint}") from error
         for number, line in enumerate(map(str.strip, lines), start=1):
             if line and not line.startswith(("#", "//")):
@@ -58,19 +61,14 @@ def expanded(words: Iterable[str], place: str = "", within: tuple[str, ...] = ()
                 )
 
 
+def found(file: str) -> str:
+    """The path of a file; a name alone may be that of a preset, which needs no folder."""
+    path = expand(file)
+    is_preset = not os.path.exists(path) and path in os.listdir(PRESETS)
+    return str(PRESETS / path) if is_preset else path
+
+
 def at_home(word: str) -> str:
     """A flag with the user's folder in place of ~, which shells leave alone after a =."""
     name, _, value = word.partition("=")
     return f"{name}={expand(value)}" if value.startswith("~/") else word
-
-
-def expand(path: str) -> str:
-    """A path with the user's folder in place of ~.
-
-    Raises:
-      InputError: the user has no folder.
-    """
-    expanded = os.path.expanduser(path)
-    if expanded == path and path.startswith("~/"):
-        raise InputError(f"there is no home folder for {path}: write out the path")
-    return expanded

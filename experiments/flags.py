@@ -2,8 +2,6 @@
 
 import itertools
 import operator
-import os
-import re
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -14,8 +12,9 @@ from attn_jax import config, names
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError, choose
-from attn_jax.options import checked, fields
-from experiments.flag_files import Word, at_home, expand, expanded
+from attn_jax.options import absolute, checked, fields, local
+
+from .flag_files import Word, at_home, expanded
 
 # `--help` shows a flag under the program that asked this module to define it.
 flags.disclaim_key_flags()
@@ -143,24 +142,6 @@ def as_arguments(options: dict[str, Any]) -> list[str]:
     return [f"--{name}={value}" for name, value in options.items()]
 
 
-def absolute(field: Any, value: Any) -> Any:
-    """A value of an option, made absolute where it is a path.
-
-    Raises:
-      InputError: it is a URL.
-    """
-    if field.metadata.get("path") and value:
-        return os.path.abspath(expand(_local(value)))
-    return value
-
-
-def _local(value: Any) -> Any:
-    """A value that is no URL, which would be taken for the path of a local file."""
-    if isinstance(value, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value):
-        raise InputError(f"{value} is a URL: programs read and write local files only")
-    return value
-
-
 def _refuse_overridden(words: list[str]) -> None:
     """Raises InputError if a flag file that comes after a flag gives it another value."""
     files = [nth for nth, word in enumerate(words) if word.lstrip("-").startswith("flagfile")]
@@ -200,7 +181,7 @@ def parse(arguments: list[str]) -> None:
     options = {*config.known(), *dict(fields(Search))}
     for name in FLAGS:
         if FLAGS[name].present and name not in options:  # of these, `absolute` looks at paths
-            _local(FLAGS[name].value)
+            local(FLAGS[name].value)
     for name in _needed:
         if not FLAGS[name].value:
             raise InputError(f"--{name} is missing: the {FLAGS[name].help}")

@@ -9,15 +9,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
-from absl import app, flags, logging
+from absl import app, flags
 
-from attn_jax.cache import use_compilation_cache
-from attn_jax.errors import InputError, reason
-from experiments.flags import parse
+from attn_jax.errors import INTERRUPTED, InputError, Terminated, reason
+from attn_jax.startup import start
 
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM from a scheduler or `kill`: unlike Ctrl-C, it does not reach child processes."""
+from .flags import parse
 
 
 def _terminate(*_: object) -> None:
@@ -35,9 +32,6 @@ def _not_lost(unraisable: "sys.UnraisableHookArgs") -> None:
     number = signal.SIGTERM if unraisable.exc_type is Terminated else signal.SIGINT
     # Not `raise_signal`, which would not wake the main thread.
     threading.Timer(0.05, os.kill, [os.getpid(), number]).start()
-
-
-INTERRUPTED = 130  # the exit status after an interrupt, as shells have it
 
 
 class Advice(NamedTuple):
@@ -71,15 +65,12 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
     app.define_help_flags()
     flags.DEFINE_alias("h", "help")
     signal.signal(signal.SIGTERM, _terminate)
-    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # as the package has set it for imports
+    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # as the command has set it for imports
         signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.unraisablehook = _not_lost
     try:
         parse(sys.argv)
-        if jax.config.jax_enable_x64:
-            raise InputError("parameters are float32: unset JAX_ENABLE_X64")
-        use_compilation_cache()
-        logging.set_verbosity(logging.ERROR)  # TFDS warns of every data set that it does not ship
+        start()
         main()
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)

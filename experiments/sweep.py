@@ -5,219 +5,62 @@ in a folder of its own. `--systems=FILE` names a file with the flags of one syst
 be combined with the grid. The same command again skips finished runs and resumes the others.
 """
 
-import fcntl
-import functools
-import itertools
-import os
-import re
-import signal
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor, wait
+import shlex
 from pathlib import Path
-from queue import Queue
-from typing import IO
 
 import jax
 from absl import flags as absl_flags
 
-from attn_jax import config, run_files
-from attn_jax.config import Experiment
-from attn_jax.data.datasets import open_corpus
+from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.loading import experiment_of
-from attn_jax.own_code import own_modules
-from attn_jax.training.loop import finished
-from experiments import flags
-from experiments.flags import FLAGS
-from attn_jax.runs.folder import (
-    check_code,
-    check_content,
-    check_folder,
-    in_use,
-    inherited,
-    tell_inherited,
-)
-from attn_jax.runs.planning import grid, plan, possible, read_systems
-from experiments.program import INTERRUPTED, OF_TRAINING, Terminated, run
-from attn_jax.runs.slots import MOST_JOBS, Slot, slots
+from attn_jax.runs.slots import MOST_JOBS
+from attn_jax.runs.sweeping import sweep
 
-GRACE = 5.0  # seconds that runs have to end by themselves after an interrupt
+from . import flags
+from .flag_files import found
+from .flags import FLAGS
+from .program import OF_TRAINING, run
 
 
-class InUse(InputError):
-    """Another process, such as one of another sweep, is training in the folder of a run."""
+def grid() -> dict[str, list[str]]:
+    """The options that vary, each with its values."""
+    return {
+        name: FLAGS[f"grid.{name}"].value for name in config.known() if FLAGS[f"grid.{name}"].value
+    }
 
 
-def train_in(folder: Path, options: dict, slot: Slot, running: list[subprocess.Popen]) -> None:
-    """Trains and evaluates one run in a process of its own; its output goes to `<run>.log`.
+def read_systems(file: Path) -> list[dict[str, str]]:
+    """The options on each line of a file, which may name flag files; `#` starts a comment.
 
     Raises:
-      InUse: another process is training the run.
-      InputError: the run failed or was interrupted.
+      InputError: the file cannot be read or names no system, or a line holds a word that is not an
+        option or a value that is not allowed.
     """
-    command = [sys.executable, "-m", "experiments.train", f"--workdir={folder}"]
-    with folder.with_name(folder.name + ".log").open(
-        "a+", encoding="utf-8", errors="replace"
-    ) as log:
-        lock(log, folder)
-        begin = log.tell()
-        process = subprocess.Popen(
-            command + flags.as_arguments(options),
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=os.environ | slot.environment,
-        )
-        running.append(process)
-        if slot.cores:
-            os.sched_setaffinity(process.pid, slot.cores)
-        status = process.wait()
-        log.seek(begin)
-        lines = log.read().splitlines()
-    if status == INTERRUPTED:
-        raise InputError(f"{folder.name} was interrupted")
-    if f"error: {in_use(folder)}" in lines:  # by a program that is no sweep, and locks no log
-        raise InUse(f"left {folder.name} alone: {in_use(folder)}")
-    if status:
-        raise InputError(f"{folder.name} failed: {reason_of(status, lines)} (see {log.name})")
-
-
-def lock(log: IO[str], folder: Path) -> None:
-    """Locks the log of a run until the processes that write it have ended.
-
-    Raises:
-      InUse: another sweep has locked it.
-    """
+    systems = []
     try:
-        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InUse(f"left {folder.name} alone: {in_use(folder)}") from None
-
-
-def reason_of(status: int, lines: list[str]) -> str:
-    """Why a process failed, from its exit status and output."""
-    if status < 0:
-        return f"ended by {signal.Signals(-status).name}"
-    # JAX prints a note of its own after an exception.
-    errors = [line for line in lines if re.match(r"error: |[\w.]+(Error|Exception)\b", line)]
-    return (errors or lines or [f"status {status}"])[-1].removeprefix("error: ")
-
-
-def tell(line: str) -> None:
-    """Prints a line and its newline at once, so that other threads cannot print between them."""
-    print(f"{line}\n", end="", flush=True)
-
-
-def unfinished(root: Path, planned: dict[str, dict], wanted: dict[str, Experiment]) -> list[str]:
-    """The runs that are not trained and evaluated yet; checks all of them first.
-
-    Raises:
-      InputError: a run cannot start or resume with these flags, or its data have no test split.
-    """
-    corpus_of = functools.cache(open_corpus)
-    waiting, kept = [], {}
-    for label, experiment in wanted.items():
+        lines = file.read_text("utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read: {error}") from error
+    for number, line in enumerate(lines, start=1):
         try:
-            check_code(root / label, own_modules(experiment.model))
-            corpus = corpus_of(experiment.data)
-            check_content(root / label, corpus)
-        except InputError as error:
-            raise InputError(f"{label}: {error}") from error
-        kept |= dict.fromkeys(inherited(experiment, planned[label]))
-        if "test" not in corpus.splits:
-            raise InputError("a sweep compares runs on a test split: give --data.test")
-        if not (
-            run_files.evaluation(root / label, "test").is_file()
-            and experiment_of(root / label) == experiment
-            and finished(experiment.train, root / label)
-        ):
-            waiting.append(label)
-    tell_inherited(list(kept))
-    return waiting
-
-
-def train_all(root: Path, waiting: dict[str, dict], places: list[Slot]) -> None:
-    """Trains and evaluates runs, each as soon as there is a slot for it.
-
-    Runs that other processes are training are left to them, and named at the end.
-
-    Raises:
-      InputError: runs have failed; the others have been finished.
-    """
-    free: Queue = Queue()
-    running: list[subprocess.Popen] = []
-    for slot in places:
-        free.put(slot)
-
-    def work(label: str) -> None:
-        slot = free.get()
-        try:
-            tell(f"started {label}")
-            train_in(root / label, waiting[label], slot, running)
-            tell(f"finished {label}")
-        except InputError as error:
-            tell(str(error))
-            raise
-        finally:
-            free.put(slot)
-
-    with ThreadPoolExecutor(len(places)) as pool:
-        futures = {label: pool.submit(work, label) for label in waiting}
-        try:
-            wait(futures.values())
-        except KeyboardInterrupt as interrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            try:
-                if not isinstance(interrupt, Terminated):
-                    # A terminal interrupts the runs too, `kill -INT` does not.
-                    begun = [future for future in futures.values() if not future.cancelled()]
-                    wait(begun, GRACE)
-            finally:
-                for process in running:
-                    process.terminate()  # has no effect on one that has ended
-            raise
-    errors = {label: future.exception() for label, future in futures.items()}
-    left = [label for label, error in errors.items() if isinstance(error, InUse)]
-    if left:
-        tell(f"left to other processes, which are training them: {'; '.join(left)}")
-    failures = [str(error) for label, error in errors.items() if error and label not in left]
-    if failures:
-        raise InputError("; ".join(failures))
+            system = flags.options_of(shlex.split(line, comments=True))
+            config.experiment(system)
+        except ValueError as error:  # InputError is one
+            raise InputError(f"{file}, line {number}: {error}") from error
+        if system:
+            systems.append(system)
+    if not systems:
+        raise InputError(f"{file} names no system")
+    return systems
 
 
 def main() -> None:
     """Trains and evaluates all runs that are not finished."""
     # This process only checks the runs, so it leaves accelerators to them.
     jax.config.update("jax_platforms", "cpu")
-    root = Path(FLAGS.workdir)
-    varied = grid()
-    if not varied and not FLAGS.systems:
-        raise InputError(
-            "nothing varies: give --systems or a grid, such as --grid.model.score=additive,dot"
-        )
-    check_folder(root)
-    if run_files.flags(root).is_file():
-        raise InputError(f"{root} is the folder of a run: take another --workdir for a sweep")
-    systems = read_systems(Path(FLAGS.systems)) if FLAGS.systems else [{}]
-    fixed = flags.given()
-    planned = plan(systems, varied, fixed)
-    wanted, left_out = possible(root, planned, varied)
-    waiting = unfinished(root, planned, wanted)
-    places = slots(FLAGS.jobs) if waiting else []
-    root.mkdir(parents=True, exist_ok=True)
-    replaced = {name: value for name, value in fixed.items() if name in varied}
-    if replaced:
-        print(f"the grid replaces {' '.join(flags.as_arguments(replaced))}")
-    for why, labels in itertools.groupby(sorted(left_out, key=left_out.get), left_out.get):
-        print(f"left out, since {why}: {'; '.join(labels)}")
-    print(
-        f"{len(wanted)} runs, {len(wanted) - len(waiting)} of them finished; their output goes "
-        f"to {root}/<run>.log",
-        flush=True,
-    )
-    if waiting:
-        train_all(root, {label: planned[label] for label in waiting}, places)
-    print(f"compare them by: ./launch.sh report --workdir={root}")
+    systems = read_systems(Path(found(FLAGS.systems))) if FLAGS.systems else []
+    sweep(flags.given(), FLAGS.workdir, grid=grid(), systems=systems, jobs=FLAGS.jobs)
+    print(f"compare them by: ./launch.sh report --workdir={FLAGS.workdir}")
 
 
 if __name__ == "__main__":

@@ -13,16 +13,17 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
+from attn_jax.data.examples import warn_of_unknown
 from attn_jax.data.text_files import decode_lines, read_data
 from attn_jax.errors import InputError
 from attn_jax.loading import load
 from attn_jax.reporting.terminal import strips
 from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translator import Hypothesis, Translator
-from experiments import flags
-from attn_jax.data.examples import warn_of_unknown
-from experiments.flags import FLAGS
-from experiments.program import run
+
+from . import flags
+from .flags import FLAGS
+from .program import run
 
 AT_ONCE = 2048  # lines, whose attention weights are held in memory until they are written
 

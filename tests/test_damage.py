@@ -13,11 +13,11 @@ from attn_jax.data.datasets import open_corpus
 from attn_jax.data.vocabularies import load_vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import reading
+from attn_jax.runs.folder import alone, settle
+from attn_jax.runs.training import train_alone
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.fallback import set_aside
 from attn_jax.training.saving import WritableCheckpoints, try_place
-from attn_jax.runs.folder import alone, settle
-from experiments.train import train
 
 OPTIONS = {
     "data.examples": 40,
@@ -38,7 +38,7 @@ OPTIONS = {
 def train_in(folder, options):
     with alone(folder):
         experiment = settle(folder, options)
-        train(folder, experiment, open_corpus(experiment.data))
+        train_alone(folder, experiment, open_corpus(experiment.data), {})
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import attn_jax
 from attn_jax.data.datasets import open_corpus
 from attn_jax.models.attention import Attention
 from attn_jax.runs.folder import settle
-from experiments.train import train
+from attn_jax.runs.training import train_alone
 
 OPTIONS = {
     "data.name": "copy",
@@ -30,6 +30,6 @@ def test_a_run_with_one_score_twice_can_no_longer_begin_but_is_loaded(tmp_path, 
     )
     with monkeypatch.context() as earlier:
         earlier.setattr(Attention, "check_scores", lambda self: None)
-        train(run, experiment, open_corpus(experiment.data))
+        train_alone(run, experiment, open_corpus(experiment.data), {})
     (translation,) = attn_jax.load(run).translate(["a b c"])
     assert translation.alignment.shape[1] == 3

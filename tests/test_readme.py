@@ -37,7 +37,7 @@ def test_a_score_of_ones_own_then_its_use(folder):
     assert len(block("class Similar").splitlines()) < 20
     (folder / "my_score.py").write_text(block("class Similar"))
     flags = [*SMALL, "--model.score=my_score:Similar(sharpness=5)"]
-    run("-m", "experiments.train", "--workdir=runs/mine", *flags, cwd=folder)
+    run("-m", "attn_jax", "train", "--workdir=runs/mine", *flags, cwd=folder)
     assert (folder / "runs" / "mine" / "evaluation.test.json").is_file()
     run("-c", block("translator.align"), cwd=folder)
     run("-c", block("for one in hypotheses"), cwd=folder)
@@ -53,7 +53,7 @@ def test_a_program_with_attention_and_no_model_learns(folder):
 
 
 def test_an_export_is_read_as_it_says(folder):
-    run("-m", "experiments.train", "--workdir=runs/mine", *SMALL, cwd=folder)
+    run("-m", "attn_jax", "train", "--workdir=runs/mine", *SMALL, cwd=folder)
     command = re.search(r"\./launch\.sh (export.*)", PAGES)[1].split()
     run("-m", f"experiments.{command[0]}", *command[1:], cwd=folder)
     run("-c", block("export.deserialize"), cwd=folder)
@@ -83,7 +83,7 @@ def test_a_cell_a_decoder_and_an_encoder_of_ones_own(folder, module, option):
     (folder / f"{module}.py").write_text(code)
     flags = [*SMALL, "--train.steps=60", f"--model.{option}"]
     assert f"--model.{option}" in PAGES
-    run("-m", "experiments.train", f"--workdir=runs/{module}", *flags, cwd=folder)
+    run("-m", "attn_jax", "train", f"--workdir=runs/{module}", *flags, cwd=folder)
     run("-c", CHECK.format(name=module), cwd=folder)
 
 

@@ -24,12 +24,12 @@ from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import assess
 from attn_jax.loading import best_checkpoint, experiment_of, mean_parameters
 from attn_jax.models.seq2seq import initialize
+from attn_jax.runs.evaluation import evaluate_split
+from attn_jax.runs.folder import inherited, settle
+from attn_jax.runs.materials import check_tokens, training_pairs
 from attn_jax.tokens import BOS, EOS, SPECIALS, UNK
 from attn_jax.training import loop
 from attn_jax.translator import Translator
-from attn_jax.runs.evaluation import evaluate_split
-from attn_jax.runs.folder import inherited, settle
-from experiments.train import check_tokens, training_pairs
 from tests.options import model_options
 from tests.test_damage import train_in
 

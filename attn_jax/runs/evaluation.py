@@ -10,18 +10,61 @@ import optax
 
 from attn_jax import run_files, strict_json
 from attn_jax.config import Data
-from attn_jax.data.datasets import Corpus
+from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.data.pairs import Example
-from attn_jax.decoding.options import Search
+from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.metrics import in_words, ter
 from attn_jax.files import writing
-from attn_jax.loading import best_checkpoint, experiment_of, load
+from attn_jax.loading import Place, best_checkpoint, experiment_of, load
+from attn_jax.runs.folder import check_content
 from attn_jax.translator import Translator
 from attn_jax.data.examples import check_lengths, encode, fits, warn_of_unknown
 
 PICTURED = 16  # sentences whose alignments are kept for figures
+
+
+def evaluate(workdir: Place, split: str = "test", **search: Any) -> dict[str, Any]:
+    """Translates a split of the data of a run, and writes the results into its folder.
+
+    They replace earlier results for that split, which reports read.
+
+    Args:
+      workdir: the folder of the run.
+      split: `train`, `validation` or `test`.
+      **search: options of `attn_jax.decoding.options.Search`, such as `beam_size=5`.
+
+    Returns:
+      The numbers of sentences and parameters, the metrics, and what is known of each head.
+
+    Raises:
+      InputError: the run or its data cannot be read, an option is invalid, or the folder cannot be
+        written to.
+    """
+    search_of(search)
+    folder = Path(workdir)
+    return evaluate_split(folder, corpus_of(folder), split, search)
+
+
+def corpus_of(workdir: Path) -> Corpus:
+    """The data of a run.
+
+    Raises:
+      InputError: they cannot be opened, or are not those that the run was trained on.
+    """
+    data = experiment_of(workdir).data
+    try:
+        corpus = open_corpus(data)
+    except InputError as error:
+        if data.name != "parallel":
+            raise
+        raise InputError(
+            f"{error}. If the data of the run have moved, tell it where by `train "
+            f"--workdir={workdir} --data.train=… --data.valid=… --data.test=…`"
+        ) from error
+    check_content(workdir, corpus)
+    return corpus
 
 
 def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, Any]) -> dict:

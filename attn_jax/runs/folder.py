@@ -19,7 +19,6 @@ from attn_jax.files import reading, write_whole
 from attn_jax.loading import located
 from attn_jax.own_code import edited, recorded_modules
 from attn_jax.training.checkpoint import Checkpoints, check_name
-from experiments import flags
 
 SPLITS = ["train", "validation", "test"]
 
@@ -117,22 +116,20 @@ def experiment_with(options: dict) -> Experiment:
     return dataclasses.replace(experiment, data=with_defaults(experiment.data))
 
 
-def inherited(experiment: Experiment, given: dict) -> list[str]:
-    """The options, as flags, that were not given and have other values than in a new run."""
+def inherited(experiment: Experiment, given: dict) -> dict[str, Any]:
+    """The options that were not given and have other values than in a new run."""
     new = config.values(experiment_with(given))
-    return flags.as_arguments(
-        {
-            name: config.brief(name, value)
-            for name, value in config.values(experiment).items()
-            if name not in given and value != new[name]
-        }
-    )
+    return {
+        name: config.brief(name, value)
+        for name, value in config.values(experiment).items()
+        if name not in given and value != new[name]
+    }
 
 
-def tell_inherited(options: list[str]) -> None:
+def tell_inherited(options: dict[str, Any]) -> None:
     """Prints the options that were not given but taken from the folder of the run."""
     if options:
-        print(f"as in the folder of the run: {' '.join(options)}", flush=True)
+        print(f"as in the folder of the run: {config.told(options)}", flush=True)
 
 
 def check_folder(path: Path) -> None:

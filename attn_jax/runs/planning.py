@@ -1,62 +1,25 @@
 """Which runs a sweep makes: the systems of a file, combined with a grid."""
 
 import itertools
-import shlex
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from attn_jax import config
 from attn_jax.config import Experiment
 from attn_jax.errors import InputError
-from experiments import flags
-from attn_jax.checks.start import check
-from experiments.flags import FLAGS
+from attn_jax.runs.checks import check
 from attn_jax.runs.folder import settle
 
 LONGEST_NAME = 255  # bytes in the name of a file on all common systems
 
 
-def grid() -> dict[str, list[str]]:
-    """The options that vary, each with its values.
-
-    Raises:
-      InputError: a value is given twice.
-    """
-    varied = {
-        name: [flags.absolute(field, value) for value in FLAGS[f"grid.{name}"].value]
-        for name, field in config.known().items()
-        if FLAGS[f"grid.{name}"].value
-    }
+def check_grid(varied: dict[str, list[Any]]) -> None:
+    """Raises InputError if a grid gives a value twice."""
     for name, values in varied.items():
         for value in values:
             if values.count(value) > 1:
                 raise InputError(f"--grid.{name} has the value {value} twice")
-    return varied
-
-
-def read_systems(file: Path) -> list[dict[str, str]]:
-    """The options on each line of a file, which may name flag files; `#` starts a comment.
-
-    Raises:
-      InputError: the file cannot be read or names no system, or a line holds a word that is not an
-        option or a value that is not allowed.
-    """
-    systems = []
-    try:
-        lines = file.read_text("utf-8-sig").splitlines()
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file} cannot be read: {error}") from error
-    for number, line in enumerate(lines, start=1):
-        try:
-            system = flags.options_of(shlex.split(line, comments=True))
-            config.experiment(system)
-        except ValueError as error:  # InputError is one
-            raise InputError(f"{file}, line {number}: {error}") from error
-        if system:
-            systems.append(system)
-    if not systems:
-        raise InputError(f"{file} names no system")
-    return systems
 
 
 def plan(
@@ -95,7 +58,7 @@ def plan(
             raise InputError(f"{folder}: {error}") from error
         # Units make no difference to parts without any, next to parts that have some.
         if experiment in known and config.UNITS not in varied:
-            same = " ".join(flags.as_arguments(chosen))
+            same = config.told(chosen)
             raise InputError(f"two systems have the same options: {same}")
         known.add(experiment)
         if len(f"{folder}.log".encode()) > LONGEST_NAME:

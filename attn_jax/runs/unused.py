@@ -10,7 +10,6 @@ from attn_jax import config
 from attn_jax.config import Experiment, Model
 from attn_jax.data.synthetic import TASKS
 from attn_jax.models.seq2seq import initialize
-from experiments import flags
 
 MADE = (*TASKS, "dates")
 
@@ -97,5 +96,5 @@ def unread(model: Model) -> list[str]:
 def told(run: Experiment, given: Mapping[str, Any]) -> str:
     """A message that names the options without effect; empty if there are none."""
     options = config.values(run) | {name: given[name] for name in given if name == config.UNITS}
-    named = " ".join(flags.as_arguments({name: options[name] for name in unused(run, given)}))
+    named = config.told({name: options[name] for name in unused(run, given)})
     return f"this run has no use for {named}" if named else ""

@@ -77,6 +77,7 @@ def fit(
     *,
     rng: jax.Array,
     criterion: Criterion,
+    on_record: Callable[[dict], None] | None = None,
 ) -> None:
     """Trains a model, starting or resuming from what `begin` returned.
 
@@ -89,6 +90,7 @@ def fit(
       workdir: where `metrics.jsonl` and `checkpoints/` are kept.
       rng: the key of everything random in training; each step derives its own from it.
       criterion: decides which validation is the best.
+      on_record: is called with the record of each validation.
 
     Raises:
       InputError: the loss, its gradient or the validation perplexity stays, or is, not finite.
@@ -150,6 +152,8 @@ def fit(
             known = progress._asdict() | recorded
             checkpoints.save(step, shown.result, shown.rest, known, goodness)
             losses = []
+            if on_record:
+                on_record(record)
             throughput.reset()
 
 

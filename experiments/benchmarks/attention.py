@@ -9,8 +9,9 @@ from attn_jax.attention.monotonic import Mocha
 from attn_jax.attention.position_scores import Coverage, Gmm, LocationAware
 from attn_jax.attention.scores import Additive, Dot, General
 from attn_jax.attention.sparse import Sparsemax
-from experiments.benchmarks.operations import drawing, repeating
-from experiments.benchmarks.side import serve
+
+from .operations import drawing, repeating
+from .side import serve
 
 MECHANISMS: dict[str, Callable[[int], Mechanism]] = {  # by hidden units
     "additive": lambda units: Mechanism(Additive(units=units)),

@@ -18,9 +18,10 @@ import sacrebleu
 import attn_jax
 from attn_jax.data.text_files import find_sides, read_pairs
 from attn_jax.errors import InputError
-from experiments.benchmarks.compare import ROOT
 
-PRESET = "experiments/presets/multi30k-rnnsearch.flags"
+from .compare import ROOT
+
+PRESET = "multi30k-rnnsearch.flags"
 SPLITS = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 GOALS = (20, 25, 28)
 MOST = 40  # validations, one per epoch
@@ -145,7 +146,7 @@ def end_to_end(folder: Path, data: Path, peers: str, rounds: int) -> dict[str, A
     batches = -(-len(texts["train"]) // BATCH)
     options = {split: data / f"{name}.lc.norm.tok" for split, name in SPLITS.items()}
     workdir = folder / "attn_jax" / "run"
-    train = [sys.executable, "-m", "experiments.train", f"--workdir={workdir}"]
+    train = [sys.executable, "-m", "attn_jax", "train", f"--workdir={workdir}"]
     train += [f"--flagfile={PRESET}", *(f"--data.{k}={v.absolute()}" for k, v in options.items())]
     systems = {
         "attn_jax": summary(followed(train, r"validation bleu ([\d.]+)", folder / "attn_jax")),

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from experiments.benchmarks.peer_device import DEVICE, finish
-from experiments.benchmarks.side import serve
+from .peer_device import DEVICE, finish
+from .side import serve
 
 
 def sparsemax(scores: torch.Tensor) -> torch.Tensor:

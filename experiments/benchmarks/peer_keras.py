@@ -8,8 +8,8 @@ os.environ["KERAS_BACKEND"] = "torch"
 import keras
 import torch
 
-from experiments.benchmarks.peer_device import DEVICE, finish
-from experiments.benchmarks.side import serve
+from .peer_device import DEVICE, finish
+from .side import serve
 
 
 def prepare(

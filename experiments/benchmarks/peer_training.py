@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import torch
 
-from experiments.benchmarks.peer_device import DEVICE, finish
-from experiments.benchmarks.peer_models import MODELS, loss
-from experiments.benchmarks.side import serve
+from .peer_device import DEVICE, finish
+from .peer_models import MODELS, loss
+from .side import serve
 
 
 def prepare(

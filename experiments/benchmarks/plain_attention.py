@@ -5,8 +5,8 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from experiments.benchmarks.operations import drawing, repeating
-from experiments.benchmarks.side import serve
+from .operations import drawing, repeating
+from .side import serve
 
 
 def sparsemax(scores: jax.Array) -> jax.Array:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from attn_jax.errors import InputError
-from experiments.benchmarks.compare import ROOT
+
+from .compare import ROOT
 
 # On Linux, a process inherits the peak memory of its parent: this parent is small.
 LAUNCHER = """
@@ -61,13 +62,13 @@ def start(rounds: int) -> dict[str, Any]:
                 f"--data.directory={folder / 'data'}",
                 "--train.steps=1",
             ]
-            return timed([sys.executable, "-m", "experiments.train", *flags], cache)
+            return timed([sys.executable, "-m", "attn_jax", "train", *flags], cache)
 
         run(0, folder / "none")
         for number in range(rounds):
             cache = folder / f"cache{number}"
             measured["import"].append(
-                timed([sys.executable, "-c", "import experiments, attn_jax"], cache)
+                timed([sys.executable, "-c", "import attn_jax.runs.training"], cache)
             )
             measured["one step, cold"].append(run(3 * number + 1, cache))
             measured["one step, cached"].append(run(3 * number + 2, cache))

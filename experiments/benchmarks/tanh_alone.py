@@ -5,7 +5,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from experiments.benchmarks.side import serve
+from .side import serve
 
 
 def prepare(

@@ -10,7 +10,8 @@ from attn_jax.config import Model, Train
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS
 from attn_jax.training.step import init_state, train_step
-from experiments.benchmarks.side import serve
+
+from .side import serve
 
 OPTIONS = {
     "rnnsearch": {"encoder": "bidirectional", "decoder": "bahdanau", "score": "additive"},

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attn_jax.alignment import units
 from attn_jax.config import Data
 from attn_jax.data.vocabularies import build_vocabulary
 from attn_jax.data.vocabulary import copies
 from attn_jax.data.words import words_of
-from experiments import units
 
 # At each of these, Python's `split` cuts, too.
 OTHERS = [

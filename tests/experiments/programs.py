@@ -22,7 +22,7 @@ SMALL = [
 def program(name, *arguments, stdin="", **environment):
     """Runs a program with flags, input and variables of the environment."""
     return subprocess.run(
-        [sys.executable, "-m", f"experiments.{name}", *map(str, arguments)],
+        [sys.executable, "-m", "attn_jax", name, *map(str, arguments)],
         input=stdin,
         capture_output=True,
         text=True,

@@ -7,7 +7,7 @@ import pytest
 from attn_jax.config import Model, experiment
 from attn_jax.errors import InputError
 from attn_jax.models.heads import Sizes
-from attn_jax.checks.start import check, check_encoder, check_parts
+from attn_jax.runs.checks import check, check_encoder, check_parts
 
 PARTS = """
 import jax

@@ -2,9 +2,9 @@
 
 import pytest
 
+from attn_jax.checks.contracts import check_returns
 from attn_jax.config import Model
 from attn_jax.errors import InputError
-from attn_jax.checks.contracts import check_returns
 
 PARTS = """
 from attn_jax.models.decoders import Bahdanau

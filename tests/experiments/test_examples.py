@@ -3,10 +3,10 @@
 import pytest
 
 from attn_jax.config import Data
+from attn_jax.data.examples import check_known
 from attn_jax.data.pairs import Pair
 from attn_jax.data.vocabularies import build_vocabulary
 from attn_jax.errors import InputError
-from attn_jax.data.examples import check_known
 
 
 @pytest.mark.parametrize("level", ["word", "character", "symbol", "subword"])

@@ -11,7 +11,7 @@ from attn_jax.errors import InputError
 from attn_jax.loading import best_checkpoint, experiment_of
 from attn_jax.runs.evaluation import evaluate_split
 from attn_jax.runs.folder import settle
-from experiments.train import train
+from attn_jax.runs.training import train_alone
 from tests.experiments.programs import SMALL, works
 
 
@@ -53,7 +53,7 @@ def test_a_finished_run_may_be_moved_and_gets_another_label(run, tmp_path):
 
 def again(folder, given):
     experiment = settle(folder, given)
-    train(folder, experiment, open_corpus(experiment.data))
+    train_alone(folder, experiment, open_corpus(experiment.data), {})
 
 
 def test_only_what_must_be_written_needs_permission(run, read_only, tmp_path):

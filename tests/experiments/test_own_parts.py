@@ -11,9 +11,9 @@ import attn_jax
 from attn_jax import config, own_code, run_files
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
-from attn_jax.checks.start import check
+from attn_jax.runs.checks import check
 from attn_jax.runs.folder import settle
-from experiments.train import train
+from attn_jax.runs.training import train_alone
 
 CONSTANTS = """
 import jax
@@ -111,7 +111,7 @@ def test_modules_with_arrays_are_imported_before_anything_is_traced(tmp_path, mo
     forget("own_parts", "held_constants")
     check(experiment)
     run.mkdir()
-    train(run, experiment, open_corpus(experiment.data))
+    train_alone(run, experiment, open_corpus(experiment.data), {})
 
     forget("own_parts", "held_constants")
     translator = attn_jax.load(run)
@@ -186,7 +186,7 @@ def test_sentences_too_short_or_long_for_a_part_are_found_before_training(tmp_pa
         experiment = settle(run, SMALL | options)
         check(experiment)
         with pytest.raises(InputError, match=rf"placed:{name} fails with .*\(placed\.py, line "):
-            train(run, experiment, open_corpus(experiment.data))
+            train_alone(run, experiment, open_corpus(experiment.data), {})
         assert not run.exists()
 
 
@@ -212,7 +212,7 @@ def test_a_run_is_of_no_use_without_its_code_which_is_told(tmp_path, monkeypatch
         options = {"model.score": "similar_of_place:Similar"}
         experiment = settle(tmp_path / "new", SMALL | options)
         assert str(experiment.model.score) == "similar_of_place:Similar(sharpness=10.0)"
-        train(run, experiment, open_corpus(experiment.data))
+        train_alone(run, experiment, open_corpus(experiment.data), {})
         attn_jax.load(run)
     forget("similar_of_place")
     told = (
@@ -245,7 +245,7 @@ def test_edited_code_is_named_whatever_becomes_of_its_settings(tmp_path, monkeyp
     file.write_text(SIMILAR)
     run.mkdir()
     experiment = settle(tmp_path / "new", SMALL | {"model.score": "similar_edited:Similar"})
-    train(run, experiment, open_corpus(experiment.data))
+    train_alone(run, experiment, open_corpus(experiment.data), {})
     forget("similar_edited")
     own_code.source.cache_clear()
     file.write_text(edited)
@@ -271,20 +271,20 @@ def test_a_finished_run_and_what_lies_beside_its_copies_stay_as_they_are(tmp_pat
     run = tmp_path / "run"
     run.mkdir()
     experiment = settle(tmp_path / "new", SMALL | {"model.score": "kept_score:score"})
-    train(run, experiment, open_corpus(experiment.data))
+    train_alone(run, experiment, open_corpus(experiment.data), {})
     copy, helper = run / "code" / "kept_score.py", run / "code" / "helper.py"
     assert copy.read_text() == text
     helper.write_text("WIDTH = 3")
     copy.unlink()
     copy.symlink_to(tmp_path / "kept_score.py")
-    train(run, experiment, open_corpus(experiment.data))
+    train_alone(run, experiment, open_corpus(experiment.data), {})
     assert copy.is_symlink()
     assert helper.read_text() == "WIDTH = 3"
     longer = settle(run, {"train.steps": 4})
     with pytest.raises(InputError, match=r"kept_score\.py is a link: remove it"):
-        train(run, longer, open_corpus(longer.data))
+        train_alone(run, longer, open_corpus(longer.data), {})
     copy.unlink()
-    train(run, longer, open_corpus(longer.data))
+    train_alone(run, longer, open_corpus(longer.data), {})
     assert copy.read_text() == text
     assert helper.is_file()
     copy.unlink()  # what the parameters belong to can no longer be known

@@ -1,5 +1,6 @@
 """Where programs look for modules: for those in the user's folder last."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import order
+from attn_jax.__main__ import ENVIRONMENT
 from tests.experiments.programs import SMALL
 
 ROOT = Path(__file__).parents[2]
@@ -41,13 +42,6 @@ def launch(root, *arguments, cwd):
     return done.returncode, done.stdout + done.stderr
 
 
-def test_python_looks_first_for_its_own_then_for_installed_modules_and_last_where_the_user_is():
-    by_itself = ["/here", "/of/user", "/lib/python", "/lib/python/site-packages", "/other/checkout"]
-    found = order(by_itself, "/here", ["/lib/python/site-packages", "/home/site-packages"])
-    assert found == [*by_itself[1:4], "/here", "/other/checkout"]
-    assert order(["", "/lib", "/here"], "/here", ["/usr/dist-packages"]) == ["/lib", "/here"]
-
-
 def test_the_users_modules_are_found_but_not_in_place_of_others(checkout, tmp_path):
     """In a sweep, so that its processes are tried too, and in a folder with a colon in its name."""
     folder = tmp_path / "a:b"
@@ -73,10 +67,14 @@ def test_a_module_with_the_name_of_an_installed_one_is_refused(checkout, tmp_pat
 
 
 def test_without_launch_sh_the_current_folder_comes_last_too(tmp_path):
+    """The console command starts itself anew, as Python has read where to look by then."""
     (tmp_path / "random.py").write_text("raise SystemExit('executed')")
+    script = "import sys; from attn_jax.__main__ import main; sys.exit(main())"
+    known = {name: os.environ[name] for name in os.environ if name not in ENVIRONMENT}
     done = subprocess.run(
-        [sys.executable, "-m", "experiments.train", "--help"],
+        [sys.executable, "-c", script, "train", "--help"],
         cwd=tmp_path,
+        env=known,
         capture_output=True,
         text=True,
     )

@@ -9,7 +9,8 @@ from attn_jax.attention.scores import Additive
 from attn_jax.attention.windows import LocalP
 from attn_jax.errors import InputError
 from attn_jax.names import split
-from experiments import planning
+from attn_jax.runs import planning
+from experiments import sweep
 
 
 def test_systems_are_combined_with_the_grid(tmp_path):
@@ -18,7 +19,7 @@ def test_systems_are_combined_with_the_grid(tmp_path):
         "# a remark\n\n--model.score=dot --model.normalizer=sparsemax  # and another\n"
         '--model.window="local_p(half_width=2)"\n'
     )
-    systems = planning.read_systems(file)
+    systems = sweep.read_systems(file)
     assert systems == [
         {"model.score": "dot", "model.normalizer": "sparsemax"},
         {"model.window": "local_p(half_width=2)"},
@@ -52,12 +53,12 @@ def test_a_file_that_is_no_list_of_systems_is_refused(tmp_path, text, message):
     file = tmp_path / "systems.txt"
     file.write_text(text)
     with pytest.raises(InputError, match=message):
-        planning.read_systems(file)
+        sweep.read_systems(file)
 
 
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
-        planning.read_systems(tmp_path / "none.txt")
+        sweep.read_systems(tmp_path / "none.txt")
 
 
 def test_an_option_of_the_grid_and_of_a_system_is_refused():
@@ -148,7 +149,7 @@ def test_systems_with_labels_come_from_flag_files(tmp_path, monkeypatch):
     Path("base.flags").write_text("# of all\n--data.name=parallel\n--data.train=text\n")
     Path("one.flags").write_text("--flagfile=base.flags\n--label=One\n--model.score=dot\n")
     Path("systems.txt").write_text("--flagfile=one.flags\n--label=Two --data.name=copy\n")
-    systems = planning.read_systems(Path("systems.txt"))
+    systems = sweep.read_systems(Path("systems.txt"))
     assert systems[0] == {
         "data.name": "parallel",
         "data.train": str(tmp_path / "text"),
@@ -159,7 +160,7 @@ def test_systems_with_labels_come_from_flag_files(tmp_path, monkeypatch):
     assert list(planned) == ["label=One,train.steps=1", "label=Two,train.steps=1"]
     Path("systems.txt").write_text("--flagfile=none.flags\n")
     with pytest.raises(InputError, match=r"systems.txt, line 1: .*none\.flags"):
-        planning.read_systems(Path("systems.txt"))
+        sweep.read_systems(Path("systems.txt"))
 
 
 def test_combinations_that_make_no_sense_are_left_out(tmp_path):
@@ -222,7 +223,7 @@ def test_the_preset_names_every_mechanism():
     presets = Path(planning.__file__).parent / "presets"
     named = {
         (option, value.partition("(")[0])
-        for system in planning.read_systems(presets / "mechanisms.txt")
+        for system in sweep.read_systems(presets / "mechanisms.txt")
         for option, value in system.items()
     }
     assert {name for option, name in named if option == "model.score"} == {*SCORES}

@@ -8,19 +8,19 @@ import jax.numpy as jnp
 import pytest
 
 from attn_jax.models.seq2seq import initialize
-from attn_jax.training.step import init_state, train_step
-from experiments import sweep
-from attn_jax.checks.start import check
-from experiments.flags import options_of
+from attn_jax.runs.checks import check
 from attn_jax.runs.folder import experiment_with
 from attn_jax.runs.unused import unused
+from attn_jax.training.step import init_state, train_step
+from experiments import sweep
+from experiments.flags import options_of
 
 ROOT = Path(__file__).parents[2]
 PRESETS = sorted((ROOT / "experiments" / "presets").glob("*.flags"))
 
 
 def options(name):
-    return options_of([f"--flagfile=experiments/presets/{name}.flags"])
+    return options_of([f"--flagfile={name}.flags"])
 
 
 def read(name):

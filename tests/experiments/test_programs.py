@@ -19,8 +19,8 @@ from attn_jax.alignment.extraction import argmax
 from attn_jax.alignment.readings import Reading
 from attn_jax.data.gold import Gold
 from attn_jax.data.vocabulary import Symbols
-from experiments.align import best_reading
 from attn_jax.runs.folder import alone
+from experiments.align import best_reading
 from tests.experiments.programs import SMALL, program, refused, works
 
 
@@ -235,7 +235,7 @@ def begun(command, **streams):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_sweep_that_is_interrupted_ends_its_runs(tmp_path, number):
-    command = [sys.executable, "-m", "experiments.sweep", f"--workdir={tmp_path}", *SMALL]
+    command = [sys.executable, "-m", "attn_jax", "sweep", f"--workdir={tmp_path}", *SMALL]
     command += ["--train.steps=1000000", "--grid.seed=0,1"]
     sweep = begun(command, stdout=subprocess.PIPE)
     while len(list(tmp_path.glob("*/metrics.jsonl"))) < 2 and sweep.poll() is None:
@@ -253,7 +253,7 @@ def test_a_sweep_that_is_interrupted_ends_its_runs(tmp_path, number):
 
 
 def test_an_interrupt_during_imports_shows_no_traceback(tmp_path):
-    command = [sys.executable, "-X", "importtime", "-m", "experiments.train"]
+    command = [sys.executable, "-X", "importtime", "-m", "attn_jax", "train"]
     with begun([*command, f"--workdir={tmp_path}"]) as process:
         for line in process.stderr:
             if line.endswith(" experiments\n"):  # the package; its program is imported from now on

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from attn_jax.errors import InputError
-from experiments import slots, sweep
+from attn_jax.runs import slots, sweeping
 
 
 @pytest.fixture
@@ -111,5 +111,5 @@ def test_a_run_has_the_environment_of_its_slot(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setenv("HOME", "home")
     running: list[subprocess.Popen] = []
-    sweep.train_in(tmp_path / "one", {}, slots.Slot([], {"CUDA_VISIBLE_DEVICES": "3"}), running)
+    sweeping.train_in(tmp_path / "one", {}, slots.Slot([], {"CUDA_VISIBLE_DEVICES": "3"}), running)
     assert (tmp_path / "one.log").read_text() == "on GPU 3 of home\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments import sweep
+from attn_jax.runs import sweeping
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ from experiments import sweep
     ],
 )
 def test_the_reason_of_a_failure_is_what_was_said_last(status, lines, reason):
-    assert sweep.reason_of(status, lines) == reason
+    assert sweeping.reason_of(status, lines) == reason

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from attn_jax.checks.mechanisms import problem_at_start
+from attn_jax import config
 from attn_jax.config import Experiment, Model
 from attn_jax.data.orders import ORDERS, Shape
 from attn_jax.data.vocabularies import VOCABULARIES
@@ -21,7 +22,6 @@ from attn_jax.names import choose_with_settings
 from attn_jax.own_code import import_modules, imported_late, own_modules, own_parts
 from attn_jax.tokens import PAD, UNK
 from attn_jax.training.step import init_state, train_step
-from experiments import flags
 from attn_jax.checks.contracts import check_returns
 
 
@@ -95,9 +95,7 @@ def _own_failures(model: Model) -> Iterator[None]:
         if not own_options:
             raise
         reason = failure(error, own_modules(model))
-        raise InputError(
-            f"{' '.join(flags.as_arguments(own_options))} fails with {reason}"
-        ) from error
+        raise InputError(f"{config.told(own_options)} fails with {reason}") from error
 
 
 def check_parts(config: Model, sizes: Sizes) -> None:

@@ -1,0 +1,65 @@
+__version__: str
+
+# Mechanisms: parts, your own too, and how they compute weights and contexts.
+from .attention.attend import Sentence, attend, attend_all, attend_step, begin
+from .attention.catalogue import NORMALIZERS, SCORES, WINDOWS
+from .attention.mechanism import Mechanism
+from .attention.protocol import Normalizer, Part, Past, Score, Window, scaled_normal
+from .attention.steps import Memory
+from .checks.mechanisms import check
+
+# Experiments: what is trained, and in which folder.
+from .config import Data, Experiment, Model, Train
+
+# Errors and settings of values.
+from .errors import InputError
+
+# Trained models.
+from .exporting import export
+from .loading import load
+from .reporting.alignments import heat_map
+from .reporting.report import Report, report
+from .runs.evaluation import evaluate
+from .runs.sweeping import sweep
+from .runs.training import train
+from .settings import inner, setting
+from .startup import start
+from .translator import Hypothesis, Translator
+
+__all__ = [
+    "NORMALIZERS",
+    "SCORES",
+    "WINDOWS",
+    "Data",
+    "Experiment",
+    "Hypothesis",
+    "InputError",
+    "Mechanism",
+    "Memory",
+    "Model",
+    "Normalizer",
+    "Part",
+    "Past",
+    "Report",
+    "Score",
+    "Sentence",
+    "Train",
+    "Translator",
+    "Window",
+    "attend",
+    "attend_all",
+    "attend_step",
+    "begin",
+    "check",
+    "evaluate",
+    "export",
+    "heat_map",
+    "inner",
+    "load",
+    "report",
+    "scaled_normal",
+    "setting",
+    "start",
+    "sweep",
+    "train",
+]

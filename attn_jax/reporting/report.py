@@ -1,0 +1,70 @@
+"""The report on the runs under a folder."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from attn_jax.errors import InputError
+from attn_jax.reporting import tables
+from attn_jax.reporting.about import searches, unfinished
+from attn_jax.reporting.pages import Comparison, compare, write_report
+from attn_jax.reporting.ranking import about_ranks
+from attn_jax.reporting.runs import find_runs
+from attn_jax.reporting.runs_csv import write_runs
+
+
+class Report(NamedTuple):
+    """Comparisons of the runs under a folder; a notebook shows their tables."""
+
+    root: Path
+    comparisons: list[Comparison]
+    left_out: dict[Path, str]  # folders, and why
+    page: Path | None  # None if the folder cannot be written to
+    data: Path | None  # every run, as CSV
+
+    def _repr_markdown_(self) -> str:
+        parts: list[str] = []
+        for comparison in self.comparisons:
+            parts += [
+                f"**{tables.escaped(comparison.name)}**",
+                comparison.quality.markdown(),
+                *map(tables.escaped, about_quality(comparison)),
+                comparison.cost.markdown(),
+                tables.about_cost(comparison.cost),
+            ]
+        parts += [
+            tables.escaped(f"left out, {why}: {folder}") for folder, why in self.left_out.items()
+        ]
+        return "\n\n".join(parts)
+
+
+def about_quality(comparison: Comparison) -> list[str]:
+    """What a reader needs to know of the table of quality."""
+    systems, quality = comparison.systems, comparison.quality
+    notes = [comparison.apart, *tables.about_quality(quality), searches(systems)]
+    return list(filter(None, [*notes, *unfinished(systems), *about_ranks(systems)]))
+
+
+def report(folder: str | Path) -> Report:
+    """Compares all evaluated runs under a folder, whose metrics and weights it reads.
+
+    Writes `report.md` with its figures, and `runs.csv`, into the folder, if that is possible.
+
+    Raises:
+      InputError: there is no such folder, or it holds no evaluated run.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise InputError(f"there is no folder {root}")
+    runs, left_out = find_runs(root)
+    if not runs:
+        reasons = "".join(f"; {folder}: {why}" for folder, why in left_out.items())
+        raise InputError(
+            f"{root} holds no run that was evaluated on a test split: training does that at its "
+            f"end if the data have one, `evaluate` at any time{reasons}"
+        )
+    comparisons = list(compare(runs))
+    if not os.access(root, os.W_OK):
+        return Report(root, comparisons, left_out, None, None)
+    page, data = write_report(comparisons, root), write_runs(comparisons, root)
+    return Report(root, comparisons, left_out, page, data)

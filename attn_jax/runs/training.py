@@ -1,0 +1,168 @@
+"""Trains one model in a folder, and evaluates it."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import optax
+
+from attn_jax import config as options_of
+from attn_jax import journal, run_files, strict_json
+from attn_jax.config import Experiment, Options
+from attn_jax.data.datasets import Corpus, open_corpus
+from attn_jax.data.examples import check_known, check_lengths, encode, seen_in_training, unknown_shares
+from attn_jax.data.pipeline import Batches
+from attn_jax.files import reading
+from attn_jax.loading import Place, best_checkpoint, experiment_of, load
+from attn_jax.models.seq2seq import initialize
+from attn_jax.own_code import check_copies, forget_code, keep_code, own_modules, own_parts
+from attn_jax.reporting.printing import best_step, print_evaluation
+from attn_jax.runs import folder, unused
+from attn_jax.runs.checks import check, check_step
+from attn_jax.runs.evaluation import evaluate_split
+from attn_jax.runs.materials import initial_parameters, training_pairs, vocabularies
+from attn_jax.runs.validation import compared, criterion_of, validator
+from attn_jax.startup import start
+from attn_jax.tokens import SPECIALS
+from attn_jax.training import devices, loop, precision
+from attn_jax.training.fallback import set_aside
+from attn_jax.training.saving import try_place
+from attn_jax.training.step import init_state
+from attn_jax.training.validations import disagreement
+from attn_jax.translator import Translator
+
+Listener = Callable[[dict[str, Any]], None]  # what hears of each validation, as the journal has it
+
+
+def train(
+    options: Options, workdir: Place, *, on_record: Listener | None = None, fallback: bool = False
+) -> Translator:
+    """Trains one model, or goes on with its training, then evaluates it on the test split.
+
+    The same call again resumes from the last checkpoint; a larger `train.steps` extends the run.
+
+    Args:
+      options: an experiment, or options by name, such as `{"data.name": "copy", "model.score":
+        Dot()}`; those that are left out are as in the folder, or the defaults in a new one.
+      workdir: the folder of the run.
+      on_record: is called after each validation with its record: `step`, `train_loss`,
+        `valid_perplexity` and the like.
+      fallback: whether to set damaged checkpoints aside, and go on from the last intact one.
+
+    Returns:
+      The model with the parameters of the best checkpoint.
+
+    Raises:
+      InputError: an option, the data or the folder cannot be used, or training diverges.
+    """
+    start()
+    workdir, given = Path(workdir), options_of.given(options)
+    with folder.alone(workdir):
+        if fallback:
+            set_aside(workdir)
+        experiment = folder.settle(workdir, given)
+        check(experiment)
+        folder.check_code(workdir, own_modules(experiment.model))
+        folder.tell_inherited(folder.inherited(experiment, given))
+        done, asked = experiment.train.steps, given.get("train.steps", experiment.train.steps)
+        if int(asked) < done:
+            print(f"the run has done {done} steps already, more than train.steps={asked}")
+        corpus = open_corpus(experiment.data)
+        train_alone(workdir, experiment, corpus, given, on_record)
+    if "test" in corpus.splits:
+        file = run_files.evaluation(workdir, "test")
+        if not file.is_file():
+            evaluate_split(workdir, corpus, "test", {})
+        with reading(file, ": remove it, and the same command evaluates the run again"):
+            evaluation = strict_json.loads(file.read_text("utf-8"))
+            print_evaluation("test", evaluation, best_step(evaluation))
+    else:
+        print("no test split: the run is not evaluated, and reports leave it out")
+    return load(workdir)
+
+
+def train_alone(
+    workdir: Path,
+    experiment: Experiment,
+    corpus: Corpus,
+    given: Mapping[str, Any],
+    on_record: Listener | None = None,
+) -> None:
+    """Trains an experiment that passed `check`; finds all other errors before it writes files.
+
+    Args:
+      workdir: the folder of the run, in which no other process trains.
+      experiment: its options.
+      corpus: its data.
+      given: the options of the call, of which those without effect are named.
+      on_record: as in `train`.
+    """
+    folder.check_content(workdir, corpus)
+    config, device = experiment.train, jax.devices()[0]
+    precision.check(config.compute, device)
+    examples, validation = corpus.examples("train"), corpus.examples("validation")
+    test = corpus.examples("test") if "test" in corpus.splits else []
+    source, target = vocabularies(workdir, experiment, examples)
+    rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
+    model = initialize(experiment.model, len(source), len(target), rng_parameters)
+    state, progress = loop.begin(config, model, workdir)
+    step = int(state.parts.step)
+    if config.initial and not step:  # not when resuming: that run may be gone by then
+        state = init_state(initial_parameters(Path(config.initial), model), config)
+    held_out = {
+        "validation": encode(validation, source, target),
+        "test": encode(test, source, target),
+    }
+    for split, its_pairs in held_out.items():
+        check_lengths(split, its_pairs, experiment.data.max_length)
+    pairs, dropped = training_pairs(experiment, examples, source, target)
+    if config.initial:
+        check_known(config.initial, pairs, source, target)
+    batches = Batches(pairs, config, experiment.seed)
+    if own_parts(experiment.model):  # which may need longer sentences, or not allow such long ones
+        for shape in {batches.shapes[0], batches.shapes[-1]}:
+            check_step(experiment, shape)
+    parameters = optax.tree.size(model)
+    about = [
+        f"{len(pairs)} training pairs ({dropped} left out, empty or of over {config.max_length} "
+        "tokens), "
+        f"{len(source) - len(SPECIALS)} source and {len(target) - len(SPECIALS)} target tokens "
+        f"known, {parameters} parameters",
+        batches.summary(),
+        unknown_shares({"training": pairs} | held_out),
+        *seen_in_training(examples, {"validation": validation, "test": test}),
+        unused.told(experiment, given),
+        devices.summary(config),
+        precision.advice(config.compute, device),
+    ]
+    more = not progress.finished(step, config)
+    if more:
+        check_copies(workdir, experiment.model)
+        forget_code(workdir, experiment.model)
+    if more or experiment != experiment_of(workdir):  # else it may be a folder to read only
+        folder.check_writable(workdir)
+        folder.record(workdir, experiment, corpus, source, target)
+    print("\n".join(filter(None, about)), flush=True)
+    if not more:
+        print(f"nothing is left to train: the run has finished at step {step}", flush=True)
+        return
+    try_place(workdir)  # after the record: a kill meanwhile leaves a run that can begin again
+    keep_code(workdir, experiment.model)
+    folder.forget_evaluations(workdir)
+    loop.fit(
+        config,
+        state,
+        progress,
+        batches.from_step,
+        validator(validation, source, target, experiment.data),
+        workdir,
+        rng=rng_dropout,
+        criterion=criterion_of(experiment, validation),
+        on_record=on_record,
+    )
+    folder.forget_evaluations(workdir)  # that other processes may have written in the meantime
+    validations, kept = journal.read(run_files.journal(workdir)), best_checkpoint(workdir).name
+    told = disagreement(validations, compared(experiment, validation), kept)
+    if told:
+        print(told, flush=True)

@@ -1,0 +1,34 @@
+"""Compares attention with no attention on two tasks: about ten minutes on two cores.
+
+`./launch.sh`, or `attn_jax main --workdir=runs/main`.
+"""
+
+from pathlib import Path
+
+from absl import flags as absl_flags
+
+from attn_jax.reporting.report import report
+from attn_jax.runs.sweeping import sweep
+
+from . import flags
+from .flags import FLAGS
+from .program import OF_TRAINING, run
+from .report import show
+
+GRIDS = {
+    "reverse": {"model.score": ["additive", "general", "scaled_dot", "last"], "seed": [0, 1]},
+    "dates": {"model.score": ["additive", "last"]},
+}
+
+
+def main() -> None:
+    """Trains the systems of each task, and reports on all of them."""
+    root = Path(FLAGS.workdir)
+    for task, grid in GRIDS.items():
+        sweep(flags.options_of([f"--flagfile={task}.flags"]), root / task, grid=grid)
+    show(report(root))
+
+
+if __name__ == "__main__":
+    absl_flags.DEFINE_string("workdir", "runs/main", "folder for the runs and the report")
+    run(main, OF_TRAINING)
