@@ -108,6 +108,7 @@ test)
 bench)
     install ""
     [[ " $* " == *" --help "* ]] || install_peers
+    export PYTHONPATH=$root # for the peers
     exec "$python" -m experiments.bench --peers="$peers" "$@"
     ;;
 catalogue)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
+from attn_jax.reporting.printing import print_report
 from attn_jax.reporting.report import report
 from attn_jax.runs.sweeping import sweep
 
 from . import flags
 from .flags import FLAGS
 from .program import OF_TRAINING, run
-from .report import show
 
 GRIDS = {
     "reverse": {"model.score": ["additive", "general", "scaled_dot", "last"], "seed": [0, 1]},
@@ -26,7 +26,7 @@ def main() -> None:
     root = Path(FLAGS.workdir)
     for task, grid in GRIDS.items():
         sweep(flags.options_of([f"--flagfile={task}.flags"]), root / task, grid=grid)
-    show(report(root))
+    print_report(report(root))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """How every program starts, and how it ends when its input cannot be used."""
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -11,6 +12,7 @@ from typing import NamedTuple
 import jax
 from absl import app, flags
 
+from attn_jax import config
 from attn_jax.errors import INTERRUPTED, InputError, Terminated, reason
 from attn_jax.startup import start
 
@@ -48,9 +50,21 @@ OF_TRAINING = Advice(
 )
 
 
+# What the library calls by the names of its arguments, and programs by those of their flags.
+OPTION = re.compile(r"(?<![\w./:-])(?:data|model|train)\.\w+")
+
+
+def dashed(message: object) -> str:
+    """A message of the library with dashes before the names of options."""
+    known = config.known()
+    return OPTION.sub(
+        lambda found: f"--{found[0]}" if found[0] in known else found[0], str(message)
+    )
+
+
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
     """Shows a warning as a user can read it, without the line of code that it comes from."""
-    print(f"warning: {message}", file=sys.stderr)
+    print(f"warning: {dashed(message)}", file=sys.stderr)
 
 
 def run(main: Callable[[], None], advice: Advice = NONE) -> None:
@@ -73,7 +87,7 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
         start()
         main()
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {dashed(error)}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print(f"interrupted{advice.interrupted}", file=sys.stderr)

@@ -8,7 +8,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from attn_jax.errors import InputError
 from attn_jax.reporting import tables
+from attn_jax.reporting.report import Report, about_quality
 
 BORDER = 3  # beside each column of a table
 
@@ -67,3 +69,25 @@ def print_evaluation(text: str, result: dict, models: str) -> None:
 def best_step(result: dict) -> str:
     """The model of an evaluation that a run has kept, in words."""
     return f"step {result['step']}, the best on validation"
+
+
+def print_report(report: Report) -> None:
+    """Prints a report.
+
+    Raises:
+      InputError: it could not be written.
+    """
+    for comparison in report.comparisons:
+        name, profile = comparison.name, comparison.profile
+        print_table(f"{name}: quality", comparison.quality)
+        print("\n".join(about_quality(comparison)))
+        print_table(f"{name}: cost", comparison.cost)
+        print(tables.about_cost(comparison.cost))
+        if profile.tells_more:
+            print_table(f"{name}: length", tables.by_length(profile))
+    for folder, why in report.left_out.items():
+        print(f"left out, {why}: {folder}")
+    if report.page is None:
+        raise InputError(f"cannot write into {report.root}: this is all of the report")
+    print(f"each run: {report.data}")
+    print(f"report: {report.page}")

@@ -220,7 +220,7 @@ def test_a_value_or_system_that_fits_with_nothing_is_refused(tmp_path, systems, 
 
 def test_the_preset_names_every_mechanism():
     """So that the measurements in docs/mechanisms.md leave none out."""
-    presets = Path(planning.__file__).parent / "presets"
+    presets = Path(sweep.__file__).parent / "presets"
     named = {
         (option, value.partition("(")[0])
         for system in sweep.read_systems(presets / "mechanisms.txt")

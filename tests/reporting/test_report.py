@@ -15,7 +15,7 @@ from attn_jax.reporting import curves, profiles, tables
 from attn_jax.reporting.about import about, searches, shared_options, unfinished
 from attn_jax.reporting.labels import wrapped
 from attn_jax.reporting.pages import compare, seeds_drawn, write_report
-from attn_jax.reporting.printing import print_table
+from attn_jax.reporting.printing import print_report, print_table
 from attn_jax.reporting.profiles import Bin, by_length, by_position, length_bins
 from attn_jax.reporting.ranking import p_values, ranks
 from attn_jax.reporting.report import Report
@@ -24,7 +24,6 @@ from attn_jax.reporting.runs_csv import write_runs
 from attn_jax.reporting.sentences import telling_sentences
 from attn_jax.reporting.systems import by_data, by_system, names_of
 from attn_jax.reporting.terminal import strips
-from experiments.report import show
 
 SENTENCES = [
     {"source": ["a", "b"], "target": ["b", "a"], "hypothesis": ["b", "a"], "gold": [1, 0]},
@@ -446,7 +445,7 @@ def test_without_gold_alignments_sharpness_is_told(tmp_path, capsys):
     (comparison,) = compare(find_runs(tmp_path)[0])
     assert comparison.quality.heading[-1] == "sharpness %"
     assert comparison.quality.rows[0][-1] == "52.50 ± 3.54"
-    show(Report(tmp_path, [comparison], {}, tmp_path, tmp_path))
+    print_report(Report(tmp_path, [comparison], {}, tmp_path, tmp_path))
     for told in (capsys.readouterr().out, write_report([comparison], tmp_path).read_text()):
         assert tables.ABOUT_SHARPNESS in told
         assert tables.ABOUT_ALIGNMENT not in told
@@ -470,7 +469,7 @@ def test_one_range_of_lengths_is_not_told(tmp_path, capsys):
         np.savez(tmp_path / run / "alignments.test.npz", *weights)
     (comparison,) = compare(find_runs(tmp_path)[0])
     page = write_report([comparison], tmp_path).read_text()
-    show(Report(tmp_path, [comparison], {}, tmp_path, tmp_path))
+    print_report(Report(tmp_path, [comparison], {}, tmp_path, tmp_path))
     assert not (tmp_path / "reverse-length.png").exists()
     assert "length" not in page.lower()
     assert "source tokens" not in page + capsys.readouterr().out
@@ -640,7 +639,7 @@ def test_why_systems_stand_apart_is_told(tmp_path, capsys, first, second, refere
         f"These systems are not compared with those of reverse, since {why}"
     )
     assert other.apart in write_report([other], tmp_path).read_text()
-    show(Report(tmp_path, [other], {}, tmp_path, tmp_path))
+    print_report(Report(tmp_path, [other], {}, tmp_path, tmp_path))
     assert other.apart in capsys.readouterr().out
 
 
@@ -722,7 +721,7 @@ def test_runs_whose_code_is_not_at_hand_are_reported(tmp_path):
     assert set(comparisons[0].systems) == {"dot", "not_here:Similar(sharpness=5.0)"}
     page = write_report(comparisons, tmp_path)
     assert "| not_here:Similar(sharpness=5.0) | 2 |" in page.read_text()
-    show(Report(tmp_path, comparisons, {}, page, page))
+    print_report(Report(tmp_path, comparisons, {}, page, page))
 
 
 def test_profiles_by_hand(root):
@@ -866,7 +865,7 @@ def test_a_test_set_too_small_for_p_values_is_told(tmp_path, capsys):
         "3 test sentences are too few to tell systems apart (a p-value of BLEU needs at least 20)"
     )
     assert told in write_report([comparison], tmp_path).read_text()
-    show(Report(tmp_path, [comparison], {}, tmp_path, tmp_path))
+    print_report(Report(tmp_path, [comparison], {}, tmp_path, tmp_path))
     assert told in capsys.readouterr().out
     with write_runs([comparison], tmp_path).open() as lines:
         assert [row["p_vs_best"] for row in csv.DictReader(lines)] == ["", ""]
