@@ -51,14 +51,14 @@ OF_TRAINING = Advice(
 
 
 # What the library calls by the names of its arguments, and programs by those of their flags.
-OPTION = re.compile(r"(?<![\w./:-])(?:data|model|train)\.\w+")
+OPTION = re.compile(r"(?<![\w./:-])(?:grid\.)?((?:data|model|train)\.\w+)")
 
 
 def dashed(message: object) -> str:
     """A message of the library with dashes before the names of options."""
     known = config.known()
     return OPTION.sub(
-        lambda found: f"--{found[0]}" if found[0] in known else found[0], str(message)
+        lambda found: f"--{found[0]}" if found[1] in known else found[0], str(message)
     )
 
 

@@ -22,6 +22,10 @@ class Report(NamedTuple):
     page: Path | None  # None if the folder cannot be written to
     data: Path | None  # every run, as CSV
 
+    def __repr__(self) -> str:
+        names = [comparison.name for comparison in self.comparisons]
+        return f"Report({str(self.root)!r}: {', '.join(names)})"
+
     def _repr_markdown_(self) -> str:
         parts: list[str] = []
         for comparison in self.comparisons:

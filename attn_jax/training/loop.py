@@ -7,8 +7,6 @@ from pathlib import Path
 
 import jax
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as ProgressBar
 
 from attn_jax import facts, journal, run_files
 from attn_jax.config import Train
@@ -18,6 +16,7 @@ from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.progress import Criterion, Progress
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.devices import first_replica, make_mesh, replicate
+from attn_jax.training.progress_bar import progress_bar
 from attn_jax.training.saving import WritableCheckpoints
 from attn_jax.training.step import FlatState, init_state, resume, train_step
 from attn_jax.training.throughput import Throughput
@@ -100,7 +99,7 @@ def fit(
     checkpoints = WritableCheckpoints(run_files.checkpoints(workdir), config.keep)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     first = int(state.parts.step)
-    bar = _progress_bar(console, first, config.steps)
+    bar = progress_bar(console, first, config.steps)
     with contextlib.closing(checkpoints), bar as advance:
         checkpoints.check_space(state.result, state.rest)
         if first:
@@ -192,22 +191,3 @@ def _why_ended(step: int, skipped: int) -> str:
         "start again in a new --workdir with a lower --train.learning_rate or --train.clip_norm; "
         "or, if only some pairs are the cause, go on with a larger --train.skip"
     )
-
-
-@contextlib.contextmanager
-def _progress_bar(
-    console: Console, first: int, steps: int
-) -> Iterator[Callable[[int, float], None]]:
-    """Shows a progress bar if in a terminal; yields a function that sets its step and loss."""
-    bar = ProgressBar(
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("loss {task.fields[loss]}"),
-        console=console,
-        disable=not console.is_terminal,
-    )
-    task = bar.add_task("training", total=steps, completed=first, loss="…")
-    with bar:
-        yield lambda step, loss: bar.update(task, completed=step, loss=f"{loss:.3f}")

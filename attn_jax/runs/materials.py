@@ -1,0 +1,91 @@
+"""What a run is trained on and starts from: vocabularies, pairs of ids, parameters."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from attn_jax import run_files
+from attn_jax.config import Experiment
+from attn_jax.data.examples import encode, fits
+from attn_jax.data.links import links_of
+from attn_jax.data.pairs import Example, Pair
+from attn_jax.data.vocabularies import VOCABULARIES
+from attn_jax.data.vocabulary import Vocabulary
+from attn_jax.errors import InputError, choose
+from attn_jax.loading import (
+    check_record,
+    experiment_of,
+    load_parameters,
+    load_vocabularies,
+    located,
+)
+from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.runs import folder, unused
+from attn_jax.training.checkpoint import CheckpointMismatch
+
+
+def vocabularies(
+    workdir: Path, experiment: Experiment, examples: Sequence[Example]
+) -> tuple[Vocabulary, Vocabulary]:
+    """The vocabularies of the run, of the run it starts from, or of the training text."""
+    if folder.has_begun(workdir):
+        return load_vocabularies(workdir)
+    initial, _ = located(Path(experiment.train.initial))
+    if experiment.train.initial and run_files.vocabulary(initial, "target").is_file():
+        check_tokens(initial, experiment)
+        return load_vocabularies(initial)
+    build = choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
+    sources, targets = zip(*((example.source, example.target) for example in examples), strict=True)
+    return build(sources, targets, experiment.data)
+
+
+def initial_parameters(place: Path, model: Seq2Seq) -> Seq2Seq:
+    """The model with the parameters of the run or checkpoint to start from."""
+    initial, checkpoint = located(place)
+    check_record(initial, checkpoint)
+    try:
+        return load_parameters(initial, model, checkpoint)
+    except CheckpointMismatch as error:
+        file = run_files.flags(initial)
+        if not file.is_file():
+            raise
+        hint = f"--flagfile={file}, before other flags, gives the model of that run"
+        raise CheckpointMismatch(f"{error}; {hint}") from error
+
+
+def check_tokens(initial: Path, experiment: Experiment) -> None:
+    """Raises InputError if the run to start from has other tokens or vocabularies."""
+    theirs, ours = experiment_of(initial).data, experiment.data
+    sizes = ("words", "min_count", "subwords", "character_coverage")
+    used = (name for name in sizes if unused.USES[f"data.{name}"](experiment))
+    for name in ("source_level", "target_level", "vocabulary", *used):
+        if getattr(theirs, name) != getattr(ours, name):
+            raise InputError(
+                f"the run in {initial} has --data.{name}={getattr(theirs, name)}, and this one "
+                f"{getattr(ours, name)}: parameters need the same tokens"
+            )
+
+
+def training_pairs(
+    experiment: Experiment, examples: Sequence[Example], source: Vocabulary, target: Vocabulary
+) -> tuple[list[Pair], int]:
+    """The pairs as ids, and how many are left out: too long, or with a side without any token.
+
+    Raises:
+      InputError: no pair is left; attention is to be guided, and links are missing or wrong; or
+        links are given, and attention is not to be guided.
+    """
+    guided, max_length = experiment.train.guided_alignment, experiment.train.max_length
+    if experiment.data.links and not guided:
+        raise InputError("--data.links guide attention only with --train.guided_alignment=1 or so")
+    links = links_of(experiment.data, examples) if guided else [None] * len(examples)
+    encoded = encode(examples, source, target)
+    kept = [
+        pair._replace(links=of_pair)
+        for pair, of_pair in zip(encoded, links, strict=True)
+        if fits(pair, max_length)
+    ]
+    if not kept:
+        raise InputError(
+            f"every training pair is empty or longer than --train.max_length={max_length} tokens"
+        )
+    return kept, len(encoded) - len(kept)

@@ -1,0 +1,20 @@
+"""The public names, which a new version may not lose without a word."""
+
+import attn_jax
+
+NAMES = """
+NORMALIZERS SCORES WINDOWS
+Data Experiment Hypothesis InputError Mechanism Memory Model Normalizer Part Past Report Score
+Sentence Train Translator Window
+attend attend_all attend_step begin check evaluate export heat_map inner load report scaled_normal
+setting start sweep train
+"""
+
+
+def test_the_public_names_are_these():
+    assert sorted(attn_jax.__all__) == sorted(NAMES.split())
+
+
+def test_each_public_name_is_there_and_documented():
+    for name in attn_jax.__all__:
+        assert getattr(attn_jax, name).__doc__, name
