@@ -19,7 +19,7 @@ from attn_jax.decoding.options import Search, search_of
 from attn_jax.decoding.search import SearchResult
 from attn_jax.decoding.unknown import replaced
 from attn_jax.errors import InputError, choose
-from attn_jax.models.factors import BFLOAT16
+from attn_jax.kernels.factors import BFLOAT16
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import EOS, PAD
 

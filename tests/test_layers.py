@@ -46,11 +46,12 @@ MAY_IMPORT = {
     "head_names": {"errors"},
     "own_code": {"config", "errors", "files", "names", "run_files"},
     "settings": {"errors", "options"},
-    "attention": {"errors", "settings", "attention"},
-    "models": BASE | {"attention", "models"},
+    "kernels": {"errors", "kernels"},
+    "attention": {"errors", "settings", "kernels", "attention"},
+    "models": BASE | {"kernels", "attention", "models"},
     "checks": BASE | {"attention", "models", "checks"},
     "data": BASE | {"data"},
-    "training": BASE | {"models", "training"},
+    "training": BASE | {"kernels", "models", "training"},
     "decoding": BASE | {"models", "decoding"},
     "alignment": BASE | {"data", "alignment", "translator"},
     "evaluation": BASE | {"alignment", "evaluation"},
@@ -58,11 +59,12 @@ MAY_IMPORT = {
     "runs": BASE
     | {"alignment", "attention", "checks", "data", "decoding", "evaluation", "loading", "models"}
     | {"reporting", "runs", "startup", "training", "translator"},
-    "translator": BASE | {"data", "models", "decoding"},
+    "translator": BASE | {"kernels", "data", "models", "decoding"},
     "loading": BASE | {"startup", "data", "models", "decoding", "training", "translator"},
     "exporting": BASE | {"decoding", "loading"},
 }
 THIRD_PARTY = {
+    "kernels": {"jax", "jaxtyping"},
     "attention": {"jax", "jaxtyping"},
     "alignment": {"numpy"},
     "evaluation": {"numpy", "sacrebleu", "scipy"},
@@ -104,6 +106,47 @@ def test_every_layer_is_known():
 def test_flags_stay_in_the_programs():
     for file in PACKAGE.rglob("*.py"):
         assert not any(module.startswith("absl") for module in imported(file)), file
+
+
+# What only `models/` knows; the records of a beam have words too.
+OF_THE_MODEL = {"features", "readout", "output_layer", "words"}
+OF_A_BEAM = {"live.words", "extended.words", "step.words", "trace.words"}
+
+
+@pytest.mark.parametrize("room", ["training", "decoding"])
+def test_models_answer_in_one_currency(room):
+    """Training and decoding know nothing of what a model computes probabilities from."""
+    for file in (PACKAGE / room).glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Attribute) and ast.unparse(node) not in OF_A_BEAM:
+                assert node.attr not in OF_THE_MODEL, f"{file.name}: {ast.unparse(node)}"
+            if isinstance(node, (ast.Name, ast.arg)):
+                name = node.id if isinstance(node, ast.Name) else node.arg
+                assert name not in OF_THE_MODEL - {"words"}, f"{file.name}: {name}"
+
+
+BY_HAND = {
+    "custom_vjp",
+    "custom_jvp",
+    "custom_gradient",
+    "optimization_barrier",
+    "with_layout_constraint",
+    "checkpoint",
+    "checkpoint_name",
+    "remat",
+}
+
+
+def test_what_is_written_by_hand_for_speed_stands_in_the_kernels():
+    """Derivatives, layouts, barriers and what is recomputed; Orbax has its own checkpoints."""
+    for file in PACKAGE.rglob("*.py"):
+        if file.parent.name != "kernels":
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Attribute) and ast.unparse(node).startswith("jax."):
+                    assert node.attr not in BY_HAND, f"{file.name}: {ast.unparse(node)}"
+            for module in imported(file):
+                where, _, name = module.rpartition(".")
+                assert not where.startswith("jax") or name not in BY_HAND, f"{file.name}: {module}"
 
 
 def test_programs_import_no_programs():

@@ -12,8 +12,10 @@ from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.normalizers import Exponential
 from attn_jax.attention.protocol import Past, Score, scaled_normal
-from attn_jax.attention.scores import Additive, Dot, products, weighted
+from attn_jax.attention.scores import Additive, Dot, products
 from attn_jax.attention.widening import widen
+from attn_jax.kernels.hidden_sum import hidden_sum
+from attn_jax.kernels.recomputation import recomputed
 from attn_jax.settings import setting
 
 
@@ -186,7 +188,7 @@ class Gmm(Score):
         return log_sum(bells)
 
 
-@jax.checkpoint
+@recomputed
 def energies(
     query: Float[Array, " A"],
     keys: Float[Array, "S A"],
@@ -195,7 +197,7 @@ def energies(
     v: Float[Array, " A"],
 ) -> Float[Array, " S"]:
     """v · tanh(q + k_j + V f_j). The hidden units are recomputed for the derivative."""
-    return weighted(jnp.tanh(query + keys + features @ V), v)
+    return hidden_sum(jnp.tanh(query + keys + features @ V), v)
 
 
 def log_sum(exponents: Float[Array, "S K"]) -> Float[Array, " S"]:

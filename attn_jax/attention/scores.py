@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from attn_jax.attention.protocol import Past, Score, scaled_normal
 from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
+from attn_jax.kernels.hidden_sum import hidden_sum
 from attn_jax.settings import inner, setting
 
 
@@ -44,7 +45,7 @@ class Additive(Score):
     def score(
         self, p: Any, query: Float[Array, " A"], keys: Float[Array, "S A"], past: Past
     ) -> Float[Array, " S"]:
-        return weighted(jnp.tanh(query + keys), p["v"])
+        return hidden_sum(jnp.tanh(query + keys), p["v"])
 
 
 class Dot(Score):
@@ -130,7 +131,7 @@ class Concat(Score):
     def score(
         self, p: Any, query: Float[Array, " A"], keys: Float[Array, "S A"], past: Past
     ) -> Float[Array, " S"]:
-        return weighted(jnp.tanh(query + keys), p["v"])
+        return hidden_sum(jnp.tanh(query + keys), p["v"])
 
 
 class Cosine(Score):
@@ -308,24 +309,6 @@ def products(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Arra
     # Keys come first, in their memory layout: XLA's CPU backend would transpose a second factor,
     # which is slower.
     return widen(keys) @ widen(query)
-
-
-@jax.custom_jvp
-def weighted(hidden: Float[Array, "S A"], v: Float[Array, " A"]) -> Float[Array, " S"]:
-    """H v, the scores of hidden units H."""
-    # A sum, kept apart from the computation of the units: in a loop, XLA's CPU backend runs a plain
-    # product, or the two fused, on one core or slowly.
-    return _total(jax.lax.optimization_barrier(hidden) * v)
-
-
-def _total(terms: Float[Array, "S A"]) -> Float[Array, " S"]:
-    return terms.sum(axis=-1, dtype=jnp.promote_types(terms.dtype, jnp.float32))
-
-
-@weighted.defjvp
-def _weighted_jvp(primals, tangents):
-    (hidden, v), (of_hidden, of_v) = primals, tangents
-    return weighted(hidden, v), _total(of_hidden * v) + hidden @ of_v
 
 
 def unit(vectors: Float[Array, "... N"]) -> Float[Array, "... N"]:

@@ -16,6 +16,7 @@ from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.protocol import CARRIED, Part, Past
 from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
+from attn_jax.kernels.recomputation import recomputed
 
 
 class Own(NamedTuple):
@@ -89,7 +90,7 @@ def score(
     past = _advanced(part, inputs, _past(part, memory.own.score, now))
     # Hidden units are recomputed for the derivative: those of all queries would take T S A numbers,
     # and storing them more time.
-    scored = jax.checkpoint(part.score) if m.has_hidden_units else part.score
+    scored = recomputed(part.score) if m.has_hidden_units else part.score
     scores = scored(*inputs, past)
     size = now.mask.size
     wanted = [size] if m.normalizer.scores == 1 else [m.normalizer.scores, size]

@@ -1,4 +1,4 @@
-"""Checks of what the user's own cells, encoders and decoders return, on abstract values."""
+"""Checks that the user's own cells, encoders and decoders return what `models.protocols` says."""
 
 import functools
 from typing import Any

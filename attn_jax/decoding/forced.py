@@ -34,23 +34,22 @@ def force(
     """Runs the models over known targets, each ending in `EOS`."""
 
     def judged(words: tuple) -> tuple[Float[Array, " B"], Bool[Array, " B"]]:
-        features, targets = words
+        steps, targets = words
+        each = zip(models, steps, readings, strict=True)
         together = combined(
             combination,
-            [
-                jax.nn.log_softmax(model.words.logits(of_model))
-                for model, of_model in zip(models, features, strict=True)
-            ],
+            [model.log_probabilities(some, reading.source) for model, some, reading in each],
         )
         of_word = jnp.take_along_axis(together, targets[:, None], axis=-1)[:, 0]
         return of_word, together.argmax(axis=-1) == targets
 
-    features, weights = zip(*(model(source, target) for model in models), strict=True)
+    readings = [model.read(source, target) for model in models]
     # A few steps at a time, since probabilities [B, T, V] would take up most of the memory.
-    by_step = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), (features, target))
-    steps = max(1, WORDS // len(target))
-    of_word, first = (leaf.T for leaf in jax.lax.map(judged, by_step, batch_size=steps))
-    real = target != PAD
+    steps = [reading.steps for reading in readings]
+    by_step = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), (steps, target))
+    at_once = max(1, WORDS // len(target))
+    of_word, first = (leaf.T for leaf in jax.lax.map(judged, by_step, batch_size=at_once))
+    real, weights = target != PAD, [reading.weights for reading in readings]
     return Forced(jnp.where(real, of_word, 0), first & real, all_layers(weights))
 
 

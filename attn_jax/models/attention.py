@@ -14,8 +14,8 @@ from attn_jax.attention.scores import Pair
 from attn_jax.attention.steps import OVER_STEPS, Memory, Now, Queries
 from attn_jax.config import Model
 from attn_jax.errors import InputError
+from attn_jax.kernels.forms import FAST
 from attn_jax.models.heads import make_projections
-from attn_jax.models.mixture import mixture
 
 TRAIN_STEP = ".train_step.value"  # how the path of that leaf of a model ends
 
@@ -46,6 +46,8 @@ class Attention(nnx.Module):
     Raises:
       InputError: options cannot be combined.
     """
+
+    forms = FAST
 
     def __init__(
         self,
@@ -158,7 +160,7 @@ class Attention(nnx.Module):
         # What mixes the weights of heads belongs here.
         amplified = self._over_heads(partial(steps.amplify, m))
         weights = amplified(p, queries, weights, now._replace(memory=memory))
-        contexts = mixture(weights, source.values)
+        contexts = self.forms.mixture(weights, source.values)
         # A gate or a norm of the context of each head belongs here.
         return steps.remember(memory, weights, contexts), contexts, weights
 

@@ -1,11 +1,7 @@
 """Recurrent decoders: the order in which they attend, update their state and read out.
 
-Every decoder has the same methods: `project` computes the keys and values of the annotations once
-per sentence, `start` returns the state before the first word, `step` processes one word, and
-`__call__` processes all words of known targets, with the same result as a sequence of steps.
-`__call__` computes outside of its scan whatever does not depend on the previous state. With an
-`rng`, a random key for each sentence, it behaves as in training: it applies dropout, and attention
-may be random.
+Each is a `protocols.Decoder`. `__call__` computes outside of its scan whatever does not depend on
+the previous state.
 """
 
 import abc
@@ -16,12 +12,12 @@ from flax import nnx
 from jaxtyping import Array, Float, Key, PyTree
 
 from attn_jax.config import Model
+from attn_jax.kernels.forms import FAST
 from attn_jax.models.attention import Attention, KeysAndValues
-from attn_jax.models.deferral import scan
 from attn_jax.models.dropout import make_dropout
 from attn_jax.models.first_states import make_first_state
 from attn_jax.models.heads import Unprojected
-from attn_jax.models.linear import Linear, product
+from attn_jax.models.linear import Linear
 from attn_jax.models.randomness import split, split_stacked
 from attn_jax.models.readouts import make_readout
 from attn_jax.models.source import Source
@@ -36,6 +32,8 @@ class Recurrent(nnx.Module):
 
     The state of a decoder is that of the cell and the memory of attention.
     """
+
+    forms = FAST
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         self.attention = Attention(
@@ -94,7 +92,7 @@ class Recurrent(nnx.Module):
             state, *outputs = decoder.advance(state, source, *inputs)
             return state, outputs
 
-        _, (outputs, alignment) = scan(
+        _, (outputs, alignment) = self.forms.scan(
             step,
             (self, source),
             self.start(source, len(inputs)),
@@ -184,7 +182,7 @@ class Luong(Recurrent):
         if not self._maps_annotations:
             return projected
         of_context, _ = self._matrices()
-        return projected._replace(values=product(projected.values, of_context))
+        return projected._replace(values=self.forms.product(projected.values, of_context))
 
     @property
     def _maps_annotations(self) -> bool:
@@ -202,7 +200,7 @@ class Luong(Recurrent):
         if not self._maps_annotations:
             return jnp.tanh(self.combine(contexts, outputs))
         _, of_state = self._matrices()
-        return jnp.tanh(contexts + product(outputs, of_state))
+        return jnp.tanh(contexts + self.forms.product(outputs, of_state))
 
     def advance(
         self,

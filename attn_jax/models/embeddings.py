@@ -4,13 +4,14 @@ The tables belong to one module so that a shared one is held, trained and stored
 indexed here, since a call of `nnx.Embed` would return the dtype that it was constructed with.
 """
 
+import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
-from attn_jax.models.linear import matmul
+from attn_jax.kernels.forms import FAST
 
 
 class Separate(nnx.Module):
@@ -23,6 +24,8 @@ class Separate(nnx.Module):
       features: F, what the output layer reads.
       rngs: for the initial parameters.
     """
+
+    forms = FAST
 
     def __init__(
         self, config: Model, source_size: int, target_size: int, features: int, *, rngs: nnx.Rngs
@@ -47,8 +50,22 @@ class Separate(nnx.Module):
 
     def logits(self, features: Float[Array, "*any F"]) -> Float[Array, "*any V"]:
         """The outputs of the output layer, in float32 whatever the precision of products."""
-        matrix, bias = self.output_layer()
-        return matmul(features, matrix) + bias
+        return self.forms.logits(features, *self.output_layer())
+
+    def log_probabilities(self, features: Float[Array, "*any F"]) -> Float[Array, "*any V"]:
+        """The log-probabilities of all words, in nats."""
+        return jax.nn.log_softmax(self.logits(features))
+
+    def loss(
+        self,
+        features: Float[Array, "*any F"],
+        targets: Int[Array, "*any"],
+        counted: Bool[Array, "*any"],
+        label_smoothing: float,
+    ) -> Float[Array, ""]:
+        """The sum of the cross-entropies of the counted targets, in nats."""
+        rows = features.reshape(-1, features.shape[-1]), targets.ravel(), counted.ravel()
+        return self.forms.output_loss(*self.output_layer(), *rows, label_smoothing)
 
 
 class Shared(Separate):

@@ -1,11 +1,4 @@
-"""Recurrent cells.
-
-A cell has two halves: `input`, which is applied to the inputs of all steps at once, outside of the
-scan, and `__call__`, which needs the previous state. `begin` makes a state from a vector, and
-`output` returns the output of a state. The argument `hidden` is what the recurrent product reads:
-the previous output, after dropout if that is variational. `gates` is the size of the projected
-inputs divided by H. Formulas omit biases.
-"""
+"""Recurrent cells, as `protocols.Cell` describes them. Formulas omit biases."""
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +6,9 @@ from flax import nnx
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from attn_jax.models import lstm
-from attn_jax.models.activations import keeping_values, sigmoid, tanh
+from attn_jax.kernels.forms import FAST
 from attn_jax.models.linear import Linear
+from attn_jax.models.protocols import Cell
 
 
 def orthogonal_gates(rng: Array, shape: tuple[int, int], dtype: DTypeLike) -> Array:
@@ -35,6 +28,7 @@ class GRU(nnx.Module):
     products are computed as one.
     """
 
+    forms = FAST
     gates = 3
 
     def __init__(self, features: int, units: int, *, rngs: nnx.Rngs):
@@ -57,14 +51,16 @@ class GRU(nnx.Module):
     ) -> Float[Array, "B H"]:
         """The next state, from the inputs projected by `input` (G = 3 H)."""
         # Split here, so that h_n is all of the product that is stored for the derivative.
-        return self._gated(state, projected, *jnp.split(self.recurrent(hidden), 3, axis=-1))
+        products = jnp.split(self.recurrent(hidden), 3, axis=-1)
+        sigmoid, tanh = self.forms.sigmoid, self.forms.tanh
 
-    @staticmethod
-    @keeping_values
-    def _gated(state: Array, projected: Array, h_r: Array, h_z: Array, h_n: Array) -> Array:
-        x_r, x_z, x_n = jnp.split(projected, 3, axis=-1)
-        reset, update = sigmoid(x_r + h_r), sigmoid(x_z + h_z)
-        return (1 - update) * tanh(x_n + reset * h_n) + update * state
+        @self.forms.keeping_values
+        def gated(state: Array, projected: Array, h_r: Array, h_z: Array, h_n: Array) -> Array:
+            x_r, x_z, x_n = jnp.split(projected, 3, axis=-1)
+            reset, update = sigmoid(x_r + h_r), sigmoid(x_z + h_z)
+            return (1 - update) * tanh(x_n + reset * h_n) + update * state
+
+        return gated(state, projected, *products)
 
 
 class LSTM(nnx.Module):
@@ -76,6 +72,7 @@ class LSTM(nnx.Module):
     is initially 1 (Jozefowicz, Zaremba and Sutskever 2015).
     """
 
+    forms = FAST
     gates = 4
 
     def __init__(self, features: int, units: int, *, rngs: nnx.Rngs):
@@ -103,12 +100,13 @@ class LSTM(nnx.Module):
     ) -> tuple[Float[Array, "B H"], Float[Array, "B H"]]:
         """The next state, from the inputs projected by `input` (G = 4 H)."""
         _, memory = state
-        return lstm.gated(memory, projected + self.recurrent(hidden))
+        return self.forms.lstm_gates(memory, projected + self.recurrent(hidden))
 
 
 class Tanh(nnx.Module):
     """The simple recurrent unit h' = tanh(W x + U h). Elman 1990."""
 
+    forms = FAST
     gates = 1
 
     def __init__(self, features: int, units: int, *, rngs: nnx.Rngs):
@@ -132,7 +130,7 @@ class Tanh(nnx.Module):
         hidden: Float[Array, "B H"],
     ) -> Float[Array, "B H"]:
         """The next state, from the inputs projected by `input`."""
-        return tanh(projected + self.recurrent(hidden))
+        return self.forms.tanh(projected + self.recurrent(hidden))
 
 
 class GRUResetFirst(GRU):
@@ -163,22 +161,22 @@ class GRUResetFirst(GRU):
         """The next state, from the inputs projected by `input` (G = 3 H)."""
         x_r, x_z, x_n = jnp.split(projected, 3, axis=-1)
         h_r, h_z = jnp.split(self.recurrent(hidden), 2, axis=-1)
-        reset, update = self._gates(x_r + h_r, x_z + h_z)
+        sigmoid, tanh = self.forms.sigmoid, self.forms.tanh
+
+        @self.forms.keeping_values
+        def gates(r: Array, z: Array) -> tuple[Array, Array]:
+            return sigmoid(r), sigmoid(z)
+
+        @self.forms.keeping_values
+        def moved(state: Array, update: Array, n: Array) -> Array:
+            return (1 - update) * state + update * tanh(n)
+
+        reset, update = gates(x_r + h_r, x_z + h_z)
         # The product stays outside of what is recomputed, for its weight gradient to be deferred.
-        return self._moved(state, update, x_n + self.candidate(reset * hidden))
-
-    @staticmethod
-    @keeping_values
-    def _gates(r: Array, z: Array) -> tuple[Array, Array]:
-        return sigmoid(r), sigmoid(z)
-
-    @staticmethod
-    @keeping_values
-    def _moved(state: Array, update: Array, n: Array) -> Array:
-        return (1 - update) * state + update * tanh(n)
+        return moved(state, update, x_n + self.candidate(reset * hidden))
 
 
-CELLS: dict[str, type[nnx.Module]] = {
+CELLS: dict[str, type[Cell]] = {
     "gru": GRU,
     "gru_reset_first": GRUResetFirst,
     "lstm": LSTM,

@@ -1,10 +1,14 @@
 """The encoder-decoder: embeddings, an encoder, a decoder with attention, an output layer.
 
+It answers in log-probabilities or with a loss; how it computes them is known in this room alone.
+
 The model is a pytree of its parameters, which `jax.jit`, `jax.grad` and optax accept directly. It
-is differentiable in reverse mode, to any order, but not in forward mode (`jax.jvp`).
+is differentiable in reverse mode, to any order; in forward mode (`jax.jvp`) on plain forms, which
+`with_forms(model, PLAIN)` gives it.
 """
 
 import functools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,28 +18,38 @@ from jaxtyping import Array, Float, Int, Key, PyTree
 from attn_jax.attention.scores import Last
 from attn_jax.config import Model
 from attn_jax.errors import InputError
+from attn_jax.kernels.forms import Forms
 from attn_jax.models.attention import Attention
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.embeddings import make_embeddings
 from attn_jax.models.encoders import LAYERS, RecurrentEncoder
 from attn_jax.models.initializations import initialized
+from attn_jax.models.protocols import Decoder, Encoder
 from attn_jax.models.randomness import split
 from attn_jax.models.source import Source
 from attn_jax.models.transformer import Transformer, TransformerEncoder
 from attn_jax.names import choose_or_import
 from attn_jax.tokens import BOS, PAD
 
-ENCODERS: dict[str, type[nnx.Module]] = {
+ENCODERS: dict[str, type[Encoder]] = {
     **dict.fromkeys(LAYERS, RecurrentEncoder),
     "transformer": TransformerEncoder,
 }
 
-DECODERS: dict[str, type[nnx.Module]] = {
+DECODERS: dict[str, type[Decoder]] = {
     "bahdanau": Bahdanau,
     "luong": Luong,
     "luong_input_feeding": LuongInputFeeding,
     "transformer": Transformer,
 }
+
+
+class Reading(NamedTuple):
+    """What a model has made of known targets; what `steps` are depends on the model."""
+
+    steps: PyTree  # what the probabilities of each step are computed from, leaves [B, T, ...]
+    source: Source
+    weights: Float[Array, "B L N T S"]  # of each layer and head
 
 
 class Seq2Seq(nnx.Module):
@@ -87,13 +101,13 @@ class Seq2Seq(nnx.Module):
         annotations, summary = self.encoder(self.words.source(source), mask, rng)
         return Source(self.decoder.project(annotations), mask, summary)
 
-    def __call__(
+    def read(
         self,
         source: Int[Array, "B S"],
         target: Int[Array, "B T"],
         rng: Key[Array, " B"] | None = None,
-    ) -> tuple[Float[Array, "B T F"], Float[Array, "B L N T S"]]:
-        """The features that the output layer reads, and the weights of each layer and head.
+    ) -> Reading:
+        """Reads known targets, for `log_probabilities`, `loss` and the weights of each head.
 
         Args:
           source: source sentences, padded with `PAD`.
@@ -104,9 +118,33 @@ class Seq2Seq(nnx.Module):
         """
         rng_encoder, rng_decoder = split(rng, 2)
         before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
-        return self.decoder(
-            self.words.target(before), self.encode(source, rng_encoder), rng_decoder
-        )
+        encoded = self.encode(source, rng_encoder)
+        steps, weights = self.decoder(self.words.target(before), encoded, rng_decoder)
+        return Reading(steps, encoded, weights)
+
+    def log_probabilities(self, steps: PyTree, source: Source) -> Float[Array, "B *T V"]:
+        """The log-probabilities of all words, in nats, at some steps of a `Reading`.
+
+        Args:
+          steps: the `steps` of a reading, or those of a part of its steps, leaves [B, *T, ...]. All
+            T at once take B T V numbers.
+          source: of the reading.
+        """
+        return self.words.log_probabilities(steps)
+
+    def loss(
+        self, reading: Reading, target: Int[Array, "B T"], label_smoothing: float = 0.0
+    ) -> Float[Array, ""]:
+        """The sum of the cross-entropies of the target tokens, in nats.
+
+        Never holds the probabilities of all tokens at once.
+
+        Args:
+          reading: of these targets.
+          target: the same sentences; `PAD` is not counted.
+          label_smoothing: the share of the probability that the whole vocabulary gets.
+        """
+        return self.words.loss(reading.steps, target, target != PAD, label_smoothing)
 
     def start(self, source: Source, length: int) -> PyTree:
         """The decoder's state before the first word; targets have at most `length` words."""
@@ -122,10 +160,25 @@ class Seq2Seq(nnx.Module):
           word: the previous word of each sentence; `BOS` at the first step.
           source: the encoded sentences.
         """
-        state, features, weights = self.decoder.step(state, self.words.target(word), source)
-        # XLA's CPU backend would fuse the product and the softmax's maximum into one slower loop.
-        logits = jax.lax.optimization_barrier(self.words.logits(features))
-        return state, jax.nn.log_softmax(logits), weights
+        state, of_step, weights = self.decoder.step(state, self.words.target(word), source)
+        return state, self.log_probabilities(of_step, source), weights
+
+
+def with_forms(model: Seq2Seq, forms: Forms) -> Seq2Seq:
+    """The same model, with the same arrays, which computes with other forms of kernels.
+
+    Args:
+      model: stays as it is.
+      forms: `FAST`, in which a model is made, `PLAIN`, or others.
+    """
+    model = jax.tree.map(lambda leaf: leaf, model)
+    for _, module in nnx.iter_modules(model):
+        if not isinstance(getattr(module, "forms", None), Forms):
+            continue
+        module.forms = forms
+        if forms == type(module).forms:
+            del module.forms  # so that the model equals one that never had others
+    return model
 
 
 @functools.partial(jax.jit, static_argnames=("config", "source_size", "target_size"))

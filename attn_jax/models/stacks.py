@@ -7,8 +7,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
-from attn_jax.models import lstm
-from attn_jax.models.deferral import scan
+from attn_jax.kernels.forms import FAST
 from attn_jax.models.dropout import make_dropout
 from attn_jax.models.randomness import split
 from attn_jax.models.recurrent import CELLS, LSTM
@@ -30,6 +29,7 @@ class Stack(nnx.Module):
       InputError: the cell does not exist, or is not a cell.
     """
 
+    forms = FAST
     residual = False  # whether the layers above the first add their inputs to their outputs
 
     def __init__(self, config: Model, features: int, units: int, layers: int, *, rngs: nnx.Rngs):
@@ -93,9 +93,11 @@ class Stack(nnx.Module):
         # Not for classes derived from LSTM, which may compute something else.
         if rngs is None and [type(cell) for cell in self.cells] == [LSTM]:
             matrix = self.cells[0].recurrent.kernel[...]
-            last, outputs = lstm.layer(matrix, projected, mask, *initial, reverse)
+            last, outputs = self.forms.lstm_layer(matrix, projected, mask, *initial, reverse)
             return (last,), jnp.swapaxes(outputs, 0, 1)
-        last, outputs = scan(_masked, self, initial, (projected, mask, rngs), reverse=reverse)
+        last, outputs = self.forms.scan(
+            _masked, self, initial, (projected, mask, rngs), reverse=reverse
+        )
         return last, jnp.swapaxes(outputs, 0, 1)
 
 

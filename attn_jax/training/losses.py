@@ -1,31 +1,9 @@
 """Losses of target tokens, [B, T], padding included, in nats or without a unit."""
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from attn_jax.head_names import find_head
-
-
-def cross_entropy(
-    logits: Float[Array, "... V"], targets: Int[Array, "..."], label_smoothing: float = 0.0
-) -> Float[Array, "..."]:
-    """The cross-entropy with label smoothing, in nats: -log p(target) without smoothing.
-
-    Label smoothing gives a share of the probability to the whole vocabulary. Szegedy et al. 2016,
-    section 7.
-    """
-    return jax.nn.logsumexp(logits, axis=-1) - expected_logit(logits, targets, label_smoothing)
-
-
-def expected_logit(
-    logits: Float[Array, "... V"], targets: Int[Array, "..."], label_smoothing: float
-) -> Float[Array, "..."]:
-    """The expected logit under the smoothed distribution of the target."""
-    chosen = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
-    if not label_smoothing:
-        return chosen
-    return (1 - label_smoothing) * chosen + label_smoothing * logits.mean(axis=-1)
 
 
 def coverage_loss(alignment: Float[Array, "B L N T S"]) -> Float[Array, "B T"]:

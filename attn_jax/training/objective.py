@@ -9,7 +9,6 @@ from attn_jax.models.randomness import split
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import BOS, EOS, PAD
 from attn_jax.training.losses import coverage_loss, guided_loss, guided_weights
-from attn_jax.training.output import output_loss
 
 
 def loss_fn(
@@ -37,10 +36,9 @@ def loss_fn(
     if config.scheduled_sampling:
         share = config.scheduled_sampling * jnp.minimum(step / config.sampling_steps, 1)
         inputs = sampled(model, source, target, share, rng_words)
-    features, alignment = model(source, inputs, rng_model)
-    real = target != PAD
-    rows = features.reshape(-1, features.shape[-1]), target.ravel(), real.ravel()
-    total = output_loss(*model.words.output_layer(), *rows, config.label_smoothing)
+    reading = model.read(source, inputs, rng_model)
+    real, alignment = target != PAD, reading.weights
+    total = model.loss(reading, target, config.label_smoothing)
     if config.coverage_loss:
         total += config.coverage_loss * coverage_loss(alignment).sum(where=real)
     if config.guided_alignment:
@@ -63,11 +61,12 @@ def sampled(
     section 3; Duckworth et al. 2019.
     """
     rng_model, rng_words, rng_places = split(rng, 3)
-    features, _ = jax.lax.stop_gradient(model(source, target, rng_model))
-    logits = jax.lax.stop_gradient(model.words.logits(features))
+    fixed = jax.lax.stop_gradient(model)
+    steps, encoded, _ = fixed.read(source, target, rng_model)
+    log_probabilities = fixed.log_probabilities(steps, encoded)
     # A search never extends a prefix that ends in one of these.
-    logits = logits.at[..., jnp.array([PAD, BOS, EOS])].set(-jnp.inf)
-    words = jax.vmap(jax.random.categorical)(rng_words, logits).astype(target.dtype)
+    allowed = log_probabilities.at[..., jnp.array([PAD, BOS, EOS])].set(-jnp.inf)
+    words = jax.vmap(jax.random.categorical)(rng_words, allowed).astype(target.dtype)
     places = target.shape[1:]
     replaced = jax.vmap(lambda row: jax.random.bernoulli(row, share, places))(rng_places)
     return jnp.where(replaced & (target != PAD) & (target != EOS), words, target)

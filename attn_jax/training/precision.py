@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 
 from attn_jax.errors import InputError
-from attn_jax.models.factors import BFLOAT16
+from attn_jax.kernels.factors import BFLOAT16
 
 # Contexts for the precision of the factors of products; all else has that of the parameters.
 PRECISIONS = {

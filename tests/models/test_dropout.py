@@ -122,6 +122,6 @@ def test_both_kinds_run_in_every_model(encoder, decoder):
             encoder=encoder, decoder=decoder, dropout=0.3, dropout_kind=kind, encoder_layers=2
         )
         model = initialize(config, 7, 7, jax.random.key(0))
-        features.append(jax.jit(lambda m: m(source, target, RNG[:1])[0])(model))
+        features.append(jax.jit(lambda m: m.read(source, target, RNG[:1]).steps)(model))
     assert np.isfinite(features).all()
     assert np.any(features[0] != features[1])

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.special
 
 from attn_jax import Score
 from attn_jax.errors import InputError
@@ -41,9 +42,9 @@ def make(*, seed=1, target_size=TARGET_SIZE, **options):
 
 
 @jax.jit
-def logits(model, source, target):
-    features, alignment = model(source, target)
-    return model.words.logits(features), alignment
+def log_probabilities(model, source, target):
+    steps, source, alignment = model.read(source, target)
+    return model.log_probabilities(steps, source), alignment
 
 
 WIDE = {"annotation_size": 22, "embedding_size": 22, "embeddings": "tied"}
@@ -80,11 +81,12 @@ every_model = pytest.mark.parametrize(
 @every_model
 def test_equals_the_papers_loop(options):
     model = make(**options)
-    actual, alignment = logits(model, SOURCE, TARGET)
+    actual, alignment = log_probabilities(model, SOURCE, TARGET)
     for row in range(len(SOURCE)):
         source = [i for i in SOURCE[row] if i != PAD]
         target = [i for i in TARGET[row] if i != PAD]
-        expected, weights = oracle.decode(model, options["decoder"], source, [BOS, *target[:-1]])
+        logits, weights = oracle.decode(model, options["decoder"], source, [BOS, *target[:-1]])
+        expected = scipy.special.log_softmax(logits, axis=-1)
         steps, width = len(target), len(source)
         np.testing.assert_allclose(actual[row, :steps], expected, rtol=1e-5, atol=1e-5)
         real = alignment[row, :, :, :steps, :width]
@@ -95,15 +97,13 @@ def test_equals_the_papers_loop(options):
 @every_model
 def test_steps_equal_the_teacher_forced_pass(options):
     model = make(**options)
-    expected, alignment = logits(model, SOURCE, TARGET)
+    expected, alignment = log_probabilities(model, SOURCE, TARGET)
     encoded = jax.jit(Seq2Seq.encode)(model, SOURCE)
     one_step = jax.jit(Seq2Seq.step)
     state, word = model.start(encoded, TARGET.shape[1]), jnp.full(3, BOS)
     for step in range(TARGET.shape[1]):
-        state, log_probabilities, weights = one_step(model, state, word, encoded)
-        np.testing.assert_allclose(
-            log_probabilities, jax.nn.log_softmax(expected[:, step]), rtol=1e-5, atol=1e-5
-        )
+        state, found, weights = one_step(model, state, word, encoded)
+        np.testing.assert_allclose(found, expected[:, step], rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(weights, alignment[:, :, :, step], rtol=1e-5, atol=1e-6)
         word = jnp.asarray(TARGET[:, step])
 
@@ -111,11 +111,13 @@ def test_steps_equal_the_teacher_forced_pass(options):
 @every_model
 def test_padding_and_neighbours_change_nothing(options):
     model = make(**options)
-    together, _ = logits(model, np.pad(SOURCE, ((0, 0), (0, 6))), np.pad(TARGET, ((0, 0), (0, 4))))
+    together, _ = log_probabilities(
+        model, np.pad(SOURCE, ((0, 0), (0, 6))), np.pad(TARGET, ((0, 0), (0, 4)))
+    )
     for row in range(len(SOURCE)):
         source = SOURCE[row : row + 1, : np.count_nonzero(SOURCE[row])]
         target = TARGET[row : row + 1, : np.count_nonzero(TARGET[row])]
-        alone, _ = logits(model, source, target)
+        alone, _ = log_probabilities(model, source, target)
         steps = target.shape[1]
         np.testing.assert_allclose(together[row, :steps], alone[0], rtol=1e-5, atol=1e-5)
 
@@ -145,7 +147,7 @@ def test_no_gradient_from_padding_or_the_future(options):
 
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_last_looks_at_the_last_word_alone(decoder):
-    _, alignment = logits(make(decoder=decoder, score="last"), SOURCE, TARGET)
+    _, alignment = log_probabilities(make(decoder=decoder, score="last"), SOURCE, TARGET)
     for row, length in enumerate((SOURCE != PAD).sum(axis=1)):
         assert np.all(alignment[row, ..., length - 1] == 1)
     assert np.all(alignment.sum(axis=-1) == 1)
@@ -168,12 +170,12 @@ def test_dropout_is_of_the_given_rng_and_off_without():
     model = make(dropout=0.5)
     source, target = jnp.asarray(SOURCE), jnp.asarray(TARGET)
     first, again, other = (
-        model(source, target, by_row(jax.random.key(seed), 3))[0] for seed in (0, 0, 1)
+        model.read(source, target, by_row(jax.random.key(seed), 3)).steps for seed in (0, 0, 1)
     )
-    plain, _ = model(source, target)
+    plain = model.read(source, target).steps
     np.testing.assert_array_equal(first, again)
     assert np.any(first != other)
-    np.testing.assert_array_equal(plain, make(dropout=0.0)(source, target)[0])
+    np.testing.assert_array_equal(plain, make(dropout=0.0).read(source, target).steps)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +234,9 @@ class Twice(Score):
 def test_a_score_without_parameters_may_have_keys(decoder):
     heads = {"heads": 4, "key_value_heads": 2, "head_size": 3, "self_heads": 2}
     models = [make(decoder=decoder, score=score, **heads) for score in (str(Twice()), "dot")]
-    for own, dot in zip(*(logits(model, SOURCE, TARGET) for model in models), strict=True):
+    for own, dot in zip(
+        *(log_probabilities(model, SOURCE, TARGET) for model in models), strict=True
+    ):
         np.testing.assert_allclose(own, dot, rtol=1e-5, atol=1e-6)
 
 
@@ -248,7 +252,7 @@ def test_the_derivative_is_that_of_differences(decoder, score, generator):
         @jax.jit
         def value(step):
             moved = jax.tree.map(lambda leaf, by: leaf + step * by, wide, along)
-            found, alignment = logits(moved, SOURCE, TARGET)
+            found, alignment = log_probabilities(moved, SOURCE, TARGET)
             return jnp.tanh(found).sum() + (alignment**2).sum()
 
         slope, width = float(jax.grad(value)(0.0)), 1e-5

@@ -45,8 +45,8 @@ def run(model, steps=1, links=None, seed=1, **options):
 @jax.jit
 def reference(model):
     """The log-probabilities of all words."""
-    features, alignment = model(SOURCE, TARGET)
-    return jax.nn.log_softmax(model.words.logits(features)), alignment
+    steps, source, alignment = model.read(SOURCE, TARGET)
+    return model.log_probabilities(steps, source), alignment
 
 
 def test_the_loss_is_a_mean_over_real_tokens():
@@ -168,8 +168,8 @@ def test_bfloat16_keeps_parameters_and_weights_in_float32(decoder):
     np.testing.assert_allclose(half, full, rtol=0.02)
     assert {leaf.dtype for leaf in jax.tree.leaves(state.parts.model)} == {jnp.dtype("float32")}
     with jax.default_matmul_precision("BF16_BF16_F32"):
-        features, alignment = jax.eval_shape(model, SOURCE, TARGET, by_row(jax.random.key(0), 4))
-    assert (features.dtype, alignment.dtype) == (jnp.float32, jnp.float32)
+        reading = jax.eval_shape(model.read, SOURCE, TARGET, by_row(jax.random.key(0), 4))
+    assert (reading.steps.dtype, reading.weights.dtype) == (jnp.float32, jnp.float32)
 
 
 def test_the_average_is_a_decaying_mean_of_the_parameters():

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax.models.activations import keeping_values, sigmoid, tanh
+from attn_jax.kernels.activations import keeping_values, sigmoid, tanh
 
 X = jnp.linspace(-4, 4, 9)
 

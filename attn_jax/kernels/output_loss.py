@@ -2,7 +2,8 @@
 
 A plain `cross_entropy` of the logits holds several arrays [N, V]. Here the logits are computed for
 a part of the tokens at a time, whose gradient is computed together with the loss: the same three
-products, with sums in float32 whatever the precision of the factors.
+products, with sums in float32 whatever the precision of the factors. It costs forward mode, and
+another gradient than that of a sum is computed as a multiple of it.
 """
 
 import functools
@@ -12,9 +13,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attn_jax.models.factors import factor, row_major
-from attn_jax.models.linear import matmul, of_inputs
-from attn_jax.training.losses import cross_entropy, expected_logit
+from attn_jax.kernels.factors import factor, row_major
+from attn_jax.kernels.logits import logits, plain_logits
+from attn_jax.kernels.products import matmul, of_inputs
 
 LOGITS = 2**21  # held at once, 8 MiB, unless parts of F tokens need more
 
@@ -39,7 +40,8 @@ def output_loss(
     """The sum, in nats, of the cross-entropies of the counted tokens."""
 
     def add(total: Array, tokens: Tokens) -> tuple[Array, None]:
-        losses = cross_entropy(_logits(matrix, bias, tokens), tokens.targets, label_smoothing)
+        of_words = logits(tokens.features, matrix, bias)
+        losses = cross_entropy(of_words, tokens.targets, label_smoothing)
         return total + losses.sum(where=tokens.counted), None
 
     matrix = factor(matrix)
@@ -47,9 +49,38 @@ def output_loss(
     return jax.lax.scan(add, jnp.zeros(()), parts)[0]
 
 
-def _logits(matrix: Array, bias: Array, tokens: Tokens) -> Float[Array, "N V"]:
-    # XLA's CPU backend would fuse the product and the softmax's maximum into one slower loop.
-    return jax.lax.optimization_barrier(matmul(tokens.features, matrix)) + bias
+def plain_output_loss(
+    matrix: Float[Array, "F V"],
+    bias: Float[Array, " V"],
+    features: Float[Array, "N F"],
+    targets: Int[Array, " N"],
+    counted: Bool[Array, " N"],
+    label_smoothing: float,
+) -> Float[Array, ""]:
+    """The sum, in nats, of the cross-entropies of the counted tokens, from all logits at once."""
+    losses = cross_entropy(plain_logits(features, matrix, bias), targets, label_smoothing)
+    return losses.sum(where=counted)
+
+
+def cross_entropy(
+    logits: Float[Array, "... V"], targets: Int[Array, "..."], label_smoothing: float = 0.0
+) -> Float[Array, "..."]:
+    """The cross-entropy with label smoothing, in nats: -log p(target) without smoothing.
+
+    Label smoothing gives a share of the probability to the whole vocabulary. Szegedy et al. 2016,
+    section 7.
+    """
+    return jax.nn.logsumexp(logits, axis=-1) - _expected_logit(logits, targets, label_smoothing)
+
+
+def _expected_logit(
+    logits: Float[Array, "... V"], targets: Int[Array, "..."], label_smoothing: float
+) -> Float[Array, "..."]:
+    """The expected logit under the smoothed distribution of the target."""
+    chosen = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    if not label_smoothing:
+        return chosen
+    return (1 - label_smoothing) * chosen + label_smoothing * logits.mean(axis=-1)
 
 
 def _cut(tokens: Tokens, vocabulary: int) -> Tokens:
@@ -74,13 +105,13 @@ def _forward(
         tokens, columns = part
         targets, counted = tokens.targets[:, None], tokens.counted[:, None]
         total, of_matrix, of_bias = sums
-        logits = _logits(matrix, bias, tokens)
-        largest = logits.max(axis=-1, keepdims=True)
+        of_words = logits(tokens.features, matrix, bias)
+        largest = of_words.max(axis=-1, keepdims=True)
         # Shared by the sum and the softmax; otherwise the backend would compute them twice.
-        exponentials = jax.lax.optimization_barrier(jnp.exp(logits - largest))
+        exponentials = jax.lax.optimization_barrier(jnp.exp(of_words - largest))
         normalizer = exponentials.sum(axis=-1, keepdims=True)
         losses = (largest + jnp.log(normalizer))[:, 0]
-        losses -= expected_logit(logits, tokens.targets, smoothing)
+        losses -= _expected_logit(of_words, tokens.targets, smoothing)
         total += losses.sum(where=tokens.counted)
 
         of_logits = exponentials * (counted / normalizer) - counted * share

@@ -5,9 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax.training import output
-from attn_jax.training.losses import cross_entropy
-from attn_jax.training.output import output_loss
+from attn_jax.kernels import output_loss as output
+from attn_jax.kernels.output_loss import cross_entropy, output_loss
 
 N, F, V = 14, 3, 11
 
@@ -23,6 +22,17 @@ def given(generator, rows=N, words=V):
 
 def plain(matrix, bias, features, targets, counted, smoothing):
     return cross_entropy(features @ matrix + bias, targets, smoothing).sum(where=counted)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_cross_entropy_equals_a_loop(generator, smoothing):
+    logits, targets = generator.normal(size=(3, 5, 7)), generator.integers(0, 7, (3, 5))
+    actual = cross_entropy(jnp.asarray(logits, jnp.float32), jnp.asarray(targets), smoothing)
+    for index in np.ndindex(3, 5):
+        p = np.exp(logits[index]) / np.exp(logits[index]).sum()
+        q = np.full(7, smoothing / 7)
+        q[targets[index]] += 1 - smoothing
+        np.testing.assert_allclose(actual[index], -(q * np.log(p)).sum(), rtol=1e-5)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

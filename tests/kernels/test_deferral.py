@@ -8,9 +8,10 @@ import pytest
 from flax import nnx
 
 from attn_jax.errors import InputError
-from attn_jax.models.deferral import scan
-from attn_jax.models.linear import Linear, product
-from attn_jax.models.mixture import mixture
+from attn_jax.kernels.deferral import scan
+from attn_jax.kernels.mixture import mixture
+from attn_jax.kernels.products import product
+from attn_jax.models.linear import Linear
 from tests.training.counting import operations
 
 T, B, H, S = 7, 3, 4, 2

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax.models import lstm
+from attn_jax.kernels import lstm
 
 T, B, H = 7, 3, 4
 
@@ -81,7 +81,7 @@ def test_gates_are_those_of_the_formulas(given):
 
         return run(memory, projected[0]), jax.grad(squares, argnums=(0, 1))(memory, projected[0])
 
-    same(of(lstm.gated), of(formulas))
+    same(of(lstm.gates), of(formulas))
 
 
 def test_layers_side_by_side(given):

@@ -1,10 +1,11 @@
 """Activations whose derivatives need only their values, and a decorator that stores only those.
 
 By default, JAX stores every factor of a derivative: for a gate, twice as many arrays. Writing them
-takes longer than recomputing the products.
+takes longer than recomputing the products. It costs these products a second time.
 """
 
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +25,7 @@ keeping_values = functools.partial(
 
 @jax.custom_jvp
 def sigmoid(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
-    """1 / (1 + exp(-x)), computed with tanh, which is faster in XLA's CPU backend."""
+    """σ(x), computed with tanh, which is faster in XLA's CPU backend."""
     return 0.5 * jnp.tanh(0.5 * x) + 0.5
 
 
@@ -36,7 +37,7 @@ def _sigmoid_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
 
 @jax.custom_jvp
 def tanh(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
-    """The hyperbolic tangent."""
+    """tanh(x), whose derivative is computed from its value."""
     return jnp.tanh(x)
 
 
@@ -44,3 +45,18 @@ def tanh(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
 def _tanh_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     y = checkpoint_name(jnp.tanh(*primals), _VALUE)
     return y, (1 - y) * (1 + y) * tangents[0]
+
+
+def plain_sigmoid(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
+    """σ(x) = 1 / (1 + exp(-x))."""
+    return jax.nn.sigmoid(x)
+
+
+def plain_tanh(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
+    """The hyperbolic tangent."""
+    return jnp.tanh(x)
+
+
+def plain_keeping_values(function: Callable) -> Callable:
+    """The function itself; JAX stores what it wants for the derivative."""
+    return function

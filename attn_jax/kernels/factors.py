@@ -1,4 +1,9 @@
-"""Factors of matrix products: their precision and their memory layout."""
+"""Factors of matrix products: their precision and their memory layout.
+
+XLA's CPU backend ignores JAX's setting for the precision of products, and has bfloat16 products
+only for factors in row-major layout: elsewhere it computes them in float32. So factors are rounded
+and laid out here. It costs a copy of each factor, of half its size.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +20,7 @@ def rounding() -> bool:
 
 
 def row_major(array: Float[Array, "*any"]) -> Float[Array, "*any"]:
-    """The same array in row-major layout, in which the last axis is contiguous.
-
-    XLA's CPU backend has bfloat16 products only for factors in this layout.
-    """
+    """The same array in row-major layout, in which the last axis is contiguous."""
     return with_layout_constraint(array, Layout(major_to_minor=tuple(range(array.ndim))))
 
 
@@ -30,3 +32,8 @@ def rounded(array: Float[Array, "*any"]) -> Float[Array, "*any"]:
 def factor(array: Float[Array, "*any"]) -> Float[Array, "*any"]:
     """A factor of a product, in the precision for which JAX is configured."""
     return rounded(array) if rounding() else array
+
+
+def plain_factor(array: Float[Array, "*any"]) -> Float[Array, "*any"]:
+    """A factor in the precision for which JAX is configured, in any layout."""
+    return array.astype(jnp.bfloat16) if rounding() else array

@@ -1,0 +1,124 @@
+"""What a cell, an encoder and a decoder promise to the rest of a model: for parts of your own.
+
+B sentences, S source words, T target words, E features of a word vector, D of an annotation, F of
+what the output layer reads, H units of a cell, G of its projected inputs, N heads, L layers that
+attend. Each part is a `flax.nnx.Module`. `rng`, a random key for each sentence, is given in
+training alone.
+"""
+
+from typing import Protocol, runtime_checkable
+
+from flax import nnx
+from jaxtyping import Array, Bool, Float, Key, PyTree
+
+from attn_jax.config import Model
+from attn_jax.models.source import Source, Summary
+
+
+@runtime_checkable
+class Cell(Protocol):
+    """One layer of a recurrent stack.
+
+    `gates` is G / H. The next state is like the first one: the same leaves, shapes and dtypes.
+    """
+
+    gates: int
+
+    def __init__(self, features: int, units: int, *, rngs: nnx.Rngs): ...
+
+    def input(self, inputs: Float[Array, "*any E"], /) -> Float[Array, "*any G"]:
+        """The inputs of all steps at once, projected; computed before the loop over steps."""
+
+    def begin(self, hidden: Float[Array, "B H"]) -> PyTree[Float[Array, "B ..."]]:
+        """The state whose output is `hidden`."""
+
+    def output(self, state: PyTree[Float[Array, "B ..."]]) -> Float[Array, "B H"]:
+        """The output of a state."""
+
+    def __call__(
+        self,
+        state: PyTree[Float[Array, "B ..."]],
+        projected: Float[Array, "B G"],
+        hidden: Float[Array, "B H"],
+    ) -> PyTree[Float[Array, "B ..."]]:
+        """The next state.
+
+        Args:
+          state: the previous state.
+          projected: the inputs of this step, as `input` returned them.
+          hidden: what the recurrent product reads: the output of the previous state, after dropout
+            if that is variational.
+        """
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """From word vectors to annotations. Padding changes nothing at real positions."""
+
+    summary_size: int  # Z, features of the vector of the summary
+
+    def __init__(self, config: Model, *, rngs: nnx.Rngs): ...
+
+    def __call__(
+        self,
+        embeddings: Float[Array, "B S E"],
+        mask: Bool[Array, "B S"],
+        rng: Key[Array, " B"] | None = None,
+    ) -> tuple[Float[Array, "B S D"], Summary]:
+        """The annotations, and the summary from which a recurrent decoder starts, [B, Z].
+
+        Args:
+          embeddings: the word vectors.
+          mask: False where there is padding.
+          rng: a random key for each sentence, for dropout.
+        """
+
+
+@runtime_checkable
+class Readout(Protocol):
+    """From what a decoder has computed at a step to what the output layer reads."""
+
+    size: int  # F, features
+
+
+@runtime_checkable
+class Decoder(Protocol):
+    """From previous target words to what the probabilities of the next ones are computed from.
+
+    All steps at once give the same as one step after another. A step depends on the source and on
+    previous words only, and on no other sentence of the batch.
+    """
+
+    def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs): ...
+
+    @property
+    def readout(self) -> Readout:
+        """What the output layer reads is of its size."""
+
+    def project(self, annotations: Float[Array, "B S D"]) -> PyTree:
+        """What is computed from the annotations once per sentence, such as keys and values."""
+
+    def start(self, source: Source, length: int) -> PyTree:
+        """The state before the first word; targets have at most `length` words."""
+
+    def step(
+        self, state: PyTree, embedding: Float[Array, "B E"], source: Source
+    ) -> tuple[PyTree, Float[Array, "B F"], Float[Array, "B L N S"]]:
+        """One step in use: the next state, what the output layer reads, and the weights.
+
+        Args:
+          state: of the previous step; the next one is like it.
+          embedding: the vectors of the previous words.
+          source: the encoded sentences; `projected` is what `project` returned.
+        """
+
+    def __call__(
+        self, embeddings: Float[Array, "B T E"], source: Source, rng: Key[Array, " B"] | None = None
+    ) -> tuple[Float[Array, "B T F"], Float[Array, "B L N T S"]]:
+        """All steps of known targets: what the output layer reads, and the weights.
+
+        Args:
+          embeddings: the vectors of the previous word at each step.
+          source: the encoded sentences.
+          rng: a random key for each sentence, for dropout and what attention does in training.
+        """
