@@ -46,7 +46,7 @@ def define_workdir(help: str) -> None:
 def define_experiment() -> None:
     """Defines a flag for each option of an experiment."""
     for name, field in config.known().items():
-        if "part" in field.metadata:
+        if "kind" in field.metadata:
             DEFINE[str](name, field.metadata["shown"], field.metadata["help"])
         else:
             DEFINE[field.type](name, field.default, field.metadata["help"])

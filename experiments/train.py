@@ -36,6 +36,7 @@ from attn_jax.tokens import SPECIALS
 from attn_jax.training import devices, loop, precision
 from attn_jax.training.checkpoint import CheckpointMismatch
 from attn_jax.training.fallback import set_aside
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.saving import try_place
 from attn_jax.training.step import init_state
 from attn_jax.training.validations import disagreement
@@ -108,7 +109,7 @@ def train(
     state, progress = loop.begin(config, model, workdir)
     step = int(state.parts.step)
     if config.initial and not step:  # not when resuming: that run may be gone by then
-        state = init_state(initial_parameters(Path(config.initial), model), config)
+        state = init_state(initial_parameters(Path(config.initial), model), recipe_of(config))
     held_out = {
         "validation": encode(validation, source, target),
         "test": encode(test, source, target),
