@@ -23,6 +23,7 @@ flags.disclaim_key_flags()
 FLAGS = flags.FLAGS
 DEFINE = {int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFINE_string}
 _needed: list[str] = []  # flags without a default
+_typed: list[str] = []  # flags on the command line itself, not in a flag file
 _first: list[str] = []  # the one whose value may come first, without its name
 
 
@@ -113,6 +114,11 @@ def given() -> dict[str, Any]:
     }
 
 
+def typed() -> list[str]:
+    """The names of flags that are on the command line itself, not in a flag file."""
+    return list(dict.fromkeys(_typed))
+
+
 def options_of(words: list[str]) -> dict[str, Any]:
     """The options in the words of a command line, including those in flag files.
 
@@ -194,8 +200,11 @@ def parse(arguments: list[str]) -> None:
     if _first and words and not words[0].startswith("-"):
         words[0] = f"--{_first[0]}={words[0]}"
     # absl would read flag files itself, but its errors would name neither file nor line.
-    for _, together in itertools.groupby(expanded(words), operator.attrgetter("place")):
-        _parse(program, list(together))
+    for place, together in itertools.groupby(expanded(words), operator.attrgetter("place")):
+        of_place = list(together)
+        _parse(program, of_place)
+        if not place:
+            _typed.extend(word.text.lstrip("-").partition("=")[0] for word in of_place)
     _refuse_overridden(list(map(at_home, words)))
     options = {*config.known(), *dict(fields(Search))}
     for name in FLAGS:

@@ -16,6 +16,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from queue import Queue
+from tempfile import TemporaryFile
 from typing import IO
 
 import jax
@@ -28,7 +29,7 @@ from attn_jax.errors import InputError
 from attn_jax.loading import experiment_of
 from attn_jax.own_code import own_modules
 from attn_jax.training.loop import finished
-from experiments import flags
+from experiments import flags, unused
 from experiments.flags import FLAGS
 from experiments.folder import (
     check_code,
@@ -52,18 +53,22 @@ class InUse(InputError):
 def train_in(folder: Path, options: dict, slot: Slot, running: list[subprocess.Popen]) -> None:
     """Trains and evaluates one run in a process of its own; its output goes to `<run>.log`.
 
+    It reads its options as a flag file, in which those that concern only other runs are no error.
+
     Raises:
       InUse: another process is training the run.
       InputError: the run failed or was interrupted.
     """
     command = [sys.executable, "-m", "experiments.train", f"--workdir={folder}"]
-    with folder.with_name(folder.name + ".log").open(
-        "a+", encoding="utf-8", errors="replace"
-    ) as log:
+    name = folder.with_name(folder.name + ".log")
+    with name.open("a+", encoding="utf-8", errors="replace") as log, TemporaryFile("w+") as file:
         lock(log, folder)
+        file.write("\n".join(flags.as_arguments(options)))
+        file.seek(0)
         begin = log.tell()
         process = subprocess.Popen(
-            command + flags.as_arguments(options),
+            [*command, "--flagfile=/dev/stdin"],
+            stdin=file,
             stdout=log,
             stderr=subprocess.STDOUT,
             env=os.environ | slot.environment,
@@ -202,6 +207,7 @@ def main() -> None:
     fixed = flags.given()
     planned = plan(systems, varied, fixed)
     wanted, left_out = possible(root, planned, varied)
+    unused.check(((run, planned[label]) for label, run in wanted.items()), flags.typed())
     waiting = unfinished(root, planned, wanted)
     places = slots(FLAGS.jobs) if waiting else []
     root.mkdir(parents=True, exist_ok=True)

@@ -66,6 +66,7 @@ def main() -> None:
             set_aside(workdir)
         experiment = folder.settle(workdir, given)
         check(experiment)
+        unused.check([(experiment, given)], flags.typed())
         folder.check_code(workdir, own_modules(experiment.model))
         folder.tell_inherited(folder.inherited(experiment, given))
         done, asked = experiment.train.steps, given.get("train.steps", experiment.train.steps)
@@ -200,7 +201,7 @@ def check_tokens(initial: Path, experiment: Experiment) -> None:
     """Raises InputError if the run to start from has other tokens or vocabularies."""
     theirs, ours = experiment_of(initial).data, experiment.data
     sizes = ("words", "min_count", "subwords", "character_coverage")
-    used = (name for name in sizes if unused.USES[f"data.{name}"](experiment))
+    used = (name for name in sizes if unused.concerns(f"data.{name}", experiment, {}))
     for name in ("source_level", "target_level", "vocabulary", *used):
         if getattr(theirs, name) != getattr(ours, name):
             raise InputError(

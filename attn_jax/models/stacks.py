@@ -7,12 +7,14 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
-from attn_jax.models import lstm
+from attn_jax.models import dropout, lstm
 from attn_jax.models.deferral import scan
 from attn_jax.models.dropout import make_dropout
 from attn_jax.models.randomness import split
 from attn_jax.models.recurrent import CELLS, LSTM
 from attn_jax.names import choose_or_import
+
+OPTIONS = dropout.OPTIONS | {"cell", "stack"}  # that are used here
 
 
 class Stack(nnx.Module):
