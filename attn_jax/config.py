@@ -13,23 +13,47 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attn_jax import part_names
+from attn_jax import value_names
 from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.protocol import Normalizer, Part, Score, Window
 from attn_jax.attention.scores import Additive
 from attn_jax.attention.windows import Full
+from attn_jax.data.orders import ORDERS, Bucketed, Order
 from attn_jax.errors import InputError, choose
+from attn_jax.head_names import HEADS, Head
+from attn_jax.head_names import Mean as MeanOfHeads
 from attn_jax.options import absolute, checked, fields, option, path
+from attn_jax.settings import Value
+from attn_jax.training.means import MEANS, Mean, Token
+from attn_jax.training.optimizer import (
+    OPTIMIZERS,
+    SCHEDULES,
+    Adam,
+    Constant,
+    Optimizer,
+    Schedule,
+)
+from attn_jax.training.precision import PRECISIONS, Float32, Precision
 
 AUTO = "auto"  # what stands for the normalizer of the score
 LINKED_LEVELS = {"word", "symbol"}  # whose tokens are what links and gold alignments connect
+# What text of an option may stand for.
+TABLES: value_names.Tables = {
+    **value_names.PARTS,
+    Optimizer: OPTIMIZERS,
+    Schedule: SCHEDULES,
+    Head: HEADS,
+    Mean: MEANS,
+    Precision: PRECISIONS,
+    Order: ORDERS,
+}
 
 
-def part_option(default: Part | None, kind: type[Part], help: str) -> Any:
-    """A field that holds a part of a mechanism; in text, None is `auto`."""
+def value_option(default: Value | None, kind: type[Value], help: str) -> Any:
+    """A field that holds a value; in text, None is `auto`."""
     shown = default.brief() if default else AUTO
-    return dataclasses.field(default=default, metadata={"help": help, "part": kind, "shown": shown})
+    return dataclasses.field(default=default, metadata={"help": help, "kind": kind, "shown": shown})
 
 
 @dataclass(frozen=True)
@@ -107,17 +131,17 @@ class Model:
     readout: str = option(
         "auto", "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's"
     )
-    score: Score = part_option(
+    score: Score = value_option(
         Additive(),
         Score,
         f"{', '.join(SCORES)}, or your own module:Class; without attention: "
         f"{', '.join(name for name, score in SCORES.items() if score.is_control)}. Settings in "
         "brackets, as in location_aware(width=5)",
     )
-    window: Window = part_option(
+    window: Window = value_option(
         Full(), Window, f"{', '.join(WINDOWS)}, or your own; local_m(half_width=3)"
     )
-    normalizer: Normalizer | None = part_option(
+    normalizer: Normalizer | None = value_option(
         None,
         Normalizer,
         f"{', '.join(NORMALIZERS)}, or your own; entmax(alpha=1.25). auto: that of the score, "
@@ -176,15 +200,18 @@ class Train:
 
     steps: int = option(2000, "training steps in all", low=1)
     batch_size: int = option(64, "B, sentence pairs in a step", low=1)
-    optimizer: str = option(
-        "adam", "adam, adadelta or sgd; with settings as in adam(beta2=0.98,epsilon=1e-9)"
+    optimizer: Optimizer = value_option(
+        Adam(),
+        Optimizer,
+        "adam, adadelta or sgd; with settings as in adam(beta2=0.98,epsilon=1e-9)",
     )
     learning_rate: float = option(
         0.0, "step size after warm-up; 0: the optimizer's own (adam 0.001, others 1)", low=0
     )
     warmup_steps: int = option(100, "steps over which the step size rises from zero", low=0)
-    schedule: str = option(
-        "constant",
+    schedule: Schedule = value_option(
+        Constant(),
+        Schedule,
         "after warm-up: constant, inverse_sqrt or halving(after=5000,every=1000), in steps",
     )
     clip_norm: float = option(1.0, "largest global norm of the gradient", low=1e-9)
@@ -197,19 +224,22 @@ class Train:
         "weight of the loss of Chen et al. against the links of --data.links, or of generated data",
         low=0,
     )
-    guided_head: str = option(
-        "mean", "weights that it guides: mean (of all layers and heads), or layer.head as in 2.1"
+    guided_head: Head = value_option(
+        MeanOfHeads(),
+        Head,
+        "weights that it guides: mean (of all layers and heads), or layer.head as in 2.1",
     )
     scheduled_sampling: float = option(
         0.0, "final share of previous words that are the model's own", low=0, high=1
     )
     sampling_steps: int = option(10000, "steps over which that share rises from zero", low=1)
-    mean_over: str = option(
-        "token", "what the loss is a mean over: token, or sentence as in the older papers"
+    mean_over: Mean = value_option(
+        Token(), Mean, "what the loss is a mean over: token, or sentence as in the older papers"
     )
     microbatches: int = option(1, "parts of a batch, computed one after the other", low=1)
-    compute: str = option(
-        "float32",
+    compute: Precision = value_option(
+        Float32(),
+        Precision,
         "precision of products: float32 (what the device makes of it: TF32 on a GPU, bfloat16 on a "
         "TPU) or bfloat16",
     )
@@ -219,8 +249,9 @@ class Train:
         low=0,
         high=0.99999,
     )
-    order: str = option(
-        "bucketed",
+    order: Order = value_option(
+        Bucketed(),
+        Order,
         "batches of similar length: bucketed, or sorted(batches=20), within so many random batches",
     )
     max_length: int = option(100, "pairs with more tokens on a side are left out", low=1)
@@ -282,7 +313,9 @@ def known() -> dict[str, dataclasses.Field]:
     return dict(fields(Experiment)) | dict(fields(Shorthands, "model."))
 
 
-PARTS = {name: f.metadata["part"] for name, f in fields(Experiment) if "part" in f.metadata}
+# The options that hold values, with the kind of each, and of these the parts of mechanisms.
+KINDS = {name: f.metadata["kind"] for name, f in fields(Experiment) if "kind" in f.metadata}
+PARTS = {name: kind for name, kind in KINDS.items() if issubclass(kind, Part)}
 
 
 Options = Experiment | Mapping[str, Any]  # by name; those that are left out have their defaults
@@ -308,13 +341,13 @@ def given(options: Options) -> dict[str, Any]:
 
 def _as_text(name: str, value: Any) -> Any:
     """A value of an option as the command line takes it."""
-    if name not in PARTS:
+    if name not in KINDS:
         return value
     if value is None:
         return AUTO
     if isinstance(value, type):
         raise InputError(f"{name} is the class {value.__name__}: write {value.__name__}()")
-    if isinstance(value, Part):
+    if isinstance(value, Value):
         return value.brief()
     return f"{value.__module__}:{value.__name__}" if callable(value) else value
 
@@ -327,8 +360,8 @@ def told(options: Mapping[str, Any]) -> str:
 def values(experiment: Experiment) -> dict[str, Any]:
     """The options by name, such as `{"model.score": "additive(units=128)", ...}`."""
     found = {name: operator.attrgetter(name)(experiment) for name, _ in fields(Experiment)}
-    parts = {name: found[name] for name in PARTS}
-    return found | {name: AUTO if part is None else str(part) for name, part in parts.items()}
+    held = {name: found[name] for name in KINDS}
+    return found | {name: AUTO if one is None else str(one) for name, one in held.items()}
 
 
 def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -344,9 +377,9 @@ def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
     if units is not None:  # it concerns defaults too
         usual = {name: entry.metadata["shown"] for name, entry in known().items() if name in PARTS}
         found = usual | found
-    for name, kind in PARTS.items():
+    for name, kind in KINDS.items():
         if name in found and found[name] != AUTO:
-            found[name] = part_names.canonical(kind, found[name], units)
+            found[name] = value_names.canonical(kind, found[name], units, TABLES)
     return found
 
 
@@ -356,7 +389,7 @@ def merged(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     if UNITS in given:
         for name in PARTS.keys() & options.keys():
             if options[name] != AUTO:
-                options[name] = part_names.without_units(PARTS[name], options[name])
+                options[name] = value_names.without_units(PARTS[name], options[name])
     return options | dict(given)
 
 
@@ -368,9 +401,9 @@ def experiment(options: Mapping[str, Any]) -> Experiment:
     """
     units = checked(known(), options).get(UNITS)
     found = canonical(options)
-    for name in PARTS.keys() & found.keys():
+    for name in KINDS.keys() & found.keys():
         text = found[name]
-        found[name] = None if text == AUTO else part_names.read(PARTS[name], text, units)
+        found[name] = None if text == AUTO else value_names.read(KINDS[name], text, units, TABLES)
     groups: dict[str, dict[str, Any]] = {"": {}, "data": {}, "model": {}, "train": {}}
     for name, value in found.items():
         group, _, leaf = name.rpartition(".")
@@ -403,14 +436,15 @@ def parse(text: Iterable[str]) -> Experiment:
 
 
 def brief(name: str, text: Any) -> Any:
-    """The value of an option as people write it: of parts, without settings of their defaults."""
-    return part_names.brief(PARTS[name], text) if name in PARTS and text != AUTO else text
+    """The value of an option as people write it: without settings of their defaults."""
+    held = name in KINDS and text != AUTO
+    return value_names.brief(KINDS[name], text, TABLES) if held else text
 
 
 def units_of(options: Mapping[str, Any]) -> set[int]:
     """The numbers of hidden units that the parts of a model give."""
     texts = (options[name] for name in PARTS if options[name] != AUTO)
-    return {units for text in texts for units in part_names.units_in(text)}
+    return {units for text in texts for units in value_names.units_in(text)}
 
 
 def _texts(lines: Iterable[str]) -> dict[str, str]:

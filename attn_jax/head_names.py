@@ -1,8 +1,12 @@
-"""Names of attention heads for the user, who counts layers and heads from 1."""
+"""Heads of attention as the user names them, who counts layers and heads from 1."""
 
 import re
+from typing import Any
+
+from jaxtyping import Array, Float
 
 from attn_jax.errors import InputError
+from attn_jax.settings import Value
 
 
 def head_name(layer: int, head: int) -> str:
@@ -10,20 +14,69 @@ def head_name(layer: int, head: int) -> str:
     return f"layer {layer}, head {head}"
 
 
-def find_head(which: str, layers: int, heads: int, option: str) -> tuple[int, int] | None:
-    """The layer and head, from 0, of a text such as `2.1`, which counts from 1; None for `mean`.
+class Head(Value):
+    """The head whose weights are meant: `mean`, or a single one, such as `2.1`."""
 
-    Raises:
-      InputError: there is no such layer or head.
-    """
-    if which == "mean":
-        return None
-    named = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", which)
-    if not named:
-        raise InputError(f"{option} must be mean or layer.head as in 2.1, got {which[:60]!r}")
-    layer, head = map(int, named.groups())
-    if not (1 <= layer <= layers and 1 <= head <= heads):
-        raise InputError(
-            f"{option}={which} does not exist: the model's last head is {layers}.{heads}"
-        )
-    return layer - 1, head - 1
+    also = ", or layer.head as in 2.1"
+
+    @classmethod
+    def from_number(cls, text: str) -> Any:
+        """The single head that a text such as `2.1` stands for."""
+        named = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", text)
+        if not named:
+            raise InputError(f"head must be mean{cls.also}, got {text[:60]!r}")
+        layer, head = map(int, named.groups())
+        return Single(layer=layer, head=head)
+
+    def place(self, layers: int, heads: int, option: str) -> tuple[int, int] | None:
+        """Its layer and number, from 0; None for the mean.
+
+        Args:
+          layers: of the model.
+          heads: of each layer.
+          option: what the error message calls it.
+
+        Raises:
+          InputError: there is no such layer or head.
+        """
+        raise NotImplementedError
+
+    def weights(self, alignment: Float[Array, "B L N T S"], option: str) -> Float[Array, "B T S"]:
+        """Its weights among those of all layers and heads.
+
+        Raises:
+          InputError: there is no such layer or head.
+        """
+        _, layers, heads, *_ = alignment.shape
+        place = self.place(layers, heads, option)
+        return alignment.mean(axis=(1, 2)) if place is None else alignment[:, place[0], place[1]]
+
+
+class Mean(Head):
+    """The mean over all layers and heads."""
+
+    def place(self, layers: int, heads: int, option: str) -> None:
+        """None."""
+
+
+class Single(Head):
+    """One head of one layer, counted from 1."""
+
+    layer: int = 1
+    head: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.layer}.{self.head}"
+
+    brief = __str__
+
+    def place(self, layers: int, heads: int, option: str) -> tuple[int, int]:
+        """Its layer and number, from 0."""
+        if not (1 <= self.layer <= layers and 1 <= self.head <= heads):
+            raise InputError(
+                f"{option}={self} does not exist: the model's last head is {layers}.{heads}"
+            )
+        return self.layer - 1, self.head - 1
+
+
+HEADS: dict[str, type[Head]] = {Mean.name: Mean}

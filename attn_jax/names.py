@@ -4,27 +4,38 @@ A name is that of an entry of a table, or `module:name` of the user's own. Setti
 named themselves: `pair(additive(units=64),general)`.
 """
 
-import functools
 import importlib
-import inspect
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from attn_jax.errors import InputError, choose, failure, place
-from attn_jax.options import LARGEST
 
 NAME = r"[A-Za-z_][\w.-]*(?::\w*)?"
 NUMBER = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 TOKEN = re.compile(rf"\s*(?:(?P<name>{NAME})|(?P<number>{NUMBER})|(?P<sign>[(),=]))\s*")
 
 
+class Number(NamedTuple):
+    """A number as it is written: 2.10 may stand for another head than 2.1."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def value(self) -> int | float:
+        """What it is as a number."""
+        whole = re.fullmatch(r"[+-]?\d[\d_]*", self.text)
+        return int(self.text) if whole else float(self.text)
+
+
 class Named(NamedTuple):
     """A name with settings; those that are given without a name come first, with ''."""
 
     name: str
-    settings: tuple[tuple[str, Any], ...] = ()
+    settings: tuple[tuple[str, "Named | Number"], ...] = ()
 
     def __str__(self) -> str:
         told = [f"{name}={value}" if name else str(value) for name, value in self.settings]
@@ -59,15 +70,33 @@ def parse(text: str, what: str) -> Named:
     return named
 
 
+def parse_value(text: str, what: str, also: str = "") -> Named | Number:
+    """The same, or the number that the text is.
+
+    Args:
+      text: what is read.
+      what: what it stands for, for error messages.
+      also: what it may be besides a name with settings, likewise.
+
+    Raises:
+      InputError: the text is not of this form, or gives a setting twice.
+    """
+    reader = _Reader(text, what, also)
+    value = reader.value()
+    reader.expect("")
+    return value
+
+
 class _Reader:
     """Reads a text token by token, by recursive descent.
 
+    value   = number | named
     named   = name [ "(" [ setting { "," setting } ] ")" ]
-    setting = [ name "=" ] ( number | named )
+    setting = [ name "=" ] value
     """
 
-    def __init__(self, text: str, what: str):
-        self.text, self.what = text, what
+    def __init__(self, text: str, what: str, also: str = ""):
+        self.text, self.what, self.also = text, what, also
         self.tokens: list[tuple[str | None, str]] = []
         at = 0
         while at < len(text.rstrip()):
@@ -87,7 +116,8 @@ class _Reader:
 
     def malformed(self) -> InputError:
         return InputError(
-            f"malformed {self.what} {self.text!r}: write name, or name(setting=number)"
+            f"malformed {self.what} {self.text[:60]!r}: write name, or name(setting=number)"
+            f"{self.also}"
         )
 
     def expect(self, token: str) -> None:
@@ -95,6 +125,10 @@ class _Reader:
             raise self.malformed()
         if token:
             self.take()
+
+    def value(self) -> Named | Number:
+        is_number = self.tokens and self.tokens[-1][0] == "number"
+        return Number(self.take()) if is_number else self.named()
 
     def named(self) -> Named:
         if not self.tokens or self.tokens[-1][0] != "name":
@@ -109,55 +143,14 @@ class _Reader:
             self.take()
         return Named(name, tuple(settings))
 
-    def setting(self, given: set[str]) -> tuple[str, Any]:
-        if not self.tokens:
-            raise self.malformed()
-        kind, token = self.tokens[-1]
-        if kind == "number":
-            return "", _number(self.take())
-        value = self.named()
-        if self.next != "=":
+    def setting(self, given: set[str]) -> tuple[str, Named | Number]:
+        token, value = self.next, self.value()
+        if isinstance(value, Number) or self.next != "=":
             return "", value
         self.take()
         if token in given:
             raise InputError(f"{self.text.strip()!r} gives {token} twice")
-        if self.tokens and self.tokens[-1][0] == "number":
-            return token, _number(self.take())
-        return token, self.named()
-
-
-def _number(text: str) -> int | float:
-    return int(text) if re.fullmatch(r"[+-]?\d[\d_]*", text) else float(text)
-
-
-def settings_of(named: Named, known: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a name, as numbers of the types of their defaults.
-
-    Args:
-      named: the name with its settings.
-      known: all settings there are, with their defaults.
-
-    Raises:
-      InputError: there is no such setting, or it is not a number of that type.
-    """
-    return {setting: _as(named, setting, value, known) for setting, value in named.settings}
-
-
-def _as(named: Named, setting: str, value: Any, known: Mapping[str, Any]) -> int | float:
-    if not known:
-        raise InputError(f"{named.name} has no settings, got {setting or value!r}")
-    if not setting:
-        raise InputError(f"{named.name}: {value} is a setting without a name: {', '.join(known)}")
-    default = choose(known, setting, f"setting of {named.name}")
-    kind = type(default)
-    try:
-        number = kind(value)
-        if number != value or not math.isfinite(number) or abs(number) > LARGEST:
-            raise ValueError
-    except (ValueError, TypeError, OverflowError):
-        message = f"{named.name}: {setting} must be of type {kind.__name__}, got {str(value)!r}"
-        raise InputError(message) from None
-    return number
+        return token, self.value()
 
 
 def split(text: str) -> list[str]:
@@ -205,23 +198,3 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Cal
     if not callable(imported):
         raise InputError(f"{use}: it is not a function or class")
     return imported
-
-
-def keywords_of(function: Callable) -> dict[str, Any]:
-    """The keyword-only arguments of a function, with their defaults."""
-    parameters = inspect.signature(function).parameters
-    keyword_only = inspect.Parameter.KEYWORD_ONLY
-    return {name: p.default for name, p in parameters.items() if p.kind is keyword_only}
-
-
-def choose_with_settings(table: Mapping[str, Callable], text: str, what: str) -> Callable:
-    """The function of a table that a text names, bound to the settings in the text.
-
-    Settings are the keyword-only arguments of the function.
-
-    Raises:
-      InputError: there is no such function or setting.
-    """
-    named = parse(text, what)
-    function = choose(table, named.name, what)
-    return functools.partial(function, **settings_of(named, keywords_of(function)))

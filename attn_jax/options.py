@@ -65,7 +65,7 @@ def expand(path: str) -> str:
 
 
 def checked(known: Mapping[str, dataclasses.Field], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts values of options, by name, to the types of the options; parts of models to text.
+    """Converts values of options, by name, to the types of the options; those of `Value` to text.
 
     Raises:
       InputError: there is no option of a name, or a value is of the wrong type, out of bounds, or
@@ -78,7 +78,7 @@ def checked(known: Mapping[str, dataclasses.Field], options: Mapping[str, Any]) 
 
 
 def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
-    original, kind = value, str if "part" in entry.metadata else entry.type
+    original, kind = value, str if "kind" in entry.metadata else entry.type
     try:
         value = kind(original)
         if kind is int and isinstance(original, numbers.Real) and original != value:

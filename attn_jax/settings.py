@@ -6,6 +6,7 @@ Subclasses of `Value` need no decorator: annotated class attributes are settings
 import dataclasses
 import math
 import numbers
+import operator
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +16,24 @@ from attn_jax.errors import InputError
 from attn_jax.options import LARGEST
 
 Bound = int | float | None
+BOUNDS: dict[str, Callable[[Any, Any], bool]] = {
+    "at least": operator.ge,
+    "more than": operator.gt,
+    "at most": operator.le,
+    "less than": operator.lt,
+}
 
 
-def setting(default: Any, *, low: Bound = None, high: Bound = None, above: Bound = None) -> Any:
-    """A setting with bounds: at least `low`, at most `high`, more than `above`."""
-    bounds = {"at least": low, "at most": high, "more than": above}
+def setting(
+    default: Any,
+    *,
+    low: Bound = None,
+    high: Bound = None,
+    above: Bound = None,
+    below: Bound = None,
+) -> Any:
+    """A setting from `low` or above `above`, to `high` or below `below`."""
+    bounds = {"at least": low, "more than": above, "at most": high, "less than": below}
     return dataclasses.field(default=default, metadata=bounds)
 
 
@@ -38,13 +52,15 @@ class Value:
       InputError: a setting is not of its type or out of bounds, or is an array.
     """
 
-    name: ClassVar[str]  # on the command line
+    name: ClassVar[str]  # on the command line; that of the class if it gives none
+    also: ClassVar[str] = ""  # what text of this kind may be besides a name with settings
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field]]
 
     def __init_subclass__(cls) -> None:
         """Makes a class of values a dataclass, after checking the names of its settings."""
         super().__init_subclass__()
-        cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        if "name" not in vars(cls):
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
         typing.no_type_check(cls.__init__)  # not before `__post_init__` has converted settings
         for base in cls.__mro__[1:]:
@@ -63,6 +79,16 @@ class Value:
         for entry in dataclasses.fields(self):
             value = _checked(self, entry, types[entry.name])
             object.__setattr__(self, entry.name, value)
+
+    @classmethod
+    def from_number(cls, text: str) -> Any:
+        """The value of this kind that a number alone stands for, if any does.
+
+        Raises:
+          InputError: none does.
+        """
+        what = cls.name.replace("_", " ")
+        raise InputError(f"{text} is not {'an' if what[0] in 'aeiou' else 'a'} {what}")
 
     def settings(self) -> dict[str, Any]:
         """The settings by name."""
@@ -119,9 +145,8 @@ def _checked(owner: Value, entry: dataclasses.Field, kind: Any) -> Any:
 
 
 def _check_bounds(what: str, value: Any, bounds: Mapping[str, Bound]) -> None:
-    low, high, above = (bounds.get(name) for name in ("at least", "at most", "more than"))
-    kept = (low is None or value >= low, high is None or value <= high)
-    if all(kept) and (above is None or value > above):
+    given = {name: bound for name, bound in bounds.items() if bound is not None}
+    if all(BOUNDS[name](value, bound) for name, bound in given.items()):
         return
-    told = [f"{name} {bound:g}" for name, bound in bounds.items() if bound is not None]
+    told = [f"{name} {bound:g}" for name, bound in given.items()]
     raise InputError(f"{what} must be {' and '.join(told)}, got {value:g}")

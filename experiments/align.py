@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 from absl import flags as absl_flags
 
+from attn_jax import value_names
 from attn_jax.alignment.error import alignment_counts, alignment_error
-from attn_jax.alignment.extraction import EXTRACTIONS
+from attn_jax.alignment.extraction import EXTRACTIONS, Extraction
 from attn_jax.alignment.readings import Reading, masses, read, readings
-from attn_jax.alignment.symmetrization import SYMMETRIZATIONS, turned
+from attn_jax.alignment.symmetrization import SYMMETRIZATIONS, Symmetrization, turned
 from attn_jax.alignment.units import UNITS, Pairs, between, check_same_tokens, words
 from attn_jax.data.examples import warn_of_unknown
 from attn_jax.data.gold import Gold, read_gold
@@ -28,9 +29,8 @@ from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import FEWEST, ratios_differ
 from attn_jax.files import writing
-from attn_jax.head_names import find_head
+from attn_jax.head_names import HEADS, Head
 from attn_jax.loading import experiment_of, load, located
-from attn_jax.names import choose_with_settings
 from attn_jax.reporting.alignments import heads, heat_map
 from attn_jax.reporting.printing import print_table
 from attn_jax.reporting.style import save
@@ -41,6 +41,9 @@ from attn_jax.translator import Translator
 from . import flags
 from .flags import FLAGS
 from .program import run
+
+TABLES = {Extraction: EXTRACTIONS, Symmetrization: SYMMETRIZATIONS, Head: HEADS}
+read_value = partial(value_names.read, tables=TABLES)
 
 
 def read_text(sources: str, targets: str) -> Pairs:
@@ -96,7 +99,8 @@ def token_weights(
     if development:
         reading = best_reading(translator, *development, extract)
     else:
-        reading = Reading(find_head(FLAGS.head, *weights[0].shape[:2], "--head"), FLAGS.shift)
+        head = read_value(Head, FLAGS.head)
+        reading = Reading(head.place(*weights[0].shape[:2], "--head"), FLAGS.shift)
     shares = masses(weights, reading)
     print(
         f"{name}: {reading}; mean weight of target words on no source word "
@@ -215,11 +219,8 @@ def main() -> None:
     pairs = read_text(FLAGS.sources, FLAGS.targets)
     golds = read_gold_of(FLAGS.gold, pairs) if FLAGS.gold else None
     development = read_development()
-    extract = choose_with_settings(EXTRACTIONS, FLAGS.links, "way to make links")
-    symmetrize = choose_with_settings(SYMMETRIZATIONS, FLAGS.symmetrization, "symmetrization")
-    for way in (extract, partial(symmetrize, np.eye(1), extract=extract)):
-        way(np.eye(1))  # settings out of bounds are refused before loading
-
+    extract = read_value(Extraction, FLAGS.links)
+    symmetrize = read_value(Symmetrization, FLAGS.symmetrization)
     if FLAGS.reverse:
         check_opposite(FLAGS.workdir, FLAGS.reverse)
     translator = load(FLAGS.workdir)
@@ -235,7 +236,8 @@ def main() -> None:
     if reverse:
         backward = unit_weights("reverse", reverse, pairs[::-1], flip(development), extract)
         links["reverse"] = [turned(extract(of_pair)) for of_pair in backward]
-        others = SYMMETRIZATIONS if golds else {}  # only to be compared with the gold links
+        # Others are only to be compared with the gold links.
+        others = {name: one() for name, one in SYMMETRIZATIONS.items()} if golds else {}
         for name, combine in (others | {FLAGS.symmetrization: symmetrize}).items():
             links[name] = list(map(partial(combine, extract=extract), forward, backward))
         chosen = FLAGS.symmetrization

@@ -11,7 +11,7 @@ from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.protocol import Normalizer, Part, Score, Window
 from attn_jax.checks.mechanisms import describe, findings, subject_of
 from attn_jax.errors import InputError
-from attn_jax.part_names import kind_of, read
+from attn_jax.value_names import kind_of, read
 
 from . import flags
 from .flags import FLAGS

@@ -25,7 +25,8 @@ def main() -> None:
     """Trains the systems of each task, and reports on all of them."""
     root = Path(FLAGS.workdir)
     for task, grid in GRIDS.items():
-        sweep(flags.options_of([f"--flagfile={task}.flags"]), root / task, grid=grid)
+        options = flags.options_of([f"--flagfile={task}.flags"])
+        sweep(options, root / task, grid=grid, may_be_idle=options)
     print_report(report(root))
 
 

@@ -59,7 +59,14 @@ def main() -> None:
     # This process only checks the runs, so it leaves accelerators to them.
     jax.config.update("jax_platforms", "cpu")
     systems = read_systems(Path(found(FLAGS.systems))) if FLAGS.systems else []
-    sweep(flags.given(), FLAGS.workdir, grid=grid(), systems=systems, jobs=FLAGS.jobs)
+    sweep(
+        flags.given(),
+        FLAGS.workdir,
+        grid=grid(),
+        systems=systems,
+        jobs=FLAGS.jobs,
+        may_be_idle=flags.from_files(),
+    )
     print(f"compare them by: ./launch.sh report --workdir={FLAGS.workdir}")
 
 

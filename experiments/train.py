@@ -14,7 +14,12 @@ from .program import OF_TRAINING, run
 
 def main() -> None:
     """Trains, then evaluates on the test split if there is one."""
-    train(flags.given(), FLAGS.workdir, fallback=FLAGS["train.fallback"].value)
+    train(
+        flags.given(),
+        FLAGS.workdir,
+        fallback=FLAGS["train.fallback"].value,
+        may_be_idle=flags.from_files(),
+    )
 
 
 if __name__ == "__main__":

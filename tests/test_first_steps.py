@@ -14,6 +14,7 @@ import pytest
 from attn_jax import config
 from attn_jax.models.seq2seq import initialize
 from attn_jax.training.arrays import named_leaves
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.renamed import renamed
 from attn_jax.training.step import init_state, train_step
 
@@ -47,9 +48,12 @@ def test_parameters_of_earlier_code_give_the_same_losses(file):
     model = jax.tree.unflatten(
         jax.tree.structure(model), [now[name] for name in named_leaves(model)]
     )
-    state, found = init_state(model, experiment.train), []
+    recipe = recipe_of(experiment.train)
+    state, found = init_state(model, recipe), []
     for step in range(len(losses)):
         batch = jnp.asarray(sources[step % 3]), jnp.asarray(targets[step % 3]), None
-        state, loss = train_step(state, batch, jax.random.key(1), config=experiment.train)
+        state, loss = train_step(
+            state, batch, jax.random.key(1), recipe=recipe_of(experiment.train)
+        )
         found.append(float(loss))
     np.testing.assert_allclose(found, losses, rtol=0, atol=1e-4)

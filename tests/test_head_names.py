@@ -1,23 +1,49 @@
-"""Names of heads, as a user writes them."""
+"""Heads, as a user writes them."""
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from attn_jax.errors import InputError
-from attn_jax.head_names import find_head
+from attn_jax.head_names import HEADS, Head, Mean, Single
+from attn_jax.value_names import read
+
+
+def head(text):
+    return read(Head, text, tables={Head: HEADS})
 
 
 def test_heads_are_counted_from_1():
-    assert find_head("mean", 2, 3, "--head") is None
-    assert find_head("2.1", 2, 3, "--head") == (1, 0)
+    assert head("mean") == Mean()
+    assert head("2.1") == Single(layer=2, head=1)
+    assert head("2.10") == Single(layer=2, head=10)
+    assert str(head("2.10")) == head("2.10").brief() == "2.10"
+    assert head("mean").place(2, 3, "--head") is None
+    assert head("2.1").place(2, 3, "--head") == (1, 0)
 
 
-@pytest.mark.parametrize("name", ["2", "2.", "a.b", "²·1", "2.1.1", f"{'1' * 5000}.1", "1.-1", ""])
+def test_the_weights_of_a_head(generator):
+    alignment = jnp.asarray(generator.random((2, 3, 4, 5, 7)), jnp.float32)
+    of_head = head("2.4").weights(alignment, "--head")
+    np.testing.assert_array_equal(of_head, alignment[:, 1, 3])
+    mean = sum(alignment[:, i, j] for i in range(3) for j in range(4)) / 12
+    np.testing.assert_allclose(head("mean").weights(alignment, "--head"), mean, rtol=1e-6)
+    with pytest.raises(
+        InputError, match=r"--head=4\.1 does not exist: the model's last head is 3\.4"
+    ):
+        head("4.1").weights(alignment, "--head")
+
+
+@pytest.mark.parametrize(
+    "name", ["2", "2.", "a.b", "all", "²·1", "2.1.1", f"{'1' * 5000}.1", "1.-1", ""]
+)
 def test_what_is_no_head_is_refused(name):
-    with pytest.raises(InputError, match=r"--head must be mean or layer\.head as in 2\.1, got"):
-        find_head(name, 2, 3, "--head")
+    with pytest.raises(InputError, match=r"head.*, or layer\.head as in 2\.1") as raised:
+        head(name)
+    assert len(str(raised.value)) < 200
 
 
 @pytest.mark.parametrize("name", ["0.1", "3.1", "1.4"])
 def test_a_head_that_the_model_lacks_is_refused(name):
     with pytest.raises(InputError, match=r"does not exist: the model's last head is 2\.3"):
-        find_head(name, 2, 3, "--head")
+        head(name).place(2, 3, "--head")

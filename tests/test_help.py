@@ -23,9 +23,9 @@ from attn_jax.models.residuals import RESIDUALS
 from attn_jax.models.seq2seq import DECODERS, ENCODERS
 from attn_jax.models.stacks import STACKS
 from attn_jax.options import fields
+from attn_jax.training.means import MEANS
 from attn_jax.training.optimizer import OPTIMIZERS, SCHEDULES
 from attn_jax.training.precision import PRECISIONS
-from attn_jax.training.step import COUNTS
 
 TABLES = {
     "data.name": DATASETS,
@@ -49,7 +49,7 @@ TABLES = {
     "model.dropout_kind": DROPOUTS,
     "train.optimizer": OPTIMIZERS,
     "train.schedule": SCHEDULES,
-    "train.mean_over": COUNTS,
+    "train.mean_over": MEANS,
     "train.compute": PRECISIONS,
     "train.order": ORDERS,
     "train.metric": METRICS,

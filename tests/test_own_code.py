@@ -15,7 +15,7 @@ from attn_jax.own_code import (
     keep_code,
     own_modules,
 )
-from attn_jax.part_names import read
+from attn_jax.value_names import read
 from tests.options import model_options
 
 

@@ -52,6 +52,13 @@ def test_a_program_with_attention_and_no_model_learns(folder):
     assert last < 0.05
 
 
+def test_a_loss_and_an_optimizer_of_ones_own(folder):
+    command = [sys.executable, "-c", block("Recipe(loss")]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.split()[-1]) < 1.5  # of 2.5 at first; smoothing leaves some
+
+
 def test_an_export_is_read_as_it_says(folder):
     run("-m", "attn_jax", "train", "--workdir=runs/mine", *SMALL, cwd=folder)
     command = re.search(r"\./launch\.sh (export.*)", PAGES)[1].split()

@@ -3,35 +3,43 @@
 Links are sets of (source, target) positions, counted from 0, without the end of the sentence.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from attn_jax.data.pharaoh import Links
-from attn_jax.errors import InputError
+from attn_jax.settings import Value, setting
 
 
-def argmax(weights: np.ndarray) -> Links:
+class Extraction(Value):
+    """A way to make links from weights."""
+
+    def __call__(self, weights: np.ndarray) -> Links:
+        """The links, from weights [T, S]."""
+        raise NotImplementedError
+
+
+class Argmax(Extraction):
     """Links each target word to the source word with the largest weight.
 
     A target word has no link if at least as much weight is on no source word, as with a null
     normalizer or a window.
     """
-    nothing = 1 - weights.sum(axis=1)
-    linked = weights.max(axis=1) > nothing
-    return {(int(row.argmax()), step) for step, row in enumerate(weights) if linked[step]}
+
+    def __call__(self, weights: np.ndarray) -> Links:
+        """The links, from weights [T, S]."""
+        nothing = 1 - weights.sum(axis=1)
+        linked = weights.max(axis=1) > nothing
+        return {(int(row.argmax()), step) for step, row in enumerate(weights) if linked[step]}
 
 
-def threshold(weights: np.ndarray, *, least: float = 0.3) -> Links:
-    """Links each target word to all source words with a weight of `least` or more, if any.
+class Threshold(Extraction):
+    """Links each target word to all source words with a weight of `least` or more, if any."""
 
-    Raises:
-      InputError: `least` is not above 0 and at most 1.
-    """
-    if not 0 < least <= 1:
-        raise InputError(f"least must be above 0 and at most 1, got {least:g}")
-    targets, sources = np.nonzero(weights >= least)
-    return set(zip(sources.tolist(), targets.tolist(), strict=True))
+    least: float = setting(0.3, above=0, high=1)
+
+    def __call__(self, weights: np.ndarray) -> Links:
+        """The links, from weights [T, S]."""
+        targets, sources = np.nonzero(weights >= self.least)
+        return set(zip(sources.tolist(), targets.tolist(), strict=True))
 
 
-EXTRACTIONS: dict[str, Callable[..., Links]] = {"argmax": argmax, "threshold": threshold}
+EXTRACTIONS: dict[str, type[Extraction]] = {one.name: one for one in (Argmax, Threshold)}

@@ -1,11 +1,13 @@
 """Links of both directions as one set. Och and Ney 2003, section 4.4; Koehn et al. 2003."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
-from attn_jax.alignment.extraction import threshold
+from attn_jax.alignment.extraction import Extraction, Threshold
 from attn_jax.data.pharaoh import Links
+from attn_jax.settings import Value, setting
 
 
 def turned(links: Links) -> Links:
@@ -75,29 +77,68 @@ def _around(source: int, target: int) -> list[tuple[int, int]]:
     return [(source + down, target + right) for down, right in steps]
 
 
-def agreement(
-    forward: np.ndarray, backward: np.ndarray, extract: Callable, *, least: float = 0.2
-) -> Links:
+class Symmetrization(Value):
+    """A way to combine both directions."""
+
+    def __call__(self, forward: np.ndarray, backward: np.ndarray, extract: Extraction) -> Links:
+        """The links, from weights [T, S] and [S, T], and the way to make links of each."""
+        raise NotImplementedError
+
+
+class _OfLinks(Symmetrization):
+    """A way to combine the links of both directions."""
+
+    combine: ClassVar[Callable[[Links, Links], Links]]
+
+    def __call__(self, forward: np.ndarray, backward: np.ndarray, extract: Extraction) -> Links:
+        """The links, from weights [T, S] and [S, T], and the way to make links of each."""
+        return type(self).combine(extract(forward), turned(extract(backward)))
+
+
+class Intersection(_OfLinks):
+    """See `intersection`."""
+
+    combine = staticmethod(intersection)
+
+
+class Union(_OfLinks):
+    """See `union`."""
+
+    combine = staticmethod(union)
+
+
+class GrowDiag(_OfLinks):
+    """See `grow_diag`."""
+
+    combine = staticmethod(grow_diag)
+
+
+class GrowDiagFinal(_OfLinks):
+    """See `grow_diag_final`."""
+
+    combine = staticmethod(grow_diag_final)
+
+
+class GrowDiagFinalAnd(_OfLinks):
+    """See `grow_diag_final_and`."""
+
+    combine = staticmethod(grow_diag_final_and)
+
+
+class Agreement(Symmetrization):
     """Links for which the geometric mean of both directions' weights is at least `least`.
 
     After Liang, Taskar and Klein 2006, section 3.2, who multiply posteriors.
     """
-    return threshold(np.sqrt(forward * backward.T), least=least)
+
+    least: float = setting(0.2, above=0, high=1)
+
+    def __call__(self, forward: np.ndarray, backward: np.ndarray, extract: Extraction) -> Links:
+        """The links, from weights [T, S] and [S, T]."""
+        return Threshold(least=self.least)(np.sqrt(forward * backward.T))
 
 
-def _of_links(combine: Callable[[Links, Links], Links]) -> Callable[..., Links]:
-    def symmetrize(forward: np.ndarray, backward: np.ndarray, extract: Callable) -> Links:
-        return combine(extract(forward), turned(extract(backward)))
-
-    return symmetrize
-
-
-# Each takes the weights [T, S] and [S, T] of both directions, and the extraction of links.
-SYMMETRIZATIONS: dict[str, Callable[..., Links]] = {
-    "intersection": _of_links(intersection),
-    "union": _of_links(union),
-    "grow_diag": _of_links(grow_diag),
-    "grow_diag_final": _of_links(grow_diag_final),
-    "grow_diag_final_and": _of_links(grow_diag_final_and),
-    "agreement": agreement,
+SYMMETRIZATIONS: dict[str, type[Symmetrization]] = {
+    one.name: one
+    for one in (Intersection, Union, GrowDiag, GrowDiagFinal, GrowDiagFinalAnd, Agreement)
 }

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attn_jax import part_names
+from attn_jax import value_names
 from attn_jax.attention.protocol import Normalizer, Part, Score, Window
 from attn_jax.checks.findings import Advice
 from attn_jax.checks.subject import Subject, all_finite, difference
@@ -35,7 +35,7 @@ def _text(part: Part) -> str | None:
             return Advice(f"to train with {name}, put it at the top of a module (a file)")
     kind = next(kind for kind in (Score, Window, Normalizer) if isinstance(part, kind))
     try:
-        again = part_names.read(kind, str(part))
+        again = value_names.read(kind, str(part))
     except InputError as error:
         return f"a run could not record it as {part}: {error}"
     return None if again == part else f"a run would record it as {part}, which means {again}"

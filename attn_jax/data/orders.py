@@ -1,11 +1,10 @@
 """The order of an epoch: which pairs share a batch, and in which padded shape."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from attn_jax.errors import InputError
+from attn_jax.settings import Value, setting
 
 
 class Shape(NamedTuple):
@@ -61,57 +60,84 @@ def smallest(shapes: list[Shape], lengths: np.ndarray) -> np.ndarray:
     return held.argmax(axis=1)
 
 
-def bucketed(
-    lengths: np.ndarray, shapes: list[Shape], batch_size: int, rng: np.random.Generator
-) -> list[Plan]:
+class Order(Value):
+    """How the pairs of an epoch are put into batches."""
+
+    def plan(
+        self,
+        lengths: np.ndarray,
+        shapes: list[Shape],
+        batch_size: int,
+        rng: np.random.Generator,
+    ) -> list[Plan]:
+        """The batches of an epoch, in which no pair is dropped.
+
+        Args:
+          lengths: [n, 2], source and target length of each pair, `EOS` included in the target.
+          shapes: in increasing order.
+          batch_size: pairs in each batch.
+          rng: draws what is random.
+        """
+        raise NotImplementedError
+
+
+class Bucketed(Order):
     """Random batches of pairs of the same shape, in random order.
 
     Pairs of a shape that do not fill a batch move to the next larger shape. The last batch is
-    filled up with random pairs of the epoch, so that no pair is dropped.
+    filled up with random pairs of the epoch.
     """
-    membership = smallest(shapes, lengths)
-    plans, left_over = [], np.empty(0, int)
-    for number, shape in enumerate(shapes):
-        members = rng.permutation(np.flatnonzero(membership == number))
-        indices = np.concatenate([left_over, members])
-        full = len(indices) - len(indices) % batch_size
-        plans += [Plan(shape, part) for part in indices[:full].reshape(-1, batch_size)]
-        left_over = indices[full:]
-    if left_over.size:
-        again = rng.integers(len(lengths), size=batch_size - left_over.size)
-        plans.append(Plan(shapes[-1], np.concatenate([left_over, again])))
-    return [plans[i] for i in rng.permutation(len(plans))]
+
+    def plan(
+        self,
+        lengths: np.ndarray,
+        shapes: list[Shape],
+        batch_size: int,
+        rng: np.random.Generator,
+    ) -> list[Plan]:
+        """The batches of an epoch."""
+        membership = smallest(shapes, lengths)
+        plans, left_over = [], np.empty(0, int)
+        for number, shape in enumerate(shapes):
+            members = rng.permutation(np.flatnonzero(membership == number))
+            indices = np.concatenate([left_over, members])
+            full = len(indices) - len(indices) % batch_size
+            plans += [Plan(shape, part) for part in indices[:full].reshape(-1, batch_size)]
+            left_over = indices[full:]
+        if left_over.size:
+            again = rng.integers(len(lengths), size=batch_size - left_over.size)
+            plans.append(Plan(shapes[-1], np.concatenate([left_over, again])))
+        return [plans[i] for i in rng.permutation(len(plans))]
 
 
-def sorted_in_groups(
-    lengths: np.ndarray,
-    shapes: list[Shape],
-    batch_size: int,
-    rng: np.random.Generator,
-    *,
-    batches: int = 20,
-) -> list[Plan]:
+class Sorted(Order):
     """Shuffles the pairs, sorts each group of `batches` batches by length, and cuts it into those.
 
     Bahdanau, Cho and Bengio 2014, appendix B.2. The last group is filled up with random pairs of
-    the epoch, so that no pair is dropped.
-
-    Raises:
-      InputError: `batches` is less than 1.
+    the epoch.
     """
-    if batches < 1:
-        raise InputError(f"sorted: batches must be at least 1, got {batches}")
-    count = len(lengths)
-    again = rng.integers(count, size=-count % batch_size)
-    order = np.concatenate([rng.permutation(count), again])
-    plans = []
-    for begin in range(0, len(order), batches * batch_size):
-        group = order[begin : begin + batches * batch_size]
-        group = group[np.lexsort(lengths[group].T)]
-        for indices in group.reshape(-1, batch_size):
-            longest = lengths[indices].max(axis=0)
-            plans.append(Plan(shapes[smallest(shapes, longest[None])[0]], indices))
-    return plans
+
+    batches: int = setting(20, low=1)
+
+    def plan(
+        self,
+        lengths: np.ndarray,
+        shapes: list[Shape],
+        batch_size: int,
+        rng: np.random.Generator,
+    ) -> list[Plan]:
+        """The batches of an epoch."""
+        count = len(lengths)
+        again = rng.integers(count, size=-count % batch_size)
+        order = np.concatenate([rng.permutation(count), again])
+        plans = []
+        for begin in range(0, len(order), self.batches * batch_size):
+            group = order[begin : begin + self.batches * batch_size]
+            group = group[np.lexsort(lengths[group].T)]
+            for indices in group.reshape(-1, batch_size):
+                longest = lengths[indices].max(axis=0)
+                plans.append(Plan(shapes[smallest(shapes, longest[None])[0]], indices))
+        return plans
 
 
-ORDERS: dict[str, Callable[..., list[Plan]]] = {"bucketed": bucketed, "sorted": sorted_in_groups}
+ORDERS: dict[str, type[Order]] = {one.name: one for one in (Bucketed, Sorted)}

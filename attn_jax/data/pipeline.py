@@ -9,9 +9,8 @@ import numpy as np
 
 from attn_jax.config import Train
 from attn_jax.data.links import matrix
-from attn_jax.data.orders import ORDERS, Plan, make_shapes
+from attn_jax.data.orders import Plan, make_shapes
 from attn_jax.data.pairs import Pair, pad
-from attn_jax.names import choose_with_settings
 from attn_jax.options import LARGEST
 from attn_jax.tokens import EOS
 
@@ -28,9 +27,6 @@ class Batches:
     """The batches of endless training as a random-access data source for Grain.
 
     Each epoch contains every pair.
-
-    Raises:
-      InputError: there is no such order, or it has no such setting.
     """
 
     def __init__(self, pairs: Sequence[Pair], config: Train, seed: int):
@@ -40,8 +36,7 @@ class Batches:
         self.batches_per_epoch = -(-len(pairs) // config.batch_size)
         lengths = np.array([(len(pair.source), len(pair.target) + 1) for pair in pairs])
         self.shapes = make_shapes(lengths, config.buckets)
-        order = choose_with_settings(ORDERS, config.order, "order")
-        self._plan = functools.partial(order, lengths, self.shapes, config.batch_size)
+        self._plan = functools.partial(config.order.plan, lengths, self.shapes, config.batch_size)
 
     def __len__(self) -> int:
         return LARGEST  # the largest possible number of steps

@@ -4,14 +4,13 @@ Histories are not copied when hypotheses change places: each step records where 
 from, and those that are asked for are traced back at the end.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from attn_jax.decoding.penalties import none, uncovered
+from attn_jax.decoding.penalties import NONE, LengthPenalty, uncovered
 from attn_jax.decoding.search import SearchResult, StepFunction, largest, permitted
 from attn_jax.decoding.shrinking import map_rows, until_done
 from attn_jax.tokens import BOS, EOS, PAD
@@ -71,7 +70,7 @@ def beam(
     *,
     beam_size: int,
     n_best: int = 1,
-    length_penalty: Callable[[Array], Array] = none,
+    length_penalty: LengthPenalty = NONE,
     coverage_penalty: float = 0.0,
     min_length: int = 0,
 ) -> SearchResult:

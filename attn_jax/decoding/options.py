@@ -1,16 +1,12 @@
 """The options of decoding."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
-from jaxtyping import Array
-
-from attn_jax.decoding.penalties import LENGTH_PENALTIES
+from attn_jax import value_names
+from attn_jax.decoding.penalties import LENGTH_PENALTIES, LengthPenalty
 from attn_jax.decoding.unknown import TREATMENTS
 from attn_jax.errors import InputError, choose
-from attn_jax.names import choose_with_settings
 from attn_jax.options import checked, fields, option
 
 
@@ -52,17 +48,18 @@ class Search:
     seed: int = option(0, "seed of samples", low=0)
 
     @property
-    def length_divisor(self) -> Callable[[Array], Array]:
-        """The function that `length_penalty` names.
+    def length_divisor(self) -> LengthPenalty:
+        """What `length_penalty` names.
 
         Raises:
-          InputError: there is no such function, or it has no such setting.
+          InputError: there is no such penalty, or it has no such setting.
         """
-        return choose_with_settings(LENGTH_PENALTIES, self.length_penalty, "length penalty")
+        tables = {LengthPenalty: LENGTH_PENALTIES}
+        return value_names.read(LengthPenalty, self.length_penalty, tables=tables)
 
     def __post_init__(self) -> None:
-        if self.beam_size > 1:  # computes with JAX, which greedy search need not
-            self.length_divisor(jnp.ones(1, int))  # reports a wrong name or setting
+        if self.beam_size > 1:
+            _ = self.length_divisor  # reports a wrong name or setting
         choose(dict.fromkeys(TREATMENTS), self.unknown, "treatment of <unk>")
         if self.beam_size > 1 and self.temperature:
             raise InputError(

@@ -5,42 +5,57 @@ source words that it did not attend to. The measures never decrease with the len
 early stop of beam search relies.
 """
 
-from collections.abc import Callable
-
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attn_jax.errors import InputError
+from attn_jax.settings import Value, setting
 
 
-def none(length: Int[Array, "..."]) -> Float[Array, "..."]:
+class LengthPenalty(Value):
+    """What log-probabilities of hypotheses are divided by."""
+
+    def __call__(self, length: Int[Array, "..."]) -> Float[Array, "..."]:
+        """The divisor of a hypothesis with so many words, `EOS` included."""
+        raise NotImplementedError
+
+
+class NoPenalty(LengthPenalty):
     """1: log-probabilities are compared as they are."""
-    return jnp.ones(length.shape)
+
+    name = "none"
+
+    def __call__(self, length: Int[Array, "..."]) -> Float[Array, "..."]:
+        """1."""
+        return jnp.ones(length.shape)
 
 
-def average(length: Int[Array, "..."]) -> Float[Array, "..."]:
-    """The number of words, `EOS` included: mean log-probabilities per word are compared.
+class Average(LengthPenalty):
+    """The number of words: mean log-probabilities per word are compared.
 
     Cho et al. 2014, "On the properties of neural machine translation", section 4.3.
     """
-    return length.astype(float)
+
+    def __call__(self, length: Int[Array, "..."]) -> Float[Array, "..."]:
+        """|Y|."""
+        return length.astype(float)
 
 
-def gnmt(length: Int[Array, "..."], *, alpha: float = 0.6) -> Float[Array, "..."]:
+class GNMT(LengthPenalty):
     """((5 + |Y|) / 6)^α. Wu et al. 2016, equation 14.
 
-    Raises:
-      InputError: α is negative, which would make the measure decrease with the length.
+    α is not negative, which would make the divisor decrease with the length.
     """
-    if alpha < 0:
-        raise InputError(f"gnmt: alpha must be at least 0, got {alpha}")
-    return ((5 + length) / 6) ** alpha
+
+    alpha: float = setting(0.6, low=0)
+
+    def __call__(self, length: Int[Array, "..."]) -> Float[Array, "..."]:
+        """((5 + |Y|) / 6)^α."""
+        return ((5 + length) / 6) ** self.alpha
 
 
-LENGTH_PENALTIES: dict[str, Callable[..., Array]] = {
-    "none": none,
-    "average": average,
-    "gnmt": gnmt,
+NONE = NoPenalty()
+LENGTH_PENALTIES: dict[str, type[LengthPenalty]] = {
+    one.name: one for one in (NoPenalty, Average, GNMT)
 }
 
 

@@ -10,12 +10,23 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
+from attn_jax.models import dropout
 from attn_jax.models.attention import Attention, KeysAndValues
 from attn_jax.models.heads import PROJECTIONS
 from attn_jax.models.linear import Linear
 from attn_jax.models.positions import POSITIONS, Rotary
 from attn_jax.models.randomness import split
 from attn_jax.models.residuals import make_residual
+
+# The options of a model that the sublayers use.
+OPTIONS = dropout.OPTIONS | {
+    "heads",
+    "self_heads",
+    "projection",
+    "norm",
+    "positions",
+    "feedforward_size",
+}
 
 
 class SelfAttention(nnx.Module):

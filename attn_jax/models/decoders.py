@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Key, PyTree
 
 from attn_jax.config import Model
 from attn_jax.kernels.forms import FAST
+from attn_jax.models import heads, stacks
 from attn_jax.models.attention import Attention, KeysAndValues
 from attn_jax.models.dropout import make_dropout
 from attn_jax.models.first_states import make_first_state
@@ -34,6 +35,13 @@ class Recurrent(nnx.Module):
     """
 
     forms = FAST
+    usual_readout: str  # what `--model.readout=auto` stands for
+    options = (
+        stacks.OPTIONS
+        | heads.OPTIONS
+        | {"embedding_size", "annotation_size", "hidden_size", "decoder_layers"}
+        | {"first_state", "readout"}
+    )
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         self.attention = Attention(
@@ -115,12 +123,14 @@ class Bahdanau(Recurrent):
     their appendix, it is from s_{i-1}.
     """
 
+    usual_readout = "maxout"
+
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         super().__init__(config, summary_size, rngs=rngs)
         gates = self.cell.gates * config.hidden_size
         self.context = Linear(config.annotation_size, gates, use_bias=False, rngs=rngs)
         inputs = config.hidden_size + config.embedding_size + config.annotation_size
-        self.readout = make_readout(config, inputs, "maxout", rngs=rngs)
+        self.readout = make_readout(config, inputs, self.usual_readout, rngs=rngs)
 
     def advance(
         self,
@@ -166,6 +176,8 @@ class Luong(Recurrent):
     of each context: W_c Σ_j α_j h_j = Σ_j α_j W_c h_j.
     """
 
+    usual_readout = "linear"
+
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         super().__init__(config, summary_size, rngs=rngs)
         self.combine = Linear(
@@ -174,7 +186,7 @@ class Luong(Recurrent):
             use_bias=False,
             rngs=rngs,
         )
-        self.readout = make_readout(config, config.hidden_size, "linear", rngs=rngs)
+        self.readout = make_readout(config, config.hidden_size, self.usual_readout, rngs=rngs)
 
     def project(self, annotations: Float[Array, "B S D"]) -> KeysAndValues:
         """The keys and values of the annotations; where possible, the values are W_c h_j."""

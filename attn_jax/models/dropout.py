@@ -10,6 +10,8 @@ from attn_jax.config import Model
 from attn_jax.errors import choose
 from attn_jax.models.randomness import split_stacked
 
+OPTIONS = frozenset({"dropout", "dropout_kind"})  # that are used here
+
 
 def dropped(
     features: Float[Array, "B ..."],

@@ -7,6 +7,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
+from attn_jax.models import stacks
 from attn_jax.models.dropout import make_dropout
 from attn_jax.models.randomness import split, split_stacked
 from attn_jax.models.source import Summary
@@ -107,6 +108,8 @@ class RecurrentEncoder(nnx.Module):
     With residual connections, the layers above the first add their inputs to their annotations. The
     summary has the vector of the highest layer and the last states of all layers.
     """
+
+    options = stacks.OPTIONS | {"embedding_size", "annotation_size", "encoder_layers"}
 
     def __init__(self, config: Model, *, rngs: nnx.Rngs):
         layer = choose(LAYERS, config.encoder, "encoder")

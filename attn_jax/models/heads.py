@@ -16,6 +16,8 @@ from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
 from attn_jax.models.linear import Linear
 
+OPTIONS = frozenset({"heads", "key_value_heads", "head_size", "projection"})  # that are used here
+
 
 class Sizes(NamedTuple):
     """Features of the queries and of the annotations that a head sees."""

@@ -15,6 +15,8 @@ class Maxout(nnx.Module):
     Bahdanau, Cho and Bengio 2014, appendix A.2.2; Goodfellow et al. 2013.
     """
 
+    options = frozenset({"readout_size"})
+
     def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
         self.size = config.readout_size
         self.linear = Linear(inputs, 2 * self.size, rngs=rngs)
@@ -27,6 +29,8 @@ class Maxout(nnx.Module):
 class Concatenated(nnx.Module):
     """The concatenated inputs, so that the readout is linear: the output layer alone."""
 
+    options: frozenset[str] = frozenset()
+
     def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
         self.size = inputs
 
@@ -38,9 +42,13 @@ class Concatenated(nnx.Module):
 READOUTS: dict[str, type[nnx.Module]] = {"maxout": Maxout, "linear": Concatenated}
 
 
+def find_readout(config: Model, usual: str) -> type[Maxout | Concatenated]:
+    """The class of the readout selected by the options; `usual` is what `auto` stands for."""
+    return choose(READOUTS, usual if config.readout == "auto" else config.readout, "readout")
+
+
 def make_readout(
     config: Model, inputs: int, usual: str, *, rngs: nnx.Rngs
 ) -> Maxout | Concatenated:
     """The readout selected by the options; `usual` is what `auto` stands for."""
-    name = usual if config.readout == "auto" else config.readout
-    return choose(READOUTS, name, "readout")(config, inputs, rngs=rngs)
+    return find_readout(config, usual)(config, inputs, rngs=rngs)

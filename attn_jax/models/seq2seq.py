@@ -26,6 +26,7 @@ from attn_jax.models.encoders import LAYERS, RecurrentEncoder
 from attn_jax.models.initializations import initialized
 from attn_jax.models.protocols import Decoder, Encoder
 from attn_jax.models.randomness import split
+from attn_jax.models.readouts import find_readout
 from attn_jax.models.source import Source
 from attn_jax.models.transformer import Transformer, TransformerEncoder
 from attn_jax.names import choose_or_import
@@ -50,6 +51,27 @@ class Reading(NamedTuple):
     steps: PyTree  # what the probabilities of each step are computed from, leaves [B, T, ...]
     source: Source
     weights: Float[Array, "B L N T S"]  # of each layer and head
+
+
+# The options of every model; the parts that others choose say what they use.
+OPTIONS = frozenset(
+    {"encoder", "decoder", "score", "window", "normalizer"}
+    | {"embeddings", "embedding_size", "initialization"}
+)
+
+
+def options_of(config: Model) -> frozenset[str]:
+    """The names of the options that a model uses; encoders and decoders of ones own use all.
+
+    Raises:
+      InputError: there is no such encoder, decoder or readout.
+    """
+    if ":" in config.encoder + config.decoder:
+        return frozenset(vars(config))
+    encoder = choose_or_import(ENCODERS, config.encoder, "encoder")
+    decoder = choose_or_import(DECODERS, config.decoder, "decoder")
+    readout = find_readout(config, decoder.usual_readout)
+    return OPTIONS | encoder.options | decoder.options | readout.options
 
 
 class Seq2Seq(nnx.Module):

@@ -8,10 +8,13 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
 from attn_jax.kernels.forms import FAST
+from attn_jax.models import dropout
 from attn_jax.models.dropout import make_dropout
 from attn_jax.models.randomness import split
 from attn_jax.models.recurrent import CELLS, LSTM
 from attn_jax.names import choose_or_import
+
+OPTIONS = dropout.OPTIONS | {"cell", "stack"}  # that are used here
 
 
 class Stack(nnx.Module):

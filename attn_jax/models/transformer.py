@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.config import Model
 from attn_jax.errors import choose
+from attn_jax.models import blocks, heads
 from attn_jax.models.attention import KeysAndValues
 from attn_jax.models.blocks import CrossAttention, FeedForward, SelfAttention
 from attn_jax.models.decoders import AllSteps, OneStep
@@ -69,6 +70,8 @@ class EncoderBlock(nnx.Module):
 
 class TransformerEncoder(nnx.Module):
     """Blocks of self-attention. The summary, for recurrent decoders, is the mean annotation."""
+
+    options = blocks.OPTIONS | {"embedding_size", "annotation_size", "encoder_layers"}
 
     def __init__(self, config: Model, *, rngs: nnx.Rngs):
         width = self.summary_size = config.annotation_size
@@ -145,6 +148,13 @@ class DecoderBlock(nnx.Module):
 class Transformer(nnx.Module):
     """The decoder. Its state is the number of previous steps and the states of its blocks."""
 
+    usual_readout = "linear"
+    options = (
+        blocks.OPTIONS
+        | heads.OPTIONS
+        | {"embedding_size", "annotation_size", "hidden_size", "decoder_layers", "readout"}
+    )
+
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         width = config.hidden_size
         self.input_embedding = InputEmbedding(config, width, rngs=rngs)
@@ -152,7 +162,7 @@ class Transformer(nnx.Module):
             [DecoderBlock(config, rngs=rngs) for _ in range(config.decoder_layers)]
         )
         self.norm = make_last_norm(config, width, rngs=rngs)
-        self.readout = make_readout(config, width, "linear", rngs=rngs)
+        self.readout = make_readout(config, width, self.usual_readout, rngs=rngs)
 
     def project(self, annotations: Float[Array, "B S D"]) -> tuple[KeysAndValues, ...]:
         """The keys and values of the annotations for each block's cross-attention."""

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import jax
 import jax.numpy as jnp
 
-from attn_jax.checks.mechanisms import problem_at_start
 from attn_jax import config
+from attn_jax.checks.contracts import check_returns
+from attn_jax.checks.mechanisms import problem_at_start
 from attn_jax.config import Experiment, Model
-from attn_jax.data.orders import ORDERS, Shape
+from attn_jax.data.orders import Shape
 from attn_jax.data.vocabularies import VOCABULARIES
 from attn_jax.decoding.batches import SHORTEST
 from attn_jax.errors import InputError, choose, failure
@@ -18,11 +19,10 @@ from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.heads import Sizes
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.names import choose_with_settings
 from attn_jax.own_code import import_modules, imported_late, own_modules, own_parts
 from attn_jax.tokens import PAD, UNK
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
-from attn_jax.checks.contracts import check_returns
 
 
 def check(experiment: Experiment) -> None:
@@ -32,7 +32,6 @@ def check(experiment: Experiment) -> None:
     """
     import_modules(experiment.model)
     choose(METRICS | {"auto": None}, experiment.train.metric, "metric")
-    choose_with_settings(ORDERS, experiment.train.order, "order")
     make_bleu(experiment.data.bleu_tokenizer)
     choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
     kind = choose(EMBEDDINGS, experiment.model.embeddings, "kind of embeddings")
@@ -68,12 +67,13 @@ def check_step(experiment: Experiment, shape: Shape) -> Seq2Seq:
       InputError: options are unknown or do not fit together, or user code fails.
     """
     rows, (source, target) = experiment.train.batch_size, shape
+    recipe = recipe_of(experiment.train)
 
     def one_step(rng: jax.Array) -> tuple:
         ids = jnp.ones((rows, source), jnp.int32), jnp.ones((rows, target), jnp.int32)
         links = jnp.ones((rows, target, source))
-        state = init_state(initialize(experiment.model, 5, 5, rng), experiment.train)
-        return train_step(state, (*ids, links), rng, config=experiment.train)
+        state = init_state(initialize(experiment.model, 5, 5, rng), recipe)
+        return train_step(state, (*ids, links), rng, recipe=recipe)
 
     with _own_failures(experiment.model):
         state, _ = jax.eval_shape(one_step, jax.random.key(0))

@@ -11,6 +11,7 @@ import optax
 from attn_jax import run_files, strict_json
 from attn_jax.config import Data
 from attn_jax.data.datasets import Corpus, open_corpus
+from attn_jax.data.examples import check_lengths, encode, fits, warn_of_unknown
 from attn_jax.data.pairs import Example
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError
@@ -20,7 +21,6 @@ from attn_jax.files import writing
 from attn_jax.loading import Place, best_checkpoint, experiment_of, load
 from attn_jax.runs.folder import check_content
 from attn_jax.translator import Translator
-from attn_jax.data.examples import check_lengths, encode, fits, warn_of_unknown
 
 PICTURED = 16  # sentences whose alignments are kept for figures
 

@@ -8,10 +8,11 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from queue import Queue
+from tempfile import TemporaryFile
 from typing import IO, Any
 
 from attn_jax import config, run_files
@@ -20,6 +21,7 @@ from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import INTERRUPTED, InputError, Terminated
 from attn_jax.loading import Place, experiment_of
 from attn_jax.own_code import own_modules
+from attn_jax.runs import unused
 from attn_jax.runs.folder import (
     check_code,
     check_content,
@@ -33,7 +35,6 @@ from attn_jax.runs.slots import Slot, slots
 from attn_jax.startup import start
 from attn_jax.training.loop import finished
 
-
 GRACE = 5.0  # seconds that runs have to end by themselves after an interrupt
 
 
@@ -44,19 +45,22 @@ class InUse(InputError):
 def train_in(folder: Path, options: dict, slot: Slot, running: list[subprocess.Popen]) -> None:
     """Trains and evaluates one run in a process of its own; its output goes to `<run>.log`.
 
+    It reads its options as a flag file, in which those that concern only other runs are no error.
+
     Raises:
       InUse: another process is training the run.
       InputError: the run failed or was interrupted.
     """
-    given = {"workdir": folder, **options}
-    command = [sys.executable, "-m", "attn_jax", "train"]
-    with folder.with_name(folder.name + ".log").open(
-        "a+", encoding="utf-8", errors="replace"
-    ) as log:
+    name = folder.with_name(folder.name + ".log")
+    with name.open("a+", encoding="utf-8", errors="replace") as log, TemporaryFile("w+") as file:
         lock(log, folder)
+        file.write("\n".join(f"--{option}={value}" for option, value in options.items()))
+        file.seek(0)
         begin = log.tell()
+        command = [sys.executable, "-m", "attn_jax", "train", f"--workdir={folder}"]
         process = subprocess.Popen(
-            command + [f"--{name}={value}" for name, value in given.items()],
+            [*command, "--flagfile=/dev/stdin"],
+            stdin=file,
             stdout=log,
             stderr=subprocess.STDOUT,
             # Python is not to look for its own modules in the current folder.
@@ -187,6 +191,7 @@ def sweep(
     grid: Mapping[str, Sequence[Any]] | None = None,
     systems: Sequence[Mapping[str, Any]] = (),
     jobs: int = 0,
+    may_be_idle: Collection[str] = (),
 ) -> list[Path]:
     """Trains and evaluates every system with every combination of a grid, each in its own folder.
 
@@ -198,6 +203,7 @@ def sweep(
       grid: options that vary, each with its values: `{"model.score": [Additive(), Dot()]}`.
       systems: the options of each system, to be combined with the grid.
       jobs: runs at a time; 0: one for each GPU, else for each core, at most `slots.MOST_JOBS`.
+      may_be_idle: names of options that may have no effect on any run; all others must have one.
 
     Returns:
       The folders of the runs.
@@ -220,6 +226,9 @@ def sweep(
         raise InputError(f"{root} is the folder of a run: take another --workdir for a sweep")
     planned = plan(systems or [{}], varied, fixed)
     wanted, left_out = possible(root, planned, varied)
+    if not isinstance(options, Experiment):
+        runs = [(run, planned[label]) for label, run in wanted.items()]
+        unused.check(runs, {*fixed, *varied} - {*may_be_idle})
     waiting = unfinished(root, planned, wanted)
     places = slots(jobs) if waiting else []
     root.mkdir(parents=True, exist_ok=True)

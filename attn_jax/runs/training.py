@@ -1,6 +1,6 @@
 """Trains one model in a folder, and evaluates it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,13 @@ from attn_jax import config as options_of
 from attn_jax import journal, run_files, strict_json
 from attn_jax.config import Experiment, Options
 from attn_jax.data.datasets import Corpus, open_corpus
-from attn_jax.data.examples import check_known, check_lengths, encode, seen_in_training, unknown_shares
+from attn_jax.data.examples import (
+    check_known,
+    check_lengths,
+    encode,
+    seen_in_training,
+    unknown_shares,
+)
 from attn_jax.data.pipeline import Batches
 from attn_jax.files import reading
 from attn_jax.loading import Place, best_checkpoint, experiment_of, load
@@ -27,6 +33,7 @@ from attn_jax.startup import start
 from attn_jax.tokens import SPECIALS
 from attn_jax.training import devices, loop, precision
 from attn_jax.training.fallback import set_aside
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.saving import try_place
 from attn_jax.training.step import init_state
 from attn_jax.training.validations import disagreement
@@ -36,7 +43,12 @@ Listener = Callable[[dict[str, Any]], None]  # what hears of each validation, as
 
 
 def train(
-    options: Options, workdir: Place, *, on_record: Listener | None = None, fallback: bool = False
+    options: Options,
+    workdir: Place,
+    *,
+    on_record: Listener | None = None,
+    fallback: bool = False,
+    may_be_idle: Collection[str] = (),
 ) -> Translator:
     """Trains one model, or goes on with its training, then evaluates it on the test split.
 
@@ -49,6 +61,8 @@ def train(
       on_record: is called after each validation with its record: `step`, `train_loss`,
         `valid_perplexity` and the like.
       fallback: whether to set damaged checkpoints aside, and go on from the last intact one.
+      may_be_idle: names of options that may have no effect on this run, as those of a file for
+        several. All others must have one, except those of an `Experiment`, which has all.
 
     Returns:
       The model with the parameters of the best checkpoint.
@@ -63,6 +77,8 @@ def train(
             set_aside(workdir)
         experiment = folder.settle(workdir, given)
         check(experiment)
+        if not isinstance(options, Experiment):
+            unused.check([(experiment, given)], given.keys() - {*may_be_idle})
         folder.check_code(workdir, own_modules(experiment.model))
         folder.tell_inherited(folder.inherited(experiment, given))
         done, asked = experiment.train.steps, given.get("train.steps", experiment.train.steps)
@@ -109,7 +125,7 @@ def train_alone(
     state, progress = loop.begin(config, model, workdir)
     step = int(state.parts.step)
     if config.initial and not step:  # not when resuming: that run may be gone by then
-        state = init_state(initial_parameters(Path(config.initial), model), config)
+        state = init_state(initial_parameters(Path(config.initial), model), recipe_of(config))
     held_out = {
         "validation": encode(validation, source, target),
         "test": encode(test, source, target),

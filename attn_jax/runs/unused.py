@@ -1,21 +1,37 @@
-"""Options that were given but have no effect on the run."""
+"""Options that concern no run of a command."""
 
-import functools
-from collections.abc import Callable, Mapping
-from typing import Any
-
-import jax
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from attn_jax import config
 from attn_jax.config import Experiment, Model
 from attn_jax.data.synthetic import TASKS
-from attn_jax.models.seq2seq import initialize
+from attn_jax.errors import InputError
+from attn_jax.models.seq2seq import options_of
 
 MADE = (*TASKS, "dates")
 
 
+class Concern(NamedTuple):
+    """What an option is about, and whether a run has that.
+
+    `has` is what the classes of the models do not say: see `options_of`.
+    """
+
+    what: str
+    has: Callable[[Experiment], bool] = lambda run: True
+
+
 def _cut_into(level: str) -> Callable[[Experiment], bool]:
     return lambda run: level in (run.data.source_level, run.data.target_level)
+
+
+def _is_made(run: Experiment) -> bool:
+    return run.data.name in MADE
+
+
+def _is_task(run: Experiment) -> bool:
+    return run.data.name in TASKS
 
 
 def _stacks_cells(model: Model) -> bool:
@@ -24,28 +40,85 @@ def _stacks_cells(model: Model) -> bool:
     return of_encoder or (model.decoder != "transformer" and model.decoder_layers > 1)
 
 
-# Whether a run uses each option that some runs ignore; `unread` finds options that a model never
-# reads.
-USES: dict[str, Callable[[Experiment], bool]] = {
-    "data.source": lambda run: run.data.name not in MADE,
-    "data.target": lambda run: run.data.name not in MADE,
-    "data.columns": lambda run: run.data.name == "parallel" and not run.data.source,
-    "data.words": _cut_into("word"),
-    "data.min_count": _cut_into("word"),
-    "data.subwords": _cut_into("subword"),
-    "data.character_coverage": _cut_into("subword"),
-    "data.examples": lambda run: run.data.name in MADE,
-    "data.held_out": lambda run: run.data.name in MADE,
-    "data.shortest": lambda run: run.data.name in TASKS,
-    "data.longest": lambda run: run.data.name in TASKS,
-    "data.symbols": lambda run: run.data.name in TASKS,
-    "data.seed": lambda run: run.data.name in MADE,
-    "model.initialization": lambda run: not run.train.initial,
-    "model.dropout_kind": lambda run: run.model.dropout > 0,
-    "model.stack": lambda run: _stacks_cells(run.model),
-    "train.guided_head": lambda run: run.train.guided_alignment > 0,
-    "train.sampling_steps": lambda run: run.train.scheduled_sampling > 0,
+RECURRENT = Concern("recurrent encoders and decoders")
+BLOCKS = Concern("transformer encoders and decoders")
+WORDS = Concern("text that is cut into words", _cut_into("word"))
+SUBWORDS = Concern("text that is cut into subwords", _cut_into("subword"))
+GENERATED = Concern("generated data", _is_made)
+SEQUENCES = Concern("copy, reverse or sort", _is_task)
+NOT_GENERATED = Concern("text of your own or of TFDS", lambda run: not _is_made(run))
+
+# The options that do not concern all runs.
+CONCERNS: dict[str, Concern] = {
+    "data.source": NOT_GENERATED,
+    "data.target": NOT_GENERATED,
+    "data.columns": Concern(
+        "text of your own in one TSV",
+        lambda run: run.data.name == "parallel" and not run.data.source,
+    ),
+    "data.words": WORDS,
+    "data.min_count": WORDS,
+    "data.subwords": SUBWORDS,
+    "data.character_coverage": SUBWORDS,
+    "data.examples": GENERATED,
+    "data.held_out": GENERATED,
+    "data.shortest": SEQUENCES,
+    "data.longest": SEQUENCES,
+    "data.symbols": SEQUENCES,
+    "data.seed": GENERATED,
+    "model.cell": RECURRENT,
+    "model.first_state": Concern("recurrent decoders"),
+    "model.readout_size": Concern("maxout readouts"),
+    "model.self_heads": BLOCKS,
+    "model.stack": Concern(
+        "recurrent layers above the first", lambda run: _stacks_cells(run.model)
+    ),
+    "model.norm": BLOCKS,
+    "model.positions": BLOCKS,
+    "model.feedforward_size": BLOCKS,
+    "model.initialization": Concern("new parameters", lambda run: not run.train.initial),
+    "model.dropout_kind": Concern("dropout", lambda run: run.model.dropout > 0),
+    "train.guided_head": Concern(
+        "guided attention, which --train.guided_alignment=1 turns on",
+        lambda run: run.train.guided_alignment > 0,
+    ),
+    "train.sampling_steps": Concern(
+        "scheduled sampling", lambda run: run.train.scheduled_sampling > 0
+    ),
+    config.UNITS: Concern("hidden units of scores and windows that do not give their number"),
 }
+
+
+def concerns(name: str, run: Experiment, given: Mapping[str, Any]) -> bool:
+    """Whether an option has an effect on a run.
+
+    Args:
+      name: of the option.
+      run: its options.
+      given: those that were given, of which some are shorthands.
+    """
+    if name == config.UNITS:
+        return has_units(run, given)
+    group, _, option = name.rpartition(".")
+    if group == "model" and option not in options_of(run.model):
+        return False
+    return name not in CONCERNS or CONCERNS[name].has(run)
+
+
+def check(runs: Iterable[tuple[Experiment, Mapping[str, Any]]], names: Iterable[str]) -> None:
+    """Refuses options that concern no run.
+
+    Args:
+      runs: the options of each run of a command, and those that were given for it.
+      names: of the options to check.
+
+    Raises:
+      InputError: an option concerns none of the runs.
+    """
+    runs = list(runs)
+    for name in sorted(names):
+        if not any(concerns(name, *run) for run in runs):
+            raise InputError(f"{name} concerns {CONCERNS[name].what}, and no run here has any")
 
 
 def unused(run: Experiment, given: Mapping[str, Any]) -> list[str]:
@@ -56,15 +129,11 @@ def unused(run: Experiment, given: Mapping[str, Any]) -> list[str]:
       given: those that were given, of which some are shorthands.
     """
     options, usual = config.values(run), config.values(Experiment())
-    useless = [
-        name for name, uses in USES.items() if options[name] != usual[name] and not uses(run)
-    ]
-    useless += [f"model.{name}" for name in unread(run.model)]
-    units = given.get(config.UNITS)
+    differing = [name for name in options if options[name] != usual[name]]
     default = config.known()[config.UNITS].default  # as in the flag files of earlier versions
-    if units is not None and int(units) != default and not has_units(run, given):
-        useless.append(config.UNITS)
-    return list(dict.fromkeys(useless))
+    if int(given.get(config.UNITS, default)) != default:
+        differing.append(config.UNITS)
+    return [name for name in differing if not concerns(name, run, given)]
 
 
 def has_units(run: Experiment, given: Mapping[str, Any]) -> bool:
@@ -75,22 +144,6 @@ def has_units(run: Experiment, given: Mapping[str, Any]) -> bool:
         for units in (1, 2)
     ]
     return runs[0] != runs[1]
-
-
-def unread(model: Model) -> list[str]:
-    """The names of options that are not at their default although the model does not use them."""
-    read = set()
-
-    class Watched(Model):
-        def __getattribute__(self, name: str):
-            read.add(name)
-            return super().__getattribute__(name)
-
-    # Without `jax.jit`, which would read every option to hash its arguments.
-    make = functools.partial(initialize.__wrapped__, Watched(**vars(model)), 5, 5)
-    jax.eval_shape(make, jax.random.key(0))
-    usual = vars(Model())
-    return [name for name in usual if getattr(model, name) != usual[name] and name not in read]
 
 
 def told(run: Experiment, given: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from attn_jax.progress import Criterion, Progress
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.devices import first_replica, make_mesh, replicate
 from attn_jax.training.progress_bar import progress_bar
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.saving import WritableCheckpoints
 from attn_jax.training.step import FlatState, init_state, resume, train_step
 from attn_jax.training.throughput import Throughput
@@ -33,7 +34,7 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Prog
     Raises:
       InputError: the checkpoint or the journal is damaged, or the checkpoint is of another model.
     """
-    state = init_state(model, config)
+    state = init_state(model, recipe_of(config))
     if run_files.journal(workdir).exists():
         journal.read(run_files.journal(workdir))  # checked now, since `fit` writes to it
     checkpoints = Checkpoints(run_files.checkpoints(workdir))
@@ -107,7 +108,7 @@ def fit(
         if first and not records.exists():
             console.print(f"warning: {records} is missing, and begins anew")
         journal.truncate(records, first)
-        mesh = make_mesh(config)
+        recipe, mesh = recipe_of(config), make_mesh(config)
         if mesh is not None:
             state = replicate(state, mesh)
         throughput, losses, unread = Throughput(), [], []
@@ -119,7 +120,7 @@ def fit(
                 )
                 break
             batch = next(following)
-            state, loss = train_step(state, batch, rng, config=config, mesh=mesh)
+            state, loss = train_step(state, batch, rng, recipe=recipe, mesh=mesh)
             throughput.count(batch.source, batch.target)
             unread.append(loss)
             validate = step % config.valid_every == 0 or step == config.steps

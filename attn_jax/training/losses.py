@@ -3,8 +3,6 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attn_jax.head_names import find_head
-
 
 def coverage_loss(alignment: Float[Array, "B L N T S"]) -> Float[Array, "B T"]:
     """Σ_j min(α_ij, Σ_{k<i} α_kj): repeated attention, the mean over layers and heads.
@@ -30,16 +28,3 @@ def guided_loss(
     """
     shares = weights / jnp.maximum(weights.sum(axis=-1, keepdims=True), 1)
     return -(links * jnp.log(jnp.maximum(shares, 1e-30))).sum(axis=-1)
-
-
-def guided_weights(alignment: Float[Array, "B L N T S"], which: str) -> Float[Array, "B T S"]:
-    """The weights that are guided: the `mean` over layers and heads, or `layer.head` as in 2.1.
-
-    One head of a Transformer is enough: Garg, Peitz, Nallasamy and Paulik 2019, section 4.2.
-
-    Raises:
-      InputError: there is no such layer or head.
-    """
-    _, layers, heads, *_ = alignment.shape
-    head = find_head(which, layers, heads, "--train.guided_head")
-    return alignment.mean(axis=(1, 2)) if head is None else alignment[:, head[0], head[1]]

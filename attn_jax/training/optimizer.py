@@ -1,87 +1,105 @@
 """The optimiser: an update rule for clipped gradients, with a schedule of step sizes."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+import functools
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array
+from jaxtyping import Array, Float, Int
 
-from attn_jax.config import Train
-from attn_jax.errors import InputError
-from attn_jax.names import choose_with_settings
+from attn_jax.settings import Value, setting
 
 
-def constant(step: Array, warmup_steps: int) -> Array:
+class Schedule(Value):
+    """How the step size changes after warm-up.
+
+    No schedule depends on the total number of steps, so that a run can be extended.
+    """
+
+    def factor(self, step: Int[Array, ""], warmup_steps: int) -> Float[Array, ""]:
+        """The factor of the step size at a step, counted from 1."""
+        raise NotImplementedError
+
+
+class Constant(Schedule):
     """The factor 1: the step size stays the same."""
-    return jnp.ones(())
+
+    def factor(self, step: Int[Array, ""], warmup_steps: int) -> Float[Array, ""]:
+        """1."""
+        return jnp.ones(())
 
 
-def inverse_sqrt(step: Array, warmup_steps: int) -> Array:
+class InverseSqrt(Schedule):
     """Decays as 1 / √step, from 1 at the end of warm-up. Vaswani et al. 2017, section 5.3."""
-    return jnp.sqrt(max(warmup_steps, 1) / jnp.maximum(step, max(warmup_steps, 1)))
+
+    def factor(self, step: Int[Array, ""], warmup_steps: int) -> Float[Array, ""]:
+        """√(warm-up / step)."""
+        return jnp.sqrt(max(warmup_steps, 1) / jnp.maximum(step, max(warmup_steps, 1)))
 
 
-def halving(step: Array, warmup_steps: int, *, after: int = 5000, every: int = 1000) -> Array:
+class Halving(Schedule):
     """Halves after `after` steps, and every `every` steps from then on.
 
     Luong, Pham and Manning 2015, section 4.1, where `after` is 5 epochs and `every` is one.
-
-    Raises:
-      InputError: `after` is less than 0, or `every` less than 1.
     """
-    for name, value, least in (("after", after, 0), ("every", every, 1)):
-        if value < least:
-            raise InputError(f"halving: {name} must be at least {least}, got {value}")
-    return 0.5 ** jnp.maximum((step - 1 - after) // every + 1, 0)
+
+    after: int = setting(5000, low=0)
+    every: int = setting(1000, low=1)
+
+    def factor(self, step: Int[Array, ""], warmup_steps: int) -> Float[Array, ""]:
+        """0.5 to the power of how often it has been halved."""
+        return 0.5 ** jnp.maximum((step - 1 - self.after) // self.every + 1, 0)
 
 
-# Each maps a step, counted from 1, and the number of warm-up steps to a factor of the step size.
-# None depends on the total number of steps, so that a run can be extended.
-SCHEDULES: dict[str, Callable] = {
-    "constant": constant,
-    "inverse_sqrt": inverse_sqrt,
-    "halving": halving,
-}
-
-
-class Rule(NamedTuple):
+class Optimizer(Value):
     """What turns gradients into updates, before these are multiplied by step sizes."""
 
-    update: optax.GradientTransformation
-    learning_rate: float  # the default
+    learning_rate: ClassVar[float] = 1.0  # the step size after warm-up if no other is given
+
+    def rule(self) -> optax.GradientTransformation:
+        """The rule, as Optax has it."""
+        raise NotImplementedError
 
 
-def adam(*, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8) -> Rule:
+class Adam(Optimizer):
     """Kingma and Ba 2015. Vaswani et al. 2017, section 5.3, use beta2=0.98 and epsilon=1e-9."""
-    _check("adam", epsilon, beta1=beta1, beta2=beta2)
-    return Rule(optax.scale_by_adam(beta1, beta2, epsilon), 1e-3)
+
+    learning_rate = 1e-3
+
+    beta1: float = setting(0.9, low=0, below=1)
+    beta2: float = setting(0.999, low=0, below=1)
+    epsilon: float = setting(1e-8, above=0)
+
+    def rule(self) -> optax.GradientTransformation:
+        """Means of gradients and of their squares, corrected for their start from 0."""
+        return optax.scale_by_adam(self.beta1, self.beta2, self.epsilon)
 
 
-def adadelta(*, rho: float = 0.95, epsilon: float = 1e-6) -> Rule:
+class Adadelta(Optimizer):
     """Zeiler 2012, with the constants of Bahdanau, Cho and Bengio 2014, appendix B.2.
 
     It determines its own step sizes, which a learning rate of 1 leaves unchanged.
     """
-    _check("adadelta", epsilon, rho=rho)
-    return Rule(optax.scale_by_adadelta(rho, epsilon), 1.0)
+
+    rho: float = setting(0.95, low=0, below=1)
+    epsilon: float = setting(1e-6, above=0)
+
+    def rule(self) -> optax.GradientTransformation:
+        """Means of the squares of gradients and of updates."""
+        return optax.scale_by_adadelta(self.rho, self.epsilon)
 
 
-def sgd() -> Rule:
+class SGD(Optimizer):
     """Plain stochastic gradient descent."""
-    return Rule(optax.identity(), 1.0)
+
+    def rule(self) -> optax.GradientTransformation:
+        """Updates are gradients."""
+        return optax.identity()
 
 
-OPTIMIZERS: dict[str, Callable[..., Rule]] = {"adam": adam, "adadelta": adadelta, "sgd": sgd}
-
-
-def _check(name: str, epsilon: float, **decays: float) -> None:
-    for setting, value in decays.items():
-        if not 0 <= value < 1:
-            raise InputError(f"{name}: {setting} must be at least 0 and less than 1, got {value}")
-    if epsilon <= 0:
-        raise InputError(f"{name}: epsilon must be more than 0, got {epsilon}")
+SCHEDULES: dict[str, type[Schedule]] = {one.name: one for one in (Constant, InverseSqrt, Halving)}
+OPTIMIZERS: dict[str, type[Optimizer]] = {one.name: one for one in (Adam, Adadelta, SGD)}
 
 
 def clipped(norm: float) -> optax.GradientTransformation:
@@ -98,29 +116,32 @@ def clipped(norm: float) -> optax.GradientTransformation:
     return optax.stateless(clip)
 
 
-def make_schedule(config: Train, highest: float) -> optax.Schedule:
-    """Maps the number of steps done to the next step size: warm-up to `highest`, times decay.
-
-    Raises:
-      InputError: there is no such schedule.
-    """
-    decay = choose_with_settings(SCHEDULES, config.schedule, "schedule")
+def step_sizes(schedule: Schedule, highest: float, warmup_steps: int) -> optax.Schedule:
+    """Maps the number of steps done to the next step size: warm-up to `highest`, times decay."""
 
     def step_size(count: Array) -> Array:
-        warmup = jnp.minimum((count + 1) / max(config.warmup_steps, 1), 1.0)
-        return highest * warmup * decay(count + 1, config.warmup_steps)
+        warmup = jnp.minimum((count + 1) / max(warmup_steps, 1), 1.0)
+        return highest * warmup * schedule.factor(count + 1, warmup_steps)
 
     return step_size
 
 
-def make_optimizer(config: Train) -> optax.GradientTransformation:
-    """The optimiser that the options ask for, with gradients clipped by global norm.
+@functools.cache  # Optax's are equal only to themselves: one for the same options is compiled once
+def make_optimizer(
+    optimizer: Optimizer,
+    schedule: Schedule,
+    learning_rate: float,
+    warmup_steps: int,
+    clip_norm: float,
+) -> optax.GradientTransformation:
+    """The transformation of gradients into updates that options ask for.
 
-    Raises:
-      InputError: there is no such optimiser or schedule.
+    Args:
+      optimizer: the update rule.
+      schedule: how step sizes change after warm-up.
+      learning_rate: the step size at the end of warm-up; 0: the optimiser's own.
+      warmup_steps: over which step sizes rise from zero.
+      clip_norm: the largest global norm of a gradient.
     """
-    rule = choose_with_settings(OPTIMIZERS, config.optimizer, "optimizer")()
-    schedule = make_schedule(config, config.learning_rate or rule.learning_rate)
-    return optax.chain(
-        clipped(config.clip_norm), rule.update, optax.scale_by_learning_rate(schedule)
-    )
+    sizes = step_sizes(schedule, learning_rate or optimizer.learning_rate, warmup_steps)
+    return optax.chain(clipped(clip_norm), optimizer.rule(), optax.scale_by_learning_rate(sizes))

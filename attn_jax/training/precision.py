@@ -1,19 +1,40 @@
 """The precision of matrix products, and which one is fast on a device."""
 
 import contextlib
-import functools
 from pathlib import Path
 
 import jax
 
 from attn_jax.errors import InputError
 from attn_jax.kernels.factors import BFLOAT16
+from attn_jax.settings import Value
 
-# Contexts for the precision of the factors of products; all else has that of the parameters.
-PRECISIONS = {
-    "float32": contextlib.nullcontext,
-    "bfloat16": functools.partial(jax.default_matmul_precision, BFLOAT16),
-}
+
+class Precision(Value):
+    """The precision of the factors of products; all else has that of the parameters."""
+
+    def context(self) -> contextlib.AbstractContextManager:
+        """The context in which a function is traced to have it."""
+        raise NotImplementedError
+
+
+class Float32(Precision):
+    """What the device makes of float32: TF32 on a GPU, bfloat16 on a TPU."""
+
+    def context(self) -> contextlib.AbstractContextManager:
+        """JAX's own setting."""
+        return contextlib.nullcontext()
+
+
+class Bfloat16(Precision):
+    """Factors in bfloat16, sums in float32."""
+
+    def context(self) -> contextlib.AbstractContextManager:
+        """JAX's setting for such products."""
+        return jax.default_matmul_precision(BFLOAT16)
+
+
+PRECISIONS: dict[str, type[Precision]] = {one.name: one for one in (Float32, Bfloat16)}
 
 PROCESSOR = Path("/proc/cpuinfo")
 INSTRUCTIONS = ("amx_bf16", "avx512_bf16")  # for products of bfloat16, as Linux names them
@@ -36,23 +57,23 @@ def _capability(device: jax.Device) -> int | None:
     return int(major) if major.isdigit() else None
 
 
-def check(compute: str, device: jax.Device) -> None:
+def check(compute: Precision, device: jax.Device) -> None:
     """Raises InputError if bfloat16 is asked for on an NVIDIA GPU that does not multiply it."""
     known = _capability(device) is not None
-    if compute == "bfloat16" and known and not multiplies_bfloat16(device):
+    if compute == Bfloat16() and known and not multiplies_bfloat16(device):
         raise InputError(
             f"--train.compute=bfloat16 needs a GPU of compute capability 8 or more: this one, "
             f"{device.device_kind}, has {device.compute_capability}"
         )
 
 
-def advice(compute: str, device: jax.Device) -> str | None:
+def advice(compute: Precision, device: jax.Device) -> str | None:
     """A recommendation if a precision is not the fast one of a device, else None."""
     if device.platform == "tpu":
         return None  # which rounds the factors of float32 products to bfloat16 anyway
-    if multiplies_bfloat16(device) == (compute == "bfloat16"):
+    if multiplies_bfloat16(device) == (compute == Bfloat16()):
         return None
-    if compute == "bfloat16":
+    if compute == Bfloat16():
         return "this device may not multiply bfloat16: --train.compute=float32 may be faster"
     return (
         "this device multiplies bfloat16: --train.compute=bfloat16 is faster but for small models"

@@ -10,22 +10,42 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, Key
 
-from attn_jax.config import Train
-from attn_jax.errors import InputError, choose
+from attn_jax.errors import InputError
 from attn_jax.models.attention import after_training
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD
 from attn_jax.training.devices import data_parallel
-from attn_jax.training.objective import loss_fn
-from attn_jax.training.optimizer import make_optimizer
-from attn_jax.training.precision import PRECISIONS
+from attn_jax.training.means import Mean, Token
+from attn_jax.training.objective import Batch
+from attn_jax.training.precision import Float32, Precision
 
-# The counts over which the loss may be averaged.
-COUNTS: dict[str, Callable[[Int[Array, "B T"]], Int[Array, ""]]] = {
-    "token": lambda target: (target != PAD).sum(),
-    "sentence": lambda target: (target != PAD).any(axis=1).sum(),
-}
+# What is minimised: from a model, a batch, the number of steps done and a random key for each
+# sentence to the sum of the losses of its tokens.
+Loss = Callable[[Seq2Seq, Batch, Int[Array, ""], Key[Array, " B"]], Float[Array, ""]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a step trains. Equal recipes share a compiled program.
+
+    A function, or a transformation of Optax, is equal to itself only: make one for all steps.
+
+    Attributes:
+      loss: what is minimised; its sum over a batch is divided by what `mean` counts.
+      optimizer: any transformation of gradients into updates, such as `optax.adam(1e-3)`.
+      average: decay of the moving average of the parameters, which is the result; 0: off.
+      mean: what the loss is a mean over.
+      microbatches: equal parts of a batch, computed one after the other.
+      precision: of products.
+    """
+
+    loss: Loss
+    optimizer: optax.GradientTransformation
+    average: float = 0.0
+    mean: Mean = field(default=Token())
+    microbatches: int = 1
+    precision: Precision = field(default=Float32())
 
 
 class TrainState(NamedTuple):
@@ -72,10 +92,10 @@ class FlatState:
         return parts.optimizer, None if parts.average is None else parts.model
 
 
-def init_state(model: Seq2Seq, config: Train) -> FlatState:
-    """The initial state."""
-    average = jax.tree.map(jnp.copy, model) if config.average else None
-    optimizer = make_optimizer(config).init(model)
+def init_state(model: Seq2Seq, recipe: Recipe) -> FlatState:
+    """The initial state, which holds the buffers of the model."""
+    average = jax.tree.map(jnp.copy, model) if recipe.average else None
+    optimizer = recipe.optimizer.init(model)
     return FlatState.of(TrainState(jnp.zeros((), jnp.int32), model, optimizer, average))
 
 
@@ -88,13 +108,13 @@ def resume(step: int, result: Seq2Seq, rest: tuple) -> FlatState:
     return FlatState.of(TrainState(done, model, optimizer, result))
 
 
-@partial(jax.jit, static_argnames=("config", "mesh"), donate_argnames="state")
+@partial(jax.jit, static_argnames=("recipe", "mesh"), donate_argnames="state")
 def train_step(
     state: FlatState,
-    batch: tuple[Int[Array, "B S"], Int[Array, "B T"], Float[Array, "B T S"] | None],
+    batch: Batch,
     rng: Key[Array, ""],
     *,
-    config: Train,
+    recipe: Recipe,
     mesh: jax.sharding.Mesh | None = None,
 ) -> tuple[FlatState, Float[Array, ""]]:
     """One training step: the gradient of the loss, and an update by the optimiser.
@@ -107,7 +127,7 @@ def train_step(
         loss, or None.
       rng: the key of the run; the step number is folded in, so that the state carries no key, and
         then each row's place in the batch, so that its parts may be computed anywhere.
-      config: the options of the loss and the optimiser.
+      recipe: the loss, the optimiser and the rest that stays the same in all steps.
       mesh: the devices over which the batch is split; None for a single device.
 
     Returns:
@@ -115,19 +135,19 @@ def train_step(
       skipped.
 
     Raises:
-      InputError: `microbatches` does not divide the batch, or an option is unknown.
+      InputError: `microbatches` does not divide the batch.
     """
     step, model, *_ = state.parts
     _, target, _ = batch
     tokens = jnp.maximum((target != PAD).sum(), 1)
-    count = jnp.maximum(choose(COUNTS, config.mean_over, "mean")(target), 1)
+    count = jnp.maximum(recipe.mean.count(target), 1)
 
     def mean(model: Seq2Seq, part: tuple) -> Float[Array, ""]:
         *sentences, rng = part
-        with choose(PRECISIONS, config.compute, "precision")():
-            return loss_fn(config, model, *sentences, step, rng) / count
+        with recipe.precision.context():
+            return recipe.loss(model, tuple(sentences), step, rng) / count
 
-    gradient_of = partial(accumulated, jax.value_and_grad(mean), config.microbatches)
+    gradient_of = partial(accumulated, jax.value_and_grad(mean), recipe.microbatches)
     if mesh is not None:
         gradient_of = data_parallel(gradient_of, mesh)
     rng = by_row(jax.random.fold_in(rng, step), len(target))
@@ -136,22 +156,22 @@ def train_step(
     # A choice between the leaves of both states would need memory for both.
     following = jax.lax.cond(
         finite,
-        lambda parts: updated(config, parts, gradient),
+        lambda parts: updated(recipe, parts, gradient),
         lambda parts: parts._replace(step=parts.step + 1),
         state.parts,
     )
     return FlatState.of(following), jnp.where(finite, loss * count / tokens, jnp.nan)
 
 
-def updated(config: Train, state: TrainState, gradient: Seq2Seq) -> TrainState:
+def updated(recipe: Recipe, state: TrainState, gradient: Seq2Seq) -> TrainState:
     """The next state, after an update by the optimiser."""
     step, model, optimizer, average = state
-    updates, optimizer = make_optimizer(config).update(gradient, optimizer, model)
+    updates, optimizer = recipe.optimizer.update(gradient, optimizer, model)
     done = step + 1
     model = after_training(optax.apply_updates(model, updates), done)
     if average is not None:
         # A smaller decay at the beginning forgets the first parameters faster.
-        kept = jnp.minimum(config.average, (1 + done) / (10 + done))
+        kept = jnp.minimum(recipe.average, (1 + done) / (10 + done))
         average = after_training(optax.incremental_update(model, average, 1 - kept), done)
     return TrainState(done, model, optimizer, average)
 

@@ -9,6 +9,8 @@ from attn_jax import config
 from attn_jax.config import Model, Train
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS
+from attn_jax.training.precision import PRECISIONS
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 
 from .side import serve
@@ -59,9 +61,9 @@ def prepare(
     precision: str,
 ) -> Callable[[], None]:
     """Prepares a training step on one batch."""
-    options = Train(compute=precision)
+    recipe = recipe_of(Train(compute=PRECISIONS[precision]()))
     model = initialize(model_of(system, size), vocabulary, vocabulary, jax.random.key(0))
-    state = init_state(model, options)
+    state = init_state(model, recipe)
     generator = np.random.default_rng(0)
     source = generator.integers(4, vocabulary, (batch, source_length), np.int32)
     target = generator.integers(4, vocabulary, (batch, target_length), np.int32)
@@ -70,7 +72,7 @@ def prepare(
 
     def repeat() -> None:
         nonlocal state
-        state, loss = train_step(state, (source, target, None), rng, config=options)
+        state, loss = train_step(state, (source, target, None), rng, recipe=recipe)
         jax.block_until_ready(loss)
 
     return repeat

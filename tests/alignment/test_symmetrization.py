@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attn_jax.alignment.extraction import argmax
+from attn_jax.alignment.extraction import Argmax
 from attn_jax.alignment.symmetrization import (
     SYMMETRIZATIONS,
     grow_diag,
@@ -64,4 +64,4 @@ def test_growing_equals_the_pseudo_code(forward, backward):
 def test_directions_that_agree_stay_as_they_are(name):
     weights = np.array([[0.9, 0.1, 0.0], [0.0, 0.1, 0.9], [0.1, 0.8, 0.1]])
     expected = {(0, 0), (2, 1), (1, 2)}
-    assert SYMMETRIZATIONS[name](weights, weights.T, argmax) == expected
+    assert SYMMETRIZATIONS[name]()(weights, weights.T, Argmax()) == expected

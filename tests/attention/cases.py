@@ -21,7 +21,7 @@ from attn_jax import (
     begin,
 )
 from attn_jax.errors import InputError
-from attn_jax.part_names import read
+from attn_jax.value_names import read
 from tests.attention import oracle
 
 B, T, S, Q, D, A = 3, 5, 7, 11, 13, 2

@@ -14,6 +14,7 @@ from attn_jax.attention.scores import Additive
 from attn_jax.config import Model, Train
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 
 PACKAGE = Path(attn_jax.__file__).parent
@@ -48,9 +49,9 @@ def traced(decoder):
     """Traces a training step with an additive score."""
     model = Model(decoder=decoder, score=Additive(units=3), feedforward_size=5, **SIZES)
     model = initialize(model, 11, 13, jax.random.key(0))
-    config = Train(warmup_steps=0)
+    recipe = recipe_of(Train(warmup_steps=0))
     pairs = jnp.array([[4, 9, 6, EOS]]), jnp.array([[7, 5, EOS]]), None
-    train_step(init_state(model, config), pairs, jax.random.key(0), config=config)
+    train_step(init_state(model, recipe), pairs, jax.random.key(0), recipe=recipe)
 
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "luong", "transformer"])

@@ -5,19 +5,20 @@ import itertools
 import numpy as np
 import pytest
 
-from attn_jax.config import Train
 from attn_jax.data.orders import Shape, make_shapes, smallest
 from attn_jax.data.pairs import Pair
 from attn_jax.data.pipeline import Batches
 from attn_jax.errors import InputError
 from attn_jax.tokens import EOS, PAD
+from tests.options import train_options
 
 PAIRS = [Pair([5 + n] * (1 + n % 13), [5 + n] * (1 + n % 7)) for n in range(101)]
 ORDERS = ["bucketed", "sorted", "sorted(batches=3)"]
 
 
 def make(batch_size, buckets, seed=3, order="bucketed", pairs=PAIRS):
-    return Batches(pairs, Train(batch_size=batch_size, buckets=buckets, order=order), seed)
+    options = train_options(batch_size=batch_size, buckets=buckets, order=order)
+    return Batches(pairs, options, seed)
 
 
 @pytest.mark.parametrize("batch_size", [8, 64, 200])
@@ -133,7 +134,7 @@ def test_an_unknown_order():
     with pytest.raises(InputError, match="batches must be of type int, got 'x'"):
         make(8, 1, order="sorted(batches=x)")
     with pytest.raises(InputError, match="batches must be at least 1, got 0"):
-        make(8, 1, order="sorted(batches=0)").tokens()
+        make(8, 1, order="sorted(batches=0)")
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 20])

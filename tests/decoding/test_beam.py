@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attn_jax.decoding.beam import beam
-from attn_jax.decoding.penalties import average, gnmt, none, uncovered
+from attn_jax.decoding.penalties import GNMT, Average, NoPenalty, uncovered
 from attn_jax.decoding.search import generate, largest
 from attn_jax.errors import InputError
 from attn_jax.tokens import BOS, EOS, PAD
@@ -18,9 +18,9 @@ from tests.decoding.tables import all_sentences, log_probability, probabilities,
 
 B, S = 2, 3
 PENALTIES = {
-    "none": (none, lambda length: 1),
-    "average": (average, lambda length: length),
-    "gnmt": (partial(gnmt, alpha=0.7), lambda length: ((5 + length) / 6) ** 0.7),
+    "none": (NoPenalty(), lambda length: 1),
+    "average": (Average(), lambda length: length),
+    "gnmt": (GNMT(alpha=0.7), lambda length: ((5 + length) / 6) ** 0.7),
 }
 
 
@@ -199,4 +199,4 @@ def test_padding_is_not_left_unread():
 
 def test_refuses_a_penalty_that_falls_with_the_length():
     with pytest.raises(InputError, match="alpha must be at least 0, got -1"):
-        gnmt(jnp.ones(1, int), alpha=-1.0)
+        GNMT(alpha=-1.0)

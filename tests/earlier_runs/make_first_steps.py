@@ -15,6 +15,7 @@ from attn_jax.config import Model, Train
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training.arrays import named_leaves
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 
 WORDS, B, S, T, STEPS = 20, 6, 7, 5, 20
@@ -27,7 +28,7 @@ SIZES = {
     "feedforward_size": 16,
     "dropout": 0.0,
 }
-TRAIN = {"optimizer": "adam", "learning_rate": 0.01, "warmup_steps": 0}
+TRAIN = {"learning_rate": 0.01, "warmup_steps": 0}
 RNNSEARCH = {"decoder": "bahdanau", "encoder": "bidirectional", "cell": "gru"}
 LUONG = {"decoder": "luong_input_feeding", "encoder": "unidirectional", "cell": "lstm"}
 TRANSFORMER = {"encoder": "transformer", "decoder": "transformer", "heads": 2}
@@ -70,10 +71,10 @@ def main():
         options = SIZES | RNNSEARCH | given
         model = initialize(Model(**options), WORDS, WORDS, jax.random.key(0))
         first = {f"model.{path}": np.array(leaf) for path, leaf in named_leaves(model).items()}
-        state, losses = init_state(model, config), []
+        state, losses = init_state(model, recipe_of(config)), []
         for step in range(STEPS):
             batch = sources[step % 3], targets[step % 3], None
-            state, loss = train_step(state, batch, jax.random.key(1), config=config)
+            state, loss = train_step(state, batch, jax.random.key(1), recipe=recipe_of(config))
             losses.append(float(loss))
         np.savez_compressed(
             folder / f"{name}.npz",

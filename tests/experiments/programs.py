@@ -3,20 +3,10 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
-SMALL = [
-    "--data.examples=300",
-    "--data.held_out=20",
-    "--data.longest=6",
-    "--model.embedding_size=8",
-    "--model.annotation_size=16",
-    "--model.hidden_size=16",
-    "--model.alignment_size=8",
-    "--model.readout_size=8",
-    "--train.steps=20",
-    "--train.valid_every=10",
-    "--train.buckets=1",
-]
+# Flags of a tiny run. In a flag file, those that do not concern the run of a test are no error.
+SMALL = [f"--flagfile={Path(__file__).with_name('small.flags')}"]
 
 
 def program(name, *arguments, stdin="", **environment):

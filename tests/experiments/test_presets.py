@@ -11,6 +11,7 @@ from attn_jax.models.seq2seq import initialize
 from attn_jax.runs.checks import check
 from attn_jax.runs.folder import experiment_with
 from attn_jax.runs.unused import unused
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from experiments import sweep
 from experiments.flags import options_of
@@ -65,8 +66,11 @@ def abstract(name, source_size, target_size):
 
     def one_step(model):
         ids = jnp.ones((experiment.train.batch_size, 50), jnp.int32)
-        state = init_state(model, experiment.train)
-        return train_step(state, (ids, ids, None), jax.random.key(0), config=experiment.train)
+        recipe = recipe_of(experiment.train)
+        state = init_state(model, recipe)
+        return train_step(
+            state, (ids, ids, None), jax.random.key(0), recipe=recipe_of(experiment.train)
+        )
 
     state, loss = jax.eval_shape(one_step, model)
     assert loss.shape == ()

@@ -801,7 +801,7 @@ def test_the_best_head_and_shift_are_those_of_the_lowest_error():
     [
         (["--head=2.1"], "--head=2.1 does not exist: the model's last head is 1.1"),
         (["--links=best"], "unknown way to make links 'best'; allowed: argmax, threshold"),
-        (["--links=threshold(least=2)"], "least must be above 0 and at most 1, got 2"),
+        (["--links=threshold(least=2)"], "least must be more than 0 and at most 1, got 2"),
         (["--symmetrization=grow", "--reverse=x"], "did you mean grow_diag"),
         (["--symmetrization=union"], "combines two directions: give --reverse"),
         (["--reverse=x", "--symmetrization=agreement", "--links=argmax"], "makes its own"),

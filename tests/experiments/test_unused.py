@@ -1,9 +1,17 @@
 """Options that have no effect on a run."""
 
+import functools
+
+import jax
 import pytest
 
 from attn_jax import config
-from attn_jax.runs.unused import USES, told, unread, unused
+from attn_jax.config import Model
+from attn_jax.errors import InputError
+from attn_jax.models.readouts import READOUTS
+from attn_jax.models.recurrent import CELLS
+from attn_jax.models.seq2seq import DECODERS, ENCODERS, initialize, options_of
+from attn_jax.runs.unused import CONCERNS, check, told, unused
 from tests.options import model_options
 
 OPTIONS = {
@@ -20,7 +28,6 @@ OPTIONS = {
     "model.dropout_kind": "variational",
     "model.stack": "residual",
 }
-SMALL = {"embedding_size": 8, "annotation_size": 8, "hidden_size": 8}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +57,7 @@ SMALL = {"embedding_size": 8, "annotation_size": 8, "hidden_size": 8}
 def test_what_a_run_does_not_use_is_named(options, used):
     run = config.experiment(OPTIONS | options)
     assert set(unused(run, OPTIONS | options)) == OPTIONS.keys() - used
-    assert config.values(run).keys() >= USES.keys()
+    assert config.known().keys() >= CONCERNS.keys()
 
 
 def test_a_run_that_starts_from_another_does_not_use_an_initialization():
@@ -60,26 +67,86 @@ def test_a_run_that_starts_from_another_does_not_use_an_initialization():
     assert unused(config.experiment(options), options) == ["model.initialization"]
 
 
+def read_by(**options):
+    """The names of the options of a model that are read while it is built."""
+    read = set()
+
+    class Watched(Model):
+        def __getattribute__(self, name):
+            read.add(name)
+            return super().__getattribute__(name)
+
+    model = Watched(**vars(model_options(**options)))
+    # Without `jax.jit`, which would read every option to hash its arguments.
+    make = functools.partial(initialize.__wrapped__, model, 5, 5)
+    jax.eval_shape(make, jax.random.key(0))
+    return read & {*vars(Model())}
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_parts_declare_what_they_use(encoder, decoder):
+    """Every cell and every readout with each pair of encoder and decoder."""
+    small = {"embedding_size": 8, "annotation_size": 8, "hidden_size": 8, "feedforward_size": 8}
+    for cell in CELLS:
+        options = small | {"encoder": encoder, "decoder": decoder, "cell": cell}
+        assert read_by(**options) == options_of(model_options(**options))
+    for readout in READOUTS:
+        options = small | {"encoder": encoder, "decoder": decoder, "readout": readout}
+        assert read_by(**options) == options_of(model_options(**options))
+
+
+def test_encoders_and_decoders_of_ones_own_are_taken_to_use_all():
+    for part in ("encoder", "decoder"):
+        assert options_of(model_options(**{part: "mine:Own"})) == vars(Model()).keys()
+
+
+def test_what_does_not_concern_all_models_is_explained():
+    """Else a refusal could not say why."""
+    used = [
+        options_of(model_options(encoder=encoder, decoder=decoder, readout=readout))
+        for encoder in ENCODERS
+        for decoder in DECODERS
+        for readout in READOUTS
+    ]
+    some = frozenset().union(*used) - frozenset.intersection(*used)
+    assert frozenset().union(*used) == vars(Model()).keys()
+    assert {f"model.{name}" for name in some} <= CONCERNS.keys()
+
+
+def runs_of(*options):
+    return [(config.experiment(of_run), of_run) for of_run in options]
+
+
 @pytest.mark.parametrize(
-    ("model", "expected"),
+    ("options", "name", "why"),
     [
-        (model_options(), []),
-        (model_options(**SMALL, cell="lstm", stack="residual", decoder_layers=2), []),
-        (model_options(**SMALL, norm="pre", positions="rotary"), ["norm", "positions"]),
         (
-            model_options(
-                **SMALL, encoder="transformer", decoder="transformer", cell="lstm", norm="pre"
-            ),
-            ["cell"],
+            {"model.encoder": "transformer", "model.decoder": "transformer", "model.cell": "lstm"},
+            "model.cell",
+            "--model.cell concerns recurrent encoders and decoders, and no run here has any",
         ),
-        (model_options(**SMALL, decoder="luong", readout_size=16), ["readout_size"]),
-        (model_options(**SMALL, score="dot", normalizer="sparsemax", window="local_p"), []),
-        # Only the encoder consists of blocks: the decoder has a cell.
-        (model_options(**SMALL, encoder="transformer", cell="lstm", norm="pre"), []),
+        ({"model.norm": "post"}, "model.norm", "concerns transformer encoders and decoders"),
+        ({"model.readout_size": 9, "model.decoder": "luong"}, "model.readout_size", "maxout"),
+        ({"model.score": "dot", "model.alignment_size": 9}, "model.alignment_size", "hidden units"),
+        ({"data.name": "dates"}, "grid.data.longest", "--grid.data.longest concerns copy"),
+        ({"train.guided_head": "1.1"}, "train.guided_head", "concerns guided attention"),
     ],
 )
-def test_options_that_no_part_reads_are_named(model, expected):
-    assert unread(model) == expected
+def test_an_option_that_concerns_no_run_is_refused(options, name, why):
+    with pytest.raises(InputError, match=why):
+        check(runs_of(options), ["workdir", "seed", name])
+
+
+def test_an_option_that_concerns_one_run_of_a_sweep_is_used():
+    transformer = {"model.encoder": "transformer", "model.decoder": "transformer"}
+    names = ["model.cell", "model.norm", "grid.model.encoder"]
+    options = {"model.cell": "lstm", "model.norm": "pre"}
+    check(runs_of(options, options | transformer), names)
+    with pytest.raises(InputError, match=r"--model\.norm concerns"):
+        check(runs_of(options, options | {"seed": 1}), names)
+    with pytest.raises(InputError, match=r"--model\.cell concerns"):
+        check(runs_of(options | transformer), names)
 
 
 def test_columns_are_of_one_file():

@@ -12,7 +12,9 @@ from attn_jax.models.randomness import by_row
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training import loop
 from attn_jax.training.devices import data_parallel, first_replica, make_mesh, replicate, summary
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
+from tests.options import train_options
 from tests.training import test_loop
 from tests.training.test_step import RANDOM, make
 
@@ -50,21 +52,22 @@ def test_four_devices_go_where_one_does(model, train):
     """
     options = {"optimizer": "sgd", "learning_rate": 0.5, "warmup_steps": 0, "batch_size": 8}
     weighted = {"guided_alignment": 0.5, "coverage_loss": 0.1}
-    config = Train(**(options | weighted | train))
+    config = train_options(**(options | weighted | train))
+    recipe = recipe_of(config)
     source, target, links = batch()
     begun = make(**model)
     mesh = make_mesh(config)
     assert mesh.size == 4
-    one, four = (init_state(jax.tree.map(jnp.copy, begun), config) for _ in range(2))
+    one, four = (init_state(jax.tree.map(jnp.copy, begun), recipe) for _ in range(2))
     four = replicate(four, mesh)
     for _ in range(3):
-        one, loss = train_step(one, (source, target, links), RNG, config=config)
-        four, again = train_step(four, (source, target, links), RNG, config=config, mesh=mesh)
+        one, loss = train_step(one, (source, target, links), RNG, recipe=recipe)
+        four, again = train_step(four, (source, target, links), RNG, recipe=recipe, mesh=mesh)
         np.testing.assert_allclose(loss, again, rtol=1e-5)
     for plain, other, first in zip(
         one.leaves,
         first_replica(four).leaves,
-        jax.tree.leaves(init_state(begun, config)),
+        jax.tree.leaves(init_state(begun, recipe)),
         strict=True,
     ):
         np.testing.assert_allclose(other, plain, rtol=1e-4, atol=1e-6)
@@ -73,12 +76,13 @@ def test_four_devices_go_where_one_does(model, train):
 
 def test_all_devices_skip_a_step_that_is_not_finite_on_one():
     config = Train(batch_size=8, guided_alignment=1.0)
+    recipe = recipe_of(config)
     mesh = make_mesh(config)
-    state = replicate(init_state(make(), config), mesh)
+    state = replicate(init_state(make(), recipe), mesh)
     before = jax.device_get(state.leaves)
     source, target, links = batch()
     links[3] = np.nan
-    state, loss = train_step(state, (source, target, links), RNG, config=config, mesh=mesh)
+    state, loss = train_step(state, (source, target, links), RNG, recipe=recipe, mesh=mesh)
     assert jnp.isnan(loss)
     assert state.parts.step == 1
     for device in range(4):
@@ -89,13 +93,14 @@ def test_all_devices_skip_a_step_that_is_not_finite_on_one():
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer"])
 def test_devices_send_one_another_nothing_but_sums(decoder):
     config = Train(batch_size=8)
+    recipe = recipe_of(config)
     mesh = make_mesh(config)
     model = make(decoder=decoder)
     lowered = train_step.lower(
-        replicate(init_state(model, config), mesh),
+        replicate(init_state(model, recipe), mesh),
         (*batch()[:2], None),
         RNG,
-        config=config,
+        recipe=recipe,
         mesh=mesh,
     )
     sent = re.findall(

@@ -4,11 +4,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from attn_jax.config import Train
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS
-from attn_jax.training.objective import loss_fn
+from attn_jax.training.objective import Objective
 from tests.options import model_options
 from tests.training.counting import operations
 
@@ -33,9 +32,8 @@ def batch(source_length=S, target_length=T):
 
 def counted(model):
     def loss(model):
-        return loss_fn(
-            Train(), model, *batch(), None, jnp.zeros((), int), by_row(jax.random.key(0), B)
-        )
+        rng = by_row(jax.random.key(0), B)
+        return Objective()(model, (*batch(), None), jnp.zeros((), int), rng)
 
     return operations(loss, model), operations(jax.grad(loss), model)
 

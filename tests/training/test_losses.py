@@ -3,10 +3,8 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
-from attn_jax.errors import InputError
-from attn_jax.training.losses import coverage_loss, guided_loss, guided_weights
+from attn_jax.training.losses import coverage_loss, guided_loss
 
 
 def test_coverage_loss_by_hand():
@@ -62,16 +60,3 @@ def test_guidance_reaches_even_the_smallest_weights():
 
     gradient = jax.grad(loss)(jnp.array([0.0, 30.0]))
     np.testing.assert_allclose(gradient, [-1, 1], rtol=1e-5)
-
-
-def test_which_weights_are_guided(generator):
-    alignment = jnp.asarray(generator.random((2, 3, 4, 5, 7)), jnp.float32)
-    np.testing.assert_array_equal(guided_weights(alignment, "2.4"), alignment[:, 1, 3])
-    mean = sum(alignment[:, i, j] for i in range(3) for j in range(4)) / 12
-    np.testing.assert_allclose(guided_weights(alignment, "mean"), mean, rtol=1e-6)
-    with pytest.raises(
-        InputError, match=r"guided_head=4\.1 does not exist: the model's last head is 3\.4"
-    ):
-        guided_weights(alignment, "4.1")
-    with pytest.raises(InputError, match=r"must be mean or layer\.head as in 2\.1, got 'all'"):
-        guided_weights(alignment, "all")

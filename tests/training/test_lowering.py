@@ -12,6 +12,7 @@ from attn_jax.decoding.decode import decode
 from attn_jax.decoding.forced import force
 from attn_jax.decoding.options import Search
 from attn_jax.models.seq2seq import DECODERS, initialize
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -39,13 +40,13 @@ def lowers(function, *arguments):
 
 def test_the_training_step(model):
     config = Train(label_smoothing=0.1, coverage_loss=0.5)
-    step = partial(train_step.__wrapped__, config=config)
+    step = partial(train_step.__wrapped__, recipe=recipe_of(config))
     rng = jax.random.key_data(jax.random.key(0))
 
     def one(state, source, target, rng):
         return step(state, (source, target, None), jax.random.wrap_key_data(rng))
 
-    assert lowers(one, init_state(model, config), IDS, IDS, rng)
+    assert lowers(one, init_state(model, recipe_of(config)), IDS, IDS, rng)
 
 
 @pytest.mark.parametrize("search", [Search(), Search(beam_size=3, coverage_penalty=0.1)])
@@ -64,8 +65,8 @@ def test_forcing(model):
 
 def test_no_compilation_after_the_first_of_a_shape(model):
     config = Train()
-    state, before = init_state(model, config), train_step._cache_size()
+    state, before = init_state(model, recipe_of(config)), train_step._cache_size()
     for length in (5, 7, 5, 7, 5):
         ids = jnp.ones((3, length), jnp.int32)
-        state, _ = train_step(state, (ids, ids, None), jax.random.key(0), config=config)
+        state, _ = train_step(state, (ids, ids, None), jax.random.key(0), recipe=recipe_of(config))
     assert train_step._cache_size() - before == 2

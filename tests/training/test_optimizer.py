@@ -4,37 +4,42 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax.config import Train
 from attn_jax.errors import InputError
-from attn_jax.training.optimizer import make_optimizer, make_schedule
+from attn_jax.training import optimizer
+from attn_jax.training.recipe import recipe_of
+from tests.options import train_options
 
 
 def step_sizes(config, steps):
-    return [make_schedule(config, config.learning_rate)(jnp.asarray(step)) for step in range(steps)]
+    sizes = optimizer.step_sizes(config.schedule, config.learning_rate, config.warmup_steps)
+    return [sizes(jnp.asarray(step)) for step in range(steps)]
 
 
 def test_warm_up_then_constant():
-    sizes = step_sizes(Train(learning_rate=0.5, warmup_steps=4), 6)
+    sizes = step_sizes(train_options(learning_rate=0.5, warmup_steps=4), 6)
     np.testing.assert_allclose(sizes, [0.125, 0.25, 0.375, 0.5, 0.5, 0.5], rtol=1e-6)
 
 
 def test_warm_up_then_inverse_square_root():
-    sizes = step_sizes(Train(learning_rate=0.5, warmup_steps=4, schedule="inverse_sqrt"), 16)
+    sizes = step_sizes(
+        train_options(learning_rate=0.5, warmup_steps=4, schedule="inverse_sqrt"), 16
+    )
     np.testing.assert_allclose(sizes[3], 0.5, rtol=1e-5)
     np.testing.assert_allclose(sizes[15], 0.25, rtol=1e-5)
 
 
 def test_an_unknown_schedule():
     with pytest.raises(InputError, match="allowed: constant, inverse_sqrt"):
-        make_optimizer(Train(schedule="cosine"))
+        train_options(schedule="cosine")
 
 
 def test_long_gradients_are_cut_to_the_norm():
     """Adam ignores the length of a constant gradient, but not how it changes."""
-    optimizer = make_optimizer(Train(learning_rate=1.0, warmup_steps=0, clip_norm=1.0))
-    state = optimizer.init(jnp.zeros(2))
+    config = train_options(learning_rate=1.0, warmup_steps=0, clip_norm=1.0)
+    clipping = recipe_of(config).optimizer
+    state = clipping.init(jnp.zeros(2))
     for gradient in ([3.0, 4.0], [0.3, 0.4]):
-        update, state = optimizer.update(jnp.array(gradient), state)
+        update, state = clipping.update(jnp.array(gradient), state)
     first, second = 0.6, 0.3  # clipped, and unchanged
     mean = (0.9 * 0.1 * first + 0.1 * second) / (1 - 0.9**2)
     square = (0.999 * 0.001 * first**2 + 0.001 * second**2) / (1 - 0.999**2)
@@ -45,24 +50,25 @@ def test_long_gradients_are_cut_to_the_norm():
 def test_the_schedule_of_the_transformer():
     """d^-0.5 min(step^-0.5, step warmup^-1.5): Vaswani et al. 2017, equation 3."""
     peak = 512**-0.5 * 10**-0.5
-    config = Train(learning_rate=peak, warmup_steps=10, schedule="inverse_sqrt")
+    config = train_options(learning_rate=peak, warmup_steps=10, schedule="inverse_sqrt")
     expected = [512**-0.5 * min(step**-0.5, step * 10**-1.5) for step in range(1, 40)]
     np.testing.assert_allclose(step_sizes(config, 39), expected, rtol=1e-5)
 
 
 def test_the_schedule_of_luong():
     """Five epochs of three steps at the full size, then half of it, a quarter and so on."""
-    config = Train(learning_rate=1.0, warmup_steps=0, schedule="halving(after=15,every=3)")
+    config = train_options(learning_rate=1.0, warmup_steps=0, schedule="halving(after=15,every=3)")
     expected = [1.0] * 15 + [0.5] * 3 + [0.25] * 3 + [0.125] * 3
     np.testing.assert_allclose(step_sizes(config, 24), expected, rtol=1e-6)
 
 
 def rule(name, gradients, **options):
     """The updates that a rule computes from the gradients of one parameter."""
-    optimizer = make_optimizer(Train(optimizer=name, warmup_steps=0, clip_norm=1e9, **options))
-    state, updates = optimizer.init(jnp.zeros(1)), []
+    config = train_options(optimizer=name, warmup_steps=0, clip_norm=1e9, **options)
+    rule = recipe_of(config).optimizer
+    state, updates = rule.init(jnp.zeros(1)), []
     for gradient in gradients:
-        update, state = optimizer.update(jnp.array([gradient]), state, jnp.zeros(1))
+        update, state = rule.update(jnp.array([gradient]), state, jnp.zeros(1))
         updates.append(float(update[0]))
     return updates
 
@@ -105,7 +111,7 @@ def test_each_rule_has_a_step_size_of_its_own(name, rate):
 def test_halving_is_of_steps(setting, least):
     message = f"{setting} must be at least {least}, got {least - 1}"
     with pytest.raises(InputError, match=message):
-        step_sizes(Train(schedule=f"halving({setting}={least - 1})"), 1)
+        step_sizes(train_options(schedule=f"halving({setting}={least - 1})"), 1)
 
 
 def test_sgd_goes_down_the_gradient():
@@ -121,11 +127,11 @@ def test_sgd_goes_down_the_gradient():
         ({"optimizer": "adam(beta=0.9)"}, "unknown setting of adam 'beta'"),
         ({"optimizer": "adam(beta1=2)"}, "beta1 must be at least 0 and less than 1, got 2"),
         ({"optimizer": "adadelta(epsilon=0)"}, "adadelta: epsilon must be more than 0"),
-        ({"schedule": "halving(every=2.5)"}, "every must be of type int, got '2.5'"),
-        ({"schedule": "halving(after=1e999)"}, "after must be of type int, got 'inf'"),
+        ({"schedule": "halving(every=2.5)"}, "every must be of type int, got 2.5"),
+        ({"schedule": "halving(after=1e999)"}, "after must be of type int, got inf"),
         ({"schedule": "halving(after=1.5.2)"}, "malformed schedule"),
     ],
 )
 def test_refuses_what_does_not_exist(options, message):
     with pytest.raises(InputError, match=message):
-        make_optimizer(Train(**options))
+        train_options(**options)

@@ -1,16 +1,17 @@
 """Advice about the precision of products."""
 
-from types import SimpleNamespace
+from unittest.mock import NonCallableMock
 
+import jax
 import pytest
 
 from attn_jax.errors import InputError
 from attn_jax.training import precision
-from attn_jax.training.precision import PRECISIONS, advice, check
+from attn_jax.training.precision import PRECISIONS, Bfloat16, Float32, advice, check
 
 
 def device(platform, **more):
-    return SimpleNamespace(platform=platform, **more)
+    return NonCallableMock(jax.Device, platform=platform, **more)
 
 
 @pytest.mark.parametrize(
@@ -27,8 +28,8 @@ def test_a_processor(tmp_path, monkeypatch, flags, fast, slow):
     if flags is not None:
         file.write_text(flags)
     monkeypatch.setattr(precision, "PROCESSOR", file)
-    assert advice(fast, device("cpu")) is None
-    assert f"--train.compute={fast}" in advice(slow, device("cpu"))
+    assert advice(PRECISIONS[fast](), device("cpu")) is None
+    assert f"--train.compute={fast}" in advice(PRECISIONS[slow](), device("cpu"))
 
 
 @pytest.mark.parametrize(
@@ -41,18 +42,18 @@ def test_a_processor(tmp_path, monkeypatch, flags, fast, slow):
     ],
 )
 def test_a_gpu(device, fast):
-    assert [name for name in PRECISIONS if advice(name, device) is None] == [fast]
+    assert [name for name, kind in PRECISIONS.items() if advice(kind(), device) is None] == [fast]
 
 
 def test_a_tpu_multiplies_bfloat16_in_either():
-    assert [advice(name, device("tpu")) for name in PRECISIONS] == [None, None]
+    assert [advice(kind(), device("tpu")) for kind in PRECISIONS.values()] == [None, None]
 
 
 def test_a_gpu_that_cannot_multiply_bfloat16_is_refused():
     old = device("gpu", device_kind="Tesla T4", compute_capability="7.5")
     with pytest.raises(InputError, match=r"capability 8 or more: this one, Tesla T4, has 7\.5"):
-        check("bfloat16", old)
-    check("float32", old)
+        check(Bfloat16(), old)
+    check(Float32(), old)
 
 
 @pytest.mark.parametrize(
@@ -66,5 +67,5 @@ def test_a_gpu_that_cannot_multiply_bfloat16_is_refused():
     ],
 )
 def test_no_other_device_is_refused(device):
-    for name in PRECISIONS:
-        check(name, device)
+    for kind in PRECISIONS.values():
+        check(kind(), device)

@@ -11,6 +11,7 @@ from attn_jax import journal
 from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.training.loop import _skipped
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, resume, train_step
 from tests.training.test_loop import scripted, train
 from tests.training.test_step import LINKS, SOURCE, TARGET, make
@@ -22,13 +23,13 @@ GUIDED = {"guided_alignment": 1.0, "steps": 8, "valid_every": 4}
 
 @pytest.mark.parametrize("what", SPOILT)
 def test_a_skipped_step_changes_nothing_but_its_number(what):
-    config = Train(warmup_steps=0, average=0.9, guided_alignment=1.0)
+    recipe = recipe_of(Train(warmup_steps=0, average=0.9, guided_alignment=1.0))
 
     def step(state, links):
-        return train_step(state, (SOURCE, TARGET, links), jax.random.key(1), config=config)
+        return train_step(state, (SOURCE, TARGET, links), jax.random.key(1), recipe=recipe)
 
     def twice(third):
-        state, _ = step(init_state(make(), config), LINKS)
+        state, _ = step(init_state(make(), recipe), LINKS)
         state, loss = step(state, LINKS)
         assert jnp.isfinite(loss)
         return third(state)

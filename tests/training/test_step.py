@@ -10,9 +10,10 @@ from attn_jax.errors import InputError
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import DECODERS, initialize
 from attn_jax.tokens import EOS, PAD, UNK
-from attn_jax.training.objective import loss_fn, sampled
+from attn_jax.training.objective import sampled
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, resume, train_step
-from tests.options import model_options
+from tests.options import model_options, train_options
 
 SOURCE = jnp.array([[4, 9, 6, 7], [5, 8, PAD, PAD], [10, 4, 4, PAD], [7, PAD, PAD, PAD]])
 TARGET = jnp.array([[7, 5, EOS], [10, EOS, PAD], [4, 4, EOS], [EOS, PAD, PAD]])
@@ -33,11 +34,11 @@ def make(**options):
 
 def run(model, steps=1, links=None, seed=1, **options):
     """The loss of the last of some steps, and the state after it."""
-    config = Train(**({"warmup_steps": 0} | options))
-    state = init_state(jax.tree.map(jnp.copy, model), config)
+    recipe = recipe_of(train_options(**({"warmup_steps": 0} | options)))
+    state = init_state(jax.tree.map(jnp.copy, model), recipe)
     for _ in range(steps):
         state, loss = train_step(
-            state, (SOURCE, TARGET, links), jax.random.key(seed), config=config
+            state, (SOURCE, TARGET, links), jax.random.key(seed), recipe=recipe
         )
     return float(loss), state
 
@@ -173,11 +174,11 @@ def test_bfloat16_keeps_parameters_and_weights_in_float32(decoder):
 
 
 def test_the_average_is_a_decaying_mean_of_the_parameters():
-    config = Train(warmup_steps=0, average=0.5)
-    state = init_state(make(), config)
+    recipe = recipe_of(Train(warmup_steps=0, average=0.5))
+    state = init_state(make(), recipe)
     average = jax.tree.map(np.array, state.parts.model)
     for step in range(1, 9):
-        state, _ = train_step(state, (SOURCE, TARGET, None), jax.random.key(1), config=config)
+        state, _ = train_step(state, (SOURCE, TARGET, None), jax.random.key(1), recipe=recipe)
         kept = min(0.5, (1 + step) / (10 + step))
         average = jax.tree.map(
             lambda a, x, k=kept: k * a + (1 - k) * np.array(x), average, state.parts.model
@@ -216,7 +217,7 @@ def test_the_share_of_drawn_words_rises_from_zero():
 
     def loss(step, config, target=TARGET):
         step, rng = jnp.asarray(step), by_row(jax.random.key(0), 4)
-        return loss_fn(config, model, SOURCE, target, None, step, rng)
+        return recipe_of(config).loss(model, (SOURCE, target, None), step, rng)
 
     np.testing.assert_allclose(loss(0, config), loss(0, Train()), rtol=1e-6)
     assert loss(10, config) != loss(0, Train())

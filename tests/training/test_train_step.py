@@ -11,6 +11,7 @@ from attn_jax import Normalizer
 from attn_jax.config import Model, Train
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from tests.options import model_options
 
@@ -32,10 +33,10 @@ def test_training_tells_the_mechanism_how_many_steps_are_done(decoder, average):
     config = Train(average=average, learning_rate=0.01)
     state = init_state(
         initialize(dataclasses.replace(model, normalizer=Annealed()), 9, 9, jax.random.key(0)),
-        config,
+        recipe_of(config),
     )
     for _ in range(3):
-        state, loss = train_step(state, BATCH, jax.random.key(1), config=config)
+        state, loss = train_step(state, BATCH, jax.random.key(1), recipe=recipe_of(config))
         assert np.isfinite(loss)
     trained = state.result
     (attention,) = trained.attentions
