@@ -21,6 +21,7 @@ from attn_jax.reporting.style import save
 from attn_jax.reporting.tables import Table
 
 from . import flags
+from .benchmarks import kernels
 from .benchmarks.cases import GROUPS, Case
 from .benchmarks.compare import Measured, Side, compare
 from .benchmarks.end_to_end import BEAMS, GOALS, captions, end_to_end
@@ -159,11 +160,27 @@ def of_start() -> tuple[Table, dict[str, Any]]:
     return Table(["", "s", "from, to", "peak MiB"], lines), figures
 
 
+def of_kernels() -> tuple[Table, dict[str, Any]]:
+    """Measures each kernel and its plain form, value and derivative, on the first device."""
+    device, lines, figures = jax.devices()[0].device_kind, [], {}
+    for name, times in kernels.measured(FLAGS.rounds):
+        fast, plain, ratio = map(statistics.median, (*times, times.ratios))
+        spread = f"{min(times.ratios):.2f} to {max(times.ratios):.2f}"
+        lines.append(
+            [name, device, f"{1e3 * fast:.2f}", f"{1e3 * plain:.2f}", f"{ratio:.2f}", spread]
+        )
+        figures[name] = times._asdict()
+    heading = ["", "device", "kernel, ms", "plain, ms", "kernel ÷ plain", "from, to"]
+    return Table(heading, lines), figures
+
+
 BENCHMARKS: dict[str, Callable[[], tuple[Table, dict[str, Any]]]] = {
     **{name: functools.partial(of_cases, group) for name, group in GROUPS.items()},
     "end_to_end": of_end_to_end,
     "start": of_start,
+    "kernels": of_kernels,
 }
+ALONE = {"start", "kernels"}  # without peers
 
 
 def main() -> None:
@@ -176,7 +193,8 @@ def main() -> None:
         raise InputError(f"{folder / 'end_to_end'} exists: take another --workdir")
     if "end_to_end" in chosen:
         captions(Path(FLAGS.multi30k))  # whose absence is told before the others take an hour
-    one_device(FLAGS.peers)
+    if chosen.keys() - ALONE:
+        one_device(FLAGS.peers)
     folder.mkdir(parents=True, exist_ok=True)
     about = machine()
     print(", ".join(f"{what} {value}" for what, value in about.items()))

@@ -1,0 +1,281 @@
+"""Each kernel and its plain form: the inputs on which they are compared, and their times."""
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from attn_jax.kernels import (
+    activations,
+    deferral,
+    factors,
+    hidden_sum,
+    logits,
+    lstm,
+    mixture,
+    output_loss,
+    products,
+    recomputation,
+    simplex,
+)
+from attn_jax.training.precision import multiplies_bfloat16
+from experiments.benchmarks.operations import drawing
+
+ROUNDING = partial(jax.default_matmul_precision, factors.BFLOAT16)
+
+
+class Sizes(NamedTuple):
+    """Of a batch and of the layers of a model."""
+
+    B: int = 64  # sentences
+    S: int = 25  # source words
+    T: int = 25  # target words
+    H: int = 256  # features of all layers
+    V: int = 8000  # words of the vocabulary
+
+
+class Pair(NamedTuple):
+    """A kernel and its plain form, each in a small function in which they differ in cost."""
+
+    fast: Callable[..., PyTree[Array]]
+    plain: Callable[..., PyTree[Array]]
+    inputs: Callable[[Sizes, Callable[..., Array]], tuple]  # given a function that draws numbers
+    rounds: bool = False  # whether its factors may be rounded to bfloat16
+
+
+def gru(
+    sigmoid: Callable, tanh: Callable, keeping: Callable, inputs: Array, hidden: Array
+) -> Array:
+    """The gates of a GRU in a scan, without its products."""
+
+    @keeping
+    def gated(state: Array, inputs: Array) -> Array:
+        r, z, n = jnp.split(inputs, 3, axis=-1)
+        reset, update = sigmoid(r + state), sigmoid(z - state)
+        return (1 - update) * tanh(n + reset * state) + update * state
+
+    return jax.lax.scan(lambda state, now: (gated(state, now),) * 2, hidden, inputs)[1]
+
+
+def factored(factor: Callable, inputs: Array, table: Array) -> Array:
+    """A product with a transposed table, as of tied embeddings."""
+    return jnp.matmul(factor(inputs), factor(table.T), preferred_element_type=jnp.float32)
+
+
+def recurrent(scan: Callable, matrix: Array, inputs: Array, hidden: Array) -> Array:
+    """A simple recurrent layer."""
+
+    def step(matrix: Array, state: Array, inputs: Array) -> tuple[Array, Array]:
+        state = jnp.tanh(inputs + products.product(state, matrix))
+        return state, state
+
+    return scan(step, matrix, hidden, inputs)[1]
+
+
+def mixed(summed: Callable, values: Array, scores: Array) -> Array:
+    """The contexts of queries one after another."""
+
+    def step(values: Array, state: tuple, scores: Array) -> tuple[tuple, Array]:
+        return state, summed(jax.nn.softmax(scores), values)
+
+    return deferral.scan(step, values, (), scores)[1]
+
+
+def gates(gated: Callable, inputs: Array, memory: Array) -> Array:
+    """The gates of an LSTM in a scan, without its products."""
+
+    def step(memory: Array, inputs: Array) -> tuple[Array, Array]:
+        hidden, memory = gated(memory, inputs)
+        return memory, hidden
+
+    return jax.lax.scan(step, memory, inputs)[1]
+
+
+def layer(run: Callable, matrix: Array, inputs: Array, hidden: Array, memory: Array) -> PyTree:
+    """An LSTM over sentences of different lengths."""
+    steps, rows, _ = inputs.shape
+    mask = jnp.arange(steps)[:, None] < steps - jnp.arange(rows) % steps
+    return run(matrix, inputs, mask, (hidden, memory), False)
+
+
+def additive(kept: Callable, summed: Callable, queries: Array, keys: Array, v: Array) -> Array:
+    """The additive scores of queries one after another."""
+
+    @kept
+    def score(query: Array, keys: Array, v: Array) -> Array:
+        return jax.vmap(summed, (0, None))(jnp.tanh(query[:, None] + keys), v)
+
+    return jax.lax.map(lambda query: score(query, keys, v), queries)
+
+
+def searched(outputs: Callable, features: Array, matrix: Array, bias: Array) -> Array:
+    """The log-probabilities of a step of a search."""
+    return jax.nn.log_softmax(outputs(features, matrix, bias))
+
+
+def lost(loss: Callable, matrix: Array, bias: Array, features: Array) -> Array:
+    """The loss of a batch with padding and label smoothing."""
+    rows, places = len(features), jnp.arange(len(features))
+    return loss(matrix, bias, features, places % bias.size, places % 5 < 4, 0.1) / rows
+
+
+def sparse(projection: Callable, alpha: float, scores: Array) -> Array:
+    """Sparse weights."""
+    shifted = (alpha - 1) * (scores - scores.max(axis=-1, keepdims=True))
+    return jnp.vectorize(partial(projection, alpha=alpha), signature="(S)->(S)")(shifted)
+
+
+def small(drawn: Callable[..., Array], *shape: int) -> Array:
+    """A matrix whose products with numbers of variance 1 have a variance of 1."""
+    return drawn(*shape) / shape[0] ** 0.5
+
+
+# By the module and the name of the kernel.
+PAIRS: dict[str, Pair] = {
+    "activations.sigmoid": Pair(
+        activations.sigmoid, activations.plain_sigmoid, lambda n, drawn: (drawn(n.T, n.B, n.H),)
+    ),
+    "activations.tanh": Pair(
+        activations.tanh, activations.plain_tanh, lambda n, drawn: (drawn(n.T, n.B, n.H),)
+    ),
+    "activations.keeping_values": Pair(
+        partial(gru, activations.sigmoid, activations.tanh, activations.keeping_values),
+        partial(gru, activations.sigmoid, activations.tanh, activations.plain_keeping_values),
+        lambda n, drawn: (drawn(n.T, n.B, 3 * n.H), drawn(n.B, n.H)),
+    ),
+    "deferral.scan": Pair(
+        partial(recurrent, deferral.scan),
+        partial(recurrent, deferral.plain_scan),
+        lambda n, drawn: (small(drawn, n.H, n.H), drawn(n.T, n.B, n.H), drawn(n.B, n.H)),
+        rounds=True,
+    ),
+    "factors.factor": Pair(
+        partial(factored, factors.factor),
+        partial(factored, factors.plain_factor),
+        lambda n, drawn: (drawn(n.T, n.B, n.H), small(drawn, n.H, n.H)),
+        rounds=True,
+    ),
+    "hidden_sum.hidden_sum": Pair(
+        partial(additive, recomputation.recomputed, hidden_sum.hidden_sum),
+        partial(additive, recomputation.recomputed, hidden_sum.plain_hidden_sum),
+        lambda n, drawn: (drawn(n.T, n.B, n.H), drawn(n.B, n.S, n.H), small(drawn, n.H)),
+    ),
+    "logits.logits": Pair(
+        partial(searched, logits.logits),
+        partial(searched, logits.plain_logits),
+        lambda n, drawn: (drawn(n.B, n.H), small(drawn, n.H, n.V), drawn(n.V)),
+        rounds=True,
+    ),
+    "lstm.gates": Pair(
+        partial(gates, lstm.gates),
+        partial(gates, lstm.plain_gates),
+        lambda n, drawn: (drawn(n.T, n.B, 4 * n.H), drawn(n.B, n.H)),
+    ),
+    "lstm.layer": Pair(
+        partial(layer, lstm.layer),
+        partial(layer, lstm.plain_layer),
+        lambda n, drawn: (
+            small(drawn, n.H, 4 * n.H),
+            drawn(n.T, n.B, 4 * n.H),
+            drawn(n.B, n.H),
+            drawn(n.B, n.H),
+        ),
+        rounds=True,
+    ),
+    "mixture.mixture": Pair(
+        partial(mixed, mixture.mixture),
+        partial(mixed, mixture.plain_mixture),
+        lambda n, drawn: (drawn(n.B, 1, n.S, n.H), drawn(n.T, n.B, 1, 1, n.S)),
+    ),
+    "output_loss.output_loss": Pair(
+        partial(lost, output_loss.output_loss),
+        partial(lost, output_loss.plain_output_loss),
+        lambda n, drawn: (small(drawn, n.H, n.V), drawn(n.V), drawn(n.B * n.T, n.H)),
+        rounds=True,
+    ),
+    "products.product": Pair(
+        products.product,
+        products.plain_product,
+        lambda n, drawn: (drawn(n.B, n.T, n.H), small(drawn, n.H, 3 * n.H)),
+        rounds=True,
+    ),
+    "recomputation.recomputed": Pair(
+        partial(additive, recomputation.recomputed, hidden_sum.hidden_sum),
+        partial(additive, recomputation.plain_recomputed, hidden_sum.hidden_sum),
+        lambda n, drawn: (drawn(n.T, n.B, n.H), drawn(n.B, n.S, n.H), small(drawn, n.H)),
+    ),
+    "simplex.projection": Pair(
+        partial(sparse, simplex.projection, 1.5),
+        partial(sparse, simplex.plain_projection, 1.5),
+        lambda n, drawn: (drawn(n.B, n.T, n.S),),
+    ),
+}
+
+
+def derivative(function: Callable) -> Callable:
+    """The values of a function, and the gradients of a weighted sum of them by all inputs."""
+
+    def total(*inputs: Array) -> tuple[Array, PyTree]:
+        values = function(*inputs)
+        weighted = jax.tree.map(
+            lambda leaf: (leaf * jnp.cos(jnp.arange(leaf.size)).reshape(leaf.shape)).sum(), values
+        )
+        return sum(jax.tree.leaves(weighted)), values
+
+    def run(*inputs: Array) -> tuple[PyTree, tuple]:
+        gradient = jax.grad(total, argnums=tuple(range(len(inputs))), has_aux=True)
+        gradients, values = gradient(*inputs)
+        return values, gradients
+
+    return run
+
+
+class Times(NamedTuple):
+    """Seconds of a kernel and of its plain form, value and derivative, in each round."""
+
+    fast: list[float]
+    plain: list[float]
+
+    @property
+    def ratios(self) -> list[float]:
+        """Kernel ÷ plain, in each round."""
+        return [fast / plain for fast, plain in zip(*self, strict=True)]
+
+
+def measured(rounds: int, sizes: Sizes | None = None) -> Iterator[tuple[str, Times]]:
+    """The times of each pair on the first device, in bfloat16 too where it multiplies that."""
+    device = jax.devices()[0]
+    for name, pair in PAIRS.items():
+        precisions = {"": contextlib.nullcontext}
+        if pair.rounds and multiplies_bfloat16(device):
+            precisions[", bfloat16"] = ROUNDING
+        for precision, context in precisions.items():
+            with context():
+                yield name + precision, _times(pair, rounds, sizes or Sizes())
+
+
+def _times(pair: Pair, rounds: int, sizes: Sizes) -> Times:
+    """The times of a pair, whose forms take turns."""
+    inputs, times = pair.inputs(sizes, drawing()), Times([], [])
+    runs = [jax.jit(derivative(form)) for form in (pair.fast, pair.plain)]
+
+    def seconds(run: Callable, times: int) -> float:
+        before = time.perf_counter()
+        for _ in range(times):
+            jax.block_until_ready(run(*inputs))
+        return (time.perf_counter() - before) / times
+
+    for run in runs:
+        seconds(run, 1)  # compiles
+    # Short ones are repeated, to at least a twentieth of a second a round.
+    often = max(1, int(0.05 / statistics.mean(seconds(run, 2) for run in runs)))
+    for _ in range(rounds):
+        for run, of_run in zip(runs, times, strict=True):
+            of_run.append(seconds(run, often))
+    return times
