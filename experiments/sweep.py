@@ -207,8 +207,8 @@ def main() -> None:
     fixed = flags.given()
     planned = plan(systems, varied, fixed)
     wanted, left_out = possible(root, planned, varied)
-    unused.check(((run, planned[label]) for label, run in wanted.items()), flags.typed())
     waiting = unfinished(root, planned, wanted)
+    unused.check(((run, planned[label]) for label, run in wanted.items()), flags.typed())
     places = slots(FLAGS.jobs) if waiting else []
     root.mkdir(parents=True, exist_ok=True)
     replaced = {name: value for name, value in fixed.items() if name in varied}

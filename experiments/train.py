@@ -66,13 +66,13 @@ def main() -> None:
             set_aside(workdir)
         experiment = folder.settle(workdir, given)
         check(experiment)
-        unused.check([(experiment, given)], flags.typed())
         folder.check_code(workdir, own_modules(experiment.model))
         folder.tell_inherited(folder.inherited(experiment, given))
         done, asked = experiment.train.steps, given.get("train.steps", experiment.train.steps)
         if asked < done:
             print(f"the run has done {done} steps already, more than --train.steps={asked}")
         corpus = open_corpus(experiment.data)
+        unused.check([(experiment, given)], flags.typed())
         train(workdir, experiment, corpus, given)
     if "test" in corpus.splits:
         file = run_files.evaluation(workdir, "test")

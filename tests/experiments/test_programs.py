@@ -15,7 +15,7 @@ import pytest
 from matplotlib.image import imread
 
 from attn_jax import facts
-from attn_jax.alignment.extraction import argmax
+from attn_jax.alignment.extraction import Argmax
 from attn_jax.alignment.readings import Reading
 from attn_jax.data.gold import Gold
 from attn_jax.data.vocabulary import Symbols
@@ -570,8 +570,7 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
 
     def flags():
         data = [f"--data.{option}={folder / option}" for option in ("train", "valid")]
-        model = ["--data.name=parallel", "--model.norm=pre"]
-        return [f"--workdir={tmp_path / 'run'}", *model, *SMALL, *data]
+        return [f"--workdir={tmp_path / 'run'}", "--data.name=parallel", *SMALL, *data]
 
     told = works("train", *flags()).stdout
     assert "no test split: the run is not evaluated" in told
@@ -580,7 +579,10 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
     # Each number occurs once, too rarely to be known; pairs that are left out do not count.
     assert "50.0 and 33.3 % of training, 50.0 and 33.3 % of validation" in told
     assert "this run has no use for --data.examples=300 --data.held_out=20" in told
-    assert "--model.norm=pre" in told
+    line = refused("train", *flags(), "--model.norm=post")
+    assert line == (
+        "error: --model.norm concerns transformer encoders and decoders, and no run here has any"
+    )
     folder = folder.rename(tmp_path / "elsewhere")
     assert "the run has finished at step 20" in works("train", *flags()).stdout
     assert str(folder) in (tmp_path / "run" / "flags.txt").read_text()
@@ -792,7 +794,7 @@ def test_the_best_head_and_shift_are_those_of_the_lowest_error():
             return [SimpleNamespace(weights=weights) for _ in sources]
 
     links = frozenset({(3, 0), (2, 1), (1, 2), (0, 3)})
-    reading = best_reading(Translator(), (["a b c d"], ["d c b a"]), [Gold(links, links)], argmax)
+    reading = best_reading(Translator(), (["a b c d"], ["d c b a"]), [Gold(links, links)], Argmax())
     assert reading == Reading((0, 1), 1)
 
 
