@@ -26,9 +26,10 @@ from tests.experiments.programs import SMALL, program, refused, works
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory):
-    """A sweep of two runs."""
+    """A sweep of two runs, one of which has no use for a flag."""
     root = tmp_path_factory.mktemp("sweep")
-    works("sweep", f"--workdir={root}", *SMALL, "--grid.model.score=additive,last")
+    varied = "--grid.model.score=additive,last"
+    works("sweep", f"--workdir={root}", *SMALL, varied, "--model.alignment_size=8")
     return root
 
 
@@ -44,12 +45,17 @@ def test_a_sweep_leaves_its_runs_and_skips_them(sweep):
         assert evaluation["sentences"] == 20
         lines = (folder / "metrics.jsonl").read_text().splitlines()
         assert [json.loads(line)["step"] for line in lines] == [10, 20]
+    log = (sweep / "model.score=last.log").read_text()
+    assert "this run has no use for --model.alignment_size=8" in log
     again = works("sweep", f"--workdir={sweep}", *SMALL, "--grid.model.score=additive,last")
     assert "2 runs, 2 of them finished" in again.stdout
     line = refused("sweep", f"--workdir={sweep}", *SMALL, "--grid.model.score=last", "--seed=7")
     assert "--seed was 0 and is now 7" in line
     line = refused("sweep", f"--workdir={sweep}", *SMALL, "--grid.seed=0,1,0")
     assert line == "error: --grid.seed has the value 0 twice"
+    useless = "--grid.model.score=last", "--model.alignment_size=8"
+    line = refused("sweep", f"--workdir={sweep}", *SMALL, *useless)
+    assert line.startswith("error: --model.alignment_size concerns hidden units of scores and")
 
 
 def test_a_device_that_does_not_exist_is_told_in_a_sentence(workdir):
