@@ -177,6 +177,7 @@ def parse(arguments: list[str]) -> None:
         flag file cannot be used.
     """
     program, *words = arguments
+    _typed.clear()
     FLAGS([program])
     if _first and words and not words[0].startswith("-"):
         words[0] = f"--{_first[0]}={words[0]}"

@@ -12,6 +12,8 @@ from attn_jax.settings import Value, setting
 class Extraction(Value):
     """A way to make links from weights."""
 
+    name = "way to make links"
+
     def __call__(self, weights: np.ndarray) -> Links:
         """The links, from weights [T, S]."""
         raise NotImplementedError

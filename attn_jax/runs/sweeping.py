@@ -226,10 +226,10 @@ def sweep(
         raise InputError(f"{root} is the folder of a run: take another --workdir for a sweep")
     planned = plan(systems or [{}], varied, fixed)
     wanted, left_out = possible(root, planned, varied)
+    waiting = unfinished(root, planned, wanted)
     if not isinstance(options, Experiment):
         runs = [(run, planned[label]) for label, run in wanted.items()]
         unused.check(runs, {*fixed, *varied} - {*may_be_idle})
-    waiting = unfinished(root, planned, wanted)
     places = slots(jobs) if waiting else []
     root.mkdir(parents=True, exist_ok=True)
     replaced = {name: value for name, value in fixed.items() if name in varied}

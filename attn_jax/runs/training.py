@@ -77,14 +77,14 @@ def train(
             set_aside(workdir)
         experiment = folder.settle(workdir, given)
         check(experiment)
-        if not isinstance(options, Experiment):
-            unused.check([(experiment, given)], given.keys() - {*may_be_idle})
         folder.check_code(workdir, own_modules(experiment.model))
         folder.tell_inherited(folder.inherited(experiment, given))
         done, asked = experiment.train.steps, given.get("train.steps", experiment.train.steps)
         if int(asked) < done:
             print(f"the run has done {done} steps already, more than train.steps={asked}")
         corpus = open_corpus(experiment.data)
+        if not isinstance(options, Experiment):
+            unused.check([(experiment, given)], given.keys() - {*may_be_idle})
         train_alone(workdir, experiment, corpus, given, on_record)
     if "test" in corpus.splits:
         file = run_files.evaluation(workdir, "test")

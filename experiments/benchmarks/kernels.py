@@ -25,7 +25,8 @@ from attn_jax.kernels import (
     simplex,
 )
 from attn_jax.training.precision import multiplies_bfloat16
-from experiments.benchmarks.operations import drawing
+
+from .operations import drawing
 
 ROUNDING = partial(jax.default_matmul_precision, factors.BFLOAT16)
 

@@ -15,7 +15,7 @@ import pytest
 from matplotlib.image import imread
 
 from attn_jax import facts
-from attn_jax.alignment.extraction import argmax
+from attn_jax.alignment.extraction import Argmax
 from attn_jax.alignment.readings import Reading
 from attn_jax.data.gold import Gold
 from attn_jax.data.vocabulary import Symbols
@@ -26,9 +26,10 @@ from tests.experiments.programs import SMALL, program, refused, works
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory):
-    """A sweep of two runs."""
+    """A sweep of two runs, one of which has no use for a flag."""
     root = tmp_path_factory.mktemp("sweep")
-    works("sweep", f"--workdir={root}", *SMALL, "--grid.model.score=additive,last")
+    varied = "--grid.model.score=additive,last"
+    works("sweep", f"--workdir={root}", *SMALL, varied, "--model.alignment_size=8")
     return root
 
 
@@ -44,12 +45,17 @@ def test_a_sweep_leaves_its_runs_and_skips_them(sweep):
         assert evaluation["sentences"] == 20
         lines = (folder / "metrics.jsonl").read_text().splitlines()
         assert [json.loads(line)["step"] for line in lines] == [10, 20]
+    log = (sweep / "model.score=last.log").read_text()
+    assert "this run has no use for --model.alignment_size=8" in log
     again = works("sweep", f"--workdir={sweep}", *SMALL, "--grid.model.score=additive,last")
     assert "2 runs, 2 of them finished" in again.stdout
     line = refused("sweep", f"--workdir={sweep}", *SMALL, "--grid.model.score=last", "--seed=7")
     assert "--seed was 0 and is now 7" in line
     line = refused("sweep", f"--workdir={sweep}", *SMALL, "--grid.seed=0,1,0")
     assert line == "error: --grid.seed has the value 0 twice"
+    useless = "--grid.model.score=last", "--model.alignment_size=8"
+    line = refused("sweep", f"--workdir={sweep}", *SMALL, *useless)
+    assert line.startswith("error: --model.alignment_size concerns hidden units of scores and")
 
 
 def test_a_device_that_does_not_exist_is_told_in_a_sentence(workdir):
@@ -570,8 +576,7 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
 
     def flags():
         data = [f"--data.{option}={folder / option}" for option in ("train", "valid")]
-        model = ["--data.name=parallel", "--model.norm=pre"]
-        return [f"--workdir={tmp_path / 'run'}", *model, *SMALL, *data]
+        return [f"--workdir={tmp_path / 'run'}", "--data.name=parallel", *SMALL, *data]
 
     told = works("train", *flags()).stdout
     assert "no test split: the run is not evaluated" in told
@@ -580,7 +585,10 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
     # Each number occurs once, too rarely to be known; pairs that are left out do not count.
     assert "50.0 and 33.3 % of training, 50.0 and 33.3 % of validation" in told
     assert "this run has no use for --data.examples=300 --data.held_out=20" in told
-    assert "--model.norm=pre" in told
+    line = refused("train", *flags(), "--model.norm=post")
+    assert line == (
+        "error: --model.norm concerns transformer encoders and decoders, and no run here has any"
+    )
     folder = folder.rename(tmp_path / "elsewhere")
     assert "the run has finished at step 20" in works("train", *flags()).stdout
     assert str(folder) in (tmp_path / "run" / "flags.txt").read_text()
@@ -792,7 +800,7 @@ def test_the_best_head_and_shift_are_those_of_the_lowest_error():
             return [SimpleNamespace(weights=weights) for _ in sources]
 
     links = frozenset({(3, 0), (2, 1), (1, 2), (0, 3)})
-    reading = best_reading(Translator(), (["a b c d"], ["d c b a"]), [Gold(links, links)], argmax)
+    reading = best_reading(Translator(), (["a b c d"], ["d c b a"]), [Gold(links, links)], Argmax())
     assert reading == Reading((0, 1), 1)
 
 
