@@ -7,7 +7,7 @@ from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Window, s
 from attn_jax.attention.steps import Memory
 from attn_jax.checks.mechanisms import check
 from attn_jax.errors import InputError
-from attn_jax.exporting import export
+from attn_jax.exporting import export, load_exported
 from attn_jax.loading import load
 from attn_jax.settings import inner, setting
 from attn_jax.translator import Hypothesis, Translator
@@ -37,6 +37,7 @@ __all__ = [
     "export",
     "inner",
     "load",
+    "load_exported",
     "scaled_normal",
     "setting",
 ]

@@ -56,7 +56,7 @@ MAY_IMPORT = {
     "report": BASE | {"attention", "evaluation", "report"},
     "translator": BASE | {"data", "models", "decoding"},
     "loading": BASE | {"data", "models", "decoding", "training", "translator"},
-    "exporting": BASE | {"decoding", "loading"},
+    "exporting": BASE | {"data", "decoding", "loading", "translator"},
 }
 THIRD_PARTY = {
     "attention": {"jax", "jaxtyping"},

@@ -56,7 +56,8 @@ def test_an_export_is_read_as_it_says(folder):
     run("-m", "experiments.train", "--workdir=runs/mine", *SMALL, cwd=folder)
     command = re.search(r"\./launch\.sh (export.*)", PAGES)[1].split()
     run("-m", f"experiments.{command[0]}", *command[1:], cwd=folder)
-    run("-c", block("export.deserialize"), cwd=folder)
+    run("-c", block("export.deserialize(bytearray(archive"), cwd=folder)
+    run("-c", block("load_exported"), cwd=folder)
 
 
 # A translation has the same score when the model is given it as when the model generates it.
