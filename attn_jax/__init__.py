@@ -11,8 +11,7 @@ from attn_jax.exporting import export, load_exported
 from attn_jax.loading import load
 from attn_jax.settings import inner, setting
 from attn_jax.translator import Hypothesis, Translator
-
-__version__ = "0.1.0"
+from attn_jax.version import __version__
 
 __all__ = [
     "NORMALIZERS",
@@ -29,6 +28,7 @@ __all__ = [
     "Sentence",
     "Translator",
     "Window",
+    "__version__",
     "attend",
     "attend_all",
     "attend_step",

@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 from flax import nnx
 
-from attn_jax import config, facts, run_files
+from attn_jax import config, facts, provenance, run_files
 from attn_jax.cache import use_compilation_cache
 from attn_jax.config import Experiment, Model
 from attn_jax.data.vocabularies import load_vocabulary
@@ -31,7 +31,8 @@ def load(
     """A translator with the model that a run has trained, or with several models.
 
     Needs only the folder of the run, and the user's own modules that its options name. Warns if
-    such a module has changed since training, which is harmless if it still computes the same.
+    such a module has changed since training, which is harmless if it still computes the same, and
+    if a newer version of this package made the run.
     Turns on JAX's cache of compiled programs, unless one is in use (`attn_jax.cache`).
 
     Args:
@@ -54,6 +55,9 @@ def load(
     runs = [located(Path(place), str(checkpoint)) for place in places]
     for workdir, chosen in runs:
         flags_of(workdir)
+        concern = provenance.concern(workdir)
+        if concern:
+            warnings.warn(concern, stacklevel=2)
         check_record(workdir, chosen)
     sides = [load_vocabularies(workdir) for workdir, _ in runs]
     for (workdir, _), vocabularies in zip(runs, sides, strict=True):

@@ -23,6 +23,7 @@ from experiments.benchmarks.cases import GROUPS, Case
 from experiments.benchmarks.compare import Measured, Side, compare
 from experiments.benchmarks.end_to_end import BEAMS, GOALS, captions, end_to_end
 from experiments.benchmarks.figure import relative_times
+from experiments.benchmarks.serving import serving
 from experiments.benchmarks.start import start
 from experiments.flags import FLAGS
 from experiments.printing import print_table
@@ -158,10 +159,31 @@ def of_start() -> tuple[Table, dict[str, Any]]:
     return Table(["", "s", "from, to", "peak MiB"], lines), figures
 
 
+def of_serving() -> tuple[Table, dict[str, Any]]:
+    """Measures how fast requests are answered; prints each result as soon as it is known."""
+    figures, lines = {}, []
+    for name, measured in serving(FLAGS.rounds):
+        figures[name] = measured
+        lines.append(
+            [
+                name,
+                f"{measured['ready']:.1f}",
+                f"{1e3 * statistics.median(measured['first']):.0f}",
+                f"{1e3 * statistics.median(measured['later']):.1f}",
+                f"{measured['sentences_per_second']:,.0f}",
+                f"{measured['peak']:,.0f}",
+            ]
+        )
+        print("  ".join(lines[-1]), flush=True)
+    heading = ["", "ready s", "first ms", "later ms", "sentences/s", "peak MiB"]
+    return Table(heading, lines), figures
+
+
 BENCHMARKS: dict[str, Callable[[], tuple[Table, dict[str, Any]]]] = {
     **{name: functools.partial(of_cases, group) for name, group in GROUPS.items()},
     "end_to_end": of_end_to_end,
     "start": of_start,
+    "serving": of_serving,
 }
 
 

@@ -12,7 +12,7 @@ import jax
 import optax
 from absl import flags as absl_flags
 
-from attn_jax import journal, run_files, strict_json
+from attn_jax import journal, provenance, run_files, strict_json
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.data.links import links_of
@@ -149,16 +149,17 @@ def train(
     try_place(workdir)  # after the record: a kill meanwhile leaves a run that can begin again
     keep_code(workdir, experiment.model)
     folder.forget_evaluations(workdir)
-    loop.fit(
-        config,
-        state,
-        progress,
-        batches.from_step,
-        validator(validation, source, target, experiment.data),
-        workdir,
-        rng=rng_dropout,
-        criterion=criterion_of(experiment, validation),
-    )
+    with provenance.session(workdir, step):
+        loop.fit(
+            config,
+            state,
+            progress,
+            batches.from_step,
+            validator(validation, source, target, experiment.data),
+            workdir,
+            rng=rng_dropout,
+            criterion=criterion_of(experiment, validation),
+        )
     folder.forget_evaluations(workdir)  # that other processes may have written in the meantime
     validations, kept = journal.read(run_files.journal(workdir)), best_checkpoint(workdir).name
     told = disagreement(validations, compared(experiment, validation), kept)

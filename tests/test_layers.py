@@ -27,6 +27,8 @@ BASE = {
     "own_code",
     "cache",
     "progress",
+    "provenance",
+    "version",
 }
 MAY_IMPORT = {
     "errors": set(),
@@ -41,6 +43,8 @@ MAY_IMPORT = {
     "config": {"attention", "errors", "options", "part_names"},
     "progress": {"config"},
     "facts": {"config", "errors", "files", "own_code", "run_files"},
+    "provenance": {"facts", "files", "run_files", "strict_json", "version"},
+    "version": set(),
     "names": {"errors", "options"},
     "head_names": {"errors"},
     "own_code": {"config", "errors", "files", "names", "run_files"},
