@@ -15,7 +15,7 @@ from .config import Data, Experiment, Model, Train
 from .errors import InputError
 
 # Trained models.
-from .exporting import export
+from .exporting import export, load_exported
 from .loading import load
 from .reporting.alignments import heat_map
 from .reporting.report import Report, report
@@ -56,6 +56,7 @@ __all__ = [
     "heat_map",
     "inner",
     "load",
+    "load_exported",
     "report",
     "scaled_normal",
     "setting",

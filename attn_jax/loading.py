@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 from flax import nnx
 
-from attn_jax import config, facts, run_files
+from attn_jax import config, facts, provenance, run_files
 from attn_jax.config import Experiment, Model
 from attn_jax.data.vocabularies import load_vocabulary
 from attn_jax.data.vocabulary import Vocabulary
@@ -31,8 +31,8 @@ def load(
     """A translator with the model that a run has trained, or with several models.
 
     Needs only the folder of the run, and the user's own modules that its options name. Warns if
-    such a module has changed since training, which is harmless if it still computes the same.
-    Sets up JAX, as `attn_jax.start` does.
+    such a module has changed since training, which is harmless if it still computes the same, and
+    if a newer version of this package made the run. Sets up JAX, as `attn_jax.start` does.
 
     Args:
       paths: the folder of a run, or of one checkpoint in it, such as `runs/mine/checkpoints/1500`;
@@ -54,6 +54,9 @@ def load(
     runs = [located(Path(place), str(checkpoint)) for place in places]
     for workdir, chosen in runs:
         flags_of(workdir)
+        concern = provenance.concern(workdir)
+        if concern:
+            warnings.warn(concern, stacklevel=2)
         check_record(workdir, chosen)
     sides = [load_vocabularies(workdir) for workdir, _ in runs]
     for (workdir, _), vocabularies in zip(runs, sides, strict=True):

@@ -13,6 +13,11 @@ def content(workdir: Path) -> Path:
     return workdir / "data.txt"
 
 
+def provenance(workdir: Path) -> Path:
+    """When, by which versions and on which devices the run was trained."""
+    return workdir / "run.json"
+
+
 def code(workdir: Path) -> Path:
     """The folder of copies of the user's own modules."""
     return workdir / "code"

@@ -1,17 +1,19 @@
 """The interface to a trained model: translate, align and score."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any, overload
 
 import jax
 import numpy as np
+from jaxtyping import Int
 
 from attn_jax.data.pairs import pad
 from attn_jax.data.vocabulary import Vocabulary, copies
-from attn_jax.decoding.batches import in_order
+from attn_jax.decoding.batches import BATCH, in_flight, in_order, shapes
 from attn_jax.decoding.decode import decode
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.decoding.forced import Forced, force, posterior
@@ -26,6 +28,7 @@ from attn_jax.tokens import EOS, PAD
 # A posterior is refused if a position with more than this probability has less than this weight
 # when there is no other.
 PROBABLE, WHOLE = 1e-3, 0.99
+USUAL = 64  # tokens of the longest sentence for which `warm_up` compiles unless it is told to
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -48,8 +51,9 @@ class Hypothesis:
 class Translator:
     """A model, or an ensemble of models, with its vocabularies.
 
-    Batches run in threads. Set options of JAX with `jax.config.update`: contexts such as
-    `with jax.debug_nans(True)` have no effect, since they apply only to the calling thread.
+    Several threads may use it at the same time. Batches run in threads of their own, too: set
+    options of JAX with `jax.config.update`, since contexts such as `with jax.debug_nans(True)`
+    apply only to the calling thread.
 
     Args:
       models: one or more, with the same vocabularies and with parameters in float32.
@@ -140,36 +144,132 @@ class Translator:
           InputError: a sentence is empty or longer than `max_length` tokens, an option is invalid,
             or the model's probabilities are not finite.
         """
-        wanted = search_of(options if n_best is None else {**options, "n_best": n_best})
-        hypotheses = self._search(sentences, wanted, first)
+        search = self._wanted(n_best, options)
+        sources = self._encode(self.source, sentences, "source", first)
+        # A list, since those of a table may be indexed by labels.
+        hypotheses = self._found(sources, list(sentences), search, first)
         return [of_sentence[0] for of_sentence in hypotheses] if n_best is None else hypotheses
 
-    def _search(
-        self, sentences: Sequence[str], search: Search, first: int
-    ) -> list[list[Hypothesis]]:
+    @overload
+    def translate_stream(
+        self, sentences: Iterable[str], *, n_best: int, buffer: int = BATCH, **options: Any
+    ) -> Iterator[list[Hypothesis]]: ...
+
+    @overload
+    def translate_stream(
+        self, sentences: Iterable[str], *, n_best: None = None, buffer: int = BATCH, **options: Any
+    ) -> Iterator[Hypothesis]: ...
+
+    def translate_stream(self, sentences, *, n_best=None, buffer=BATCH, **options):
+        """Translates sentences one after another, also if there is no end of them.
+
+        Yields what `translate` would return, in order. It takes `buffer` sentences, waiting for
+        them if need be, yields their translations, and only then takes more. With `buffer=1`, each
+        sentence is translated as soon as it has come, as suits a conversation; larger buffers
+        translate more sentences per second.
+
+        Args:
+          sentences: the source sentences, such as the lines of a file or of a socket.
+          n_best: as for `translate`.
+          buffer: most sentences that are held and translated together.
+          **options: as for `translate`.
+
+        Raises:
+          InputError: at once, an option is invalid; or in the place of the translation, after
+            those of all sentences before it, a sentence is empty or longer than `max_length`
+            tokens, or the model's probabilities are not finite. What the sentences themselves raise
+            comes in its place, too.
+        """
+        search = self._wanted(n_best, options)
+        if buffer < 1:
+            raise InputError(f"buffer must be at least 1, got {buffer}")
+        if isinstance(sentences, str):
+            raise InputError(f"expected source sentences, got one: {sentences[:60]!r}")
+        translations = self._stream(iter(sentences), search, buffer)
+        return (found[0] for found in translations) if n_best is None else translations
+
+    def _stream(
+        self, sentences: Iterator[str], search: Search, buffer: int
+    ) -> Iterator[list[Hypothesis]]:
+        first, failure, more = 0, None, True
+        while more:
+            held, sources = [], []
+            try:
+                for sentence in itertools.islice(sentences, buffer):
+                    sources += self._encode(self.source, [sentence], "source", first + len(held))
+                    held.append(sentence)
+            except Exception as error:
+                failure = error
+            yield from self._found(sources, held, search, first)
+            if failure:
+                raise failure
+            first += len(held)
+            more = len(held) == buffer
+
+    def warm_up(
+        self,
+        lengths: Iterable[int] | None = None,
+        rows: Iterable[int] = (1, BATCH),
+        *,
+        n_best: int | None = None,
+        **options: Any,
+    ) -> None:
+        """Compiles what translating needs, so that the first request is as fast as later ones.
+
+        Each pair of a padded length (8, 16, 32, …) and a number of rows (1, 2, 4, … 64) is a
+        program, which takes seconds to compile, or less than one if an earlier process has kept
+        it in the cache of compiled programs. By default these are eight.
+
+        Args:
+          lengths: of the sentences to come, in source tokens; by default all of at most 64.
+          rows: how many sentences come in a call of `translate`, or the `buffer` of
+            `translate_stream`; calls of more than 64 have the programs of 64.
+          n_best: as for `translate`; programs depend on it and on all other options but the seed.
+          **options: as for `translate`.
+
+        Raises:
+          InputError: a length is not from 1 to `max_length`, there are less than 1 rows, or an
+            option is invalid.
+        """
+        search = self._wanted(n_best, options)
+        lengths = list(range(1, min(USUAL, self.max_length) + 1) if lengths is None else lengths)
+        rows = list(rows)
+        for length in lengths:
+            if not 1 <= length <= self.max_length:
+                raise InputError(f"lengths must be from 1 to {self.max_length}, got {length}")
+        if min(rows, default=1) < 1:
+            raise InputError(f"rows must be at least 1, got {min(rows)}")
+
+        def run(shape: tuple[int, int]) -> None:
+            # Sentences without a token, whose translations end at once.
+            self._decoded(np.zeros(shape, np.int32), np.arange(shape[0]), search)
+
+        in_flight(run, shapes(lengths, rows, self._per_pair(search)))
+
+    def _wanted(self, n_best: int | None, options: dict[str, Any]) -> Search:
+        """The search with these options, which this model can do."""
+        search = search_of(options if n_best is None else {**options, "n_best": n_best})
         search.check_lengths(self.max_length)
         if search.unknown == "copy" and any(model.is_control for model in self.models):
             raise InputError(
                 "unknown=copy needs attention: the weights of a control, mean or last, do not "
                 "show which source word to copy"
             )
-        sources = self._encode(self.source, sentences, "source")
-        sentences = list(sentences)  # those of a table may be indexed by labels
-        seed = jax.random.key(search.seed)
-        # Without the seed, which would only have the program compiled again.
-        unseeded = dataclasses.replace(search, seed=0)
+        return search
 
-        def decoded(indices: np.ndarray, rows: int, length: int) -> Iterator[list[Hypothesis]]:
-            rngs = None
-            if search.temperature:  # of each sentence, by its index
-                places = first + np.resize(indices, rows)
-                rngs = jax.vmap(jax.random.fold_in, (None, 0))(seed, places)
+    def _found(
+        self, sources: Sequence[Sequence[int]], sentences: list[str], search: Search, first: int
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each sentence, given as ids and as text."""
+
+        def of_batch(indices: np.ndarray, rows: int, length: int) -> Iterator[list[Hypothesis]]:
             batch = _batch([sources[i] for i in indices], rows, length)
-            results = decode(self.models, batch, rngs, search=unseeded, **self.settings)
-            results = jax.device_get(results)
+            results = self._decoded(batch, first + np.resize(indices, rows), search)
             for row, index in enumerate(indices):
                 hypotheses = [
-                    self._hypothesis(jax.tree.map(itemgetter((row, nth)), results), sources[index])
+                    hypothesis_of(
+                        jax.tree.map(itemgetter((row, nth)), results), sources[index], self.target
+                    )
                     for nth in range(search.n_best)
                     if np.isfinite(results.score[row, nth])
                 ]
@@ -182,20 +282,23 @@ class Translator:
                     hypotheses = [self._with_copies(hypothesis, words) for hypothesis in hypotheses]
                 yield hypotheses
 
-        per_pair = max(search.beam_size, search.n_best) * self._heads * self._expansion
-        return in_order(list(map(len, sources)), decoded, per_pair)
+        return in_order(list(map(len, sources)), of_batch, self._per_pair(search))
 
-    def _hypothesis(self, result: SearchResult, source: Sequence[int]) -> Hypothesis:
-        steps = np.count_nonzero(result.tokens != PAD)
-        tokens = self.target.decode(result.tokens[:steps].tolist())
-        return Hypothesis(
-            self.target.join(tokens),
-            tokens,
-            float(result.log_probability),
-            float(result.score),
-            # A copy, since a view would keep the weights of the whole batch in memory.
-            result.weights[:, :, :steps, : len(source)].copy(),
-        )
+    def _per_pair(self, search: Search) -> int:
+        """Weights of a source and a target token: of all hypotheses, layers and heads."""
+        return max(search.beam_size, search.n_best) * self._heads * self._expansion
+
+    def _decoded(
+        self, batch: Int[np.ndarray, "B S"], places: Int[np.ndarray, " B"], search: Search
+    ) -> SearchResult:
+        """The results of a padded batch, whose samples depend on the places of its sentences."""
+        rngs = None
+        if search.temperature:
+            rngs = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(search.seed), places)
+        # Without the seed, which would only have the program compiled again.
+        unseeded = dataclasses.replace(search, seed=0)
+        results = decode(self.models, batch, rngs, search=unseeded, **self.settings)
+        return jax.device_get(results)
 
     def _with_copies(self, hypothesis: Hypothesis, words: Sequence[str]) -> Hypothesis:
         tokens = replaced(hypothesis.tokens, hypothesis.alignment[:-1], words)
@@ -278,12 +381,16 @@ class Translator:
         return in_order(lengths, over, self._heads)
 
     def _encode(
-        self, vocabulary: Vocabulary, sentences: Sequence[str | Hypothesis], side: str
+        self,
+        vocabulary: Vocabulary,
+        sentences: Sequence[str | Hypothesis],
+        side: str,
+        first: int = 0,
     ) -> list[list[int]]:
         if isinstance(sentences, str):
             raise InputError(f"expected a list of {side} sentences, got one: {sentences[:60]!r}")
         encoded = []
-        for number, sentence in enumerate(sentences, start=1):
+        for number, sentence in enumerate(sentences, start=first + 1):
             is_hypothesis = isinstance(sentence, Hypothesis)
             if not is_hypothesis and not isinstance(sentence, str):
                 raise InputError(f"{side} sentence {number} is not text: {sentence!r}")
@@ -299,6 +406,20 @@ class Translator:
                 )
             encoded.append(ids)
         return encoded
+
+
+def hypothesis_of(result: SearchResult, source: Sequence[int], target: Vocabulary) -> Hypothesis:
+    """A hypothesis from one result, [T] and [L, N, T, S], of a search for a source sentence."""
+    steps = np.count_nonzero(result.tokens != PAD)
+    tokens = target.decode(result.tokens[:steps].tolist())
+    return Hypothesis(
+        target.join(tokens),
+        tokens,
+        float(result.log_probability),
+        float(result.score),
+        # A copy, since a view would keep the weights of the whole batch in memory.
+        result.weights[:, :, :steps, : len(source)].copy(),
+    )
 
 
 def _cut(leaf: np.ndarray, row: int, real: tuple[int, int]) -> np.ndarray:

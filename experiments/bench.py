@@ -26,6 +26,7 @@ from .benchmarks.cases import GROUPS, Case
 from .benchmarks.compare import Measured, Side, compare
 from .benchmarks.end_to_end import BEAMS, GOALS, captions, end_to_end
 from .benchmarks.figure import relative_times
+from .benchmarks.serving import serving
 from .benchmarks.start import start
 from .flags import FLAGS
 from .program import run
@@ -174,13 +175,34 @@ def of_kernels() -> tuple[Table, dict[str, Any]]:
     return Table(heading, lines), figures
 
 
+def of_serving() -> tuple[Table, dict[str, Any]]:
+    """Measures how fast requests are answered; prints each result as soon as it is known."""
+    figures, lines = {}, []
+    for name, measured in serving(FLAGS.rounds):
+        figures[name] = measured
+        lines.append(
+            [
+                name,
+                f"{measured['ready']:.1f}",
+                f"{1e3 * statistics.median(measured['first']):.0f}",
+                f"{1e3 * statistics.median(measured['later']):.1f}",
+                f"{measured['sentences_per_second']:,.0f}",
+                f"{measured['peak']:,.0f}",
+            ]
+        )
+        print("  ".join(lines[-1]), flush=True)
+    heading = ["", "ready s", "first ms", "later ms", "sentences/s", "peak MiB"]
+    return Table(heading, lines), figures
+
+
 BENCHMARKS: dict[str, Callable[[], tuple[Table, dict[str, Any]]]] = {
     **{name: functools.partial(of_cases, group) for name, group in GROUPS.items()},
     "end_to_end": of_end_to_end,
     "start": of_start,
     "kernels": of_kernels,
+    "serving": of_serving,
 }
-ALONE = {"start", "kernels"}  # without peers
+ALONE = {"start", "kernels", "serving"}  # without peers
 
 
 def main() -> None:

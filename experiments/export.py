@@ -1,6 +1,6 @@
-"""Writes decoding as one file: `./launch.sh export --workdir=runs/mine --output=mine.jax`.
+"""Writes decoding as one file: `./launch.sh export --workdir=runs/mine --output=mine.zip`.
 
-JAX alone runs it, without this package; see docs/decoding.md.
+`attn_jax.load_exported` translates with it, and JAX alone runs it; see docs/decoding.md.
 """
 
 from pathlib import Path

@@ -3,9 +3,11 @@
 An empty line gives an empty line, and so does one that is too long with --too_long=skip. In a
 terminal, without a file, it prompts for one sentence after another and shows what the model
 attended to for each token. With --n_best it writes lines of the form
-`number ||| text ||| log-probability ||| score`, where source lines are numbered from 0.
+`number ||| text ||| log-probability ||| score`, where source lines are numbered from 0. With
+--buffer=1 it answers each line before it reads the next, for programs that wait for the answer.
 """
 
+import io
 import itertools
 import sys
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ from pathlib import Path
 from absl import flags as absl_flags
 
 from attn_jax.data.examples import warn_of_unknown
-from attn_jax.data.text_files import decode_lines, read_data
+from attn_jax.data.text_files import read_data, text_lines
 from attn_jax.errors import InputError
 from attn_jax.loading import load
 from attn_jax.reporting.terminal import strips
@@ -25,18 +27,22 @@ from . import flags
 from .flags import FLAGS
 from .program import run
 
-AT_ONCE = 2048  # lines, whose attention weights are held in memory until they are written
+BUFFER = 2048  # lines, whose attention weights are held in memory until they are written
 
 
-def read_source(path: str) -> list[str]:
-    """The lines of a file, or of standard input when no file is named."""
+def source_lines(path: str) -> Iterator[str]:
+    """The lines of a file, or of standard input when no file is named, each as soon as it is there.
+
+    Raises:
+      InputError: the file cannot be read, or a line is not UTF-8.
+    """
     if not path and sys.stdin is None:
         raise InputError("standard input is closed: name a file by --input")
-    data = read_data(Path(path)) if path else sys.stdin.buffer.read()
-    return decode_lines(data, path or "standard input")
+    source = io.BytesIO(read_data(Path(path))) if path else sys.stdin.buffer
+    return text_lines(source, path or "standard input")
 
 
-def fitting(translator: Translator, lines: list[str], too_long: str) -> list[str]:
+def fitting(translator: Translator, lines: list[str], too_long: str, before: int = 0) -> list[str]:
     """The lines, of which those with too many tokens for the run are cropped or emptied.
 
     Says on standard error how many these are.
@@ -45,6 +51,7 @@ def fitting(translator: Translator, lines: list[str], too_long: str) -> list[str
       translator: the model.
       lines: source lines.
       too_long: `crop`, `skip` (an empty line stands for the line) or `refuse`.
+      before: how many lines of the text come before these.
 
     Raises:
       InputError: a line is too long, which is refused.
@@ -56,8 +63,9 @@ def fitting(translator: Translator, lines: list[str], too_long: str) -> list[str
         return lines
     if too_long == "refuse":
         raise InputError(
-            f"line {over[0] + 1} has {lengths[over[0]]} tokens, more than the {most} that the run "
-            "allows (--data.max_length): cut it into sentences, or give --too_long=crop or skip"
+            f"line {before + over[0] + 1} has {lengths[over[0]]} tokens, more than the {most} that "
+            "the run allows (--data.max_length): cut it into sentences, or give --too_long=crop or "
+            "skip"
         )
     lines = list(lines)
     for number in over:
@@ -67,7 +75,7 @@ def fitting(translator: Translator, lines: list[str], too_long: str) -> list[str
     more = ", …" if len(over) > 5 else ""
     print(
         f"warning: {len(over)} of {len(lines)} lines have more than {most} tokens and are {done}: "
-        f"{', '.join(str(number + 1) for number in over[:5])}{more}",
+        f"{', '.join(str(before + number + 1) for number in over[:5])}{more}",
         file=sys.stderr,
     )
     return lines
@@ -125,18 +133,19 @@ def main() -> None:
     if not FLAGS.input and sys.stdin and sys.stdin.isatty():
         converse(translator, options)
         return
-    lines = fitting(translator, read_source(FLAGS.input), FLAGS.too_long)
-    warn_of_unknown(translator.source, lines)
-    done = 0
-    for first in range(0, len(lines), AT_ONCE):
-        part = lines[first : first + AT_ONCE]
+    lines, before, done = source_lines(FLAGS.input), 0, 0
+    while part := list(itertools.islice(lines, FLAGS.buffer)):
+        part = fitting(translator, part, FLAGS.too_long, before)
+        warn_of_unknown(translator.source, part)
         filled = [bool(translator.source.split(line)) for line in part]
         sentences = list(itertools.compress(part, filled))
         translations = iter(translator.translate(sentences, first=done, **options))
-        done += len(sentences)
-        for number, any_token in enumerate(filled, start=first):
+        for number, any_token in enumerate(filled, start=before):
             for line in lines_of(number, next(translations) if any_token else []):
                 print(line)
+        sys.stdout.flush()
+        before += len(part)
+        done += len(sentences)
 
 
 if __name__ == "__main__":
@@ -149,7 +158,14 @@ if __name__ == "__main__":
         "too_long",
         "refuse",
         ["refuse", "crop", "skip"],
-        "what to do with a line of more than --data.max_length tokens: refuse all, crop it to that "
-        "many, or skip it, which gives an empty line",
+        "what to do with a line of more than --data.max_length tokens: refuse it and all lines in "
+        "its buffer, crop it to that many, or skip it, which gives an empty line",
+    )
+    absl_flags.DEFINE_integer(
+        "buffer",
+        BUFFER,
+        "lines that are read and translated together before their translations are written; 1 "
+        "answers each line before it reads the next",
+        lower_bound=1,
     )
     run(main)

@@ -27,6 +27,7 @@ BASE = {
     "own_code",
     "cache",
     "progress",
+    "provenance",
 }
 # Modules in the rooms of what they say that hold values of options, and know of nothing else.
 VALUES = ("data.orders", "training.means", "training.optimizer", "training.precision")
@@ -45,6 +46,7 @@ MAY_IMPORT = {
     **{name: {"errors", "kernels.factors", "settings", "tokens"} for name in VALUES},
     "progress": {"config"},
     "facts": {"config", "errors", "files", "own_code", "run_files"},
+    "provenance": {"__version__", "facts", "files", "run_files", "strict_json"},
     "names": {"errors"},
     "head_names": {"errors", "settings"},
     "own_code": {"config", "errors", "files", "names", "run_files"},
@@ -64,7 +66,7 @@ MAY_IMPORT = {
     | {"reporting", "runs", "startup", "training", "translator"},
     "translator": BASE | {"kernels", "data", "models", "decoding"},
     "loading": BASE | {"startup", "data", "models", "decoding", "training", "translator"},
-    "exporting": BASE | {"decoding", "loading"},
+    "exporting": BASE | {"data", "decoding", "loading", "translator"},
 }
 THIRD_PARTY = {
     "kernels": {"jax", "jaxtyping"},

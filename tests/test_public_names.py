@@ -6,8 +6,8 @@ NAMES = """
 NORMALIZERS SCORES WINDOWS
 Data Experiment Hypothesis InputError Mechanism Memory Model Normalizer Part Past Report Score
 Sentence Train Translator Window
-attend attend_all attend_step begin check evaluate export heat_map inner load report scaled_normal
-setting start sweep train
+attend attend_all attend_step begin check evaluate export heat_map inner load load_exported
+report scaled_normal setting start sweep train
 """
 
 

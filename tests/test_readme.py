@@ -1,8 +1,12 @@
 """The examples in the README and in docs/ run exactly as written."""
 
+import json
 import re
 import subprocess
 import sys
+import threading
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -12,7 +16,8 @@ from tests.experiments.programs import SMALL
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 PAGES = README + "".join(
-    (ROOT / "docs" / f"{page}.md").read_text() for page in ("models", "decoding", "attention")
+    (ROOT / "docs" / f"{page}.md").read_text()
+    for page in ("models", "decoding", "attention", "serving")
 )
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGES, flags=re.DOTALL)
 
@@ -63,7 +68,40 @@ def test_an_export_is_read_as_it_says(folder):
     run("-m", "attn_jax", "train", "--workdir=runs/mine", *SMALL, cwd=folder)
     command = re.search(r"\./launch\.sh (export.*)", PAGES)[1].split()
     run("-m", f"experiments.{command[0]}", *command[1:], cwd=folder)
-    run("-c", block("export.deserialize"), cwd=folder)
+    run("-c", block("export.deserialize(bytearray(archive"), cwd=folder)
+    run("-c", block("load_exported"), cwd=folder)
+
+
+def test_a_server_answers_as_it_says(folder, monkeypatch):
+    run("-m", "experiments.train", "--workdir=runs/mine", *SMALL, cwd=folder)
+    monkeypatch.chdir(folder)
+    code = block("ThreadingHTTPServer").replace("8000", "0").replace("server.serve_forever()", "")
+    names = {}
+    exec(code, names)
+    server = names["server"]
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    address = f"http://localhost:{server.server_port}"
+    try:
+        with urllib.request.urlopen(address, data=b"3 1 4\n1 5\n") as answer:
+            found = json.loads(answer.read())["translations"]
+        assert found == [one.text for one in names["translator"].translate(["3 1 4", "1 5"])]
+        with pytest.raises(urllib.error.HTTPError, match="400") as refused:
+            urllib.request.urlopen(address, data=b"3 1 4\n\n1")
+        assert "source sentence 2 is empty" in json.loads(refused.value.read())["error"]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_stream_of_lines_is_read_as_it_says(folder):
+    run("-m", "experiments.train", "--workdir=runs/mine", *SMALL, cwd=folder)
+    code = f"import attn_jax\ntranslator = attn_jax.load('runs/mine')\n{block('warm_up(lengths')}"
+    command = [sys.executable, "-c", f"{code}\n{block('translate_stream(sys.stdin')}"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, input="1 2\n3\n")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2
 
 
 # A translation has the same score when the model is given it as when the model generates it.

@@ -1,11 +1,15 @@
 """A trained run, used through `load`: one small training serves all tests here."""
 
+import contextlib
 import dataclasses
+import itertools
 import json
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections import UserList
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +24,7 @@ from attn_jax.config import Experiment, Model
 from attn_jax.data.datasets import open_corpus
 from attn_jax.data.pairs import Example
 from attn_jax.data.vocabulary import Characters, Symbols, Words
+from attn_jax.decoding.decode import decode
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import assess
 from attn_jax.loading import best_checkpoint, experiment_of, mean_parameters
@@ -276,18 +281,19 @@ def test_an_export_has_the_limits_of_its_run(workdir, tmp_path):
 
 
 def test_an_exported_function_runs_without_the_package(workdir, translator, tmp_path):
-    file = tmp_path / "reverse.jax"
+    file = tmp_path / "reverse.zip"
     attn_jax.export(workdir, file, batch_size=2, source_length=6, beam_size=3, n_best=2)
     program = f"""
-import json, sys, numpy as np
+import json, sys, zipfile, numpy as np
 from jax import export
-exported = export.deserialize(bytearray(open({str(file)!r}, "rb").read()))
-tokens = json.load(open({str(workdir / "vocabulary.source.json")!r}))["tokens"]
+archive = zipfile.ZipFile({str(file)!r})
+exported = export.deserialize(bytearray(archive.read("decode.jax")))
+tokens = json.loads(archive.read("source.json"))["tokens"]
 source = np.zeros((2, 6), np.int32)
 source[0, :3] = [tokens.index(word) + 4 for word in "3 1 4".split()]
 found, log_probabilities, scores, weights = exported.call(source)
 assert not any(name.startswith(("attn_jax", "flax")) for name in sys.modules)
-words = json.load(open({str(workdir / "vocabulary.target.json")!r}))["tokens"]
+words = json.loads(archive.read("target.json"))["tokens"]
 print(json.dumps([[words[i - 4] for i in row if i > 3] for row in found[0].tolist()]))
 print(json.dumps([log_probabilities[0].tolist(), list(weights.shape)]))
 """
@@ -298,6 +304,72 @@ print(json.dumps([log_probabilities[0].tolist(), list(weights.shape)]))
     assert texts == [h.tokens for h in expected]
     np.testing.assert_allclose(totals, [h.log_probability for h in expected], rtol=1e-4)
     assert shape == [2, 2, 1, 1, 13, 6]
+    exported = attn_jax.load_exported(file)
+    assert exported.about["target_length"] == 13
+    sentences = [*SENTENCES, "7"]  # more than a batch of two, and not a whole number of batches
+    found = exported.translate(sentences, n_best=2)
+    expected = translator.translate(sentences, beam_size=3, n_best=2)
+    for of_sentence, others in zip(found, expected, strict=True):
+        for one, other in zip(of_sentence, others, strict=True):
+            assert (one.text, one.tokens) == (other.text, other.tokens)
+            np.testing.assert_allclose(one.weights, other.weights, rtol=1e-4, atol=1e-6)
+            assert one.score == pytest.approx(other.score, rel=1e-4)
+    assert [one.text for one in exported.translate(sentences)] == [of[0].text for of in found]
+    assert exported.translate([]) == []
+    for wrong, message in (
+        (["1", " "], "source sentence 2 is empty"),
+        (["1 " * 7], "source sentence 1 has 7 tokens, more than the 6 of the export"),
+        ("1 2", "expected a list of source sentences, got one"),
+    ):
+        with pytest.raises(InputError, match=message):
+            exported.translate(wrong)
+    with pytest.raises(InputError, match="n_best must be from 1 to the 2 of the export, got 3"):
+        exported.translate(["1"], n_best=3)
+    again = tmp_path / "again.zip"
+    attn_jax.export(workdir, again, batch_size=2, source_length=6, beam_size=3, n_best=2)
+    assert sorted(zipfile.ZipFile(again).namelist()) == sorted(MEMBERS)
+    _damaged_exports_are_refused(file, tmp_path / "other.zip")
+
+
+MEMBERS = ("decode.jax", "source.json", "target.json", "about.json")
+
+
+def _damaged_exports_are_refused(file, other):
+    with zipfile.ZipFile(file) as archive:
+        members = {name: archive.read(name) for name in MEMBERS}
+    whole = file.read_bytes()
+    middle = whole.index(members["source.json"]) + 20
+
+    def written(**changed):
+        with zipfile.ZipFile(other, "w") as archive:
+            for name, content in (members | changed).items():
+                if content is not None:
+                    archive.writestr(name, content)
+        return other.read_bytes()
+
+    newer = json.loads(members["about.json"]) | {"format": 2}
+    for content, message in (
+        (members["decode.jax"], "not written by this version of attn_jax.export, or is damaged"),
+        (whole[:-200], "not written by this version"),
+        (whole[:middle] + b"?" + whole[middle + 1 :], "is missing or damaged"),
+        (written(**{"target.json": None}), "is missing or damaged"),
+        (written(**{"decode.jax": b"other"}), r"cannot be read by JAX .*; it was written by"),
+        (written(**{"about.json": json.dumps(newer)}), "by a later version of attn_jax"),
+    ):
+        other.write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            attn_jax.load_exported(other)
+    with pytest.raises(InputError, match="is missing or damaged"):
+        attn_jax.load_exported(other.with_name("none"))
+
+
+def test_an_export_of_subwords_has_their_model(tmp_path):
+    options = OPTIONS | {"data.source_level": "subword", "data.target_level": "subword"}
+    train_in(tmp_path / "run", options | {"train.steps": 1, "data.examples": 100})
+    attn_jax.export(tmp_path / "run", tmp_path / "file", source_length=10)
+    expected = attn_jax.load(tmp_path / "run").translate(["3 1", "4"])
+    found = attn_jax.load_exported(tmp_path / "file").translate(["3 1", "4"])
+    assert [one.text for one in found] == [one.text for one in expected]
 
 
 @pytest.mark.parametrize(
@@ -615,3 +687,135 @@ def test_means_are_of_one_kind_of_model():
     ]
     with pytest.raises(InputError, match="only of models with the same --model options"):
         mean_parameters(models)
+
+
+@contextlib.contextmanager
+def compilations():
+    """The list of what JAX has compiled, in any thread, inside the context."""
+    counted = []
+
+    def count(event, _, **__):
+        if event == "/jax/core/compile/backend_compile_duration":
+            counted.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(count)
+    try:
+        yield counted
+    finally:
+        jax.monitoring.unregister_event_duration_listener(count)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"beam_size": 2, "n_best": 2}, {"temperature": 0.9}, {"unknown": "copy"}]
+)
+def test_after_a_warm_up_nothing_is_compiled(translator, options):
+    jax.clear_caches()
+    with compilations() as counted:
+        assert translator.warm_up([3, 9], [1, 6, 70], **options) is None
+        programs = decode._cache_size()
+        assert programs == 6
+        assert len(counted) >= programs
+        counted.clear()
+        translator.warm_up([4], [5], **options)
+        for sentences in (["3 1 4"], ["1 " * 9] * 7, ["3"] * 64 + ["1 " * 12] * 30, ["2"] * 5):
+            translator.translate(sentences, **options)
+        list(translator.translate_stream(["3 1", "1 " * 10], buffer=1, **options))
+        assert not counted
+        translator.translate(["3 1"] * 3, **options)
+        assert counted  # so many were not announced
+    assert decode._cache_size() == programs + 1
+
+
+def test_a_warm_up_is_of_common_lengths_by_default(translator, monkeypatch):
+    asked = []
+    monkeypatch.setattr(translator, "_decoded", lambda batch, *_: asked.append(batch.shape))
+    translator.warm_up()
+    assert sorted(asked) == [(1, 8), (1, 16), (64, 8), (64, 16)]
+    monkeypatch.setattr(translator, "max_length", 512)
+    asked.clear()
+    translator.warm_up()
+    assert sorted(asked) == [(rows, length) for rows in (1, 64) for length in (8, 16, 32, 64)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lengths": [3, 13]}, "lengths must be from 1 to 12, got 13"),
+        ({"lengths": [0]}, "lengths must be from 1 to 12, got 0"),
+        ({"rows": [0]}, "rows must be at least 1, got 0"),
+        ({"rows": [1.5]}, r"rows must be at least 1, got 1\.5"),
+        ({"beam": 5}, r"unknown option 'beam'.*did you mean beam_size"),
+        ({"min_length": 13}, "min_length=13 is more than the 12"),
+    ],
+)
+def test_refuses_a_warm_up_of_what_cannot_come(translator, options, message):
+    with pytest.raises(InputError, match=message):
+        translator.warm_up(**options)
+
+
+@pytest.mark.parametrize("buffer", [1, 3, 64])
+def test_a_stream_has_the_translations_of_a_list(translator, buffer):
+    sentences = SENTENCES * 2
+    for options in ({}, {"beam_size": 3}, {"temperature": 2.0}):
+        expected = [one.text for one in translator.translate(sentences, **options)]
+        stream = translator.translate_stream(iter(sentences), buffer=buffer, **options)
+        assert [one.text for one in stream] == expected
+    both = translator.translate_stream(sentences, buffer=buffer, beam_size=2, n_best=2)
+    assert [len(found) for found in both] == [2] * len(sentences)
+    assert list(translator.translate_stream([], buffer=buffer)) == []
+
+
+@pytest.mark.parametrize("buffer", [1, 2, 3])
+def test_a_stream_holds_no_more_than_its_buffer(translator, buffer):
+    taken = 0
+
+    def endless():
+        nonlocal taken
+        for sentence in itertools.cycle(SENTENCES):
+            taken += 1
+            yield sentence
+
+    stream = translator.translate_stream(endless(), buffer=buffer)
+    for done, sentence in zip(range(7), itertools.cycle(SENTENCES), strict=False):
+        assert next(stream).text == " ".join(sentence.split()[::-1])
+        assert taken == -(-(done + 1) // buffer) * buffer
+
+
+@pytest.mark.parametrize("buffer", [1, 2, 64])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (" ", "source sentence 4 is empty"),
+        ("1 " * 13, "source sentence 4 has 13 tokens"),
+    ],
+)
+def test_a_stream_tells_of_a_wrong_sentence_in_its_place(translator, buffer, wrong, message):
+    stream = translator.translate_stream(["3 1", "4 2", "5", wrong, "6"], buffer=buffer)
+    assert [next(stream).text for _ in range(3)] == ["1 3", "2 4", "5"]
+    with pytest.raises(InputError, match=message):
+        next(stream)
+    assert list(stream) == []
+
+
+def test_a_stream_ends_as_its_sentences_do(translator):
+    def broken():
+        yield "3 1"
+        raise ConnectionError("the peer is gone")
+
+    stream = translator.translate_stream(broken())
+    assert next(stream).text == "1 3"
+    with pytest.raises(ConnectionError, match="the peer is gone"):
+        next(stream)
+    with pytest.raises(InputError, match="buffer must be at least 1, got 0"):
+        translator.translate_stream([], buffer=0)
+    with pytest.raises(InputError, match="expected source sentences, got one: '3 1'"):
+        translator.translate_stream("3 1")
+    with pytest.raises(InputError, match="unknown option 'beam'"):
+        translator.translate_stream([], beam=3)
+
+
+def test_threads_may_share_a_translator(translator):
+    expected = [one.text for one in translator.translate(SENTENCES)]
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(lambda _: translator.translate(SENTENCES), range(8))
+        assert all([one.text for one in texts] == expected for texts in found)

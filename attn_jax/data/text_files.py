@@ -1,7 +1,8 @@
 """Reads a user's parallel text, and says exactly what is wrong with it."""
 
+import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from attn_jax.data.compression import DAMAGED, DECOMPRESS
@@ -30,26 +31,25 @@ def read_lines(path: Path) -> list[str]:
       InputError: the file cannot be read or is empty, or a line is not UTF-8 (the message gives its
         number).
     """
-    lines = decode_lines(read_data(path), str(path))
+    lines = list(text_lines(io.BytesIO(read_data(path)), str(path)))
     if not lines:
         raise InputError(f"{path} is empty")
     return lines
 
 
-def decode_lines(data: bytes, name: str) -> list[str]:
-    """The lines of UTF-8 text, without a byte order mark.
+def text_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
+    """The lines of UTF-8 text, without a byte order mark and ends of lines, one by one.
 
     Args:
-      data: the text.
+      lines: the text, such as a binary file, which may still be written.
       name: the text's name in error messages.
 
     Raises:
       InputError: a line is not UTF-8 (the message gives its number).
     """
-    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    return [_decoded(name, number, line) for number, line in enumerate(lines, start=1)]
+    for number, line in enumerate(lines, start=1):
+        start = b"\xef\xbb\xbf" if number == 1 else b""
+        yield _decoded(name, number, line.removeprefix(start).removesuffix(b"\n"))
 
 
 def _decoded(name: str, number: int, line: bytes) -> str:

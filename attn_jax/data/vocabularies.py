@@ -66,9 +66,7 @@ VOCABULARIES: dict[str, Callable] = {"separate": separate, "joint": joint}
 
 def save_vocabulary(vocabulary: Vocabulary, path: Path) -> None:
     """Writes a vocabulary as JSON."""
-    level = next(name for name, cls in LEVELS.items() if type(vocabulary) is cls)
-    content = {"level": level, **vocabulary.content()}
-    write_whole(path, json.dumps(content, ensure_ascii=False))
+    write_whole(path, as_json(vocabulary))
 
 
 def load_vocabulary(path: Path) -> Vocabulary:
@@ -78,13 +76,29 @@ def load_vocabulary(path: Path) -> Vocabulary:
       InputError: the file is missing or damaged.
     """
     with reading(path):
-        content = json.loads(path.read_text("utf-8"))
-        vocabulary = LEVELS[content["level"]].from_content(content)
-        # One token too few or too many would give all that follow other ids.
-        if vocabulary.content() | {"level": content["level"]} != content:
-            raise InputError(f"{path} is damaged: its content is not that of a vocabulary")
-        counts = Counter(vocabulary.tokens[len(SPECIALS) :])
-        for token, count in counts.items():
-            if count > 1:
-                raise InputError(f"{path} is damaged: the token {token!r} is there twice")
-        return vocabulary
+        return from_json(path.read_text("utf-8"), path)
+
+
+def as_json(vocabulary: Vocabulary) -> str:
+    """A vocabulary as JSON: its level, and its tokens or the SentencePiece model in base64."""
+    level = next(name for name, cls in LEVELS.items() if type(vocabulary) is cls)
+    content = {"level": level, **vocabulary.content()}
+    return json.dumps(content, ensure_ascii=False)
+
+
+def from_json(text: str, path: Path) -> Vocabulary:
+    """The vocabulary that `as_json` wrote; `path` names the file in messages.
+
+    Raises:
+      InputError: it is damaged.
+    """
+    content = json.loads(text)
+    vocabulary = LEVELS[content["level"]].from_content(content)
+    # One token too few or too many would give all that follow other ids.
+    if vocabulary.content() | {"level": content["level"]} != content:
+        raise InputError(f"{path} is damaged: its content is not that of a vocabulary")
+    counts = Counter(vocabulary.tokens[len(SPECIALS) :])
+    for token, count in counts.items():
+        if count > 1:
+            raise InputError(f"{path} is damaged: the token {token!r} is there twice")
+    return vocabulary

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from attn_jax import config
+from attn_jax import config, provenance
 from attn_jax.reporting.profiles import Profile
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run, runs_of, same_tokens, varying_facts
@@ -29,7 +29,36 @@ def about(systems: Systems, profile: Profile) -> Iterator[str]:
     yield from map(escaped, unfinished(systems))
     if shared := " ".join(shared_options(systems)):
         yield f"Options of all systems: `{shared}`"
+    yield from map(escaped, made(systems))
     yield from labelled(systems)
+
+
+def made(systems: Systems) -> Iterator[str]:
+    """By which versions and on which devices the runs were trained, and warnings if these differ.
+
+    Runs that were made before this was recorded are left out.
+    """
+    known = [
+        (label, of_session)
+        for label, runs in systems.items()
+        for run in runs
+        for of_session in run.sessions
+    ]
+    if not known:
+        return
+    told = of_each((label, provenance.summary(of_session)) for label, of_session in known)
+    yield f"Trained by {told}."
+    versions = dict.fromkeys(of_session["versions"]["jax"] for _, of_session in known)
+    devices = dict.fromkeys(of_session["devices"]["kind"] for _, of_session in known)
+    for what, values in (
+        ("by different versions of JAX", versions),
+        ("on different kinds of device", devices),
+    ):
+        if len(values) > 1:
+            yield (
+                f"Warning: these runs were trained {what} ({', '.join(values)}). Their speed "
+                "cannot be compared, and sums are rounded differently."
+            )
 
 
 def labelled(systems: Systems) -> Iterator[str]:

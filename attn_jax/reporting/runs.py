@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from attn_jax import config, run_files, strict_json
+from attn_jax import config, provenance, run_files, strict_json
 from attn_jax.attention.catalogue import SCORES
 from attn_jax.errors import InputError
 from attn_jax.evaluation.metrics import METRICS, bleu_counts, in_words, matching, ranking_metric
@@ -33,6 +33,7 @@ class Run:
     content: str | None = None  # identifies its data by content, independent of their path
     folder: Path = Path()
     code: str = ""  # a digest of the user's own code
+    sessions: list[dict[str, Any]] = dataclasses.field(default_factory=list)  # of its training
 
     def brief(self, name: str) -> str:
         """The value of an option as people write it."""
@@ -180,7 +181,17 @@ def read_run(folder: Path) -> Run:
     path = run_files.alignments(folder, "test")
     with reading(path), path.open("rb") as file, np.load(file) as arrays:
         weights = list(arrays.values())
-    run = Run(options, evaluation, journal, sentences, weights, content, folder, code)
+    run = Run(
+        options,
+        evaluation,
+        journal,
+        sentences,
+        weights,
+        content,
+        folder,
+        code,
+        provenance.read(folder),
+    )
     check_run(run)
     return run
 

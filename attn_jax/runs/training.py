@@ -8,7 +8,7 @@ import jax
 import optax
 
 from attn_jax import config as options_of
-from attn_jax import journal, run_files, strict_json
+from attn_jax import journal, provenance, run_files, strict_json
 from attn_jax.config import Experiment, Options
 from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.data.examples import (
@@ -166,17 +166,18 @@ def train_alone(
     try_place(workdir)  # after the record: a kill meanwhile leaves a run that can begin again
     keep_code(workdir, experiment.model)
     folder.forget_evaluations(workdir)
-    loop.fit(
-        config,
-        state,
-        progress,
-        batches.from_step,
-        validator(validation, source, target, experiment.data),
-        workdir,
-        rng=rng_dropout,
-        criterion=criterion_of(experiment, validation),
-        on_record=on_record,
-    )
+    with provenance.session(workdir, step):
+        loop.fit(
+            config,
+            state,
+            progress,
+            batches.from_step,
+            validator(validation, source, target, experiment.data),
+            workdir,
+            rng=rng_dropout,
+            criterion=criterion_of(experiment, validation),
+            on_record=on_record,
+        )
     folder.forget_evaluations(workdir)  # that other processes may have written in the meantime
     validations, kept = journal.read(run_files.journal(workdir)), best_checkpoint(workdir).name
     told = disagreement(validations, compared(experiment, validation), kept)

@@ -1,5 +1,9 @@
-"""What `translate` does with lines that are too long."""
+"""How `translate` reads lines, and what it does with those that are too long."""
 
+import itertools
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -8,6 +12,7 @@ from attn_jax.config import Data
 from attn_jax.data.vocabularies import build_vocabulary
 from attn_jax.errors import InputError
 from experiments.translate import fitting
+from tests.experiments.programs import SMALL, program, works
 
 LINES = ["am see", "", "ein  Haus am See", "am See , ja"]
 
@@ -46,3 +51,53 @@ def test_what_is_cropped_fits_at_every_level(level):
     translator = reader(level)
     for line in fitting(translator, [*LINES, "Жук Haus"], "crop"):
         assert len(translator.source.encode(line)) <= 3
+
+
+def test_the_lines_of_a_later_buffer_are_numbered_in_the_whole_text(capsys):
+    fitting(reader("word"), LINES, "skip", before=2048)
+    assert capsys.readouterr().err.endswith("are skipped: 2051, 2052\n")
+    with pytest.raises(InputError, match=r"^line 2051 has 4 tokens"):
+        fitting(reader("word"), LINES, "refuse", before=2048)
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "copy"
+    works("train", f"--workdir={folder}", "--data.name=copy", "--data.max_length=9", *SMALL)
+    return folder
+
+
+def test_each_line_is_answered_before_the_next_is_written(workdir):
+    command = [sys.executable, "-m", "experiments.translate", f"--workdir={workdir}"]
+    lines = ["1 2 3", "", "4 no", "1 " * 12, "5"]
+    options = ["--n_best=2", "--beam_size=2", "--too_long=crop", "--min_length=1"]
+    with subprocess.Popen(
+        [*command, *options, "--buffer=1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ,
+    ) as running:
+        answers = []
+        for line, count in zip(lines, (2, 0, 3, 3, 2), strict=True):
+            print(line, file=running.stdin, flush=True)
+            answers.append([running.stdout.readline() for _ in range(count)])
+        running.stdin.close()
+        assert running.stdout.read() == ""
+    assert running.returncode == 0
+    assert answers[2].pop(0) == "unknown to the model: 'no'\n"
+    assert answers[3].pop(0).startswith("warning: 1 of 1 lines have more than 9 tokens")
+    whole = works("translate", f"--workdir={workdir}", *options, stdin="\n".join(lines))
+    assert whole.stdout == "".join(itertools.chain(*answers))
+
+
+def test_lines_before_the_buffer_of_a_long_one_are_translated(workdir):
+    stdin = "1 2\n3\n4\n" + "1 " * 12
+    done = program("translate", f"--workdir={workdir}", "--buffer=2", stdin=stdin)
+    assert done.returncode == 2
+    assert len(done.stdout.splitlines()) == 2
+    assert "error: line 4 has 12 tokens" in done.stderr
+    done = program("translate", f"--workdir={workdir}", "--buffer=0", stdin=stdin)
+    assert done.returncode == 2
+    assert "buffer" in done.stderr
