@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from attn_jax.data.pairs import pad
+from attn_jax.data.sentences import Sentence
 from attn_jax.data.vocabulary import Vocabulary, copies
 from attn_jax.decoding.batches import in_order
 from attn_jax.decoding.decode import decode
@@ -22,6 +23,8 @@ from attn_jax.errors import InputError, choose
 from attn_jax.models.factors import BFLOAT16
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import EOS, PAD
+
+Text = str | Sentence  # a sentence is not cut into tokens again
 
 # A posterior is refused if a position with more than this probability has less than this weight
 # when there is no other.
@@ -114,12 +117,12 @@ class Translator:
 
     @overload
     def translate(
-        self, sentences: Sequence[str], *, n_best: int, first: int = 0, **options: Any
+        self, sentences: Sequence[Text], *, n_best: int, first: int = 0, **options: Any
     ) -> list[list[Hypothesis]]: ...
 
     @overload
     def translate(
-        self, sentences: Sequence[str], *, n_best: None = None, first: int = 0, **options: Any
+        self, sentences: Sequence[Text], *, n_best: None = None, first: int = 0, **options: Any
     ) -> list[Hypothesis]: ...
 
     def translate(self, sentences, *, n_best=None, first=0, **options):
@@ -130,7 +133,7 @@ class Translator:
         and on the index of the sentence.
 
         Args:
-          sentences: the source sentences.
+          sentences: the source sentences, as text or cut into tokens by the vocabulary `source`.
           n_best: hypotheses for each sentence; there may be fewer if the beam does not find enough.
           first: the index of the first sentence, when several calls translate one text.
           **options: of `attn_jax.decoding.options.Search`, such as `beam_size=5`,
@@ -145,7 +148,7 @@ class Translator:
         return [of_sentence[0] for of_sentence in hypotheses] if n_best is None else hypotheses
 
     def _search(
-        self, sentences: Sequence[str], search: Search, first: int
+        self, sentences: Sequence[Text], search: Search, first: int
     ) -> list[list[Hypothesis]]:
         search.check_lengths(self.max_length)
         if search.unknown == "copy" and any(model.is_control for model in self.models):
@@ -153,8 +156,8 @@ class Translator:
                 "unknown=copy needs attention: the weights of a control, mean or last, do not "
                 "show which source word to copy"
             )
-        sources = self._encode(self.source, sentences, "source")
-        sentences = list(sentences)  # those of a table may be indexed by labels
+        sentences = self._cut(self.source, sentences, "source")
+        sources = [self.source.ids(sentence.tokens) for sentence in sentences]
         seed = jax.random.key(search.seed)
         # Without the seed, which would only have the program compiled again.
         unseeded = dataclasses.replace(search, seed=0)
@@ -201,13 +204,13 @@ class Translator:
         tokens = replaced(hypothesis.tokens, hypothesis.alignment[:-1], words)
         return dataclasses.replace(hypothesis, text=self.target.join(tokens))
 
-    def force(self, sources: Sequence[str], targets: Sequence[str | Hypothesis]) -> list[Forced]:
+    def force(self, sources: Sequence[Text], targets: Sequence[Text | Hypothesis]) -> list[Forced]:
         """The model's predictions for given translations (forced decoding).
 
         Args:
-          sources: the source sentences.
-          targets: their translations, as text, which is split into tokens, or as hypotheses, whose
-            tokens are used.
+          sources: the source sentences, as text or cut into tokens.
+          targets: their translations, as text, which is cut into tokens, or as sentences or
+            hypotheses, whose tokens are used.
 
         Raises:
           InputError: the numbers of sources and targets differ, a text is empty, or a sentence has
@@ -216,7 +219,7 @@ class Translator:
         return self._over_pairs(force, sources, targets)
 
     def align(
-        self, sources: Sequence[str], targets: Sequence[str | Hypothesis], of: str = "weights"
+        self, sources: Sequence[Text], targets: Sequence[Text | Hypothesis], of: str = "weights"
     ) -> list[np.ndarray]:
         """Soft alignments [T, S] of given translations, including the end of the sentence.
 
@@ -245,7 +248,7 @@ class Translator:
             )
         return [alignment for alignment, _ in results]
 
-    def score(self, sources: Sequence[str], targets: Sequence[str | Hypothesis]) -> np.ndarray:
+    def score(self, sources: Sequence[Text], targets: Sequence[Text | Hypothesis]) -> np.ndarray:
         """The log-probability of each given translation, [n], in nats.
 
         Arguments and errors are those of `force`.
@@ -258,11 +261,13 @@ class Translator:
         return np.array([of_pair.sum() for of_pair in by_pair])
 
     def _over_pairs(
-        self, run: Callable, sources: Sequence[str], targets: Sequence[str | Hypothesis]
+        self, run: Callable, sources: Sequence[Text], targets: Sequence[Text | Hypothesis]
     ) -> list[Any]:
         """The results of a compiled pass for each pair, [T] or [..., T, S], without padding."""
-        source_ids = self._encode(self.source, sources, "source")
-        target_ids = [[*ids, EOS] for ids in self._encode(self.target, targets, "target")]
+        source_cut = self._cut(self.source, sources, "source")
+        target_cut = self._cut(self.target, targets, "target")
+        source_ids = [self.source.ids(sentence.tokens) for sentence in source_cut]
+        target_ids = [[*self.target.ids(sentence.tokens), EOS] for sentence in target_cut]
         if len(source_ids) != len(target_ids):
             raise InputError(f"got {len(source_ids)} sources, but {len(target_ids)} targets")
 
@@ -272,36 +277,36 @@ class Translator:
             results = jax.device_get(run(self.models, source, target, combination=self.combination))
             for row, index in enumerate(indices):
                 real = len(target_ids[index]), len(source_ids[index])
-                yield jax.tree.map(partial(_cut, row=row, real=real), results)
+                yield jax.tree.map(partial(_without_padding, row=row, real=real), results)
 
         lengths = [max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
         return in_order(lengths, over, self._heads)
 
-    def _encode(
-        self, vocabulary: Vocabulary, sentences: Sequence[str | Hypothesis], side: str
-    ) -> list[list[int]]:
-        if isinstance(sentences, str):
-            raise InputError(f"expected a list of {side} sentences, got one: {sentences[:60]!r}")
-        encoded = []
+    def _cut(
+        self, vocabulary: Vocabulary, sentences: Sequence[Text | Hypothesis], side: str
+    ) -> list[Sentence | Hypothesis]:
+        if isinstance(sentences, str | Sentence):
+            text = sentences if isinstance(sentences, str) else sentences.text
+            raise InputError(f"expected a list of {side} sentences, got one: {text[:60]!r}")
+        cut = []
         for number, sentence in enumerate(sentences, start=1):
             is_hypothesis = isinstance(sentence, Hypothesis)
-            if not is_hypothesis and not isinstance(sentence, str):
+            if not is_hypothesis and not isinstance(sentence, str | Sentence):
                 raise InputError(f"{side} sentence {number} is not text: {sentence!r}")
-            ids = vocabulary.ids(sentence.tokens) if is_hypothesis else vocabulary.encode(sentence)
+            found = sentence if is_hypothesis else vocabulary.cut(sentence)
             # A hypothesis may be empty.
-            if not ids and not is_hypothesis:
+            if not found.tokens and not is_hypothesis:
                 raise InputError(f"{side} sentence {number} is empty")
-            if len(ids) > self.max_length:
-                text = sentence.text if is_hypothesis else sentence
+            if len(found.tokens) > self.max_length:
                 raise InputError(
-                    f"{side} sentence {number} has {len(ids)} tokens, more than the "
-                    f"{self.max_length} of --data.max_length: {text[:40]!r} …"
+                    f"{side} sentence {number} has {len(found.tokens)} tokens, more than the "
+                    f"{self.max_length} of --data.max_length: {found.text[:40]!r} …"
                 )
-            encoded.append(ids)
-        return encoded
+            cut.append(found)
+        return cut
 
 
-def _cut(leaf: np.ndarray, row: int, real: tuple[int, int]) -> np.ndarray:
+def _without_padding(leaf: np.ndarray, row: int, real: tuple[int, int]) -> np.ndarray:
     """A row [T] or [..., T, S] of a batch, without padding."""
     steps, width = real
     values = leaf[row]

@@ -14,11 +14,13 @@ from absl import flags as absl_flags
 
 from attn_jax import journal, run_files, strict_json
 from attn_jax.config import Experiment
+from attn_jax.data.cuts import CutText
 from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.data.links import links_of
-from attn_jax.data.pairs import Example, Pair
+from attn_jax.data.pairs import Example
 from attn_jax.data.pipeline import Batches
-from attn_jax.data.vocabularies import VOCABULARIES
+from attn_jax.data.training_pairs import TrainingPairs
+from attn_jax.data.vocabularies import VOCABULARIES, kinds
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.files import reading
@@ -45,8 +47,7 @@ from experiments.evaluation import evaluate_split
 from experiments.examples import (
     check_known,
     check_lengths,
-    encode,
-    fits,
+    counts_of,
     seen_in_training,
     unknown_shares,
 )
@@ -100,37 +101,40 @@ def train(
     folder.check_content(workdir, corpus)
     config, device = experiment.train, jax.devices()[0]
     precision.check(config.compute, device)
-    examples, validation = corpus.examples("train"), corpus.examples("validation")
-    test = corpus.examples("test") if "test" in corpus.splits else []
-    source, target = vocabularies(workdir, experiment, examples)
+    ways = [kind.pretokens for kind in kinds(experiment.data)]
+    splits = [split for split in ("validation", "test") if split in corpus.splits]
+    text, others = corpus.text("train", *ways), {one: corpus.text(one, *ways) for one in splits}
+    source, target = vocabularies(workdir, experiment, corpus, text)
     rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
     model = initialize(experiment.model, len(source), len(target), rng_parameters)
     state, progress = loop.begin(config, model, workdir)
     step = int(state.parts.step)
     if config.initial and not step:  # not when resuming: that run may be gone by then
         state = init_state(initial_parameters(Path(config.initial), model), config)
-    held_out = {
-        "validation": encode(validation, source, target),
-        "test": encode(test, source, target),
-    }
-    for split, its_pairs in held_out.items():
-        check_lengths(split, its_pairs, experiment.data.max_length)
-    pairs, dropped = training_pairs(experiment, examples, source, target)
+    held_out = {split: corpus.sentences(split, source, target) for split in splits}
+    validation = held_out["validation"]
+    for split, examples in held_out.items():
+        check_lengths(split, examples, experiment.data.max_length)
+    pairs = training_pairs(experiment, corpus.examples("train"), text, source, target)
+    counts = pairs.counts()
     if config.initial:
-        check_known(config.initial, pairs, source, target)
+        check_known(config.initial, counts, source, target)
     batches = Batches(pairs, config, experiment.seed)
     if own_parts(experiment.model):  # which may need longer sentences, or not allow such long ones
         for shape in {batches.shapes[0], batches.shapes[-1]}:
             check_step(experiment, shape)
     parameters = optax.tree.size(model)
     about = [
-        f"{len(pairs)} training pairs ({dropped} left out, empty or of over {config.max_length} "
-        "tokens), "
+        f"{len(pairs)} training pairs ({pairs.left_out} left out, empty or of over "
+        f"{config.max_length} tokens), "
         f"{len(source) - len(SPECIALS)} source and {len(target) - len(SPECIALS)} target tokens "
         f"known, {parameters} parameters",
         batches.summary(),
-        unknown_shares({"training": pairs} | held_out),
-        *seen_in_training(examples, {"validation": validation, "test": test}),
+        unknown_shares(
+            {"training": counts}
+            | {split: counts_of(held_out[split], source, target) for split in splits}
+        ),
+        *seen_in_training(text, others),
         unused.told(experiment, given),
         devices.summary(config),
         precision.advice(config.compute, device),
@@ -167,7 +171,7 @@ def train(
 
 
 def vocabularies(
-    workdir: Path, experiment: Experiment, examples: Sequence[Example]
+    workdir: Path, experiment: Experiment, corpus: Corpus, text: CutText
 ) -> tuple[Vocabulary, Vocabulary]:
     """The vocabularies of the run, of the run it starts from, or of the training text."""
     if folder.has_begun(workdir):
@@ -177,8 +181,7 @@ def vocabularies(
         check_tokens(initial, experiment)
         return load_vocabularies(initial)
     build = choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
-    sources, targets = zip(*((example.source, example.target) for example in examples), strict=True)
-    return build(sources, targets, experiment.data)
+    return build(text, corpus.examples("train"), experiment.data)
 
 
 def initial_parameters(place: Path, model: Seq2Seq) -> Seq2Seq:
@@ -209,9 +212,13 @@ def check_tokens(initial: Path, experiment: Experiment) -> None:
 
 
 def training_pairs(
-    experiment: Experiment, examples: Sequence[Example], source: Vocabulary, target: Vocabulary
-) -> tuple[list[Pair], int]:
-    """The pairs as ids, and how many are left out: too long, or with a side without any token.
+    experiment: Experiment,
+    examples: Sequence[Example],
+    text: CutText,
+    source: Vocabulary,
+    target: Vocabulary,
+) -> TrainingPairs:
+    """The pairs as ids, without those that are too long or have a side without any token.
 
     Raises:
       InputError: no pair is left; attention is to be guided, and links are missing or wrong; or
@@ -220,18 +227,13 @@ def training_pairs(
     guided, max_length = experiment.train.guided_alignment, experiment.train.max_length
     if experiment.data.links and not guided:
         raise InputError("--data.links guide attention only with --train.guided_alignment=1 or so")
-    links = links_of(experiment.data, examples) if guided else [None] * len(examples)
-    encoded = encode(examples, source, target)
-    kept = [
-        pair._replace(links=of_pair)
-        for pair, of_pair in zip(encoded, links, strict=True)
-        if fits(pair, max_length)
-    ]
-    if not kept:
+    links = links_of(experiment.data, examples, text.lengths()) if guided else None
+    pairs = TrainingPairs(text, source, target, max_length, links)
+    if not len(pairs):
         raise InputError(
             f"every training pair is empty or longer than --train.max_length={max_length} tokens"
         )
-    return kept, len(encoded) - len(kept)
+    return pairs
 
 
 if __name__ == "__main__":

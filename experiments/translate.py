@@ -13,6 +13,7 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
+from attn_jax.data.sentences import Sentence
 from attn_jax.data.text_files import decode_lines, read_data
 from attn_jax.errors import InputError
 from attn_jax.loading import load
@@ -35,8 +36,8 @@ def read_source(path: str) -> list[str]:
     return decode_lines(data, path or "standard input")
 
 
-def fitting(translator: Translator, lines: list[str], too_long: str) -> list[str]:
-    """The lines, of which those with too many tokens for the run are cropped or emptied.
+def fitting(translator: Translator, lines: list[str], too_long: str) -> list[Sentence]:
+    """The lines as sentences, of which those with too many tokens are cropped or emptied.
 
     Says on standard error how many these are.
 
@@ -49,19 +50,20 @@ def fitting(translator: Translator, lines: list[str], too_long: str) -> list[str
       InputError: a line is too long, which is refused.
     """
     vocabulary, most = translator.source, translator.max_length
-    lengths = [len(vocabulary.encode(line)) for line in lines]
+    sentences = list(map(vocabulary.cut, lines))
+    lengths = [len(sentence.tokens) for sentence in sentences]
     over = [number for number, length in enumerate(lengths) if length > most]
     if not over:
-        return lines
+        return sentences
     if too_long == "refuse":
         raise InputError(
             f"line {over[0] + 1} has {lengths[over[0]]} tokens, more than the {most} that the run "
             "allows (--data.max_length): cut it into sentences, or give --too_long=crop or skip"
         )
-    lines = list(lines)
     for number in over:
-        kept = vocabulary.split(lines[number])[:most] if too_long == "crop" else []
-        lines[number] = vocabulary.join(kept)
+        kept = most if too_long == "crop" else 0
+        tokens, words = sentences[number].tokens[:kept], sentences[number].words[:kept]
+        sentences[number] = Sentence(vocabulary.join(tokens), tokens, words)
     done = {"crop": "cropped to that many", "skip": "skipped"}[too_long]
     more = ", …" if len(over) > 5 else ""
     print(
@@ -69,7 +71,7 @@ def fitting(translator: Translator, lines: list[str], too_long: str) -> list[str
         f"{', '.join(str(number + 1) for number in over[:5])}{more}",
         file=sys.stderr,
     )
-    return lines
+    return sentences
 
 
 def best(_: int, hypotheses: list[Hypothesis]) -> Iterator[str]:
@@ -88,23 +90,22 @@ def converse(translator: Translator, options: dict) -> None:
     """Prompts for sentences until there are no more; prints translations and their alignments."""
     print("one sentence per line; an empty line ends the program", file=sys.stderr)
     for turn in itertools.count():
-        sentence = _asked()
-        if not sentence:
+        line = _asked()
+        if not line:
             return
         try:  # a repeated sentence gets new samples
-            (sentence,) = fitting(translator, [sentence], FLAGS.too_long)
-            if not sentence:
+            (sentence,) = fitting(translator, [line], FLAGS.too_long)
+            if not sentence.text:
                 continue
             (hypotheses,) = translator.translate([sentence], first=turn, **options)
         except InputError as error:
             print(error, file=sys.stderr)
             continue
         warn_of_unknown(translator.source, [sentence])
-        source = translator.source.split(sentence)
         for hypothesis in hypotheses:
             print(f"\n{hypothesis.text}   ({hypothesis.log_probability:.2f} nats)")
             written = [*hypothesis.tokens, SPECIALS[EOS]]
-            print("\n".join(strips(hypothesis.alignment, source, written)))
+            print("\n".join(strips(hypothesis.alignment, sentence.tokens, written)))
 
 
 def _asked() -> str:
@@ -129,7 +130,7 @@ def main() -> None:
     done = 0
     for first in range(0, len(lines), AT_ONCE):
         part = lines[first : first + AT_ONCE]
-        filled = [bool(translator.source.split(line)) for line in part]
+        filled = [bool(sentence.tokens) for sentence in part]
         sentences = list(itertools.compress(part, filled))
         translations = iter(translator.translate(sentences, first=done, **options))
         done += len(sentences)

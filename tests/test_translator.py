@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections import UserList
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +18,11 @@ from attn_jax import config, facts, run_files
 from attn_jax.attention.scores import Dot, ScaledDot
 from attn_jax.attention.windows import LocalP
 from attn_jax.config import Experiment, Model
+from attn_jax.data.cut_files import cut_in_files
 from attn_jax.data.datasets import open_corpus
 from attn_jax.data.pairs import Example
 from attn_jax.data.vocabulary import Characters, Symbols, Words
+from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import assess
 from attn_jax.loading import best_checkpoint, experiment_of, mean_parameters
@@ -540,9 +543,12 @@ def test_an_evaluation_of_what_is_no_longer_the_best_is_not_kept(workdir, monkey
 
 
 def test_pairs_with_an_empty_side_are_left_out():
-    pairs = [Example("a", "b"), Example("\t ", "b"), Example("a " * 200, "b")]
-    (kept,), dropped = training_pairs(Experiment(), pairs, Symbols(["a"]), Symbols(["b"]))
-    assert (kept.source, kept.target, dropped) == ([4], [4], 2)
+    examples = [Example("a", "b"), Example("\t ", "b"), Example("a " * 200, "b")]
+    text = cut_in_files(examples, (words_of, words_of), Path("/dev/null/nowhere"))
+    pairs = training_pairs(Experiment(), examples, text, Symbols(["a"]), Symbols(["b"]))
+    assert (pairs.lengths.tolist(), pairs.left_out) == ([[1, 2]], 2)
+    source, target, _ = pairs.batch(np.array([0]), 1, 2)
+    assert (source.tolist(), target.tolist()) == ([[4]], [[4, EOS]])
 
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer"])

@@ -224,7 +224,7 @@ def test_prepared_data_may_be_damaged(tmp_path):
     for change in (lambda: None, shard.unlink):
         change()
         with pytest.raises(InputError, match=f"{shard.parent} is missing or damaged .*: {advice}"):
-            open_corpus(config).examples("train")
+            list(open_corpus(config).examples("train"))
     (file,) = tmp_path.rglob("dataset_info.json")
     file.write_text("{")
     with pytest.raises(

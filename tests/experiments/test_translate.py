@@ -17,8 +17,12 @@ def reader(level):
     return SimpleNamespace(source=build_vocabulary(level, texts, Data(subwords=60)), max_length=3)
 
 
+def texts(level, lines, too_long):
+    return [sentence.text for sentence in fitting(reader(level), lines, too_long)]
+
+
 def test_lines_that_fit_stay_as_they_are(capsys):
-    assert fitting(reader("word"), ["a  b", "c"], "refuse") == ["a  b", "c"]
+    assert texts("word", ["a  b", "c"], "refuse") == ["a  b", "c"]
     assert not capsys.readouterr().err
 
 
@@ -36,7 +40,7 @@ def test_a_long_line_is_refused_with_the_flag_that_helps():
     ],
 )
 def test_long_lines_are_cropped_or_skipped_and_counted(capsys, too_long, expected, told):
-    assert fitting(reader("word"), LINES, too_long) == expected
+    assert texts("word", LINES, too_long) == expected
     said = f"warning: 2 of 4 lines have more than 3 tokens and are {told}\n"
     assert capsys.readouterr().err == said
 
@@ -44,5 +48,6 @@ def test_long_lines_are_cropped_or_skipped_and_counted(capsys, too_long, expecte
 @pytest.mark.parametrize("level", ["character", "symbol", "subword"])
 def test_what_is_cropped_fits_at_every_level(level):
     translator = reader(level)
-    for line in fitting(translator, [*LINES, "Жук Haus"], "crop"):
-        assert len(translator.source.encode(line)) <= 3
+    for sentence in fitting(translator, [*LINES, "Жук Haus"], "crop"):
+        assert len(sentence.tokens) == len(sentence.words) <= 3
+        assert sentence.text in (*LINES, translator.source.join(sentence.tokens))
