@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import hashlib
 import itertools
 import shutil
 import time
@@ -142,6 +143,19 @@ def test_parallel_text_is_prepared_once_for_each_content(tmp_path):
     write(tmp_path, train_de="c\n")
     assert open_corpus(parallel(tmp_path)).examples("train")[0].source == "c"
     assert len(list(folder.iterdir())) == len(before) + 1
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 4096])
+def test_what_identifies_a_text_is_that_of_earlier_runs(tmp_path, monkeypatch, at_once):
+    """They recorded a digest over the text of all pairs at once, which is no longer in memory."""
+    monkeypatch.setattr("attn_jax.data.parallel.AT_ONCE", at_once)
+    pairs = [("ein Haus", "a house"), ("", 'l\'"été"'), ("ein\u00a0Hund", "a dog\\")]
+    sides = ("\n".join(side) + "\n" for side in zip(*pairs, strict=True))
+    write(tmp_path, **dict(zip(("train_de", "train_en"), sides, strict=True)))
+    write(tmp_path, valid_de="Hund", valid_en="dog")
+    whole = repr(("train", pairs)) + repr(("validation", [("Hund", "dog")]))
+    name = hashlib.sha256(whole.encode()).hexdigest()[:16]
+    assert open_corpus(parallel(tmp_path)).content == f"parallel/{name}/1.0.0"
 
 
 def test_columns_of_a_tsv_are_source_and_target(tmp_path):
