@@ -102,7 +102,7 @@ def train(
     config, device = experiment.train, jax.devices()[0]
     precision.check(config.compute, device)
     ways = [kind.pretokens for kind in kinds(experiment.data)]
-    splits = [split for split in ("validation", "test") if split in corpus.splits]
+    splits = ["validation", "test"] if "test" in corpus.splits else ["validation"]
     text, others = corpus.text("train", *ways), {one: corpus.text(one, *ways) for one in splits}
     source, target = vocabularies(workdir, experiment, corpus, text)
     rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))

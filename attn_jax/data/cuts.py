@@ -93,7 +93,7 @@ class SideWriter:
     def ids(self) -> Iterator[np.ndarray]:
         """The ids, a part at a time, of `id_type`."""
         self._file.seek(0)
-        while part := self._file.read(2**22):
+        while part := self._file.read(2**20):
             yield np.frombuffer(part, np.int32).astype(self.id_type())
 
 

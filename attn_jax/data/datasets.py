@@ -1,7 +1,7 @@
 """Every data set by its name: generated, the user's own text, or any translation set of TFDS."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import tensorflow_datasets as tfds
@@ -11,55 +11,14 @@ from attn_jax.config import LINKED_LEVELS, Data
 from attn_jax.data.cut_files import cut_in_files, folder_name
 from attn_jax.data.cuts import CutText
 from attn_jax.data.dates import make_dates
+from attn_jax.data.examples import Examples
 from attn_jax.data.pairs import Example
 from attn_jax.data.parallel import make_parallel
-from attn_jax.data.preparation import REMOVE, prepared, reading_prepared
+from attn_jax.data.preparation import REMOVE, prepared
 from attn_jax.data.synthetic import make_sequences
 from attn_jax.data.text_files import digest_of
 from attn_jax.data.vocabulary import PRETOKENIZERS, Vocabulary
 from attn_jax.errors import InputError
-
-AT_ONCE = 4096  # records that are read at a time
-
-
-class Examples(Sequence[Example]):
-    """The examples of a split, which are read from its files whenever they are asked for.
-
-    Args:
-      records: the split as a data source of TFDS.
-      sides: the names of its source and target text.
-      aligned: whether positions of known alignments are positions of tokens.
-      folder: where the files are, for messages.
-    """
-
-    def __init__(
-        self, records: Sequence[dict], sides: tuple[str, str], aligned: bool, folder: Path
-    ):
-        self._records, self._sides, self._aligned = records, sides, aligned
-        self._folder = folder
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def __getitem__(self, number: int) -> Example:
-        (example,) = self._read([range(len(self))[number]])
-        return example
-
-    def __iter__(self) -> Iterator[Example]:
-        for first in range(0, len(self), AT_ONCE):
-            yield from self._read(range(len(self))[first : first + AT_ONCE])
-
-    def _read(self, numbers: Sequence[int]) -> list[Example]:
-        source, target = self._sides
-        with reading_prepared(self._folder):
-            return [
-                Example(
-                    record[source].decode(),
-                    record[target].decode(),
-                    record.get("alignment") if self._aligned else None,
-                )
-                for record in self._records.__getitems__(numbers)
-            ]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,8 @@
 """Cut text in files: it is shared, checked, and made in memory where none can be written."""
 
 import multiprocessing
+import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from attn_jax.config import Data
 from attn_jax.data.cut_files import cut_in_files
 from attn_jax.data.encoded import Encoded
 from attn_jax.data.pairs import Example
+from attn_jax.data.parallel import _written
+from attn_jax.data.text_files import read_pairs
 from attn_jax.data.vocabularies import build_vocabulary
 from attn_jax.data.words import words_of
 from attn_jax.tokens import EOS
@@ -114,6 +118,27 @@ def test_of_processes_that_begin_together_one_cuts(tmp_path):
     for process in processes:
         process.join()
     assert found == [0, 0, 2 * len(EXAMPLES)]
+
+
+def test_a_text_is_not_held_in_memory(tmp_path, monkeypatch):
+    """Reading, identifying and cutting a text take a fraction of the memory of its lines."""
+    monkeypatch.setattr("attn_jax.data.cuts.AT_ONCE", 256)
+    monkeypatch.setattr("attn_jax.data.parallel.AT_ONCE", 256)
+    line = "seven words in each line are enough\tsieben worte in jeder zeile sind genug\n"
+    (tmp_path / "t.tsv").write_text(line * 100_000)
+    whole = 100_000 * sum(map(sys.getsizeof, line.split("\t")))
+    tracemalloc.start()
+    try:
+        pairs = read_pairs((tmp_path / "t.tsv",))
+        examples = (Example(*pair) for pair in pairs)
+        text = cut_in_files(examples, (words_of, words_of), tmp_path / "new")
+        for _ in _written("train", read_pairs((tmp_path / "t.tsv",))):
+            pass
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(text.digests) == 100_000
+    assert peak < whole / 2, (peak, whole)
 
 
 def test_a_text_without_a_pair_is_no_special_case(tmp_path):
