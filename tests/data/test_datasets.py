@@ -1,5 +1,6 @@
 """Every data set, read back through TFDS."""
 
+import contextlib
 import dataclasses
 import datetime
 import hashlib
@@ -17,6 +18,7 @@ import tensorflow_datasets as tfds
 from attn_jax.config import Data
 from attn_jax.data import dates
 from attn_jax.data.datasets import open_corpus, with_defaults
+from attn_jax.data.in_order import in_order
 from attn_jax.data.preparation import prepared
 from attn_jax.data.synthetic import make_sequences
 from attn_jax.data.text_pairs import TextPairs
@@ -143,6 +145,18 @@ def test_parallel_text_is_prepared_once_for_each_content(tmp_path):
     write(tmp_path, train_de="c\n")
     assert open_corpus(parallel(tmp_path)).examples("train")[0].source == "c"
     assert len(list(folder.iterdir())) == len(before) + 1
+
+
+def test_streamed_preparation_writes_what_tfds_does(tmp_path, monkeypatch):
+    """Examples that come in their order are not held in memory, and the files are the same."""
+    written = {}
+    for name, context in (("streamed", in_order), ("held", contextlib.nullcontext)):
+        monkeypatch.setattr("attn_jax.data.preparation.in_order", context)
+        corpus = open_corpus(dataclasses.replace(SMALL, directory=str(tmp_path / name)))
+        files = sorted((tmp_path / name).rglob("*.array_record*"))
+        written[name] = [(file.name, file.read_bytes()) for file in files]
+        assert len(list(corpus.examples("train"))) == SMALL.examples
+    assert written["streamed"] == written["held"] != []
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 4096])
