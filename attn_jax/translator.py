@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Int
 
 from attn_jax.data.pairs import pad
+from attn_jax.data.sentences import Sentence
 from attn_jax.data.vocabulary import Vocabulary, copies
 from attn_jax.decoding.batches import BATCH, in_flight, in_order, shapes
 from attn_jax.decoding.decode import decode
@@ -24,6 +25,8 @@ from attn_jax.errors import InputError, choose
 from attn_jax.kernels.factors import BFLOAT16
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import EOS, PAD
+
+Text = str | Sentence  # a sentence is not cut into tokens again
 
 # A posterior is refused if a position with more than this probability has less than this weight
 # when there is no other.
@@ -118,12 +121,12 @@ class Translator:
 
     @overload
     def translate(
-        self, sentences: Sequence[str], *, n_best: int, first: int = 0, **options: Any
+        self, sentences: Sequence[Text], *, n_best: int, first: int = 0, **options: Any
     ) -> list[list[Hypothesis]]: ...
 
     @overload
     def translate(
-        self, sentences: Sequence[str], *, n_best: None = None, first: int = 0, **options: Any
+        self, sentences: Sequence[Text], *, n_best: None = None, first: int = 0, **options: Any
     ) -> list[Hypothesis]: ...
 
     def translate(self, sentences, *, n_best=None, first=0, **options):
@@ -134,7 +137,7 @@ class Translator:
         and on the index of the sentence.
 
         Args:
-          sentences: the source sentences.
+          sentences: the source sentences, as text or cut into tokens by the vocabulary `source`.
           n_best: hypotheses for each sentence; there may be fewer if the beam does not find enough.
           first: the index of the first sentence, when several calls translate one text.
           **options: of `attn_jax.decoding.options.Search`, such as `beam_size=5`,
@@ -145,19 +148,17 @@ class Translator:
             or the model's probabilities are not finite.
         """
         search = self._wanted(n_best, options)
-        sources = self._encode(self.source, sentences, "source", first)
-        # A list, since those of a table may be indexed by labels.
-        hypotheses = self._found(sources, list(sentences), search, first)
+        hypotheses = self._found(self._cut(self.source, sentences, "source", first), search, first)
         return [of_sentence[0] for of_sentence in hypotheses] if n_best is None else hypotheses
 
     @overload
     def translate_stream(
-        self, sentences: Iterable[str], *, n_best: int, buffer: int = BATCH, **options: Any
+        self, sentences: Iterable[Text], *, n_best: int, buffer: int = BATCH, **options: Any
     ) -> Iterator[list[Hypothesis]]: ...
 
     @overload
     def translate_stream(
-        self, sentences: Iterable[str], *, n_best: None = None, buffer: int = BATCH, **options: Any
+        self, sentences: Iterable[Text], *, n_best: None = None, buffer: int = BATCH, **options: Any
     ) -> Iterator[Hypothesis]: ...
 
     def translate_stream(self, sentences, *, n_best=None, buffer=BATCH, **options):
@@ -189,18 +190,17 @@ class Translator:
         return (found[0] for found in translations) if n_best is None else translations
 
     def _stream(
-        self, sentences: Iterator[str], search: Search, buffer: int
+        self, sentences: Iterator[Text], search: Search, buffer: int
     ) -> Iterator[list[Hypothesis]]:
         first, failure, more = 0, None, True
         while more:
-            held, sources = [], []
+            held = []
             try:
                 for sentence in itertools.islice(sentences, buffer):
-                    sources += self._encode(self.source, [sentence], "source", first + len(held))
-                    held.append(sentence)
+                    held += self._cut(self.source, [sentence], "source", first + len(held))
             except Exception as error:
                 failure = error
-            yield from self._found(sources, held, search, first)
+            yield from self._found(held, search, first)
             if failure:
                 raise failure
             first += len(held)
@@ -258,9 +258,10 @@ class Translator:
         return search
 
     def _found(
-        self, sources: Sequence[Sequence[int]], sentences: list[str], search: Search, first: int
+        self, sentences: Sequence[Sentence], search: Search, first: int
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each sentence, given as ids and as text."""
+        """The hypotheses of each sentence."""
+        sources = [self.source.ids(sentence.tokens) for sentence in sentences]
 
         def of_batch(indices: np.ndarray, rows: int, length: int) -> Iterator[list[Hypothesis]]:
             batch = _batch([sources[i] for i in indices], rows, length)
@@ -304,13 +305,13 @@ class Translator:
         tokens = replaced(hypothesis.tokens, hypothesis.alignment[:-1], words)
         return dataclasses.replace(hypothesis, text=self.target.join(tokens))
 
-    def force(self, sources: Sequence[str], targets: Sequence[str | Hypothesis]) -> list[Forced]:
+    def force(self, sources: Sequence[Text], targets: Sequence[Text | Hypothesis]) -> list[Forced]:
         """The model's predictions for given translations (forced decoding).
 
         Args:
-          sources: the source sentences.
-          targets: their translations, as text, which is split into tokens, or as hypotheses, whose
-            tokens are used.
+          sources: the source sentences, as text or cut into tokens.
+          targets: their translations, as text, which is cut into tokens, or as sentences or
+            hypotheses, whose tokens are used.
 
         Raises:
           InputError: the numbers of sources and targets differ, a text is empty, or a sentence has
@@ -319,7 +320,7 @@ class Translator:
         return self._over_pairs(force, sources, targets)
 
     def align(
-        self, sources: Sequence[str], targets: Sequence[str | Hypothesis], of: str = "weights"
+        self, sources: Sequence[Text], targets: Sequence[Text | Hypothesis], of: str = "weights"
     ) -> list[np.ndarray]:
         """Soft alignments [T, S] of given translations, including the end of the sentence.
 
@@ -348,7 +349,7 @@ class Translator:
             )
         return [alignment for alignment, _ in results]
 
-    def score(self, sources: Sequence[str], targets: Sequence[str | Hypothesis]) -> np.ndarray:
+    def score(self, sources: Sequence[Text], targets: Sequence[Text | Hypothesis]) -> np.ndarray:
         """The log-probability of each given translation, [n], in nats.
 
         Arguments and errors are those of `force`.
@@ -361,11 +362,13 @@ class Translator:
         return np.array([of_pair.sum() for of_pair in by_pair])
 
     def _over_pairs(
-        self, run: Callable, sources: Sequence[str], targets: Sequence[str | Hypothesis]
+        self, run: Callable, sources: Sequence[Text], targets: Sequence[Text | Hypothesis]
     ) -> list[Any]:
         """The results of a compiled pass for each pair, [T] or [..., T, S], without padding."""
-        source_ids = self._encode(self.source, sources, "source")
-        target_ids = [[*ids, EOS] for ids in self._encode(self.target, targets, "target")]
+        source_cut = self._cut(self.source, sources, "source")
+        target_cut = self._cut(self.target, targets, "target")
+        source_ids = [self.source.ids(sentence.tokens) for sentence in source_cut]
+        target_ids = [[*self.target.ids(sentence.tokens), EOS] for sentence in target_cut]
         if len(source_ids) != len(target_ids):
             raise InputError(f"got {len(source_ids)} sources, but {len(target_ids)} targets")
 
@@ -375,37 +378,37 @@ class Translator:
             results = jax.device_get(run(self.models, source, target, combination=self.combination))
             for row, index in enumerate(indices):
                 real = len(target_ids[index]), len(source_ids[index])
-                yield jax.tree.map(partial(_cut, row=row, real=real), results)
+                yield jax.tree.map(partial(_without_padding, row=row, real=real), results)
 
         lengths = [max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
         return in_order(lengths, over, self._heads)
 
-    def _encode(
+    def _cut(
         self,
         vocabulary: Vocabulary,
-        sentences: Sequence[str | Hypothesis],
+        sentences: Sequence[Text | Hypothesis],
         side: str,
         first: int = 0,
-    ) -> list[list[int]]:
-        if isinstance(sentences, str):
-            raise InputError(f"expected a list of {side} sentences, got one: {sentences[:60]!r}")
-        encoded = []
+    ) -> list[Sentence | Hypothesis]:
+        if isinstance(sentences, str | Sentence):
+            text = sentences if isinstance(sentences, str) else sentences.text
+            raise InputError(f"expected a list of {side} sentences, got one: {text[:60]!r}")
+        cut = []
         for number, sentence in enumerate(sentences, start=first + 1):
             is_hypothesis = isinstance(sentence, Hypothesis)
-            if not is_hypothesis and not isinstance(sentence, str):
+            if not is_hypothesis and not isinstance(sentence, str | Sentence):
                 raise InputError(f"{side} sentence {number} is not text: {sentence!r}")
-            ids = vocabulary.ids(sentence.tokens) if is_hypothesis else vocabulary.encode(sentence)
+            found = sentence if is_hypothesis else vocabulary.cut(sentence)
             # A hypothesis may be empty.
-            if not ids and not is_hypothesis:
+            if not found.tokens and not is_hypothesis:
                 raise InputError(f"{side} sentence {number} is empty")
-            if len(ids) > self.max_length:
-                text = sentence.text if is_hypothesis else sentence
+            if len(found.tokens) > self.max_length:
                 raise InputError(
-                    f"{side} sentence {number} has {len(ids)} tokens, more than the "
-                    f"{self.max_length} of --data.max_length: {text[:40]!r} …"
+                    f"{side} sentence {number} has {len(found.tokens)} tokens, more than the "
+                    f"{self.max_length} of --data.max_length: {found.text[:40]!r} …"
                 )
-            encoded.append(ids)
-        return encoded
+            cut.append(found)
+        return cut
 
 
 def hypothesis_of(result: SearchResult, source: Sequence[int], target: Vocabulary) -> Hypothesis:
@@ -422,7 +425,7 @@ def hypothesis_of(result: SearchResult, source: Sequence[int], target: Vocabular
     )
 
 
-def _cut(leaf: np.ndarray, row: int, real: tuple[int, int]) -> np.ndarray:
+def _without_padding(leaf: np.ndarray, row: int, real: tuple[int, int]) -> np.ndarray:
     """A row [T] or [..., T, S] of a batch, without padding."""
     steps, width = real
     values = leaf[row]

@@ -20,11 +20,19 @@ from attn_jax.alignment.error import alignment_counts, alignment_error
 from attn_jax.alignment.extraction import EXTRACTIONS, Extraction
 from attn_jax.alignment.readings import Reading, masses, read, readings
 from attn_jax.alignment.symmetrization import SYMMETRIZATIONS, Symmetrization, turned
-from attn_jax.alignment.units import UNITS, Pairs, between, check_same_tokens, words
-from attn_jax.data.examples import warn_of_unknown
+from attn_jax.alignment.units import (
+    UNITS,
+    Pairs,
+    Texts,
+    between,
+    check_same_tokens,
+    cut,
+    words,
+)
 from attn_jax.data.gold import Gold, read_gold
 from attn_jax.data.pharaoh import Links, pharaoh
-from attn_jax.data.text_files import check_complete, read_pairs
+from attn_jax.data.text_checks import warn_of_unknown
+from attn_jax.data.text_files import read_complete
 from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import FEWEST, ratios_differ
@@ -46,21 +54,18 @@ TABLES = {Extraction: EXTRACTIONS, Symmetrization: SYMMETRIZATIONS, Head: HEADS}
 read_value = partial(value_names.read, tables=TABLES)
 
 
-def read_text(sources: str, targets: str) -> Pairs:
+def read_text(sources: str, targets: str) -> Texts:
     """The sentences of two files."""
-    paths = Path(sources), Path(targets)
-    pairs = read_pairs(paths)
-    check_complete(pairs, paths)
-    return tuple(zip(*pairs, strict=True))
+    return tuple(zip(*read_complete((Path(sources), Path(targets))), strict=True))
 
 
-def read_gold_of(path: str, pairs: Pairs) -> list[Gold]:
+def read_gold_of(path: str, pairs: Texts) -> list[Gold]:
     """The gold links of some pairs."""
     sizes = [tuple(len(words_of(side)) for side in pair) for pair in zip(*pairs, strict=True)]
     return read_gold(Path(path), sizes, FLAGS.gold_first)
 
 
-def read_development() -> tuple[Pairs, list[Gold]] | None:
+def read_development() -> tuple[Texts, list[Gold]] | None:
     """The pairs and gold links to choose a head and shift on; None if no flag names them.
 
     Raises:
@@ -76,14 +81,15 @@ def read_development() -> tuple[Pairs, list[Gold]] | None:
 
 
 def best_reading(
-    translator: Translator, pairs: Pairs, golds: list[Gold], extract: Callable
+    translator: Translator, texts: Texts, golds: list[Gold], extract: Callable
 ) -> Reading:
     """The layer, head and shift whose links have the lowest error."""
+    pairs = cut(translator, texts)
     forced = translator.force(*pairs)
 
     def error(reading: Reading) -> float:
         weights = [read(pair.weights, reading) for pair in forced]
-        links = list(map(extract, between(words, translator, pairs, weights)))
+        links = list(map(extract, between(words, pairs, weights)))
         return alignment_error(links, golds)["alignment_error_rate"] if any(links) else 100.0
 
     return min(readings(*forced[0].weights.shape[:2]), key=error)
@@ -119,10 +125,10 @@ def unit_weights(
     for (side, vocabulary), sentences in zip(sides.items(), pairs, strict=True):
         warn_of_unknown(vocabulary, sentences, f"{name}, {side}: ")
     weights = token_weights(name, translator, pairs, development, extract)
-    return between(UNITS[FLAGS.unit], translator, pairs, weights)
+    return between(UNITS[FLAGS.unit], pairs, weights)
 
 
-def flip(development: tuple[Pairs, list[Gold]] | None) -> tuple[Pairs, list[Gold]] | None:
+def flip(development: tuple[Texts, list[Gold]] | None) -> tuple[Texts, list[Gold]] | None:
     """The development pairs and gold links with source and target exchanged."""
     if development is None:
         return None
@@ -201,13 +207,11 @@ def draw_all(folder: Path, translator: Translator, pairs: Pairs, weights: list[n
     units = UNITS[FLAGS.unit]
     drawn = zip(weights, translator.force(*pairs), *pairs, strict=True)
     for number, (of_pair, forced, source, target) in enumerate(drawn, start=1):
-        sources, _ = units(translator.source, source)
-        targets, _ = units(translator.target, target)
+        sources, _ = units(source)
+        targets, _ = units(target)
         save(heat_map(of_pair, sources, targets), folder / f"alignment-{number}.png")
         if forced.weights[..., 0, 0].size > 1:
-            read_tokens = translator.source.split(source)
-            written = [*translator.target.split(target), SPECIALS[EOS]]
-            figure = heads(forced.weights, read_tokens, written)
+            figure = heads(forced.weights, source.tokens, [*target.tokens, SPECIALS[EOS]])
             save(figure, folder / f"heads-{number}.png")
 
 
@@ -216,8 +220,8 @@ def main() -> None:
     check_flags()
     if FLAGS.figures:  # made first: if it cannot be, nothing has been computed in vain
         Path(FLAGS.figures).mkdir(parents=True, exist_ok=True)
-    pairs = read_text(FLAGS.sources, FLAGS.targets)
-    golds = read_gold_of(FLAGS.gold, pairs) if FLAGS.gold else None
+    texts = read_text(FLAGS.sources, FLAGS.targets)
+    golds = read_gold_of(FLAGS.gold, texts) if FLAGS.gold else None
     development = read_development()
     extract = read_value(Extraction, FLAGS.links)
     symmetrize = read_value(Symmetrization, FLAGS.symmetrization)
@@ -225,16 +229,18 @@ def main() -> None:
         check_opposite(FLAGS.workdir, FLAGS.reverse)
     translator = load(FLAGS.workdir)
     reverse = load(FLAGS.reverse) if FLAGS.reverse else None
-    if FLAGS.unit == "word" and all(len(words_of(text)) == 1 for side in pairs for text in side):
+    if FLAGS.unit == "word" and all(len(words_of(text)) == 1 for side in texts for text in side):
         print("each line is one word: --unit=token links what is in it", file=sys.stderr)
+    pairs = cut(translator, texts)
+    reversed_pairs = cut(reverse, texts[::-1]) if reverse else None
     if reverse and FLAGS.unit == "token":
-        check_same_tokens(translator, reverse, pairs)
+        check_same_tokens(pairs, reversed_pairs)
 
     forward = unit_weights("forward", translator, pairs, development, extract)
     links = {"forward": list(map(extract, forward))}
     chosen = "forward"
     if reverse:
-        backward = unit_weights("reverse", reverse, pairs[::-1], flip(development), extract)
+        backward = unit_weights("reverse", reverse, reversed_pairs, flip(development), extract)
         links["reverse"] = [turned(extract(of_pair)) for of_pair in backward]
         # Others are only to be compared with the gold links.
         others = {name: one() for name, one in SYMMETRIZATIONS.items()} if golds else {}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
-from attn_jax.data.text_files import check_complete, read_pairs
+from attn_jax.data.text_files import read_complete
 from attn_jax.errors import InputError
 from attn_jax.loading import checkpoint_of, experiment_of, load, located
 from attn_jax.reporting.printing import best_step, print_evaluation
@@ -46,8 +46,7 @@ def main() -> None:
         return
     if FLAGS.sources:
         paths = Path(FLAGS.sources), Path(FLAGS.targets)
-        pairs = read_pairs(paths)
-        check_complete(pairs, paths)
+        pairs = read_complete(paths)
     checkpoints = [checkpoint_of(Path(run)) for run in (place, *FLAGS.also)]
     translator = load(checkpoints, combination=FLAGS.combination)
     if FLAGS.sources:

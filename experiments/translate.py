@@ -15,7 +15,8 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
-from attn_jax.data.examples import warn_of_unknown
+from attn_jax.data.sentences import Sentence
+from attn_jax.data.text_checks import warn_of_unknown
 from attn_jax.data.text_files import read_data, text_lines
 from attn_jax.errors import InputError
 from attn_jax.loading import load
@@ -42,8 +43,10 @@ def source_lines(path: str) -> Iterator[str]:
     return text_lines(source, path or "standard input")
 
 
-def fitting(translator: Translator, lines: list[str], too_long: str, before: int = 0) -> list[str]:
-    """The lines, of which those with too many tokens for the run are cropped or emptied.
+def fitting(
+    translator: Translator, lines: list[str], too_long: str, before: int = 0
+) -> list[Sentence]:
+    """The lines as sentences, of which those with too many tokens are cropped or emptied.
 
     Says on standard error how many these are.
 
@@ -57,20 +60,21 @@ def fitting(translator: Translator, lines: list[str], too_long: str, before: int
       InputError: a line is too long, which is refused.
     """
     vocabulary, most = translator.source, translator.max_length
-    lengths = [len(vocabulary.encode(line)) for line in lines]
+    sentences = list(map(vocabulary.cut, lines))
+    lengths = [len(sentence.tokens) for sentence in sentences]
     over = [number for number, length in enumerate(lengths) if length > most]
     if not over:
-        return lines
+        return sentences
     if too_long == "refuse":
         raise InputError(
             f"line {before + over[0] + 1} has {lengths[over[0]]} tokens, more than the {most} that "
             "the run allows (--data.max_length): cut it into sentences, or give --too_long=crop or "
             "skip"
         )
-    lines = list(lines)
     for number in over:
-        kept = vocabulary.split(lines[number])[:most] if too_long == "crop" else []
-        lines[number] = vocabulary.join(kept)
+        kept = most if too_long == "crop" else 0
+        tokens, words = sentences[number].tokens[:kept], sentences[number].words[:kept]
+        sentences[number] = Sentence(vocabulary.join(tokens), tokens, words)
     done = {"crop": "cropped to that many", "skip": "skipped"}[too_long]
     more = ", …" if len(over) > 5 else ""
     print(
@@ -78,7 +82,7 @@ def fitting(translator: Translator, lines: list[str], too_long: str, before: int
         f"{', '.join(str(before + number + 1) for number in over[:5])}{more}",
         file=sys.stderr,
     )
-    return lines
+    return sentences
 
 
 def best(_: int, hypotheses: list[Hypothesis]) -> Iterator[str]:
@@ -97,23 +101,22 @@ def converse(translator: Translator, options: dict) -> None:
     """Prompts for sentences until there are no more; prints translations and their alignments."""
     print("one sentence per line; an empty line ends the program", file=sys.stderr)
     for turn in itertools.count():
-        sentence = _asked()
-        if not sentence:
+        line = _asked()
+        if not line:
             return
         try:  # a repeated sentence gets new samples
-            (sentence,) = fitting(translator, [sentence], FLAGS.too_long)
-            if not sentence:
+            (sentence,) = fitting(translator, [line], FLAGS.too_long)
+            if not sentence.text:
                 continue
             (hypotheses,) = translator.translate([sentence], first=turn, **options)
         except InputError as error:
             print(error, file=sys.stderr)
             continue
         warn_of_unknown(translator.source, [sentence])
-        source = translator.source.split(sentence)
         for hypothesis in hypotheses:
             print(f"\n{hypothesis.text}   ({hypothesis.log_probability:.2f} nats)")
             written = [*hypothesis.tokens, SPECIALS[EOS]]
-            print("\n".join(strips(hypothesis.alignment, source, written)))
+            print("\n".join(strips(hypothesis.alignment, sentence.tokens, written)))
 
 
 def _asked() -> str:
@@ -134,10 +137,10 @@ def main() -> None:
         converse(translator, options)
         return
     lines, before, done = source_lines(FLAGS.input), 0, 0
-    while part := list(itertools.islice(lines, FLAGS.buffer)):
-        part = fitting(translator, part, FLAGS.too_long, before)
+    while some := list(itertools.islice(lines, FLAGS.buffer)):
+        part = fitting(translator, some, FLAGS.too_long, before)
         warn_of_unknown(translator.source, part)
-        filled = [bool(translator.source.split(line)) for line in part]
+        filled = [bool(sentence.tokens) for sentence in part]
         sentences = list(itertools.compress(part, filled))
         translations = iter(translator.translate(sentences, first=done, **options))
         for number, any_token in enumerate(filled, start=before):

@@ -10,6 +10,7 @@ import sys
 import zipfile
 from collections import UserList
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +22,11 @@ from attn_jax import config, facts, run_files
 from attn_jax.attention.scores import Dot, ScaledDot
 from attn_jax.attention.windows import LocalP
 from attn_jax.config import Experiment, Model
+from attn_jax.data.cut_files import cut_in_files
 from attn_jax.data.datasets import open_corpus
 from attn_jax.data.pairs import Example
 from attn_jax.data.vocabulary import Characters, Symbols, Words
+from attn_jax.data.words import words_of
 from attn_jax.decoding.decode import decode
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import assess
@@ -612,9 +615,12 @@ def test_an_evaluation_of_what_is_no_longer_the_best_is_not_kept(workdir, monkey
 
 
 def test_pairs_with_an_empty_side_are_left_out():
-    pairs = [Example("a", "b"), Example("\t ", "b"), Example("a " * 200, "b")]
-    (kept,), dropped = training_pairs(Experiment(), pairs, Symbols(["a"]), Symbols(["b"]))
-    assert (kept.source, kept.target, dropped) == ([4], [4], 2)
+    examples = [Example("a", "b"), Example("\t ", "b"), Example("a " * 200, "b")]
+    text = cut_in_files(examples, (words_of, words_of), Path("/dev/null/nowhere"))
+    pairs = training_pairs(Experiment(), examples, text, Symbols(["a"]), Symbols(["b"]))
+    assert (pairs.lengths.tolist(), pairs.left_out) == ([[1, 2]], 2)
+    source, target, _ = pairs.batch(np.array([0]), 1, 2)
+    assert (source.tolist(), target.tolist()) == ([[4]], [[4, EOS]])
 
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer"])

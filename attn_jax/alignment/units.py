@@ -5,48 +5,57 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from attn_jax.alignment.readings import by_words
-from attn_jax.data.vocabulary import Vocabulary
+from attn_jax.data.sentences import Sentence
 from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
 from attn_jax.translator import Translator
 
-Pairs = tuple[Sequence[str], Sequence[str]]  # sources and targets
+Texts = tuple[Sequence[str], Sequence[str]]  # sources and targets
+Pairs = tuple[Sequence[Sentence], Sequence[Sentence]]  # the same, cut
 Units = tuple[list[str], list[int]]  # the units of a sentence, and the index of each token's unit
 
 
-def words(vocabulary: Vocabulary, sentence: str) -> Units:
+def words(sentence: Sentence) -> Units:
     """The words of a sentence."""
-    return words_of(sentence), vocabulary.word_indices(sentence)
+    return words_of(sentence.text), sentence.words
 
 
-def tokens(vocabulary: Vocabulary, sentence: str) -> Units:
+def tokens(sentence: Sentence) -> Units:
     """The tokens of a sentence, each a unit of its own."""
-    split = vocabulary.split(sentence)
-    return split, list(range(len(split)))
+    return sentence.tokens, list(range(len(sentence.tokens)))
 
 
-UNITS: dict[str, Callable[[Vocabulary, str], Units]] = {"word": words, "token": tokens}
+UNITS: dict[str, Callable[[Sentence], Units]] = {"word": words, "token": tokens}
 
 
-def between(
-    units: Callable, translator: Translator, pairs: Pairs, weights: list
-) -> list[np.ndarray]:
+def cut(translator: Translator, texts: Texts) -> Pairs:
+    """The sentences of pairs of text, as the vocabularies of a model cut them."""
+    sources, targets = texts
+    return list(map(translator.source.cut, sources)), list(map(translator.target.cut, targets))
+
+
+def between(units: Callable, pairs: Pairs, weights: list) -> list[np.ndarray]:
     """Converts weights between the tokens of each pair to weights between its units."""
     converted = []
     for between_tokens, source, target in zip(weights, *pairs, strict=True):
-        sources, source_of = units(translator.source, source)
-        targets, target_of = units(translator.target, target)
+        sources, source_of = units(source)
+        targets, target_of = units(target)
         converted.append(
             by_words(between_tokens, source_of, target_of, (len(sources), len(targets)))
         )
     return converted
 
 
-def check_same_tokens(translator: Translator, reverse: Translator, pairs: Pairs) -> None:
-    """Raises InputError if the run of the opposite direction splits a pair into other tokens."""
-    for number, (source, target) in enumerate(zip(*pairs, strict=True), start=1):
-        ours = translator.source.split(source), translator.target.split(target)
-        if ours != (reverse.target.split(source), reverse.source.split(target)):
+def check_same_tokens(pairs: Pairs, reverse: Pairs) -> None:
+    """Raises InputError if the run of the opposite direction splits a pair into other tokens.
+
+    Args:
+      pairs: sources and targets, as one run cuts them.
+      reverse: targets and sources, as the other run cuts them.
+    """
+    for number, of_pair in enumerate(zip(*pairs, *reverse[::-1], strict=True), start=1):
+        source, target, source_again, target_again = (sentence.tokens for sentence in of_pair)
+        if (source, target) != (source_again, target_again):
             raise InputError(
                 f"the two runs cut pair {number} into different tokens: combine links between "
                 "words, without --unit=token"

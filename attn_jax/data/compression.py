@@ -1,4 +1,4 @@
-"""Compressed files, told by the suffix of their names."""
+"""Compressed files, told by the suffix of their names, which are unpacked while they are read."""
 
 import bz2
 import gzip
@@ -6,9 +6,11 @@ import lzma
 import sys
 import zlib
 from collections.abc import Callable
+from pathlib import Path
+from typing import IO
 
 
-def _zstandard(data: bytes) -> bytes:
+def _zstandard(path: Path, mode: str) -> IO[bytes]:
     try:
         from compression import zstd
     except ImportError as error:
@@ -16,16 +18,19 @@ def _zstandard(data: bytes) -> bytes:
             f"Python {sys.version_info.major}.{sys.version_info.minor} does not know Zstandard, "
             "which Python 3.14 does; unpack the file with zstd -d"
         ) from error
-    try:
-        return zstd.decompress(data)
-    except zstd.ZstdError as error:
-        raise OSError(str(error)) from error
+    return zstd.open(path, mode)
 
 
-DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": gzip.decompress,
-    ".bz2": bz2.decompress,
-    ".xz": lzma.decompress,
+OPEN: dict[str, Callable[[Path, str], IO[bytes]]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
     ".zst": _zstandard,
 }
-DAMAGED = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)  # what they raise
+
+
+def damaged() -> tuple[type[Exception], ...]:
+    """The errors of reading a file that is missing, or not what its suffix says."""
+    known = OSError, EOFError, ValueError, zlib.error, lzma.LZMAError
+    zstd = sys.modules.get("compression.zstd")  # imported with the first such file
+    return (*known, zstd.ZstdError) if zstd else known

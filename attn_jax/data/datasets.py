@@ -1,7 +1,6 @@
 """Every data set by its name: generated, the user's own text, or any translation set of TFDS."""
 
 import dataclasses
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,12 +8,16 @@ import tensorflow_datasets as tfds
 
 from attn_jax.cache import cache_directory
 from attn_jax.config import LINKED_LEVELS, Data
+from attn_jax.data.cut_files import cut_in_files, folder_name
+from attn_jax.data.cuts import CutText
 from attn_jax.data.dates import make_dates
+from attn_jax.data.examples import Examples
 from attn_jax.data.pairs import Example
 from attn_jax.data.parallel import make_parallel
-from attn_jax.data.preparation import REMOVE, prepared, reading_prepared
+from attn_jax.data.preparation import REMOVE, prepared
 from attn_jax.data.synthetic import make_sequences
-from attn_jax.data.text_files import read_data
+from attn_jax.data.text_files import digest_of
+from attn_jax.data.vocabulary import PRETOKENIZERS, Vocabulary
 from attn_jax.errors import InputError
 
 
@@ -27,18 +30,24 @@ class Corpus:
     sides: tuple[str, str]
     aligned: bool  # whether positions of known alignments are positions of tokens
     content: str  # identifies the data by content, independent of their path
+    directory: Path  # of all prepared data
+    _texts: dict[tuple, CutText] = dataclasses.field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def splits(self) -> list[str]:
         """The names of the available splits."""
         return list(self.builder.info.splits)
 
-    def examples(self, split: str) -> list[Example]:
+    def examples(self, split: str) -> Examples:
         """The examples of `train`, `validation` or `test`, in the order of the data set.
 
         Raises:
-          InputError: there is no such split, or the prepared data are damaged.
+          InputError: there is no such split, or the prepared data are damaged, which may be raised
+            when examples are read.
         """
+        folder = Path(self.builder.data_dir)
         try:
             records = self.builder.as_data_source(split)
         except ValueError as error:
@@ -47,19 +56,42 @@ class Corpus:
                 f"{', '.join(self.splits)}"
             ) from error
         except KeyError as error:  # TFDS takes a folder for prepared even if this file is lost
-            raise InputError(
-                f"{self.builder.data_dir} lacks a whole dataset_info.json{REMOVE}"
-            ) from error
-        source, target = self.sides
-        with reading_prepared(Path(self.builder.data_dir)):
-            return [
-                Example(
-                    record[source].decode(),
-                    record[target].decode(),
-                    record.get("alignment") if self.aligned else None,
-                )
-                for record in records.__getitems__(range(len(records)))
-            ]
+            raise InputError(f"{folder} lacks a whole dataset_info.json{REMOVE}") from error
+        return Examples(records, self.sides, self.aligned, folder)
+
+    def text(self, split: str, source: str, target: str) -> CutText:
+        """The text of a split, cut; it is cut once for all who use this directory.
+
+        Args:
+          split: `train`, `validation` or `test`.
+          source, target: how each side is cut, by a name in `PRETOKENIZERS`.
+
+        Raises:
+          InputError: as for `examples`.
+        """
+        cut = split, source, target
+        if cut not in self._texts:
+            cutters = PRETOKENIZERS[source], PRETOKENIZERS[target]
+            name = folder_name(self.builder.info.full_name, self.sides, *cut)
+            self._texts[cut] = cut_in_files(
+                self.examples(split), cutters, self.directory / "cut" / name
+            )
+        return self._texts[cut]
+
+    def sentences(self, split: str, source: Vocabulary, target: Vocabulary) -> list[Example]:
+        """The examples of a split with sentences of two vocabularies as their sides.
+
+        Raises:
+          InputError: as for `examples`.
+        """
+        text = self.text(split, source.pretokens, target.pretokens)
+        return [
+            example._replace(
+                source=source.sentence(example.source, text.source.sentence(number)),
+                target=target.sentence(example.target, text.target.sentence(number)),
+            )
+            for number, example in enumerate(self.examples(split))
+        ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,9 +144,10 @@ def open_corpus(config: Data) -> Corpus:
     levels = {config.source_level, config.target_level}
     content = builder.info.full_name  # includes a version, and a hash of a user's text
     if config.links:
-        content += f" {hashlib.sha256(read_data(Path(config.links))).hexdigest()[:16]}"
+        content += f" {digest_of(Path(config.links))[:16]}"
     aligned = levels <= LINKED_LEVELS
-    return Corpus(config.name, builder, _sides(config, builder), aligned, content)
+    sides = _sides(config, builder)
+    return Corpus(config.name, builder, sides, aligned, content, Path(directory))
 
 
 def _place(config: Data) -> tuple[str, str]:

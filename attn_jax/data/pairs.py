@@ -5,24 +5,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attn_jax.data.pharaoh import Links
+from attn_jax.data.sentences import Sentence
 from attn_jax.tokens import PAD
 
 
 class Example(NamedTuple):
     """One sentence pair; `alignment` is the source position of each target token, where known."""
 
-    source: str
-    target: str
+    source: str | Sentence
+    target: str | Sentence
     alignment: np.ndarray | None = None
-
-
-class Pair(NamedTuple):
-    """Source and target ids, without `EOS`, and the links between them where known."""
-
-    source: Sequence[int]
-    target: Sequence[int]
-    links: Links | None = None
 
 
 def pad(rows: Sequence[Sequence[int]], length: int) -> np.ndarray:

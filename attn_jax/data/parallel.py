@@ -2,16 +2,18 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import tensorflow_datasets as tfds
 
 from attn_jax.config import Data
-from attn_jax.data.text_files import check_complete, find_columns, find_sides, read_pairs
+from attn_jax.data.text_files import find_columns, find_sides, read_complete, read_pairs
 from attn_jax.data.text_pairs import TextPairs
 from attn_jax.errors import InputError
 
+AT_ONCE = 4096  # pairs
 SPLITS = {"train": "train", "validation": "valid", "test": "test"}  # name in TFDS: option
 
 
@@ -35,6 +37,16 @@ class Parallel(TextPairs, skip_registration=True):
             yield index, {"source": source, "target": target}
 
 
+def _written(split: str, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Parts of `repr((split, list(pairs)))`, by which prepared data and runs know their text."""
+    yield f"({split!r}, ["
+    pairs, between = iter(pairs), ""
+    while part := list(itertools.islice(pairs, AT_ONCE)):
+        yield between + repr(part)[1:-1]
+        between = ", "
+    yield "])"
+
+
 def make_parallel(config: Data, directory: str) -> tfds.core.DatasetBuilder:
     """The builder of the text that the options name; the text is read and checked here.
 
@@ -48,10 +60,10 @@ def make_parallel(config: Data, directory: str) -> tfds.core.DatasetBuilder:
         prefix = getattr(config, option)
         if prefix:
             files[split] = find_sides(prefix, config.source, config.target)
-            pairs = read_pairs(files[split], columns)
-            if split != tfds.Split.TRAIN:  # training leaves incomplete pairs out
-                check_complete(pairs, files[split])
-            digest.update(repr((split, pairs)).encode())
+            # Training leaves incomplete pairs out.
+            read = read_pairs if split == tfds.Split.TRAIN else read_complete
+            for part in _written(split, read(files[split], columns)):
+                digest.update(part.encode())
         elif split != "test":
             raise InputError(
                 f"--data.name=parallel needs --data.{option}: the prefix of two files, or a TSV"

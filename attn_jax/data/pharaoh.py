@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 from itertools import chain
 from pathlib import Path
 
-from attn_jax.data.text_files import read_lines
+from attn_jax.data.text_files import iterate_lines
 from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
 
@@ -14,17 +14,15 @@ POSITION = "0*([0-9]{1,9})"  # Python refuses to convert texts of thousands of d
 Links = Set[tuple[int, int]]  # positions (source, target), counted from 0
 
 
-def read_pharaoh(path: Path) -> list[Links]:
-    """Reads the links of each sentence pair; a line may be empty.
+def iterate_pharaoh(path: Path) -> Iterator[Links]:
+    """The links of each sentence pair, one after another; a line may be empty.
 
     Raises:
       InputError: the file cannot be read, or a line has another format (the message gives its
         number).
     """
-    return [
-        {(source, target) for source, _, target in parse(line, f"{path}, line {number}")}
-        for number, line in enumerate(read_lines(path), start=1)
-    ]
+    for number, line in enumerate(iterate_lines(path), start=1):
+        yield {(source, target) for source, _, target in parse(line, f"{path}, line {number}")}
 
 
 def parse(

@@ -1,18 +1,16 @@
 """Batches of few padded shapes, in an order that is a pure function of the data, seed and step."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import grain
 import numpy as np
 
 from attn_jax.config import Train
-from attn_jax.data.links import matrix
 from attn_jax.data.orders import Plan, make_shapes
-from attn_jax.data.pairs import Pair, pad
+from attn_jax.data.training_pairs import TrainingPairs
 from attn_jax.options import LARGEST
-from attn_jax.tokens import EOS
 
 
 class Batch(NamedTuple):
@@ -29,14 +27,15 @@ class Batches:
     Each epoch contains every pair.
     """
 
-    def __init__(self, pairs: Sequence[Pair], config: Train, seed: int):
+    def __init__(self, pairs: TrainingPairs, config: Train, seed: int):
         self.pairs = pairs
         self.batch_size = config.batch_size
         self.seed = seed
         self.batches_per_epoch = -(-len(pairs) // config.batch_size)
-        lengths = np.array([(len(pair.source), len(pair.target) + 1) for pair in pairs])
-        self.shapes = make_shapes(lengths, config.buckets)
-        self._plan = functools.partial(config.order.plan, lengths, self.shapes, config.batch_size)
+        self.shapes = make_shapes(pairs.lengths, config.buckets)
+        self._plan = functools.partial(
+            config.order.plan, pairs.lengths, self.shapes, config.batch_size
+        )
 
     def __len__(self) -> int:
         return LARGEST  # the largest possible number of steps
@@ -48,13 +47,7 @@ class Batches:
     def __getitem__(self, index: int) -> Batch:
         epoch, position = divmod(int(index), self.batches_per_epoch)
         shape, indices = self._epoch(epoch)[position]
-        pairs = [self.pairs[i] for i in indices]
-        links = [pair.links for pair in pairs]
-        return Batch(
-            pad([pair.source for pair in pairs], shape.source_length),
-            pad([[*pair.target, EOS] for pair in pairs], shape.target_length),
-            None if None in links else matrix(links, *shape),
-        )
+        return Batch(*self.pairs.batch(indices, *shape))
 
     def from_step(self, step: int) -> Iterator[Batch]:
         """The batches after the first `step` ones, prefetched in a thread."""
@@ -65,7 +58,7 @@ class Batches:
 
     def tokens(self) -> tuple[int, int]:
         """The numbers of tokens of an epoch, both sides, without and with padding."""
-        real = sum(len(pair.source) + len(pair.target) + 1 for pair in self.pairs)
+        real = int(self.pairs.lengths.sum())
         padded = sum(self.batch_size * sum(plan.shape) for plan in self._epoch(0))
         return real, padded
 

@@ -13,6 +13,7 @@ from typing import IO
 import tensorflow_datasets as tfds
 from tensorflow_datasets.core.download import downloader
 
+from attn_jax.data.in_order import in_order
 from attn_jax.data.text_pairs import TextPairs
 from attn_jax.errors import InputError, reason
 
@@ -84,11 +85,13 @@ def _lock_in(directory: Path, origin: str) -> IO[str]:
 
 def _prepare(builder: Builder) -> None:
     name = builder.info.full_name
-    if not isinstance(builder, TextPairs):
+    ordered = isinstance(builder, TextPairs)
+    if not ordered:
         print(f"TFDS downloads and prepares {name}: once, but it may take long", file=sys.stderr)
     tfds.disable_progress_bar()
     # Keeps TFDS's messages out of the output of the program.
-    with contextlib.redirect_stdout(io.StringIO()), _preparing(name), _impatient():
+    streamed = in_order() if ordered else contextlib.nullcontext()
+    with contextlib.redirect_stdout(io.StringIO()), _preparing(name), _impatient(), streamed:
         # Google's copies of prepared data are in another format.
         options = tfds.download.DownloadConfig(try_download_gcs=False)
         builder.download_and_prepare(download_config=options, file_format="array_record")

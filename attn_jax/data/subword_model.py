@@ -3,7 +3,7 @@
 import io
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 
 import sentencepiece
 
@@ -17,31 +17,36 @@ RESERVED = "▅"  # inside SentencePiece, an unknown character; it leaves out li
 _normalizer = sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc")
 
 
-def learn(texts: Sequence[str], config: Data) -> bytes:
+def learn(texts: Iterable[str], config: Data) -> bytes:
     """Learns a model from training text; warns of characters that its options leave unknown.
+
+    The text is gone through twice. SentencePiece keeps all of it in memory while it learns.
 
     Raises:
       InputError: the text has no character, or more than the vocabulary can hold.
     """
-    texts = list(map(without_null, texts))
-    normalized = _normalizer.normalize(texts)
-    if any(SPACE in text for text in texts):
+    characters, longest, spaced = set(), 0, False
+    for text in map(without_null, texts):
+        normalized = _normalizer.normalize(text)
+        characters.update(normalized)
+        spaced = spaced or SPACE in text
+        longest = max(longest, len(_learnable(text, normalized).encode()) + 1)
+    if spaced:
         warnings.warn(
             f"{SPACE} in the training text is read as a space, which it stands for in subwords",
             stacklevel=2,
         )
-    characters = set().union(*normalized) - {SPACE}
+    characters -= {SPACE}
     reserved = characters & {RESERVED}
     if characters == reserved:
         raise InputError("the vocabulary is empty: the training text has no character to learn")
     # SentencePiece adds up the coverage in single precision: without this, a large text would seem
     # to be covered before its rarest characters are.
     required = characters - reserved if config.character_coverage == 1 else set()
-    lines = list(map(_learnable, texts, normalized))
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines),
+            sentence_iterator=_lines(texts),
             model_writer=model,
             vocab_size=config.subwords,
             hard_vocab_limit=False,  # a small text may not fill the vocabulary
@@ -49,7 +54,7 @@ def learn(texts: Sequence[str], config: Data) -> bytes:
             required_chars="".join(sorted(required)),
             user_defined_symbols=list(reserved),
             # In bytes: that of the longest line, but SentencePiece requires at least 10.
-            max_sentence_length=max(10, *(len(line.encode()) + 1 for line in lines)),
+            max_sentence_length=max(10, longest),
             pad_id=PAD,
             unk_id=UNK,
             bos_id=BOS,
@@ -66,6 +71,11 @@ def learn(texts: Sequence[str], config: Data) -> bytes:
 def without_null(text: str) -> str:
     """A text without the only control character that SentencePiece does not remove by itself."""
     return text.replace("\0", "")
+
+
+def _lines(texts: Iterable[str]) -> Iterator[str]:
+    for text in map(without_null, texts):
+        yield _learnable(text, _normalizer.normalize(text))
 
 
 def _learnable(text: str, normalized: str) -> str:

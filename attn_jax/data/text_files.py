@@ -1,40 +1,80 @@
 """Reads a user's parallel text, and says exactly what is wrong with it."""
 
-import io
+import contextlib
+import hashlib
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import IO
 
-from attn_jax.data.compression import DAMAGED, DECOMPRESS
+from attn_jax.data.compression import OPEN, damaged
 from attn_jax.errors import InputError
 
+MARK = b"\xef\xbb\xbf"  # of byte order, which some programs put before UTF-8 text
 
-def read_data(path: Path) -> bytes:
-    """The content of a file, decompressed if its suffix is one of `DECOMPRESS`.
 
-    Raises:
-      InputError: the file cannot be read.
-    """
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Opens a file, to be decompressed while it is read if its suffix is one of `OPEN`."""
     try:
-        return DECOMPRESS.get(path.suffix, bytes)(path.read_bytes())
-    except DAMAGED as error:
+        with OPEN.get(path.suffix, open)(path, "rb") as file:
+            yield file
+    except InputError:
+        raise
+    except damaged() as error:
         # `strerror` is the system's message without the path, which is already given.
         raise InputError(
             f"cannot read {path}: {getattr(error, 'strerror', '') or error}"
         ) from error
 
 
-def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file, plain or compressed.
+def read_data(path: Path) -> bytes:
+    """The content of a file, decompressed if its suffix is one of `OPEN`.
+
+    Raises:
+      InputError: the file cannot be read.
+    """
+    with _opened(path) as file:
+        return file.read()
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of the content of a file, decompressed if its suffix is one of `OPEN`.
+
+    Raises:
+      InputError: the file cannot be read.
+    """
+    with _opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def iterate_lines(path: Path) -> Iterator[str]:
+    """The lines of a UTF-8 file, plain or compressed, one after another.
 
     Raises:
       InputError: the file cannot be read or is empty, or a line is not UTF-8 (the message gives its
         number).
     """
-    lines = list(text_lines(io.BytesIO(read_data(path)), str(path)))
-    if not lines:
+    empty = True
+    with _opened(path) as file:
+        for line in text_lines(file, str(path)):
+            empty = False
+            yield line
+    if empty:
         raise InputError(f"{path} is empty")
-    return lines
+
+
+def _without_mark(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines of bytes without a byte order mark, which does not make a line by itself."""
+    lines = iter(lines)
+    first = next(lines, b"").removeprefix(MARK)
+    return itertools.chain([first] if first else [], lines)
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 file; errors are those of `iterate_lines`."""
+    return list(iterate_lines(path))
 
 
 def text_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
@@ -47,9 +87,8 @@ def text_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
     Raises:
       InputError: a line is not UTF-8 (the message gives its number).
     """
-    for number, line in enumerate(lines, start=1):
-        start = b"\xef\xbb\xbf" if number == 1 else b""
-        yield _decoded(name, number, line.removeprefix(start).removesuffix(b"\n"))
+    for number, line in enumerate(_without_mark(lines), start=1):
+        yield _decoded(name, number, line.removesuffix(b"\n"))
 
 
 def _decoded(name: str, number: int, line: bytes) -> str:
@@ -66,7 +105,7 @@ def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
       InputError: a file is missing, a suffix is missing, or one is given for a single file.
     """
     if Path(prefix).is_file():
-        packed = Path(prefix).suffix if Path(prefix).suffix in DECOMPRESS else ""
+        packed = Path(prefix).suffix if Path(prefix).suffix in OPEN else ""
         stem, _, suffix = prefix.removesuffix(packed).rpartition(".")
         if suffix and suffix in (source, target):
             raise InputError(f"{prefix} is one side of the text: give the prefix of both, {stem}")
@@ -86,12 +125,12 @@ def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
 
 
 def _existing(prefix: str, side: str) -> Path:
-    for packed in ("", *DECOMPRESS):
+    for packed in ("", *OPEN):
         path = Path(f"{prefix}.{side}{packed}")
         if path.is_file():
             return path
     raise InputError(
-        f"missing file: {prefix}.{side} does not exist, nor does it with {', '.join(DECOMPRESS)}"
+        f"missing file: {prefix}.{side} does not exist, nor does it with {', '.join(OPEN)}"
     )
 
 
@@ -114,8 +153,8 @@ def find_columns(text: str) -> tuple[int, int] | None:
 
 def read_pairs(
     paths: tuple[Path, ...], columns: tuple[int, int] | None = None
-) -> list[tuple[str, str]]:
-    """The sentence pairs of one split, a side of which may be empty.
+) -> Iterator[tuple[str, str]]:
+    """The sentence pairs of one split, one after another; a side of a pair may be empty.
 
     Args:
       paths: one file of tab-separated columns, or the files of source and target.
@@ -126,20 +165,23 @@ def read_pairs(
         different numbers of lines.
     """
     if len(paths) == 1:
-        return _read_columns(paths[0], columns)
-    source, target = map(read_lines, paths)
-    if len(source) != len(target):
-        raise InputError(
-            f"{paths[0]} has {len(source)} lines, but {paths[1]} has {len(target)}: line n of one "
-            "side must translate line n of the other"
-        )
-    return list(zip(source, target, strict=True))
+        yield from _read_columns(paths[0], columns)
+        return
+    source, target = map(iterate_lines, paths)
+    for read, pair in enumerate(itertools.zip_longest(source, target)):
+        if None in pair:
+            rest = 1 + sum(1 for _ in (source if pair[1] is None else target))
+            lines = [read if side is None else read + rest for side in pair]
+            raise InputError(
+                f"{paths[0]} has {lines[0]} lines, but {paths[1]} has {lines[1]}: line n of one "
+                "side must translate line n of the other"
+            )
+        yield pair
 
 
-def _read_columns(path: Path, columns: tuple[int, int] | None) -> list[tuple[str, str]]:
-    pairs = []
+def _read_columns(path: Path, columns: tuple[int, int] | None) -> Iterator[tuple[str, str]]:
     source, target = columns or (0, 1)
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(iterate_lines(path), start=1):
         cells = line.split("\t") if line.strip() else [""] * (max(source, target) + 1)
         if columns is None and len(cells) != 2:
             hint = "; name those of source and target, as in --data.columns=1,2"
@@ -152,17 +194,21 @@ def _read_columns(path: Path, columns: tuple[int, int] | None) -> list[tuple[str
                 f"{path}, line {number}: there is no column {max(source, target) + 1} of "
                 f"--data.columns, but only {len(cells)}"
             )
-        pairs.append((cells[source], cells[target]))
-    return pairs
+        yield cells[source], cells[target]
 
 
-def check_complete(pairs: Sequence[tuple[str, str]], paths: tuple[Path, ...]) -> None:
-    """Raises InputError if a sentence is empty; the message gives the first line and their number.
+def read_complete(
+    paths: tuple[Path, ...], columns: tuple[int, int] | None = None
+) -> list[tuple[str, str]]:
+    """The sentence pairs of a text that is decoded, no side of which may be empty.
 
-    Args:
-      pairs: the sentence pairs.
-      paths: the file or files that they were read from.
+    Arguments are those of `read_pairs`.
+
+    Raises:
+      InputError: as for `read_pairs`, or a sentence is empty; the message then gives the first
+        line and their number.
     """
+    pairs = list(read_pairs(paths, columns))
     empty = [
         f"{paths[side % len(paths)]}, line {number}"
         for number, pair in enumerate(pairs, start=1)
@@ -172,3 +218,4 @@ def check_complete(pairs: Sequence[tuple[str, str]], paths: tuple[Path, ...]) ->
     if empty:
         others = f"; {len(empty) - 1} more sentences are empty" if len(empty) > 1 else ""
         raise InputError(f"{empty[0]}: the sentence is empty{others}")
+    return pairs

@@ -1,15 +1,22 @@
 """The vocabularies of a run: built from its training text, and kept in its folder."""
 
+import contextlib
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 
 from attn_jax.config import Data
-from attn_jax.data.vocabulary import LEVELS, Vocabulary
+from attn_jax.data.cuts import CutText
+from attn_jax.data.pairs import Example
+from attn_jax.data.vocabulary import LEVELS, PRETOKENIZERS, Vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.files import reading, write_whole
 from attn_jax.tokens import SPECIALS
+
+SIDES = "source", "target"
 
 
 def build_vocabulary(level: str, texts: Sequence[str], config: Data) -> Vocabulary:
@@ -19,34 +26,82 @@ def build_vocabulary(level: str, texts: Sequence[str], config: Data) -> Vocabula
       InputError: there is no such level, the vocabulary would be empty, or SentencePiece cannot
         learn it.
     """
-    vocabulary = choose(LEVELS, level, "level of tokens").build(texts, config)
+    kind = choose(LEVELS, level, "level of tokens")
+    cut = PRETOKENIZERS[kind.pretokens]
+    return _built(kind, Counter(chain.from_iterable(map(cut, texts))), texts, config)
+
+
+def _built(
+    kind: type[Vocabulary], counts: Mapping[str, int], texts: Iterable[str], config: Data
+) -> Vocabulary:
+    vocabulary = kind.build(counts, texts, config)
     if len(vocabulary) == len(SPECIALS):
         raise InputError("the vocabulary is empty: the training text has no token")
     return vocabulary
 
 
+class Texts(Iterable[str]):
+    """Sides of examples as texts, which can be gone through several times.
+
+    Args:
+      examples: the examples.
+      sides: `source`, `target` or both, one after the other.
+    """
+
+    def __init__(self, examples: Iterable[Example], sides: Sequence[str]):
+        self._examples, self._sides = examples, sides
+
+    def __iter__(self) -> Iterator[str]:
+        for side in self._sides:
+            yield from map(attrgetter(side), self._examples)
+
+
+def kinds(config: Data) -> list[type[Vocabulary]]:
+    """The kinds of the source and the target vocabulary.
+
+    Raises:
+      InputError: there is no such level; the message names the side.
+    """
+    found = []
+    for side in SIDES:
+        with _naming(side):
+            found.append(choose(LEVELS, getattr(config, f"{side}_level"), "level of tokens"))
+    return found
+
+
+@contextlib.contextmanager
+def _naming(side: str) -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"the {side} side: {error}") from error
+
+
 def separate(
-    sources: Sequence[str], targets: Sequence[str], config: Data
+    text: CutText, examples: Iterable[Example], config: Data
 ) -> tuple[Vocabulary, Vocabulary]:
     """A vocabulary for each side.
+
+    Args:
+      text: the training text, cut.
+      examples: the training text.
+      config: the options of the data.
 
     Raises:
       InputError: as for `build_vocabulary`; the message names the side.
     """
     built = []
-    levels = config.source_level, config.target_level
-    for side, level, texts in zip(("source", "target"), levels, (sources, targets), strict=True):
-        try:
-            built.append(build_vocabulary(level, texts, config))
-        except InputError as error:
-            raise InputError(f"the {side} side: {error}") from error
+    for side, kind in zip(SIDES, kinds(config), strict=True):
+        with _naming(side):
+            counts = getattr(text, side).counts()
+            built.append(_built(kind, counts, Texts(examples, [side]), config))
     return tuple(built)
 
 
 def joint(
-    sources: Sequence[str], targets: Sequence[str], config: Data
+    text: CutText, examples: Iterable[Example], config: Data
 ) -> tuple[Vocabulary, Vocabulary]:
-    """One vocabulary for both sides, returned twice.
+    """One vocabulary for both sides, returned twice; arguments are those of `separate`.
 
     Raises:
       InputError: the sides have different levels, or as for `build_vocabulary`.
@@ -57,7 +112,9 @@ def joint(
             f"--data.source_level={config.source_level} and "
             f"--data.target_level={config.target_level}"
         )
-    both = build_vocabulary(config.source_level, [*sources, *targets], config)
+    kind = choose(LEVELS, config.source_level, "level of tokens")
+    counts = text.source.counts() + text.target.counts()
+    both = _built(kind, counts, Texts(examples, SIDES), config)
     return both, both
 
 

@@ -2,22 +2,26 @@
 
 import abc
 import base64
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, chain, pairwise
 
 import sentencepiece
 
 from attn_jax.config import Data
+from attn_jax.data.sentences import Sentence
 from attn_jax.data.subword_model import SPACE, learn, without_null
 from attn_jax.data.words import SPACES, words_of
 from attn_jax.errors import InputError
 from attn_jax.tokens import EOS, SPECIALS, UNK
 
+# How a text is cut before any vocabulary is known. A vocabulary may cut a pretoken further.
+PRETOKENIZERS: dict[str, Callable[[str], list[str]]] = {"words": words_of, "characters": list}
+
 
 class Vocabulary(abc.ABC):
     """Tokens and their ids, of which the first are those of `SPECIALS`."""
 
+    pretokens = "words"  # one of `PRETOKENIZERS`
     per_word = 1  # tokens of a word, roughly
 
     def __init__(self, tokens: Sequence[str]):
@@ -30,9 +34,21 @@ class Vocabulary(abc.ABC):
     def __len__(self) -> int:
         return len(self.tokens)
 
-    @abc.abstractmethod
-    def split(self, text: str) -> list[str]:
-        """Splits a text into tokens."""
+    def tokens_of(self, pretokens: Sequence[str]) -> list[list[str]]:
+        """The tokens of each pretoken."""
+        return [[pretoken] for pretoken in pretokens]
+
+    def sentence(self, text: str, pretokens: Sequence[str]) -> Sentence:
+        """The sentence of a text that has been cut into pretokens."""
+        tokens = self.tokens_of(pretokens)
+        words = [number for number, of_word in enumerate(tokens) for _ in of_word]
+        return Sentence(text, list(chain.from_iterable(tokens)), words)
+
+    def cut(self, text: str | Sentence) -> Sentence:
+        """Cuts a text into tokens; a sentence that is cut already is returned as it is."""
+        if isinstance(text, Sentence):
+            return text
+        return self.sentence(text, PRETOKENIZERS[self.pretokens](text))
 
     @abc.abstractmethod
     def join(self, tokens: Sequence[str]) -> str:
@@ -42,21 +58,17 @@ class Vocabulary(abc.ABC):
         """The words of a text, as counted by word error rates."""
         return words_of(text)
 
-    def word_indices(self, text: str) -> list[int]:
-        """The index, from 0, of the word to which each token of a text belongs."""
-        return list(range(len(self.split(text))))
-
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str | Sentence) -> list[int]:
         """The ids of a text, `UNK` for unknown tokens, without `BOS` and `EOS`."""
-        return self.ids(self.split(text))
+        return self.ids(self.cut(text).tokens)
 
     def ids(self, tokens: Iterable[str]) -> list[int]:
         """The ids of tokens, `UNK` for unknown ones."""
         return [self._ids.get(token, UNK) for token in tokens]
 
-    def unknown(self, texts: Iterable[str]) -> list[str]:
-        """The unknown tokens of texts, without duplicates."""
-        tokens = dict.fromkeys(token for text in texts for token in self.split(text))
+    def unknown(self, sentences: Iterable[Sentence]) -> list[str]:
+        """The unknown tokens of sentences, without duplicates."""
+        tokens = dict.fromkeys(token for sentence in sentences for token in sentence.tokens)
         return [token for token in tokens if token not in self._ids]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
@@ -69,10 +81,14 @@ class Vocabulary(abc.ABC):
         return tokens
 
     @classmethod
-    def build(cls, texts: Sequence[str], config: Data) -> "Vocabulary":
-        """Builds the vocabulary of a training text, most frequent tokens first."""
-        split = cls([]).split
-        counts = Counter(token for text in texts for token in split(text))
+    def build(cls, counts: Mapping[str, int], texts: Iterable[str], config: Data) -> "Vocabulary":
+        """Builds the vocabulary of a training text, most frequent tokens first.
+
+        Args:
+          counts: how often each pretoken occurs in it.
+          texts: its sentences, which only some vocabularies read.
+          config: the options of the data.
+        """
         return cls(sorted(counts, key=lambda token: (-counts[token], token)))
 
     def content(self) -> dict:
@@ -95,9 +111,6 @@ class Symbols(Vocabulary):
 
     per_word = 6
 
-    def split(self, text: str) -> list[str]:
-        return words_of(text)
-
     def join(self, tokens: Sequence[str]) -> str:
         return " ".join(tokens)
 
@@ -109,17 +122,13 @@ class Symbols(Vocabulary):
 class Words(Vocabulary):
     """Words separated by spaces; rare ones are unknown."""
 
-    def split(self, text: str) -> list[str]:
-        return words_of(text)
-
     def join(self, tokens: Sequence[str]) -> str:
         return " ".join(tokens)
 
     @classmethod
-    def build(cls, texts: Sequence[str], config: Data) -> Vocabulary:
-        counts = Counter(word for text in texts for word in words_of(text))
-        del counts[SPECIALS[UNK]]  # takes no place among the known words
+    def build(cls, counts: Mapping[str, int], texts: Iterable[str], config: Data) -> Vocabulary:
         kept = [word for word, count in counts.items() if count >= config.min_count]
+        kept = [word for word in kept if word != SPECIALS[UNK]]  # takes no place among the known
         if not kept:
             raise InputError(
                 f"the vocabulary is empty: no word occurs {config.min_count} times in the "
@@ -132,14 +141,13 @@ class Words(Vocabulary):
 class Characters(Vocabulary):
     """Single characters, spaces included."""
 
+    pretokens = "characters"
     per_word = 6
 
-    def split(self, text: str) -> list[str]:
-        return list(text)
-
-    def word_indices(self, text: str) -> list[int]:
-        inside = [character not in SPACES for character in text]
-        return _counted(b and not a for a, b in pairwise([False, *inside]))
+    def sentence(self, text: str, pretokens: Sequence[str]) -> Sentence:
+        inside = [character not in SPACES for character in pretokens]
+        words = _counted(b and not a for a, b in pairwise([False, *inside]))
+        return Sentence(text, list(pretokens), words)
 
     def join(self, tokens: Sequence[str]) -> str:
         return "".join(tokens)
@@ -154,27 +162,20 @@ class Subwords(Vocabulary):
         pieces = range(len(SPECIALS), self._processor.get_piece_size())
         super().__init__([self._processor.id_to_piece(piece) for piece in pieces])
 
-    def _pieces(self, text: str) -> list[list[str]]:
+    def tokens_of(self, pretokens: Sequence[str]) -> list[list[str]]:
         # Word by word: the pieces are those of the whole text, since none crosses a space, but in
         # the whole text the words could not be counted after normalisation, which may add spaces.
-        words = map(without_null, words_of(text))
-        return self._processor.encode(list(words), out_type=str)
-
-    def split(self, text: str) -> list[str]:
-        return list(chain.from_iterable(self._pieces(text)))
+        return self._processor.encode(list(map(without_null, pretokens)), out_type=str)
 
     def words(self, text: str) -> list[str]:
         # Normalised as the model's own text is, in which no-break spaces have become spaces.
         return words_of(self._processor.normalize(text).replace(SPACE, " "))
 
-    def word_indices(self, text: str) -> list[int]:
-        return [number for number, pieces in enumerate(self._pieces(text)) for _ in pieces]
-
     def join(self, tokens: Sequence[str]) -> str:
         return self._processor.decode_pieces(list(tokens))
 
     @classmethod
-    def build(cls, texts: Sequence[str], config: Data) -> Vocabulary:
+    def build(cls, counts: Mapping[str, int], texts: Iterable[str], config: Data) -> Vocabulary:
         return cls(learn(texts, config))
 
     def content(self) -> dict:
@@ -193,12 +194,13 @@ LEVELS: dict[str, type[Vocabulary]] = {
 }
 
 
-def copies(source: Vocabulary, target: Vocabulary, text: str) -> list[str]:
-    """The replacement that each token of a source text offers for an unknown target token.
+def copies(source: Vocabulary, target: Vocabulary, sentence: Sentence) -> list[str]:
+    """The replacement that each token of a source sentence offers for an unknown target token.
 
     If target tokens are words, this is the source word that contains the token, else the token.
     """
     if isinstance(target, Words):
-        words = words_of(text) or [text]  # a text in characters may be all spaces
-        return [words[number] for number in source.word_indices(text)]
-    return [source.join([token]) for token in source.split(text)]
+        # A text in characters may be all spaces.
+        words = words_of(sentence.text) or [sentence.text]
+        return [words[number] for number in sentence.words]
+    return [source.join([token]) for token in sentence.tokens]

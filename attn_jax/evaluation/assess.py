@@ -1,6 +1,7 @@
 """All measurements of a model on a set of examples."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +37,7 @@ def assess(
 
     Args:
       translator: has `translate`, `force`, and vocabularies `source` and `target`.
-      examples: have `source`, `target` and `alignment`.
+      examples: have `source` and `target`, as text or cut into tokens, and `alignment`.
       bleu_tokenizer: sacrebleu's name of a tokenisation.
       search: options of `translate`.
       pictured: the number of hypotheses whose weights are kept.
@@ -45,15 +46,15 @@ def assess(
     sentences, weights, log_probabilities, correct, of_heads, of_means = [], [], [], [], [], []
     for first in range(0, len(examples), AT_ONCE):
         part = examples[first : first + AT_ONCE]
-        sources, targets = (
-            [example.source for example in part],
-            [example.target for example in part],
-        )
+        sources = [translator.source.cut(example.source) for example in part]
+        targets = [translator.target.cut(example.target) for example in part]
         hypotheses = translator.translate(sources, first=first, **search)
         weights += [hypothesis.weights for hypothesis in hypotheses[: pictured - len(weights)]]
         predictions = translator.force(sources, targets)
-        for example, hypothesis, forced in zip(part, hypotheses, predictions, strict=True):
-            sentences.append(_described(translator, example, hypothesis))
+        gold = [example.alignment for example in part]
+        described = map(partial(_described, translator), sources, targets, gold, hypotheses)
+        sentences += described
+        for example, forced in zip(part, predictions, strict=True):
             log_probabilities.append(forced.log_probabilities)
             correct.append(forced.correct)
             gold = example.alignment if aligned else None
@@ -74,19 +75,22 @@ def assess(
     return Assessment(measured | of_texts, signatures, by_head(of_heads), sentences, weights)
 
 
-def _described(translator: Any, example: Any, hypothesis: Any) -> dict[str, Any]:
+def _described(
+    translator: Any, source: Any, target: Any, gold: Sequence[int] | None, hypothesis: Any
+) -> dict[str, Any]:
     """A sentence, as it is stored."""
     return {
-        "source_text": example.source,
-        "source": translator.source.split(example.source),
-        "target": translator.target.split(example.target),
+        "source_text": source.text,
+        "source": source.tokens,
+        "target": target.tokens,
         "hypothesis": hypothesis.tokens,
-        "reference": example.target,
+        "reference": target.text,
         "text": hypothesis.text,
-        # With unknown=copy, not those of the hypothesis.
-        "text_tokens": translator.target.split(hypothesis.text),
+        # Those of the hypothesis may be others for the same text, or, with unknown=copy, for
+        # another text.
+        "text_tokens": translator.target.cut(hypothesis.text).tokens,
         "log_probability": hypothesis.log_probability,
-        "gold": None if example.alignment is None else list(map(int, example.alignment)),
+        "gold": None if gold is None else list(map(int, gold)),
     }
 
 

@@ -11,8 +11,8 @@ import optax
 from attn_jax import run_files, strict_json
 from attn_jax.config import Data
 from attn_jax.data.datasets import Corpus, open_corpus
-from attn_jax.data.examples import check_lengths, encode, fits, warn_of_unknown
 from attn_jax.data.pairs import Example
+from attn_jax.data.text_checks import check_lengths, fits, warn_of_unknown
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import Assessment, assess
@@ -102,15 +102,10 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
 
 def examples_of(translator: Translator, corpus: Corpus, split: str) -> list[Example]:
     """The examples of a split; of training pairs, those that are not empty or too long."""
-    examples = corpus.examples(split)
+    examples = corpus.sentences(split, translator.source, translator.target)
     if split != "train":
         return examples
-    pairs = encode(examples, translator.source, translator.target)
-    fitting = [
-        example
-        for example, pair in zip(examples, pairs, strict=True)
-        if fits(pair, translator.max_length)
-    ]
+    fitting = [example for example in examples if fits(example, translator.max_length)]
     if len(fitting) < len(examples):
         print(
             f"{len(examples) - len(fitting)} pairs left out, empty or of over "
@@ -125,9 +120,9 @@ def text_examples(translator: Translator, pairs: Sequence[tuple[str, str]]) -> l
     Raises:
       InputError: a sentence has no token, or more than the model allows.
     """
-    examples = [Example(*pair) for pair in pairs]
     source, target = translator.source, translator.target
-    check_lengths("text", encode(examples, source, target), translator.max_length)
+    examples = [Example(source.cut(one), target.cut(other)) for one, other in pairs]
+    check_lengths("text", examples, translator.max_length)
     warn_of_unknown(source, [example.source for example in examples], "source: ")
     warn_of_unknown(target, [example.target for example in examples], "target: ")
     return examples

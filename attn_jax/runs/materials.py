@@ -5,9 +5,11 @@ from pathlib import Path
 
 from attn_jax import run_files
 from attn_jax.config import Experiment
-from attn_jax.data.examples import encode, fits
+from attn_jax.data.cuts import CutText
+from attn_jax.data.datasets import Corpus
 from attn_jax.data.links import links_of
-from attn_jax.data.pairs import Example, Pair
+from attn_jax.data.pairs import Example
+from attn_jax.data.training_pairs import TrainingPairs
 from attn_jax.data.vocabularies import VOCABULARIES
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError, choose
@@ -24,7 +26,7 @@ from attn_jax.training.checkpoint import CheckpointMismatch
 
 
 def vocabularies(
-    workdir: Path, experiment: Experiment, examples: Sequence[Example]
+    workdir: Path, experiment: Experiment, corpus: Corpus, text: CutText
 ) -> tuple[Vocabulary, Vocabulary]:
     """The vocabularies of the run, of the run it starts from, or of the training text."""
     if folder.has_begun(workdir):
@@ -34,8 +36,7 @@ def vocabularies(
         check_tokens(initial, experiment)
         return load_vocabularies(initial)
     build = choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
-    sources, targets = zip(*((example.source, example.target) for example in examples), strict=True)
-    return build(sources, targets, experiment.data)
+    return build(text, corpus.examples("train"), experiment.data)
 
 
 def initial_parameters(place: Path, model: Seq2Seq) -> Seq2Seq:
@@ -66,9 +67,13 @@ def check_tokens(initial: Path, experiment: Experiment) -> None:
 
 
 def training_pairs(
-    experiment: Experiment, examples: Sequence[Example], source: Vocabulary, target: Vocabulary
-) -> tuple[list[Pair], int]:
-    """The pairs as ids, and how many are left out: too long, or with a side without any token.
+    experiment: Experiment,
+    examples: Sequence[Example],
+    text: CutText,
+    source: Vocabulary,
+    target: Vocabulary,
+) -> TrainingPairs:
+    """The pairs as ids, without those that are too long or have a side without any token.
 
     Raises:
       InputError: no pair is left; attention is to be guided, and links are missing or wrong; or
@@ -77,15 +82,10 @@ def training_pairs(
     guided, max_length = experiment.train.guided_alignment, experiment.train.max_length
     if experiment.data.links and not guided:
         raise InputError("--data.links guide attention only with --train.guided_alignment=1 or so")
-    links = links_of(experiment.data, examples) if guided else [None] * len(examples)
-    encoded = encode(examples, source, target)
-    kept = [
-        pair._replace(links=of_pair)
-        for pair, of_pair in zip(encoded, links, strict=True)
-        if fits(pair, max_length)
-    ]
-    if not kept:
+    links = links_of(experiment.data, examples, text.lengths()) if guided else None
+    pairs = TrainingPairs(text, source, target, max_length, links)
+    if not len(pairs):
         raise InputError(
             f"every training pair is empty or longer than --train.max_length={max_length} tokens"
         )
-    return kept, len(encoded) - len(kept)
+    return pairs

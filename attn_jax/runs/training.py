@@ -11,14 +11,15 @@ from attn_jax import config as options_of
 from attn_jax import journal, provenance, run_files, strict_json
 from attn_jax.config import Experiment, Options
 from attn_jax.data.datasets import Corpus, open_corpus
-from attn_jax.data.examples import (
+from attn_jax.data.pipeline import Batches
+from attn_jax.data.text_checks import (
     check_known,
     check_lengths,
-    encode,
+    counts_of,
     seen_in_training,
     unknown_shares,
 )
-from attn_jax.data.pipeline import Batches
+from attn_jax.data.vocabularies import kinds
 from attn_jax.files import reading
 from attn_jax.loading import Place, best_checkpoint, experiment_of, load
 from attn_jax.models.seq2seq import initialize
@@ -117,37 +118,40 @@ def train_alone(
     folder.check_content(workdir, corpus)
     config, device = experiment.train, jax.devices()[0]
     precision.check(config.compute, device)
-    examples, validation = corpus.examples("train"), corpus.examples("validation")
-    test = corpus.examples("test") if "test" in corpus.splits else []
-    source, target = vocabularies(workdir, experiment, examples)
+    ways = [kind.pretokens for kind in kinds(experiment.data)]
+    splits = ["validation", "test"] if "test" in corpus.splits else ["validation"]
+    text, others = corpus.text("train", *ways), {one: corpus.text(one, *ways) for one in splits}
+    source, target = vocabularies(workdir, experiment, corpus, text)
     rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
     model = initialize(experiment.model, len(source), len(target), rng_parameters)
     state, progress = loop.begin(config, model, workdir)
     step = int(state.parts.step)
     if config.initial and not step:  # not when resuming: that run may be gone by then
         state = init_state(initial_parameters(Path(config.initial), model), recipe_of(config))
-    held_out = {
-        "validation": encode(validation, source, target),
-        "test": encode(test, source, target),
-    }
-    for split, its_pairs in held_out.items():
-        check_lengths(split, its_pairs, experiment.data.max_length)
-    pairs, dropped = training_pairs(experiment, examples, source, target)
+    held_out = {split: corpus.sentences(split, source, target) for split in splits}
+    validation = held_out["validation"]
+    for split, examples in held_out.items():
+        check_lengths(split, examples, experiment.data.max_length)
+    pairs = training_pairs(experiment, corpus.examples("train"), text, source, target)
+    counts = pairs.counts()
     if config.initial:
-        check_known(config.initial, pairs, source, target)
+        check_known(config.initial, counts, source, target)
     batches = Batches(pairs, config, experiment.seed)
     if own_parts(experiment.model):  # which may need longer sentences, or not allow such long ones
         for shape in {batches.shapes[0], batches.shapes[-1]}:
             check_step(experiment, shape)
     parameters = optax.tree.size(model)
     about = [
-        f"{len(pairs)} training pairs ({dropped} left out, empty or of over {config.max_length} "
-        "tokens), "
+        f"{len(pairs)} training pairs ({pairs.left_out} left out, empty or of over "
+        f"{config.max_length} tokens), "
         f"{len(source) - len(SPECIALS)} source and {len(target) - len(SPECIALS)} target tokens "
         f"known, {parameters} parameters",
         batches.summary(),
-        unknown_shares({"training": pairs} | held_out),
-        *seen_in_training(examples, {"validation": validation, "test": test}),
+        unknown_shares(
+            {"training": counts}
+            | {split: counts_of(held_out[split], source, target) for split in splits}
+        ),
+        *seen_in_training(text, others),
         unused.told(experiment, given),
         devices.summary(config),
         precision.advice(config.compute, device),

@@ -14,8 +14,8 @@ from attn_jax.translator import Translator
 
 
 def ranked_by(data: Data, examples: Sequence[Example]) -> Criterion:
-    """The metric by which reports rank systems on such examples."""
-    references = [example.target for example in examples]
+    """The metric by which reports rank systems on such examples, the sides of which are cut."""
+    references = [example.target.text for example in examples]
     metric = ranking_metric(in_words(data.target_level, references, data.bleu_tokenizer))
     return Criterion(metric, METRICS[metric])
 
@@ -25,7 +25,7 @@ def criterion_of(experiment: Experiment, examples: Sequence[Example]) -> Criteri
 
     Args:
       experiment: its `train.metric` may be `auto`.
-      examples: of the validation.
+      examples: of the validation, with sentences as their sides.
     """
     asked = experiment.train.metric
     if asked == "auto":

@@ -123,7 +123,7 @@ def captions(data: Path) -> dict[str, list[tuple[str, str]]]:
     """
     try:
         return {
-            split: read_pairs(find_sides(str(data / f"{name}.lc.norm.tok"), "de", "en"))
+            split: list(read_pairs(find_sides(str(data / f"{name}.lc.norm.tok"), "de", "en")))
             for split, name in SPLITS.items()
         }
     except InputError as error:

@@ -1,7 +1,9 @@
 """Every data set, read back through TFDS."""
 
+import contextlib
 import dataclasses
 import datetime
+import hashlib
 import itertools
 import shutil
 import time
@@ -16,6 +18,7 @@ import tensorflow_datasets as tfds
 from attn_jax.config import Data
 from attn_jax.data import dates
 from attn_jax.data.datasets import open_corpus, with_defaults
+from attn_jax.data.in_order import in_order
 from attn_jax.data.preparation import prepared
 from attn_jax.data.synthetic import make_sequences
 from attn_jax.data.text_pairs import TextPairs
@@ -144,6 +147,31 @@ def test_parallel_text_is_prepared_once_for_each_content(tmp_path):
     assert len(list(folder.iterdir())) == len(before) + 1
 
 
+def test_streamed_preparation_writes_what_tfds_does(tmp_path, monkeypatch):
+    """Examples that come in their order are not held in memory, and the files are the same."""
+    written = {}
+    for name, context in (("streamed", in_order), ("held", contextlib.nullcontext)):
+        monkeypatch.setattr("attn_jax.data.preparation.in_order", context)
+        corpus = open_corpus(dataclasses.replace(SMALL, directory=str(tmp_path / name)))
+        files = sorted((tmp_path / name).rglob("*.array_record*"))
+        written[name] = [(file.name, file.read_bytes()) for file in files]
+        assert len(list(corpus.examples("train"))) == SMALL.examples
+    assert written["streamed"] == written["held"] != []
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 4096])
+def test_what_identifies_a_text_is_that_of_earlier_runs(tmp_path, monkeypatch, at_once):
+    """They recorded a digest over the text of all pairs at once, which is no longer in memory."""
+    monkeypatch.setattr("attn_jax.data.parallel.AT_ONCE", at_once)
+    pairs = [("ein Haus", "a house"), ("", 'l\'"été"'), ("ein\u00a0Hund", "a dog\\")]
+    sides = ("\n".join(side) + "\n" for side in zip(*pairs, strict=True))
+    write(tmp_path, **dict(zip(("train_de", "train_en"), sides, strict=True)))
+    write(tmp_path, valid_de="Hund", valid_en="dog")
+    whole = repr(("train", pairs)) + repr(("validation", [("Hund", "dog")]))
+    name = hashlib.sha256(whole.encode()).hexdigest()[:16]
+    assert open_corpus(parallel(tmp_path)).content == f"parallel/{name}/1.0.0"
+
+
 def test_columns_of_a_tsv_are_source_and_target(tmp_path):
     write(tmp_path, train_tsv="1\tein Haus\ta house\n", valid_tsv="2\tHund\tdog\n")
     files = {split: str(tmp_path / f"{split}.tsv") for split in ("train", "valid")}
@@ -224,7 +252,7 @@ def test_prepared_data_may_be_damaged(tmp_path):
     for change in (lambda: None, shard.unlink):
         change()
         with pytest.raises(InputError, match=f"{shard.parent} is missing or damaged .*: {advice}"):
-            open_corpus(config).examples("train")
+            list(open_corpus(config).examples("train"))
     (file,) = tmp_path.rglob("dataset_info.json")
     file.write_text("{")
     with pytest.raises(

@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 
 from attn_jax.config import Data
-from attn_jax.data.links import links_of, matrix
+from attn_jax.data.links import LinkTable, links_of
 from attn_jax.data.pairs import Example
-from attn_jax.data.pharaoh import read_pharaoh
+from attn_jax.data.pharaoh import iterate_pharaoh
+from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
 
 EXAMPLES = [Example("a b c", "x y"), Example("d", "z")]
 WORDS = {"name": "parallel", "source_level": "word", "target_level": "word"}
+
+
+def read(config, examples=EXAMPLES):
+    sizes = [[len(words_of(one.source)), len(words_of(one.target))] for one in examples]
+    return list(links_of(config, examples, np.array(sizes)))
 
 
 def write(tmp_path, text):
@@ -23,20 +29,21 @@ def write(tmp_path, text):
 
 def test_reads_pharaoh(tmp_path):
     config = write(tmp_path, "0-1 2-0\n\n")
-    assert links_of(config, EXAMPLES) == [{(0, 1), (2, 0)}, set()]
+    assert read(config) == [{(0, 1), (2, 0)}, set()]
     (tmp_path / "l.gz").write_bytes(gzip.compress(b"10-2\r\n"))
-    assert read_pharaoh(tmp_path / "l.gz") == [{(10, 2)}]
+    assert list(iterate_pharaoh(tmp_path / "l.gz")) == [{(10, 2)}]
     (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf0-0\n")
-    assert read_pharaoh(tmp_path / "marked") == [{(0, 0)}]
+    assert list(iterate_pharaoh(tmp_path / "marked")) == [{(0, 0)}]
 
 
 def test_made_data_has_its_own():
     examples = [Example("1 2 3", "3 2 1", np.array([2, 1, 0]))]
-    assert links_of(Data(name="reverse"), examples) == [{(2, 0), (1, 1), (0, 2)}]
+    assert read(Data(name="reverse"), examples) == [{(2, 0), (1, 1), (0, 2)}]
 
 
 def test_weights_sum_to_one_for_words_with_links():
-    weights = matrix([{(0, 1), (2, 1), (1, 0)}, set()], source_length=3, target_length=4)
+    table = LinkTable([{(0, 1), (2, 1), (1, 0)}, set()])
+    weights = table.matrix([0, 1], source_length=3, target_length=4)
     np.testing.assert_array_equal(weights[0, :2], [[0, 1, 0], [0.5, 0, 0.5]])
     assert not weights[0, 2:].any()
     assert not weights[1].any()
@@ -56,27 +63,27 @@ def test_weights_sum_to_one_for_words_with_links():
 )
 def test_says_what_is_wrong(tmp_path, text, message):
     with pytest.raises(InputError, match=message):
-        links_of(write(tmp_path, text), EXAMPLES)
+        read(write(tmp_path, text))
 
 
 def test_refuses_what_has_no_words():
     with pytest.raises(InputError, match="has no word alignments to guide attention with: copy"):
-        links_of(Data(name="dates"), EXAMPLES)
+        read(Data(name="dates"))
     config = Data(links="x", **(WORDS | {"target_level": "subword"}))
     with pytest.raises(InputError, match=r"are between words.* got word and subword"):
-        links_of(config, EXAMPLES)
+        read(config)
     with pytest.raises(InputError, match="cannot read"):
-        links_of(Data(links="/none", **WORDS), EXAMPLES)
+        read(Data(links="/none", **WORDS))
 
 
 def test_links_counted_from_1_are_warned_of(tmp_path):
     config = write(tmp_path, "1-1 2-1\n\n")
     with pytest.warns(UserWarning, match="if its links are counted from 1: subtract 1 from each"):
-        assert links_of(config, EXAMPLES)[0] == {(1, 1), (2, 1)}
+        assert read(config)[0] == {(1, 1), (2, 1)}
 
 
 def test_words_are_counted_where_aligners_cut(tmp_path):
     examples = [Example("10\u00a0000 euros\there", "a\u3000b c")]
-    assert links_of(write(tmp_path, "2-1 0-0\n"), examples) == [{(2, 1), (0, 0)}]
+    assert read(write(tmp_path, "2-1 0-0\n"), examples) == [{(2, 1), (0, 0)}]
     with pytest.raises(InputError, match="beyond the 3 source and 2 target words"):
-        links_of(write(tmp_path, "3-0 0-0\n"), examples)
+        read(write(tmp_path, "3-0 0-0\n"), examples)

@@ -65,7 +65,7 @@ def test_every_character_of_the_training_text_is_known(texts):
         vocabulary = build_vocabulary("subword", texts, Data(subwords=400))
     for text in texts:
         assert UNK not in vocabulary.encode(text), text
-        assert vocabulary.join(vocabulary.split(text)) == spaced(text)
+        assert vocabulary.join(vocabulary.cut(text).tokens) == spaced(text)
 
 
 def test_a_large_text_does_not_hide_its_rarest_character():

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from attn_jax.data.text_files import (
-    check_complete,
     find_columns,
     find_sides,
+    read_complete,
     read_lines,
     read_pairs,
 )
@@ -25,7 +25,7 @@ def prefix(tmp_path):
 
 
 def read(prefix, source="de", target="en"):
-    return read_pairs(find_sides(prefix, source, target))
+    return list(read_pairs(find_sides(prefix, source, target)))
 
 
 def test_reads_two_sides_plain_or_gzip(prefix):
@@ -69,7 +69,7 @@ def test_names_empty_sentences(prefix, tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     paths = find_sides(prefix, *(("", "") if name == "t" else ("de", "en")))
     with pytest.raises(InputError, match=message):
-        check_complete(read_pairs(paths), paths)
+        read_complete(paths)
 
 
 def test_names_the_files_that_are_missing(prefix):
@@ -130,13 +130,13 @@ def test_reads_zstandard(tmp_path):
 )
 def test_columns_are_chosen_and_may_be_turned_round(tmp_path, columns, pairs):
     (tmp_path / "t.tsv").write_text("a b\tx\tc\n\n")
-    assert read_pairs((tmp_path / "t.tsv",), find_columns(columns)) == pairs
+    assert list(read_pairs((tmp_path / "t.tsv",), find_columns(columns))) == pairs
 
 
 def test_a_column_that_a_line_lacks_is_named(tmp_path):
     (tmp_path / "t.tsv").write_text("a\tb\tc\nd\te\n")
     with pytest.raises(InputError, match=r"line 2: there is no column 3 .*, but only 2$"):
-        read_pairs((tmp_path / "t.tsv",), find_columns("1,3"))
+        list(read_pairs((tmp_path / "t.tsv",), find_columns("1,3")))
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,36 @@
 """Vocabularies: from text to tokens and back, and unknown tokens."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from attn_jax.config import Data
+from attn_jax.data.cut_files import cut_in_files
+from attn_jax.data.pairs import Example
 from attn_jax.data.vocabularies import (
     build_vocabulary,
     joint,
+    kinds,
     load_vocabulary,
     save_vocabulary,
     separate,
 )
-from attn_jax.data.vocabulary import LEVELS, copies
+from attn_jax.data.vocabulary import LEVELS, PRETOKENIZERS, copies
 from attn_jax.errors import InputError
 from attn_jax.tokens import EOS, SPECIALS, UNK
 
 TEXTS = ["ein haus am see", "ein hund am haus", "der see <unk> </s>"] * 2
 DATA = Data(min_count=2, subwords=40)
+
+
+def of_sides(build, sources, targets, config):
+    """The vocabularies of a training text, which is cut in memory."""
+    examples = list(map(Example, sources, targets))
+    ways = tuple(PRETOKENIZERS[kind.pretokens] for kind in kinds(config))
+    return build(cut_in_files(examples, ways, Path("/dev/null/nowhere")), examples, config)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -62,13 +73,14 @@ def test_the_most_frequent_words_are_kept():
 
 def test_one_vocabulary_of_both_sides():
     config = Data(source_level="word", target_level="word", min_count=2)
-    one, other = joint(["a b"], ["b a c"], config)
+    one, other = of_sides(joint, ["a b"], ["b a c"], config)
     assert one is other
     assert set(one.tokens[4:]) == {"a", "b"}
-    source, target = separate(["a a b"], ["c c a"], config)
+    source, target = of_sides(separate, ["a a b"], ["c c a"], config)
     assert (source.tokens[4:], target.tokens[4:]) == (["a"], ["c"])
+    config = Data(source_level="character", target_level="word")
     with pytest.raises(InputError, match=r"needs both sides at one level, got .*=character"):
-        joint(["a"], ["b"], Data(source_level="character", target_level="word"))
+        of_sides(joint, ["a"], ["b"], config)
 
 
 def test_a_token_that_looks_special_is_none():
@@ -90,8 +102,17 @@ def test_refuses_an_empty_vocabulary(level, texts, message):
 
 
 def test_an_empty_vocabulary_says_of_which_side():
+    config = Data(source_level="word", target_level="word", min_count=2)
     with pytest.raises(InputError, match="the source side: the vocabulary is empty"):
-        separate(["a b c"], ["a a"], Data(source_level="word", target_level="word", min_count=2))
+        of_sides(separate, ["a b c"], ["a a"], config)
+
+
+@pytest.mark.parametrize("build", [separate, joint])
+def test_subwords_are_learnt_from_the_text_itself(build):
+    config = Data(source_level="subword", target_level="subword", subwords=40)
+    source, target = of_sides(build, TEXTS, TEXTS, config)
+    learnt = build_vocabulary("subword", TEXTS * (1 if build is separate else 2), config)
+    assert source.content() == target.content() == learnt.content()
 
 
 def test_subwords_of_short_lines():
@@ -115,20 +136,20 @@ def test_a_word_of_symbols_is_the_whole_sequence():
     ],
 )
 def test_each_token_knows_its_word(level, text, words):
-    assert build_vocabulary(level, [text] * 2, DATA).word_indices(text) == words
+    assert build_vocabulary(level, [text] * 2, DATA).cut(text).words == words
 
 
 def test_subwords_know_their_word():
     vocabulary = build_vocabulary("subword", TEXTS, DATA)
     text = "der hund am seehaus 7"
-    assert len(vocabulary.split(text)) > 5
+    assert len(vocabulary.cut(text).tokens) > 5
     spelt = ["", "", "", "", ""]
-    for piece, word in zip(vocabulary.split(text), vocabulary.word_indices(text), strict=True):
+    for piece, word in zip(vocabulary.cut(text).tokens, vocabulary.cut(text).words, strict=True):
         spelt[word] += piece.removeprefix("▁")
     assert spelt == text.split()
     # Also where normalisation adds spaces, or leaves nothing of a word.
-    assert set(vocabulary.word_indices("l\u00b4ami haus")) == {0, 1}
-    assert vocabulary.word_indices("haus \u200b see")[-1] == 2
+    assert set(vocabulary.cut("l\u00b4ami haus").words) == {0, 1}
+    assert vocabulary.cut("haus \u200b see").words[-1] == 2
 
 
 @pytest.mark.parametrize(
@@ -143,21 +164,21 @@ def test_subwords_know_their_word():
     ],
 )
 def test_what_is_copied_is_a_token_or_the_word_around_it(source, target, text, expected):
-    sides = (build_vocabulary(level, TEXTS, DATA) for level in (source, target))
-    assert copies(*sides, text) == expected
+    read, written = (build_vocabulary(level, TEXTS, DATA) for level in (source, target))
+    assert copies(read, written, read.cut(text)) == expected
 
 
 def test_what_is_copied_of_subwords():
     source = build_vocabulary("subword", TEXTS, DATA)
     text = "der Жhund"
-    pieces = source.split(text)
+    pieces = source.cut(text).tokens
     assert len(pieces) > 3
-    words = copies(source, build_vocabulary("word", TEXTS, DATA), text)
-    assert words == ["der" if word == 0 else "Жhund" for word in source.word_indices(text)]
-    assert copies(source, source, text) == [piece.replace("▁", "") for piece in pieces]
+    words = copies(source, build_vocabulary("word", TEXTS, DATA), source.cut(text))
+    assert words == ["der" if word == 0 else "Жhund" for word in source.cut(text).words]
+    assert copies(source, source, source.cut(text)) == [piece.replace("▁", "") for piece in pieces]
     copied = [piece if piece != "Ж" else "<unk>" for piece in pieces]
     place = copied.index("<unk>")
-    copied[place] = copies(source, source, text)[place]
+    copied[place] = copies(source, source, source.cut(text))[place]
     assert source.join(copied) == text
 
 

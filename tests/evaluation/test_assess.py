@@ -18,7 +18,7 @@ def assessed(kind, said, wanted, tokenizer="13a"):
     def translate(sources, first):
         return [
             SimpleNamespace(
-                text=text, tokens=vocabulary.split(text), log_probability=0.0, weights=weights
+                text=text, tokens=vocabulary.cut(text).tokens, log_probability=0.0, weights=weights
             )
             for text in said
         ]

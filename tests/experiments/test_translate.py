@@ -22,8 +22,12 @@ def reader(level):
     return SimpleNamespace(source=build_vocabulary(level, texts, Data(subwords=60)), max_length=3)
 
 
+def texts(level, lines, too_long):
+    return [sentence.text for sentence in fitting(reader(level), lines, too_long)]
+
+
 def test_lines_that_fit_stay_as_they_are(capsys):
-    assert fitting(reader("word"), ["a  b", "c"], "refuse") == ["a  b", "c"]
+    assert texts("word", ["a  b", "c"], "refuse") == ["a  b", "c"]
     assert not capsys.readouterr().err
 
 
@@ -41,7 +45,7 @@ def test_a_long_line_is_refused_with_the_flag_that_helps():
     ],
 )
 def test_long_lines_are_cropped_or_skipped_and_counted(capsys, too_long, expected, told):
-    assert fitting(reader("word"), LINES, too_long) == expected
+    assert texts("word", LINES, too_long) == expected
     said = f"warning: 2 of 4 lines have more than 3 tokens and are {told}\n"
     assert capsys.readouterr().err == said
 
@@ -49,8 +53,9 @@ def test_long_lines_are_cropped_or_skipped_and_counted(capsys, too_long, expecte
 @pytest.mark.parametrize("level", ["character", "symbol", "subword"])
 def test_what_is_cropped_fits_at_every_level(level):
     translator = reader(level)
-    for line in fitting(translator, [*LINES, "Жук Haus"], "crop"):
-        assert len(translator.source.encode(line)) <= 3
+    for sentence in fitting(translator, [*LINES, "Жук Haus"], "crop"):
+        assert len(sentence.tokens) == len(sentence.words) <= 3
+        assert sentence.text in (*LINES, translator.source.join(sentence.tokens))
 
 
 def test_the_lines_of_a_later_buffer_are_numbered_in_the_whole_text(capsys):
@@ -68,7 +73,7 @@ def workdir(tmp_path_factory):
 
 
 def test_each_line_is_answered_before_the_next_is_written(workdir):
-    command = [sys.executable, "-m", "experiments.translate", f"--workdir={workdir}"]
+    command = [sys.executable, "-m", "attn_jax", "translate", f"--workdir={workdir}"]
     lines = ["1 2 3", "", "4 no", "1 " * 12, "5"]
     options = ["--n_best=2", "--beam_size=2", "--too_long=crop", "--min_length=1"]
     with subprocess.Popen(
