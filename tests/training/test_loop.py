@@ -25,7 +25,7 @@ from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.loop import begin, finished, fit
 from attn_jax.training.saving import WritableCheckpoints
 from attn_jax.training.step import train_step
-from tests.options import model_options
+from tests.options import model_options, train_options
 
 CONFIG = model_options(
     embedding_size=5,
@@ -58,7 +58,7 @@ def train(workdir, evaluate=None, spoilt=None, criterion=PERPLEXITY, **options):
         "warmup_steps": 3,
         "buckets": 2,
     } | options
-    config = Train(**options)
+    config = train_options(**options)
     workdir.mkdir(exist_ok=True)
     fit(
         config,
