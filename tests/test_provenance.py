@@ -7,12 +7,12 @@ import warnings
 
 import jax
 import pytest
-from attn_jax.report.about import made
-from attn_jax.report.runs import Run
 
 import attn_jax
 from attn_jax import provenance, run_files
 from attn_jax.errors import InputError
+from attn_jax.reporting.about import made
+from attn_jax.reporting.runs import Run
 from tests.test_damage import train_in
 from tests.test_translator import OPTIONS
 

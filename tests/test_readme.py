@@ -73,7 +73,7 @@ def test_an_export_is_read_as_it_says(folder):
 
 
 def test_a_server_answers_as_it_says(folder, monkeypatch):
-    run("-m", "experiments.train", "--workdir=runs/mine", *SMALL, cwd=folder)
+    run("-m", "attn_jax", "train", "--workdir=runs/mine", *SMALL, cwd=folder)
     monkeypatch.chdir(folder)
     code = block("ThreadingHTTPServer").replace("8000", "0").replace("server.serve_forever()", "")
     names = {}
@@ -96,7 +96,7 @@ def test_a_server_answers_as_it_says(folder, monkeypatch):
 
 
 def test_a_stream_of_lines_is_read_as_it_says(folder):
-    run("-m", "experiments.train", "--workdir=runs/mine", *SMALL, cwd=folder)
+    run("-m", "attn_jax", "train", "--workdir=runs/mine", *SMALL, cwd=folder)
     code = f"import attn_jax\ntranslator = attn_jax.load('runs/mine')\n{block('warm_up(lengths')}"
     command = [sys.executable, "-c", f"{code}\n{block('translate_stream(sys.stdin')}"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, input="1 2\n3\n")

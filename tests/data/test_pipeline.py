@@ -2,47 +2,24 @@
 
 import hashlib
 import itertools
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from attn_jax.data.cut_files import cut_in_files
-from attn_jax.data.links import LinkTable
 from attn_jax.data.orders import Shape, make_shapes, smallest
-from attn_jax.data.pairs import Example
 from attn_jax.data.pipeline import Batches
-from attn_jax.data.training_pairs import TrainingPairs
-from attn_jax.data.vocabulary import Symbols
-from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
 from attn_jax.tokens import EOS, PAD
 from tests.options import train_options
-
-VOCABULARY = Symbols([str(one) for one in range(4, 200)])  # each token spells its id
-NOWHERE = Path("/dev/null/nowhere")  # in memory
-
-
-class Pair(NamedTuple):
-    """Source and target ids, and the links between them."""
-
-    source: list[int]
-    target: list[int]
-    links: set[tuple[int, int]] | None = None
-
+from tests.pairs import Pair, training_pairs
 
 PAIRS = [Pair([5 + n] * (1 + n % 13), [5 + n] * (1 + n % 7)) for n in range(101)]
 ORDERS = ["bucketed", "sorted", "sorted(batches=3)"]
 
 
 def make(batch_size, buckets, seed=3, order="bucketed", pairs=PAIRS):
-    examples = [Example(*(" ".join(map(str, side)) for side in pair[:2])) for pair in pairs]
-    text = cut_in_files(examples, (words_of, words_of), NOWHERE)
-    links = None if pairs[0].links is None else LinkTable(pair.links for pair in pairs)
-    pairs = TrainingPairs(text, VOCABULARY, VOCABULARY, 100, links)
     options = train_options(batch_size=batch_size, buckets=buckets, order=order)
-    return Batches(pairs, options, seed)
+    return Batches(training_pairs(pairs), options, seed)
 
 
 @pytest.mark.parametrize("batch_size", [8, 64, 200])

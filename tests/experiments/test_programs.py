@@ -671,7 +671,7 @@ def test_translate_answers_in_a_terminal(workdir):
 
     Text is UTF-8 whatever the locale, and an invalid byte is a token that is not known.
     """
-    command = [sys.executable, "-m", "experiments.translate", f"--workdir={workdir}"]
+    command = [sys.executable, "-m", "attn_jax", "translate", f"--workdir={workdir}"]
     pipe, ascii_only = subprocess.PIPE, os.environ | {"PYTHONIOENCODING": "ascii"}
     master, slave = pty.openpty()
     with subprocess.Popen(

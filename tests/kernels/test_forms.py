@@ -11,7 +11,8 @@ from attn_jax.config import Train
 from attn_jax.kernels.forms import FAST, PLAIN, Forms
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import DECODERS, initialize, with_forms
-from attn_jax.training.objective import loss_fn
+from attn_jax.training.objective import Objective
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from tests.options import model_options
 
@@ -42,9 +43,8 @@ def make(**options):
 
 
 def loss(model):
-    config = Train(label_smoothing=0.1)
-    rngs = by_row(jax.random.key(1), len(SOURCE))
-    return loss_fn(config, model, SOURCE, TARGET, None, jnp.zeros((), int), rngs)
+    objective, rngs = Objective(label_smoothing=0.1), by_row(jax.random.key(1), len(SOURCE))
+    return objective(model, (SOURCE, TARGET, None), jnp.zeros((), int), rngs)
 
 
 @pytest.mark.parametrize("options", MODELS.values(), ids=MODELS)
@@ -133,11 +133,11 @@ def test_a_form_is_a_part_of_what_is_compiled():
 
 
 def test_training_steps_of_two_forms_are_two_programs():
-    config, losses = Train(), []
+    recipe, losses = recipe_of(Train()), []
     before = train_step._cache_size()
     for forms in (FAST, PLAIN, FAST):
         state = init_state(jax.tree.map(jnp.copy, with_forms(make(), forms)), config)
-        _, loss = train_step(state, (SOURCE, TARGET, None), jax.random.key(0), config=config)
+        _, loss = train_step(state, (SOURCE, TARGET, None), jax.random.key(0), recipe=recipe)
         losses.append(float(loss))
     assert train_step._cache_size() - before == 2
     np.testing.assert_allclose(losses, losses[0], rtol=1e-5)

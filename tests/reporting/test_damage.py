@@ -12,7 +12,7 @@ from attn_jax.reporting import runs as reading
 from attn_jax.reporting.pages import compare, write_report
 from attn_jax.reporting.runs import find_runs, read_run
 from attn_jax.reporting.runs_csv import write_runs
-from tests.report.test_report import SENTENCES, write_run
+from tests.reporting.test_report import SENTENCES, write_run
 
 MISSING = object()
 VALUES = (

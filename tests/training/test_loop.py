@@ -13,7 +13,6 @@ import pytest
 
 from attn_jax import journal
 from attn_jax.config import Train
-from attn_jax.data.pairs import Pair
 from attn_jax.data.pipeline import Batches
 from attn_jax.errors import InputError
 from attn_jax.facts import sealed
@@ -26,6 +25,7 @@ from attn_jax.training.loop import begin, finished, fit
 from attn_jax.training.saving import WritableCheckpoints
 from attn_jax.training.step import train_step
 from tests.options import model_options, train_options
+from tests.pairs import Pair, training_pairs
 
 CONFIG = model_options(
     embedding_size=5,
@@ -63,7 +63,7 @@ def train(workdir, evaluate=None, spoilt=None, criterion=PERPLEXITY, **options):
     fit(
         config,
         *begin(config, initialize(CONFIG, 9, 9, jax.random.key(0)), workdir),
-        spoiling(Batches(PAIRS, config, seed=0).from_step, spoilt or {}),
+        spoiling(Batches(training_pairs(PAIRS), config, seed=0).from_step, spoilt or {}),
         evaluate or (lambda model: {"perplexity": 1.0}),
         workdir,
         rng=jax.random.key(1),
