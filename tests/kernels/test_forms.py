@@ -136,7 +136,7 @@ def test_training_steps_of_two_forms_are_two_programs():
     recipe, losses = recipe_of(Train()), []
     before = train_step._cache_size()
     for forms in (FAST, PLAIN, FAST):
-        state = init_state(jax.tree.map(jnp.copy, with_forms(make(), forms)), config)
+        state = init_state(jax.tree.map(jnp.copy, with_forms(make(), forms)), recipe)
         _, loss = train_step(state, (SOURCE, TARGET, None), jax.random.key(0), recipe=recipe)
         losses.append(float(loss))
     assert train_step._cache_size() - before == 2
