@@ -23,7 +23,7 @@ def cache_directory() -> tuple[Path, str]:
     except RuntimeError as error:
         raise InputError(
             "there is no home folder to keep prepared data in: set ATTN_JAX_CACHE to a folder of "
-            "yours, or train with --data.directory"
+            "yours, or train with data.directory"
         ) from error
 
 

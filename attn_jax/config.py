@@ -221,7 +221,7 @@ class Train:
     )
     guided_alignment: float = option(
         0.0,
-        "weight of the loss of Chen et al. against the links of --data.links, or of generated data",
+        "weight of the loss of Chen et al. against the links of data.links, or of generated data",
         low=0,
     )
     guided_head: Head = value_option(
@@ -453,7 +453,7 @@ def _texts(lines: Iterable[str]) -> dict[str, str]:
     for line in filter(str.strip, lines):
         name, _, value = line.lstrip().removeprefix("--").partition("=")
         if name in texts:
-            raise InputError(f"--{name} is there twice")
+            raise InputError(f"{name} is there twice")
         texts[name] = value
     return texts
 

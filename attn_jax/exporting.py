@@ -84,7 +84,7 @@ def export(
     search.check_lengths(translator.max_length)
     if not 1 <= source_length <= translator.max_length or batch_size < 1:
         raise InputError(
-            f"source_length must be from 1 to the {translator.max_length} of --data.max_length and "
+            f"source_length must be from 1 to the {translator.max_length} of data.max_length and "
             f"batch_size at least 1, got {source_length} and {batch_size}"
         )
 

@@ -98,7 +98,7 @@ def _changed_lines(file: Path, recorded: dict[str, Any]) -> list[str]:
     ]
     for name, value in before.items():
         if name in stated and now[name] != value and name not in config.MAY_CHANGE:
-            changed.append(f"--{name} was {value!r} and is now {now[name]!r}")
+            changed.append(f"{name} was {value!r} and is now {now[name]!r}")
     return changed
 
 

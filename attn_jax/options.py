@@ -84,19 +84,19 @@ def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
         if kind is int and isinstance(original, numbers.Real) and original != value:
             raise ValueError("not whole")
     except (ValueError, TypeError, OverflowError):
-        message = f"--{name} must be of type {kind.__name__}, got {original!r}"
+        message = f"{name} must be of type {kind.__name__}, got {original!r}"
         raise InputError(message) from None
     if kind is str and (value.splitlines() not in ([], [value]) or not _is_text(value)):
-        raise InputError(f"--{name} must be a single line of text, got {value!r}")
+        raise InputError(f"{name} must be a single line of text, got {value!r}")
     low, high = entry.metadata.get("low"), entry.metadata.get("high")
     if high is None and kind is int:
         high = LARGEST
     if low is not None and not value >= low:
-        raise InputError(f"--{name} must be at least {low}, got {value}")
+        raise InputError(f"{name} must be at least {low}, got {value}")
     if high is not None and not value <= high:
-        raise InputError(f"--{name} must be at most {high}, got {value}")
+        raise InputError(f"{name} must be at most {high}, got {value}")
     if kind is float and not math.isfinite(value):
-        raise InputError(f"--{name} must be a finite number, got {value}")
+        raise InputError(f"{name} must be a finite number, got {value}")
     return value
 
 

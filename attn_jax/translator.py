@@ -405,7 +405,7 @@ class Translator:
             if len(found.tokens) > self.max_length:
                 raise InputError(
                     f"{side} sentence {number} has {len(found.tokens)} tokens, more than the "
-                    f"{self.max_length} of --data.max_length: {found.text[:40]!r} …"
+                    f"{self.max_length} of data.max_length: {found.text[:40]!r} …"
                 )
             cut.append(found)
         return cut

@@ -72,7 +72,7 @@ def test_a_place_for_data_that_cannot_be_written_to_is_told(
     place = rf"{NOWHERE}/{below}data/sequences \(Not a directory\), a place named by {named}: set "
     with pytest.raises(InputError, match=place):
         open_corpus(Data())
-    with pytest.raises(InputError, match=r"a place named by --data\.directory"):
+    with pytest.raises(InputError, match=r"a place named by data\.directory"):
         open_corpus(Data(directory=str(NOWHERE)))
 
 

@@ -502,10 +502,10 @@ def test_a_vocabulary_is_as_large_as_in_the_run_to_start_from(tmp_path):
     initial = config.experiment(tokens | {"data.subwords": 40})
     (tmp_path / "flags.txt").write_text("\n".join(config.lines(initial)))
     check_tokens(tmp_path, initial)
-    with pytest.raises(InputError, match=r"has --data\.subwords=40, and this one 50"):
+    with pytest.raises(InputError, match=r"has data\.subwords=40, and this one 50"):
         check_tokens(tmp_path, config.experiment(tokens | {"data.subwords": 50}))
     other = tokens | {"data.subwords": 40, "data.min_count": 2}
-    with pytest.raises(InputError, match=r"has --data\.min_count=3, and this one 2"):
+    with pytest.raises(InputError, match=r"has data\.min_count=3, and this one 2"):
         check_tokens(tmp_path, config.experiment(other))
 
 
@@ -531,7 +531,7 @@ def test_starts_from_one_checkpoint_of_another_run(workdir, tmp_path):
     np.testing.assert_allclose(after, before, rtol=0.05)
     assert not np.allclose(after, best, rtol=0.05)
     other = OPTIONS | {"train.initial": str(one), "data.source_level": "character"}
-    with pytest.raises(InputError, match=rf"the run in {workdir} has --data\.source_level=symbol"):
+    with pytest.raises(InputError, match=rf"the run in {workdir} has data\.source_level=symbol"):
         train_in(tmp_path / "other", other)
     other = OPTIONS | {"train.initial": str(one), "model.score": "general"}
     with pytest.raises(InputError, match=rf"150 does not fit .* --flagfile={workdir}/flags\.txt"):

@@ -35,14 +35,14 @@ def _check_cell(config: Model, rng: jax.Array) -> None:
     (cell,) = make_stack(config, *sizes, rngs=nnx.Rngs(rng)).cells
     hidden = jnp.zeros((B, config.hidden_size))
     state, projected = cell.begin(hidden), cell.input(jnp.zeros((B, config.embedding_size)))
-    _compare(f"--model.cell={config.cell}", "a state", cell(state, projected, hidden), state)
+    _compare(f"model.cell={config.cell}", "a state", cell(state, projected, hidden), state)
 
 
 def _check_encoder(config: Model, rng: jax.Array) -> None:
     """Raises InputError if an encoder does not return annotations and a summary of their sizes."""
     encoder = choose_or_import(ENCODERS, config.encoder, "encoder")(config, rngs=nnx.Rngs(rng))
     returned = encoder(jnp.zeros((B, S, config.embedding_size)), jnp.ones((B, S), bool), None)
-    which = f"--model.encoder={config.encoder}"
+    which = f"model.encoder={config.encoder}"
     if not (
         isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], Summary)
     ):
@@ -60,7 +60,7 @@ def _check_decoder(config: Model, rng: jax.Array) -> None:
     decoder, source = model.decoder, model.encode(jnp.ones((B, S), jnp.int32))
     state = decoder.start(source, T)
     word, words = jnp.zeros((B, config.embedding_size)), jnp.zeros((B, T, config.embedding_size))
-    which = f"--model.decoder={config.decoder}"
+    which = f"model.decoder={config.decoder}"
     if isinstance(decoder, Recurrent):
         returned = decoder.advance(state, source, decoder.cell.input(word))
         if not (isinstance(returned, tuple) and len(returned) == 3):

@@ -133,8 +133,8 @@ def open_corpus(config: Data) -> Corpus:
     for option in ("train", "valid", "test", "links"):
         if getattr(config, option) and config.name != "parallel":
             raise InputError(
-                f"--data.{option} is of your own text, and --data.name={config.name} is not: give "
-                "--data.name=parallel"
+                f"data.{option} is of your own text, and data.name={config.name} is not: give "
+                "data.name=parallel"
             )
     directory, origin = _place(config)
     make, folder = _tfds_builder, config.name
@@ -153,7 +153,7 @@ def open_corpus(config: Data) -> Corpus:
 def _place(config: Data) -> tuple[str, str]:
     """The folder for all prepared data, and what names it."""
     if config.directory:
-        return config.directory, "--data.directory"
+        return config.directory, "data.directory"
     folder, origin = cache_directory()
     return str(folder / "data"), origin
 
@@ -193,5 +193,5 @@ def _sides(config: Data, builder: tfds.core.DatasetBuilder) -> tuple[str, str]:
     source = config.source or next(name for name in (*usual, *languages) if name != config.target)
     target = config.target or next(name for name in (*usual[::-1], *languages) if name != source)
     if source == target:
-        raise InputError(f"--data.source and --data.target are both {source!r}")
+        raise InputError(f"data.source and data.target are both {source!r}")
     return source, target

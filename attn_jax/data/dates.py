@@ -77,7 +77,7 @@ def make_dates(config: Data, directory: str) -> tfds.core.DatasetBuilder:
     days = (LAST - FIRST).days + 1
     if 2 * config.held_out >= days:
         raise InputError(
-            f"--data.held_out={config.held_out} leaves nothing to train on: validation and test "
+            f"data.held_out={config.held_out} leaves nothing to train on: validation and test "
             f"must share fewer than {days} dates"
         )
     sizes = f"{config.examples}-{config.held_out}-{config.seed}"

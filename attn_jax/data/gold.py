@@ -43,7 +43,7 @@ def read_gold(path: Path, sizes: Sequence[tuple[int, int]], first: int = 0) -> l
         golds, from_one = _of_naacl(path, lines, len(sizes)), ""
     else:
         golds = _of_pharaoh(path, lines, len(sizes), first)
-        from_one = "" if first else "give --gold_first=1"
+        from_one = "" if first else "give gold_first=1"
     if not any(gold.sure for gold in golds):
         raise InputError(f"{path} contains no sure link")
     check_links([gold.possible for gold in golds], sizes, str(path), from_one)
@@ -64,7 +64,7 @@ def _of_line(line: str, first: int, name: str) -> Iterable[tuple[int, int, bool]
         if min(source, target) < first:
             link = f"{source}{sign}{target}"
             raise InputError(
-                f"{name}: the link {link} is counted from 0: give --gold_first=0, and "
+                f"{name}: the link {link} is counted from 0: give gold_first=0, and "
                 "number all gold files alike"
             )
         yield source - first, target - first, sign == "-"

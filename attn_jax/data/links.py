@@ -63,7 +63,7 @@ class LinkTable(Sequence[Links]):
 
 
 def links_of(config: Data, examples: Sequence[Example], sizes: np.ndarray) -> LinkTable:
-    """The links of training examples: those of --data.links, or those of generated data.
+    """The links of training examples: those of data.links, or those of generated data.
 
     Args:
       config: the options of the data.
@@ -77,7 +77,7 @@ def links_of(config: Data, examples: Sequence[Example], sizes: np.ndarray) -> Li
         return LinkTable(_own(example, config.name) for example in examples)
     if not {config.source_level, config.target_level} <= LINKED_LEVELS:
         raise InputError(
-            "--data.links are between words: give --data.source_level and --data.target_level "
+            "data.links are between words: give data.source_level and data.target_level "
             f"word or symbol, got {config.source_level} and {config.target_level}"
         )
     links = LinkTable(iterate_pharaoh(Path(config.links)))
@@ -95,6 +95,6 @@ def _own(example: Example, name: str) -> Links:
     if example.alignment is None:
         raise InputError(
             f"the data set {name!r} has no word alignments to guide attention with: copy, reverse "
-            "and sort have in symbols, and text in words with --data.links, a Pharaoh file"
+            "and sort have in symbols, and text in words with data.links, a Pharaoh file"
         )
     return {(int(source), target) for target, source in enumerate(example.alignment)}

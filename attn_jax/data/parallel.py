@@ -66,7 +66,7 @@ def make_parallel(config: Data, directory: str) -> tfds.core.DatasetBuilder:
                 digest.update(part.encode())
         elif split != "test":
             raise InputError(
-                f"--data.name=parallel needs --data.{option}: the prefix of two files, or a TSV"
+                f"data.name=parallel needs data.{option}: the prefix of two files, or a TSV"
             )
     name = digest.hexdigest()[:16]
     builder_config = ParallelConfig(name=name, version="1.0.0", files=files, columns=columns)

@@ -79,7 +79,7 @@ def _lock_in(directory: Path, origin: str) -> IO[str]:
     except OSError as error:
         raise InputError(
             f"prepared data cannot be kept in {directory} ({error.strerror}), a place named by "
-            f"{origin}: set ATTN_JAX_CACHE to a folder of yours, or train with --data.directory"
+            f"{origin}: set ATTN_JAX_CACHE to a folder of yours, or train with data.directory"
         ) from error
 
 

@@ -96,16 +96,16 @@ def _refusal(message: str, config: Data) -> str:
     needed = re.search(r"smaller than required_chars\. \d+ vs (\d+)", message)
     if needed:
         coverage, all_known = config.character_coverage, config.character_coverage == 1
-        covered = "" if all_known else f" that --data.character_coverage={coverage} asks for"
+        covered = "" if all_known else f" that data.character_coverage={coverage} asks for"
         more = "rare characters" if all_known else "more characters"
         such = ", such as 0.9995" if all_known else " (at least 0.98)"
         return (
-            f"--data.subwords={config.subwords} is less than the {needed[1]} characters of the "
+            f"data.subwords={config.subwords} is less than the {needed[1]} characters of the "
             f"training text and special tokens{covered}: give at least that many, or leave "
-            f"{more} unknown with a smaller --data.character_coverage{such}"
+            f"{more} unknown with a smaller data.character_coverage{such}"
         )
     reason = message.rpartition("] ")[2]  # without the line of C++ and its condition
-    return f"SentencePiece cannot learn --data.subwords={config.subwords}: {reason}"
+    return f"SentencePiece cannot learn data.subwords={config.subwords}: {reason}"
 
 
 def _warn_of_unknown(model: bytes, characters: set[str], config: Data) -> None:
@@ -116,6 +116,6 @@ def _warn_of_unknown(model: bytes, characters: set[str], config: Data) -> None:
         some = f"{' '.join(unknown[:5])}{' …' * (len(unknown) > 5)}"
         warnings.warn(
             f"{len(unknown)} of {len(characters)} characters of the training text are unknown "
-            f"({some}), by --data.character_coverage={config.character_coverage}",
+            f"({some}), by data.character_coverage={config.character_coverage}",
             stacklevel=2,
         )

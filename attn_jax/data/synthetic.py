@@ -88,7 +88,7 @@ def make_sequences(config: Data, directory: str) -> tfds.core.DatasetBuilder:
     """
     if config.shortest > config.longest:
         raise InputError(
-            f"--data.shortest={config.shortest} is more than --data.longest={config.longest}"
+            f"data.shortest={config.shortest} is more than data.longest={config.longest}"
         )
     wanted = config.examples + 2 * config.held_out
     exist = 0
@@ -99,7 +99,7 @@ def make_sequences(config: Data, directory: str) -> tfds.core.DatasetBuilder:
     else:
         raise InputError(
             f"{wanted} different sequences are needed, but only {exist} exist, of which at most "
-            "half are used: raise --data.symbols or --data.longest, or lower --data.examples"
+            "half are used: raise data.symbols or data.longest, or lower data.examples"
         )
     options = {
         name: getattr(config, name)

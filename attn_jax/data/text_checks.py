@@ -31,7 +31,7 @@ def check_lengths(split: str, examples: Sequence[Example], max_length: int) -> N
             if length > max_length:
                 raise InputError(
                     f"{split} pair {number}: the {side} side has {length} tokens, more than "
-                    f"--data.max_length={max_length}"
+                    f"data.max_length={max_length}"
                 )
 
 

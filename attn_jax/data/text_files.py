@@ -111,15 +111,15 @@ def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
             raise InputError(f"{prefix} is one side of the text: give the prefix of both, {stem}")
         if source or target:
             raise InputError(
-                f"{prefix} is one file with a source and a target column: leave out --data.source "
-                "and --data.target, which are the suffixes of two files"
+                f"{prefix} is one file with a source and a target column: leave out data.source "
+                "and data.target, which are the suffixes of two files"
             )
         return (Path(prefix),)
     if not source or not target:
         why = "is a folder" if Path(prefix).is_dir() else "does not exist"
         raise InputError(
             f"missing file: {prefix} {why}; if it is the prefix of two files, PREFIX.de and "
-            "PREFIX.en, give the suffixes, such as --data.source=de --data.target=en"
+            "PREFIX.en, give the suffixes, such as data.source=de data.target=en"
         )
     return tuple(_existing(prefix, side) for side in (source, target))
 
@@ -145,7 +145,7 @@ def find_columns(text: str) -> tuple[int, int] | None:
     named = re.fullmatch(r"([1-9][0-9]{0,5}),([1-9][0-9]{0,5})", text.replace(" ", ""))
     if not named or named[1] == named[2]:
         raise InputError(
-            "--data.columns must be the numbers of the source and the target column, from 1, as "
+            "data.columns must be the numbers of the source and the target column, from 1, as "
             f"in 1,2, got {text!r}"
         )
     return int(named[1]) - 1, int(named[2]) - 1
@@ -184,7 +184,7 @@ def _read_columns(path: Path, columns: tuple[int, int] | None) -> Iterator[tuple
     for number, line in enumerate(iterate_lines(path), start=1):
         cells = line.split("\t") if line.strip() else [""] * (max(source, target) + 1)
         if columns is None and len(cells) != 2:
-            hint = "; name those of source and target, as in --data.columns=1,2"
+            hint = "; name those of source and target, as in data.columns=1,2"
             raise InputError(
                 f"{path}, line {number}: expected two columns with one tab between them, got "
                 f"{len(cells)}{hint if len(cells) > 2 else ''}"
@@ -192,7 +192,7 @@ def _read_columns(path: Path, columns: tuple[int, int] | None) -> Iterator[tuple
         if max(source, target) >= len(cells):
             raise InputError(
                 f"{path}, line {number}: there is no column {max(source, target) + 1} of "
-                f"--data.columns, but only {len(cells)}"
+                f"data.columns, but only {len(cells)}"
             )
         yield cells[source], cells[target]
 

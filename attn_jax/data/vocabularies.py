@@ -108,9 +108,9 @@ def joint(
     """
     if config.source_level != config.target_level:
         raise InputError(
-            "--data.vocabulary=joint needs both sides at one level, got "
-            f"--data.source_level={config.source_level} and "
-            f"--data.target_level={config.target_level}"
+            "data.vocabulary=joint needs both sides at one level, got "
+            f"data.source_level={config.source_level} and "
+            f"data.target_level={config.target_level}"
         )
     kind = choose(LEVELS, config.source_level, "level of tokens")
     counts = text.source.counts() + text.target.counts()

@@ -132,7 +132,7 @@ class Words(Vocabulary):
         if not kept:
             raise InputError(
                 f"the vocabulary is empty: no word occurs {config.min_count} times in the "
-                "training text; lower --data.min_count, or use the subword or character level"
+                "training text; lower data.min_count, or use the subword or character level"
             )
         ordered = sorted(kept, key=lambda word: (-counts[word], word))
         return cls(ordered[: config.words or None])

@@ -81,7 +81,7 @@ class Search:
         for name in ("min_length", "max_length"):
             if getattr(self, name) > longest:
                 raise InputError(
-                    f"{name}={getattr(self, name)} is more than the {longest} of --data.max_length"
+                    f"{name}={getattr(self, name)} is more than the {longest} of data.max_length"
                 )
 
 

@@ -41,7 +41,7 @@ class Attention(nnx.Module):
       query_size: Q.
       annotation_size: D.
       output_size: O, features of the context; must be D if there are no projections.
-      projection: what `--model.projection=auto` stands for unless the options ask for heads.
+      projection: what `model.projection=auto` stands for unless the options ask for heads.
 
     Raises:
       InputError: options cannot be combined.

@@ -43,7 +43,7 @@ class SelfAttention(nnx.Module):
         if width % self.heads:
             raise InputError(
                 f"{self.heads} heads of self-attention do not divide {width} features: set "
-                "--model.self_heads"
+                "model.self_heads"
             )
         if self.positions is Rotary and width // self.heads % 2:
             raise InputError(

@@ -35,7 +35,7 @@ class Recurrent(nnx.Module):
     """
 
     forms = FAST
-    usual_readout: str  # what `--model.readout=auto` stands for
+    usual_readout: str  # what `model.readout=auto` stands for
     options = (
         stacks.OPTIONS
         | heads.OPTIONS

@@ -80,7 +80,7 @@ class Shared(Separate):
     ):
         if source_size != target_size:
             raise InputError(
-                f"--model.embeddings={config.embeddings} needs one vocabulary for both sides, got "
+                f"model.embeddings={config.embeddings} needs one vocabulary for both sides, got "
                 f"{source_size} source and {target_size} target words"
             )
         super().__init__(config, source_size, target_size, features, rngs=rngs)
@@ -103,9 +103,9 @@ class Tied(Separate):
     ):
         if features != config.embedding_size:
             raise InputError(
-                f"--model.embeddings={config.embeddings} needs a readout of "
-                f"--model.embedding_size={config.embedding_size} features, got {features}: make "
-                "that --model.readout_size, or --model.hidden_size where the readout is linear"
+                f"model.embeddings={config.embeddings} needs a readout of "
+                f"model.embedding_size={config.embedding_size} features, got {features}: make "
+                "that model.readout_size, or model.hidden_size where the readout is linear"
             )
         super().__init__(config, source_size, target_size, features, rngs=rngs)
         self.output = nnx.Param(jnp.zeros(target_size, jnp.float32))

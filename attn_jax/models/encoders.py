@@ -57,7 +57,7 @@ class Bidirectional(nnx.Module):
         if config.annotation_size % 2:
             raise InputError(
                 "a bidirectional encoder gives half of an annotation to each direction: "
-                f"--model.annotation_size must be even, got {config.annotation_size}"
+                f"model.annotation_size must be even, got {config.annotation_size}"
             )
         self.summary_size = config.annotation_size // 2
         self.forward = Stack(config, features, self.summary_size, 1, rngs=rngs)

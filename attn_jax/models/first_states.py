@@ -37,7 +37,7 @@ class Last(nnx.Module):
         decoder = config.decoder_layers, config.hidden_size
         if config.encoder not in ("unidirectional", "backward") or encoder != decoder:
             raise InputError(
-                "--model.first_state=last needs a unidirectional or backward encoder with as many "
+                "model.first_state=last needs a unidirectional or backward encoder with as many "
                 "layers and units as the decoder"
             )
 

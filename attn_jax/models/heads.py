@@ -73,12 +73,12 @@ class Heads(nnx.Module):
         key_value_heads = config.key_value_heads or heads
         if heads % key_value_heads:
             raise InputError(
-                f"--model.key_value_heads={key_value_heads} does not divide --model.heads={heads}"
+                f"model.key_value_heads={key_value_heads} does not divide model.heads={heads}"
             )
         if output_size % heads and not config.head_size:
             raise InputError(
-                f"--model.heads={heads} does not divide the {output_size} features of the "
-                "context: give --model.head_size"
+                f"model.heads={heads} does not divide the {output_size} features of the "
+                "context: give model.head_size"
             )
         self.shape = key_value_heads, heads // key_value_heads
         size = config.head_size or output_size // heads
@@ -129,7 +129,7 @@ def make_projections(
     """The projections selected by the options.
 
     Args:
-      usual: what `--model.projection=auto` stands for unless the options ask for heads; if they do,
+      usual: what `model.projection=auto` stands for unless the options ask for heads; if they do,
         it stands for `linear`.
 
     Raises:
@@ -143,10 +143,10 @@ def make_projections(
     if linear is not None:
         return Heads(config, query_size, annotation_size, output_size, linear=linear, rngs=rngs)
     if several:
-        raise InputError("heads need projections: give --model.projection=linear or affine")
+        raise InputError("heads need projections: give model.projection=linear or affine")
     if output_size != annotation_size:
         raise InputError(
             f"without projections a context has the {annotation_size} features of an annotation, "
-            f"not the {output_size} that are needed: give --model.projection=linear"
+            f"not the {output_size} that are needed: give model.projection=linear"
         )
     return Unprojected(Sizes(query_size, annotation_size))

@@ -91,12 +91,12 @@ class Seq2Seq(nnx.Module):
         encoder = choose_or_import(ENCODERS, config.encoder, "encoder")
         if config.encoder == "backward" and isinstance(config.score, Last):
             raise InputError(
-                "--model.score=last attends to the last word, where a backward encoder has read "
-                "nothing else yet: give --model.encoder=unidirectional or bidirectional"
+                "model.score=last attends to the last word, where a backward encoder has read "
+                "nothing else yet: give model.encoder=unidirectional or bidirectional"
             )
         decoder = choose_or_import(DECODERS, config.decoder, "decoder")
         if not hasattr(decoder, "step"):
-            raise InputError(f"--model.decoder={config.decoder} is not a decoder: it has no `step`")
+            raise InputError(f"model.decoder={config.decoder} is not a decoder: it has no `step`")
         # A control's weights do not depend on the words.
         self.is_control = config.score.is_control
         # Each part has its own key, so that its choice does not change the parameters of others.

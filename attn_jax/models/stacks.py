@@ -38,7 +38,7 @@ class Stack(nnx.Module):
     def __init__(self, config: Model, features: int, units: int, layers: int, *, rngs: nnx.Rngs):
         cell = choose_or_import(CELLS, config.cell, "cell")
         if not hasattr(cell, "gates"):
-            raise InputError(f"--model.cell={config.cell} is not a cell: it has no `gates`")
+            raise InputError(f"model.cell={config.cell} is not a cell: it has no `gates`")
         sizes = [features] + [units] * (layers - 1)
         self.cells = nnx.List([cell(size, units, rngs=rngs) for size in sizes])
         self.dropout = make_dropout(config)

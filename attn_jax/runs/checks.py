@@ -37,14 +37,14 @@ def check(experiment: Experiment) -> None:
     kind = choose(EMBEDDINGS, experiment.model.embeddings, "kind of embeddings")
     if issubclass(kind, Shared) and experiment.data.vocabulary != "joint":
         raise InputError(
-            f"--model.embeddings={experiment.model.embeddings} needs --data.vocabulary=joint"
+            f"model.embeddings={experiment.model.embeddings} needs data.vocabulary=joint"
         )
     attended = experiment.train.guided_alignment or experiment.train.coverage_loss
     if attended and experiment.model.score.is_control:
         score = experiment.model.score.brief()
         raise InputError(
-            f"--model.score={score} has no weights that could be trained: leave out "
-            "--train.guided_alignment and --train.coverage_loss"
+            f"model.score={score} has no weights that could be trained: leave out "
+            "train.guided_alignment and train.coverage_loss"
         )
     imported = {*sys.modules}
     with _own_failures(experiment.model):
@@ -109,7 +109,7 @@ def check_parts(config: Model, sizes: Sizes) -> None:
         if text := own_parts(config).get(kind):
             problem = problem_at_start(getattr(config, kind), *sizes, SHORTEST)
             if problem:
-                raise InputError(f"--model.{kind}={text}: {problem}")
+                raise InputError(f"model.{kind}={text}: {problem}")
 
 
 def check_encoder(config: Model) -> None:
@@ -128,6 +128,6 @@ def check_encoder(config: Model) -> None:
     for one, other in zip(*map(jax.tree.leaves, (alone, padded)), strict=True):
         if not jnp.allclose(one, other, rtol=1e-3, atol=1e-4, equal_nan=True):
             raise InputError(
-                f"--model.encoder={config.encoder} depends on padding, where its mask is False: a "
+                f"model.encoder={config.encoder} depends on padding, where its mask is False: a "
                 "sentence would be encoded differently beside a longer one"
             )

@@ -60,8 +60,8 @@ def corpus_of(workdir: Path) -> Corpus:
         if data.name != "parallel":
             raise
         raise InputError(
-            f"{error}. If the data of the run have moved, tell it where by `train "
-            f"--workdir={workdir} --data.train=… --data.valid=… --data.test=…`"
+            f"{error}. If the data of the run have moved, `train` it again with data.train, "
+            "data.valid and data.test, which tells it where"
         ) from error
     check_content(workdir, corpus)
     return corpus
@@ -86,8 +86,8 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
     """
     if not os.access(workdir, os.W_OK):
         raise InputError(
-            f"cannot write into {workdir}; to write nothing, evaluate a checkpoint in it: "
-            f"`evaluate --workdir={best_checkpoint(workdir)}`"
+            f"cannot write into {workdir}; to write nothing, evaluate a checkpoint in it, such as "
+            f"{best_checkpoint(workdir)}"
         )
     checkpoint = best_checkpoint(workdir)
     translator = load(checkpoint)

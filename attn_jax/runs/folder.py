@@ -49,7 +49,7 @@ def settle(workdir: Path, given: dict) -> Experiment:
     check_name(workdir)
     outer, _ = located(workdir.absolute())
     if run_files.flags(outer).is_file() and outer != workdir.absolute():
-        raise InputError(f"{workdir} is a checkpoint of the run in {outer}: take another --workdir")
+        raise InputError(f"{workdir} is a checkpoint of the run in {outer}: take another folder")
     file = run_files.flags(workdir)
     if file.is_file():
         stored, begun = config.recorded(file), has_begun(workdir)
@@ -67,13 +67,13 @@ def settle(workdir: Path, given: dict) -> Experiment:
         if changed:
             raise InputError(
                 f"{workdir} holds a run with other flags: {'; '.join(changed)}. Use the flags of "
-                f"that run, or another --workdir (with --train.initial={workdir} to start from the "
+                f"that run, or another folder (with train.initial={workdir} to start from the "
                 "parameters of this one)"
             )
         steps = max(wanted.train.steps, steps_done(workdir))
         return dataclasses.replace(wanted, train=dataclasses.replace(wanted.train, steps=steps))
     if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
-        raise InputError(f"{workdir} exists and is not the folder of a run: take another --workdir")
+        raise InputError(f"{workdir} exists and is not the folder of a run: take another folder")
     return experiment_with(given)
 
 
@@ -81,7 +81,7 @@ def differing(before: dict[str, Any], wanted: Experiment) -> list[str]:
     """Phrases that describe each option whose value has changed, and may not."""
     now = config.values(wanted)
     return [
-        f"--{name} was {before[name]!r} and is now {now[name]!r}"
+        f"{name} was {before[name]!r} and is now {now[name]!r}"
         for name in before
         if before[name] != now[name] and name not in config.MAY_CHANGE
     ]
@@ -104,7 +104,7 @@ def check_record(workdir: Path, stored: dict, given: dict) -> None:
     for name, value in config.canonical(known.get("options", {})).items():
         if name.startswith("train.") and stored[name] != value and name not in given:
             warnings.warn(
-                f"{run_files.flags(workdir)} has --{name}={stored[name]}, which was {value} when "
+                f"{run_files.flags(workdir)} has {name}={stored[name]}, which was {value} when "
                 f"{place} was written",
                 stacklevel=2,
             )
@@ -179,7 +179,7 @@ def check_content(workdir: Path, corpus: Corpus) -> None:
     if known != corpus.content:
         raise InputError(
             f"the data are not those that the run in {workdir} was trained on, as {file.name} "
-            "tells: use those data, or another --workdir"
+            "tells: use those data, or another folder"
         )
 
 
@@ -187,7 +187,7 @@ def check_code(workdir: Path, modules: Iterable[str]) -> None:
     """Raises InputError if modules of the user's own have changed since a run was trained."""
     changed = edited(workdir, modules)
     if changed and has_begun(workdir):
-        raise InputError(f"{'; '.join(changed)}: take another --workdir, or put that code back")
+        raise InputError(f"{'; '.join(changed)}: take another folder, or put that code back")
 
 
 def check_writable(workdir: Path) -> None:

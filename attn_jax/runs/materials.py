@@ -49,7 +49,7 @@ def initial_parameters(place: Path, model: Seq2Seq) -> Seq2Seq:
         file = run_files.flags(initial)
         if not file.is_file():
             raise
-        hint = f"--flagfile={file}, before other flags, gives the model of that run"
+        hint = f"the model options in {file} are those of that run"
         raise CheckpointMismatch(f"{error}; {hint}") from error
 
 
@@ -61,7 +61,7 @@ def check_tokens(initial: Path, experiment: Experiment) -> None:
     for name in ("source_level", "target_level", "vocabulary", *used):
         if getattr(theirs, name) != getattr(ours, name):
             raise InputError(
-                f"the run in {initial} has --data.{name}={getattr(theirs, name)}, and this one "
+                f"the run in {initial} has data.{name}={getattr(theirs, name)}, and this one "
                 f"{getattr(ours, name)}: parameters need the same tokens"
             )
 
@@ -81,11 +81,11 @@ def training_pairs(
     """
     guided, max_length = experiment.train.guided_alignment, experiment.train.max_length
     if experiment.data.links and not guided:
-        raise InputError("--data.links guide attention only with --train.guided_alignment=1 or so")
+        raise InputError("data.links guide attention only with train.guided_alignment=1 or so")
     links = links_of(experiment.data, examples, text.lengths()) if guided else None
     pairs = TrainingPairs(text, source, target, max_length, links)
     if not len(pairs):
         raise InputError(
-            f"every training pair is empty or longer than --train.max_length={max_length} tokens"
+            f"every training pair is empty or longer than train.max_length={max_length} tokens"
         )
     return pairs

@@ -19,7 +19,7 @@ def check_grid(varied: dict[str, list[Any]]) -> None:
     for name, values in varied.items():
         for value in values:
             if values.count(value) > 1:
-                raise InputError(f"--grid.{name} has the value {value} twice")
+                raise InputError(f"grid.{name} has the value {value} twice")
 
 
 def plan(
@@ -39,11 +39,9 @@ def plan(
     fixed = {name: value for name, value in fixed.items() if name not in varied}
     differing = {name for name in options if len({system.get(name) for system in systems}) > 1}
     for name in varied.keys() & options:
-        raise InputError(
-            f"--{name} is an option of the grid and of a system: give it in one of them"
-        )
+        raise InputError(f"{name} is an option of the grid and of a system: give it in one of them")
     for name in differing & fixed.keys():
-        raise InputError(f"--{name} cannot be {fixed[name]} for all: the systems differ in it")
+        raise InputError(f"{name} cannot be {fixed[name]} for all: the systems differ in it")
     made, known = {}, set()
     for system, combination in itertools.product(systems, itertools.product(*varied.values())):
         combined = dict(zip(varied, combination, strict=True))
@@ -63,10 +61,10 @@ def plan(
         known.add(experiment)
         if len(f"{folder}.log".encode()) > LONGEST_NAME:
             raise InputError(
-                f"{folder[:60]}… is too long for the name of a folder: give systems a --label"
+                f"{folder[:60]}… is too long for the name of a folder: give systems a label"
             )
         if folder in made:
-            raise InputError(f"two systems are called {folder!r}: give each its own --label")
+            raise InputError(f"two systems are called {folder!r}: give each its own label")
         made[folder] = options
     return made
 

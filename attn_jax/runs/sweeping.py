@@ -124,7 +124,7 @@ def unfinished(root: Path, planned: dict[str, dict], wanted: dict[str, Experimen
             raise InputError(f"{label}: {error}") from error
         kept |= inherited(experiment, planned[label])
         if "test" not in corpus.splits:
-            raise InputError("a sweep compares runs on a test split: give --data.test")
+            raise InputError("a sweep compares runs on a test split: give data.test")
         if not (
             run_files.evaluation(root / label, "test").is_file()
             and experiment_of(root / label) == experiment
@@ -219,11 +219,11 @@ def sweep(
     check_grid(varied)
     if not varied and not systems:
         raise InputError(
-            "nothing varies: give systems or a grid, such as --grid.model.score=additive,dot"
+            "nothing varies: give systems or a grid, such as grid.model.score=additive,dot"
         )
     check_folder(root)
     if run_files.flags(root).is_file():
-        raise InputError(f"{root} is the folder of a run: take another --workdir for a sweep")
+        raise InputError(f"{root} is the folder of a run: take another folder for a sweep")
     planned = plan(systems or [{}], varied, fixed)
     wanted, left_out = possible(root, planned, varied)
     waiting = unfinished(root, planned, wanted)

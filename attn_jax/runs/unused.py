@@ -79,7 +79,7 @@ CONCERNS: dict[str, Concern] = {
     "model.initialization": Concern("new parameters", lambda run: not run.train.initial),
     "model.dropout_kind": Concern("dropout", lambda run: run.model.dropout > 0),
     "train.guided_head": Concern(
-        "guided attention, which --train.guided_alignment=1 turns on",
+        "guided attention, which train.guided_alignment=1 turns on",
         lambda run: run.train.guided_alignment > 0,
     ),
     "train.sampling_steps": Concern(

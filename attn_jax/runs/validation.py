@@ -50,7 +50,7 @@ def validator(
         if metrics["perplexity"] > 2 * len(target):  # a model that has learned little yet is nearer
             print(
                 "warning: the model is worse than one to which all tokens are equally probable; "
-                "training may need a smaller --train.learning_rate",
+                "training may need a smaller train.learning_rate",
                 file=sys.stderr,
             )
         return metrics

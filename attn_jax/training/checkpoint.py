@@ -34,7 +34,7 @@ def check_name(directory: Path) -> None:
         told = path.encode(errors="backslashreplace").decode()
         raise InputError(
             f"checkpoints under {told} could not be read again, for the {found[0]} in its name: "
-            "take another folder, or another --label in a sweep"
+            "take another folder, or another label in a sweep"
         )
 
 
@@ -176,7 +176,7 @@ class Checkpoints:
 
     def _advice(self, step: int) -> str:
         others = [other for other in self.steps if other != step]
-        instead = "begin anew in another --workdir"
+        instead = "begin anew in another folder"
         if others:
-            instead = f"use {self.place(others[-1])} instead (train: with --train.fallback)"
+            instead = f"use {self.place(others[-1])} instead (train: with train.fallback)"
         return f"; put a copy of {self.place(step)} back, or {instead}"

@@ -30,7 +30,7 @@ def set_aside(workdir: Path) -> None:
     if len(damaged) == len(steps):
         raise InputError(
             f"no checkpoint of {workdir} is intact, of steps {', '.join(map(str, steps))}: put a "
-            "copy of one back, or begin anew in another --workdir"
+            "copy of one back, or begin anew in another folder"
         )
     aside = run_files.damaged(workdir) / time.strftime("%Y%m%d-%H%M%S")
     aside.mkdir(parents=True)

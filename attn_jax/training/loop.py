@@ -185,10 +185,10 @@ def _why_ended(step: int, skipped: int) -> str:
     if skipped == step - 1:
         return (
             "the loss or its gradient is no longer finite after the first update: "
-            "--train.learning_rate is far too large, or the model is the cause"
+            "train.learning_rate is far too large, or the model is the cause"
         )
     return (
         f"the loss or its gradient was not finite in {skipped} steps in a row, up to step {step}: "
-        "start again in a new --workdir with a lower --train.learning_rate or --train.clip_norm; "
-        "or, if only some pairs are the cause, go on with a larger --train.skip"
+        "start again in a new folder with a lower train.learning_rate or train.clip_norm; "
+        "or, if only some pairs are the cause, go on with a larger train.skip"
     )

@@ -62,7 +62,7 @@ class Objective:
         if self.coverage:
             yield self.coverage, coverage_loss(alignment)
         if self.guided:
-            weights = self.guided_head.weights(alignment, "--train.guided_head")
+            weights = self.guided_head.weights(alignment, "train.guided_head")
             yield self.guided, guided_loss(weights, links)
 
 

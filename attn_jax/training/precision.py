@@ -62,7 +62,7 @@ def check(compute: Precision, device: jax.Device) -> None:
     known = _capability(device) is not None
     if compute == Bfloat16() and known and not multiplies_bfloat16(device):
         raise InputError(
-            f"--train.compute=bfloat16 needs a GPU of compute capability 8 or more: this one, "
+            f"train.compute=bfloat16 needs a GPU of compute capability 8 or more: this one, "
             f"{device.device_kind}, has {device.compute_capability}"
         )
 
@@ -74,7 +74,5 @@ def advice(compute: Precision, device: jax.Device) -> str | None:
     if multiplies_bfloat16(device) == (compute == Bfloat16()):
         return None
     if compute == Bfloat16():
-        return "this device may not multiply bfloat16: --train.compute=float32 may be faster"
-    return (
-        "this device multiplies bfloat16: --train.compute=bfloat16 is faster but for small models"
-    )
+        return "this device may not multiply bfloat16: train.compute=float32 may be faster"
+    return "this device multiplies bfloat16: train.compute=bfloat16 is faster but for small models"

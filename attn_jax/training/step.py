@@ -188,7 +188,7 @@ def accumulated(function, parts: int, model: Seq2Seq, batch: tuple) -> tuple:
         return function(model, batch)
     rows = len(batch[0])
     if rows % parts:
-        raise InputError(f"--train.microbatches={parts} does not divide --train.batch_size={rows}")
+        raise InputError(f"train.microbatches={parts} does not divide train.batch_size={rows}")
     cut = jax.tree.map(lambda leaf: leaf.reshape(parts, rows // parts, *leaf.shape[1:]), batch)
 
     def add(sums: tuple, part: tuple) -> tuple:

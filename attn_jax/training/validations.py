@@ -62,7 +62,7 @@ def skipped_steps(record: dict[str, Any]) -> str | None:
         return None
     return (
         f"{record['skipped']} of the steps before step {record['step']} were skipped, since their "
-        "loss or gradient was not finite (see --train.skip)"
+        "loss or gradient was not finite (see train.skip)"
     )
 
 
@@ -79,8 +79,8 @@ def worsening(records: Sequence[dict[str, Any]]) -> str | None:
         f"validation perplexity has risen {len(before)} times in a row, from "
         f"{first[PERPLEXITY]:.2f} at step {first['step']} to {last[PERPLEXITY]:.2f} at step "
         f"{last['step']}: the model may be learning its training pairs by heart. In a new run, "
-        "--model.dropout=0.3, --train.label_smoothing=0.1 or fewer --train.steps may help; in this "
-        "one, --train.patience=3 ends training once validation gets no better"
+        "model.dropout=0.3, train.label_smoothing=0.1 or fewer train.steps may help; in this "
+        "one, train.patience=3 ends training once validation gets no better"
     )
 
 
@@ -107,8 +107,8 @@ def diverged(record: dict[str, Any], best: int | None) -> str:
     kept = "" if best is None else f"; the best checkpoint, of step {best}, is kept"
     return (
         f"training has diverged: at step {record['step']} validation perplexity is not finite. "
-        "Start again in a new --workdir with a lower --train.learning_rate, a lower "
-        f"--train.clip_norm or more --train.warmup_steps{kept}"
+        "Start again in a new folder with a lower train.learning_rate, a lower "
+        f"train.clip_norm or more train.warmup_steps{kept}"
     )
 
 
@@ -129,4 +129,4 @@ def disagreement(
         f"step {record['step']} by {by.metric} ({by.value(record):.2f})"
         for by, record in best.items()
     )
-    return f"the best validation was {told}; step {kept} is kept (see --train.metric)"
+    return f"the best validation was {told}; step {kept} is kept (see train.metric)"

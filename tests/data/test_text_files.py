@@ -88,7 +88,7 @@ def test_one_side_is_not_a_prefix(prefix, tmp_path, name):
 
 def test_a_file_of_two_columns_has_no_sides(tmp_path):
     (tmp_path / "t.tsv").write_text("abc\td\n")
-    with pytest.raises(InputError, match=r"leave out --data\.source and --data\.target"):
+    with pytest.raises(InputError, match=r"leave out data\.source and data\.target"):
         read(str(tmp_path / "t.tsv"))
 
 
@@ -144,5 +144,5 @@ def test_a_column_that_a_line_lacks_is_named(tmp_path):
 )
 def test_what_names_no_columns_is_refused(text):
     assert find_columns("") is None
-    with pytest.raises(InputError, match=r"--data\.columns must be the numbers of the source and"):
+    with pytest.raises(InputError, match=r"data\.columns must be the numbers of the source and"):
         find_columns(text)

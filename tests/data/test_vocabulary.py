@@ -193,5 +193,5 @@ def test_an_unknown_token_of_a_prepared_text_is_the_special_one():
 def test_subwords_are_learned_from_long_lines():
     vocabulary = build_vocabulary("subword", ["haus " * 2000 + "жук", *TEXTS], DATA)
     assert UNK not in vocabulary.encode("жук")
-    with pytest.raises(InputError, match=r"--data\.subwords=8 is less than the \d+ characters"):
+    with pytest.raises(InputError, match=r"data\.subwords=8 is less than the \d+ characters"):
         build_vocabulary("subword", TEXTS, dataclasses.replace(DATA, subwords=8))

@@ -73,7 +73,7 @@ def test_a_run_with_a_part_that_reads_padding_does_not_start(own):
     sizes = {"embedding_size": 4, "annotation_size": 6, "hidden_size": 6, "readout_size": 4}
     options = {f"model.{name}": size for name, size in sizes.items()}
     check(experiment(options | {"model.score": "checked_parts:Sharp"}))
-    with pytest.raises(InputError, match=r"--model\.score=checked_parts:FromTheEnd.* padded from"):
+    with pytest.raises(InputError, match=r"model\.score=checked_parts:FromTheEnd.* padded from"):
         check(experiment(options | {"model.score": "checked_parts:FromTheEnd"}))
 
 

@@ -88,5 +88,5 @@ def test_what_own_parts_return_is_checked(tmp_path, monkeypatch, part, name, rea
     if reason is None:
         check_returns(config)
         return
-    with pytest.raises(InputError, match=rf"^--model\.{part}=returning_parts:{name}.*{reason}"):
+    with pytest.raises(InputError, match=rf"^model\.{part}=returning_parts:{name}.*{reason}"):
         check_returns(config)

@@ -85,7 +85,7 @@ def test_errors_name_the_file_and_the_line(folder, values, line, message):
 
 def test_errors_of_systems_name_the_file_and_the_line(folder):
     Path("one.flags").write_text("--label=One\n--train.steps=many\n")
-    with pytest.raises(InputError, match=r"^one\.flags, line 2: --train\.steps must be of type in"):
+    with pytest.raises(InputError, match=r"^one\.flags, line 2: train\.steps must be of type in"):
         flags.options_of(["--flagfile=one.flags"])
 
 

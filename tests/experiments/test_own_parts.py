@@ -161,7 +161,7 @@ def test_an_array_in_a_part_fits_the_queries_of_the_run(tmp_path, monkeypatch, p
     for sizes in (transformer, one_head | {"projection": "linear", "head_size": 5}):
         check(config.experiment({f"model.{k}": v for k, v in sizes.items()} | own))
     with pytest.raises(
-        InputError, match=rf"--model\.{part}=scaling:{name} fails with .*\(scaling\.py, line "
+        InputError, match=rf"model\.{part}=scaling:{name} fails with .*\(scaling\.py, line "
     ):
         check(config.experiment(SMALL | own))
 

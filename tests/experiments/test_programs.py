@@ -122,7 +122,7 @@ def test_a_score_that_was_edited_is_noticed(tmp_path):
     file.write_text("def own(query, keys):\n    return keys @ -query")
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
     differs = f"{file} is not the code that the run in {run} was trained with, which is kept as"
-    advice = f"{differs} {copy}: take another --workdir, or put that code back"
+    advice = f"{differs} {copy}: take another folder, or put that code back"
     assert refused(*train, **found) == f"error: {advice}"
     assert refused(*sweep, **found) == f"error: model.score=mine:own: {advice}"
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
@@ -538,7 +538,7 @@ def test_a_path_in_a_flag_file_may_begin_with_the_users_folder(tmp_path):
 
 def test_a_sweep_is_not_put_into_a_run(workdir):
     line = refused("sweep", f"--workdir={workdir}", *SMALL, "--grid.seed=0,1")
-    assert "is the folder of a run: take another --workdir for a sweep" in line
+    assert "is the folder of a run: take another folder for a sweep" in line
     assert not (workdir / "seed=0.log").exists()
 
 

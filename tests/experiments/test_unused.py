@@ -143,9 +143,9 @@ def test_an_option_that_concerns_one_run_of_a_sweep_is_used():
     names = ["model.cell", "model.norm", "grid.model.encoder"]
     options = {"model.cell": "lstm", "model.norm": "pre"}
     check(runs_of(options, options | transformer), names)
-    with pytest.raises(InputError, match=r"--model\.norm concerns"):
+    with pytest.raises(InputError, match=r"model\.norm concerns"):
         check(runs_of(options, options | {"seed": 1}), names)
-    with pytest.raises(InputError, match=r"--model\.cell concerns"):
+    with pytest.raises(InputError, match=r"model\.cell concerns"):
         check(runs_of(options | transformer), names)
 
 

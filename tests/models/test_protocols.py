@@ -12,7 +12,7 @@ from tests.options import model_options
 
 PARTS = [
     *((Cell, cell) for cell in CELLS.values()),
-    *((Encoder, encoder) for encoder in set(ENCODERS.values())),
+    *((Encoder, encoder) for encoder in dict.fromkeys(ENCODERS.values())),
     *((Decoder, decoder) for decoder in DECODERS.values()),
 ]
 

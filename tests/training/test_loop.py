@@ -267,7 +267,7 @@ def test_a_run_goes_on_without_a_damaged_checkpoint(tmp_path):
     left = Checkpoints(tmp_path)
     assert (left.latest, left.best) == (1, 1)
     left.restore(1, "model", leaves)
-    assert told(1).endswith(f"{tmp_path / '1'} back, or begin anew in another --workdir")
+    assert told(1).endswith(f"{tmp_path / '1'} back, or begin anew in another folder")
 
 
 def test_what_is_read_beside_a_damaged_array_is_read_to_its_end(tmp_path, monkeypatch):

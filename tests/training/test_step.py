@@ -156,7 +156,7 @@ def test_parts_of_a_batch_draw_the_same_numbers_as_the_whole(name):
 
 
 def test_a_batch_that_cannot_be_cut():
-    with pytest.raises(InputError, match=r"microbatches=3 does not divide --train\.batch_size=4"):
+    with pytest.raises(InputError, match=r"microbatches=3 does not divide train\.batch_size=4"):
         run(make(), microbatches=3)
 
 
