@@ -107,7 +107,8 @@ test)
     ;;
 bench)
     install ""
-    [[ " $* " == *" --help "* ]] || install_peers
+    # Not for what is measured without peers.
+    [[ " $* " =~ \ --(help|only=(start|kernels|serving))\  ]] || install_peers
     export PYTHONPATH=$root # for the peers
     exec "$python" -m experiments.bench --peers="$peers" "$@"
     ;;
