@@ -52,7 +52,7 @@ def expanded(words: Iterable[str], place: str = "", within: tuple[str, ...] = ()
         try:
             lines = read_lines(Path(file))
         except InputError as error:
-            hint = f"of the project there are {', '.join(sorted(os.listdir(PRESETS)))}"
+            hint = f"presets are {', '.join(sorted(os.listdir(PRESETS)))}"
             raise word.refused(error if Path(file).exists() else f"{error}; {hint}") from error
         for number, line in enumerate(map(str.strip, lines), start=1):
             if line and not line.startswith(("#", "//")):

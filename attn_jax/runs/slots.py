@@ -58,9 +58,9 @@ def devices() -> tuple[str, int]:
     Raises:
       InputError: JAX does not start.
     """
-    # The programs' package comes first, since it has Python look for modules in the right order.
-    ask = "import experiments, jax; print(jax.default_backend(), jax.local_device_count())"
-    asked = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
+    ask = "import jax; print(jax.default_backend(), jax.local_device_count())"
+    # -P: Python is not to look for its own modules in the current folder.
+    asked = subprocess.run([sys.executable, "-P", "-c", ask], capture_output=True, text=True)
     if asked.returncode:
         reason = asked.stderr.strip().splitlines()[-1:]
         raise InputError(f"JAX does not start: {''.join(reason)}")
