@@ -2,7 +2,7 @@
 # Sets up and runs everything.
 #
 #   ./launch.sh                  install, compare attention mechanisms, write a report (the main job)
-#   ./launch.sh test [ARGS]      install and run the tests
+#   ./launch.sh test [ARGS]      install, check style and types, and run the tests
 #   ./launch.sh bench [FLAGS]    install the peers too, and measure this project beside them
 #   ./launch.sh train|evaluate|translate|align|export|sweep|report|check|catalogue [FLAGS]
 #
@@ -103,6 +103,7 @@ test)
     export JAX_PLATFORMS=${JAX_PLATFORMS:-cpu} # a process for each core would each want all of a GPU
     "$python" -m ruff check --quiet .
     "$python" -m ruff format --check --quiet .
+    "$python" -m pyrefly check --python-interpreter-path="$python" --summary=none
     exec "$python" -m pytest -n auto "$@"
     ;;
 bench)

@@ -441,7 +441,7 @@ def brief(name: str, text: Any) -> Any:
     return value_names.brief(KINDS[name], text, TABLES) if held else text
 
 
-def units_of(options: Mapping[str, Any]) -> set[int]:
+def units_of(options: Mapping[str, Any]) -> set[int | float]:
     """The numbers of hidden units that the parts of a model give."""
     texts = (options[name] for name in PARTS if options[name] != AUTO)
     return {units for text in texts for units in value_names.units_in(text)}

@@ -43,7 +43,7 @@ def place(error: BaseException, modules: Container[str]) -> str:
     reached = [
         f" ({Path(frame.f_code.co_filename).name}, line {line})"
         for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_globals.get("__name__") in modules
+        if frame.f_globals.get("__name__", "") in modules
     ]
     return "".join(reached[-1:])
 

@@ -213,11 +213,16 @@ def _step(workdir: Path, checkpoints: Checkpoints, name: str) -> int:
         raise InputError(f"{workdir} has no checkpoint yet")
     named = {"best": None, "last": steps[-1]} | {str(step): step for step in steps}
     step = choose(named, name, "checkpoint")
-    return checkpoints.best if name == "best" else step
+    if name == "best":  # which needs a look into the checkpoints
+        step = checkpoints.best
+    if step is None:
+        raise InputError(f"{workdir} has no best checkpoint")
+    return step
 
 
 def load_vocabularies(workdir: Path) -> tuple[Vocabulary, Vocabulary]:
     """The source and target vocabularies of a run."""
-    return tuple(
+    source, target = (
         load_vocabulary(run_files.vocabulary(workdir, side)) for side in ("source", "target")
     )
+    return source, target

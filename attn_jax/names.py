@@ -7,7 +7,7 @@ named themselves: `pair(additive(units=64),general)`.
 import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from attn_jax.errors import InputError, choose, failure, place
 
@@ -165,7 +165,7 @@ def split(text: str) -> list[str]:
     return values
 
 
-def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Callable:
+def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Any:
     """The entry of a table, or for `module:name`, a function or class of the user's own.
 
     Raises:

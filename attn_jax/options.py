@@ -6,7 +6,7 @@ import numbers
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from attn_jax.errors import InputError, choose
 
@@ -77,8 +77,14 @@ def checked(known: Mapping[str, dataclasses.Field], options: Mapping[str, Any]) 
     }
 
 
+def kind_of(entry: dataclasses.Field) -> type[Any]:
+    """The type of an option in text: that of `Value` is text itself."""
+    # A field holds the name of its type only where annotations are postponed.
+    return str if "kind" in entry.metadata else cast(type[Any], entry.type)
+
+
 def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
-    original, kind = value, str if "kind" in entry.metadata else entry.type
+    original, kind = value, kind_of(entry)
     try:
         value = kind(original)
         if kind is int and isinstance(original, numbers.Real) and original != value:

@@ -42,8 +42,9 @@ def inner(*, kw_only: Literal[False] = False) -> Any:
     return dataclasses.field(kw_only=kw_only)
 
 
+# To a type checker, what `setting` returns is a default, and what `inner` returns is none.
 @dataclass_transform(
-    kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field, setting, inner)
+    kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field, inner)
 )
 class Value:
     """Settings with types and bounds: values of equal class and settings are equal.
@@ -125,7 +126,8 @@ def _text(value: Value, told: Sequence[dataclasses.Field], write: Callable[[Valu
 def _checked(owner: Value, entry: dataclasses.Field, kind: Any) -> Any:
     """The value of a setting as its type."""
     value, what = getattr(owner, entry.name), f"{owner.name}: {entry.name}"
-    if getattr(value, "shape", None) is not None and not isinstance(value, numbers.Number):
+    is_array = getattr(value, "shape", None) is not None and not isinstance(value, numbers.Number)
+    if is_array:
         raise InputError(f"{what} must be a plain number: arrays are parameters, made by `init`")
     if kind in (int, float):
         try:

@@ -161,7 +161,14 @@ class Translator:
         self, sentences: Iterable[Text], *, n_best: None = None, buffer: int = BATCH, **options: Any
     ) -> Iterator[Hypothesis]: ...
 
-    def translate_stream(self, sentences, *, n_best=None, buffer=BATCH, **options):
+    def translate_stream(
+        self,
+        sentences: Iterable[Text],
+        *,
+        n_best: int | None = None,
+        buffer: int = BATCH,
+        **options: Any,
+    ) -> Iterator[Hypothesis] | Iterator[list[Hypothesis]]:
         """Translates sentences one after another, also if there is no end of them.
 
         Yields what `translate` would return, in order. It takes `buffer` sentences, waiting for
@@ -194,7 +201,7 @@ class Translator:
     ) -> Iterator[list[Hypothesis]]:
         first, failure, more = 0, None, True
         while more:
-            held = []
+            held: list[Sentence] = []
             try:
                 for sentence in itertools.islice(sentences, buffer):
                     held += self._cut(self.source, [sentence], "source", first + len(held))
@@ -338,7 +345,7 @@ class Translator:
         )
 
     def _weights(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
-        return [forced.alignment for forced in self.force(sources, targets)]
+        return [np.asarray(forced.alignment) for forced in self.force(sources, targets)]
 
     def _posterior(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
         results = self._over_pairs(posterior, sources, targets)
@@ -383,13 +390,27 @@ class Translator:
         lengths = [max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
         return in_order(lengths, over, self._heads)
 
+    @overload
+    def _cut(
+        self, vocabulary: Vocabulary, sentences: Sequence[Text], side: str, first: int = 0
+    ) -> list[Sentence]: ...
+
+    @overload
     def _cut(
         self,
         vocabulary: Vocabulary,
         sentences: Sequence[Text | Hypothesis],
         side: str,
         first: int = 0,
-    ) -> list[Sentence | Hypothesis]:
+    ) -> list[Sentence | Hypothesis]: ...
+
+    def _cut(
+        self,
+        vocabulary: Vocabulary,
+        sentences: Sequence[Text | Hypothesis],
+        side: str,
+        first: int = 0,
+    ) -> list[Sentence] | list[Sentence | Hypothesis]:
         if isinstance(sentences, str | Sentence):
             text = sentences if isinstance(sentences, str) else sentences.text
             raise InputError(f"expected a list of {side} sentences, got one: {text[:60]!r}")
@@ -421,7 +442,7 @@ def hypothesis_of(result: SearchResult, source: Sequence[int], target: Vocabular
         float(result.log_probability),
         float(result.score),
         # A copy, since a view would keep the weights of the whole batch in memory.
-        result.weights[:, :, :steps, : len(source)].copy(),
+        np.array(result.weights[:, :, :steps, : len(source)]),
     )
 
 

@@ -12,7 +12,8 @@ from attn_jax.names import Named, Number, choose_or_import, parse, parse_value
 from attn_jax.settings import Value
 
 Kind = TypeVar("Kind", bound=Value)
-Tables = Mapping[type[Value], Mapping[str, type[Value]]]
+# By class of values, such as `Score`. A table has subclasses of its key, which no type can say.
+Tables = Mapping[Any, Mapping[str, type[Any]]]
 PARTS: Tables = catalogue.TABLES
 
 
@@ -91,16 +92,20 @@ def _is_own(named: Named | Number) -> bool:
 
 
 def _made(kind: type[Kind], named: Named | Number, units: int | None, tables: Tables) -> Kind:
-    what = _what(kind)
     if isinstance(named, Number):
         return kind.from_number(named.text)
-    if not issubclass(kind, Part):
-        try:
-            chosen = choose(tables[kind], named.name, what)
-        except InputError as error:
-            raise InputError(f"{error}{kind.also}") from None
-        return _with_settings(chosen, named, units, tables)
-    found = choose_or_import(tables[kind], named.name, what)
+    if issubclass(kind, Part):
+        return _part(kind, named, units, tables)
+    try:
+        found = choose(tables[kind], named.name, _what(kind))
+    except InputError as error:
+        raise InputError(f"{error}{kind.also}") from None
+    return _with_settings(found, named, units, tables)
+
+
+def _part(kind: type[Part], named: Named, units: int | None, tables: Tables) -> Any:
+    """A part of a kind: a known one, or a class or a function of the user's own."""
+    found = choose_or_import(tables[kind], named.name, _what(kind))
     if not isinstance(found, type):
         if named.settings:
             raise InputError(
@@ -110,7 +115,7 @@ def _made(kind: type[Kind], named: Named | Number, units: int | None, tables: Ta
         return as_part(kind, found, named.name)
     if not issubclass(found, kind):
         raise InputError(
-            f"cannot use {named.name!r} as a {what}: it is not derived from attn_jax."
+            f"cannot use {named.name!r} as a {_what(kind)}: it is not derived from attn_jax."
             f"{kind.__name__}"
         )
     return _with_settings(found, named, units, tables)

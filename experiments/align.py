@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from absl import flags as absl_flags
@@ -53,19 +54,25 @@ from .program import run
 TABLES = {Extraction: EXTRACTIONS, Symmetrization: SYMMETRIZATIONS, Head: HEADS}
 read_value = partial(value_names.read, tables=TABLES)
 
+Development = tuple[Texts, list[Gold]]  # pairs to choose a reading on, and their gold links
+
 
 def read_text(sources: str, targets: str) -> Texts:
     """The sentences of two files."""
-    return tuple(zip(*read_complete((Path(sources), Path(targets))), strict=True))
+    read_sources, read_targets = zip(*read_complete((Path(sources), Path(targets))), strict=True)
+    return read_sources, read_targets
 
 
 def read_gold_of(path: str, pairs: Texts) -> list[Gold]:
     """The gold links of some pairs."""
-    sizes = [tuple(len(words_of(side)) for side in pair) for pair in zip(*pairs, strict=True)]
+    sizes = [
+        (len(words_of(source)), len(words_of(target)))
+        for source, target in zip(*pairs, strict=True)
+    ]
     return read_gold(Path(path), sizes, FLAGS.gold_first)
 
 
-def read_development() -> tuple[Texts, list[Gold]] | None:
+def read_development() -> Development | None:
     """The pairs and gold links to choose a head and shift on; None if no flag names them.
 
     Raises:
@@ -88,25 +95,31 @@ def best_reading(
     forced = translator.force(*pairs)
 
     def error(reading: Reading) -> float:
-        weights = [read(pair.weights, reading) for pair in forced]
+        weights = [read(np.asarray(pair.weights), reading) for pair in forced]
         links = list(map(extract, between(words, pairs, weights)))
         return alignment_error(links, golds)["alignment_error_rate"] if any(links) else 100.0
 
-    return min(readings(*forced[0].weights.shape[:2]), key=error)
+    layers, heads, *_ = forced[0].weights.shape
+    return min(readings(layers, heads), key=error)
 
 
 def token_weights(
-    name: str, translator: Translator, pairs: Pairs, development: tuple | None, extract: Callable
+    name: str,
+    translator: Translator,
+    pairs: Pairs,
+    development: Development | None,
+    extract: Callable,
 ) -> list[np.ndarray]:
     """The weights [T, S] between the tokens of each pair, under the model of one direction."""
     if FLAGS.of == "posterior":
         return [of_pair[:-1] for of_pair in translator.align(*pairs, of="posterior")]
-    weights = [pair.weights for pair in translator.force(*pairs)]
+    weights = [np.asarray(pair.weights) for pair in translator.force(*pairs)]
     if development:
         reading = best_reading(translator, *development, extract)
     else:
         head = read_value(Head, FLAGS.head)
-        reading = Reading(head.place(*weights[0].shape[:2], "--head"), FLAGS.shift)
+        layers, heads, *_ = weights[0].shape
+        reading = Reading(head.place(layers, heads, "--head"), FLAGS.shift)
     shares = masses(weights, reading)
     print(
         f"{name}: {reading}; mean weight of target words on no source word "
@@ -118,7 +131,11 @@ def token_weights(
 
 
 def unit_weights(
-    name: str, translator: Translator, pairs: Pairs, development: tuple | None, extract: Callable
+    name: str,
+    translator: Translator,
+    pairs: Pairs,
+    development: Development | None,
+    extract: Callable,
 ) -> list[np.ndarray]:
     """The weights [T, S] between the units of each pair; warns of what the model does not know."""
     sides = {"source": translator.source, "target": translator.target}
@@ -128,7 +145,7 @@ def unit_weights(
     return between(UNITS[FLAGS.unit], pairs, weights)
 
 
-def flip(development: tuple[Texts, list[Gold]] | None) -> tuple[Texts, list[Gold]] | None:
+def flip(development: Development | None) -> Development | None:
     """The development pairs and gold links with source and target exchanged."""
     if development is None:
         return None
@@ -211,7 +228,8 @@ def draw_all(folder: Path, translator: Translator, pairs: Pairs, weights: list[n
         targets, _ = units(target)
         save(heat_map(of_pair, sources, targets), folder / f"alignment-{number}.png")
         if forced.weights[..., 0, 0].size > 1:
-            figure = heads(forced.weights, source.tokens, [*target.tokens, SPECIALS[EOS]])
+            tokens = [*target.tokens, SPECIALS[EOS]]
+            figure = heads(np.asarray(forced.weights), source.tokens, tokens)
             save(figure, folder / f"heads-{number}.png")
 
 
@@ -233,14 +251,16 @@ def main() -> None:
         print("each line is one word: --unit=token links what is in it", file=sys.stderr)
     pairs = cut(translator, texts)
     reversed_pairs = cut(reverse, texts[::-1]) if reverse else None
-    if reverse and FLAGS.unit == "token":
+    if reversed_pairs and FLAGS.unit == "token":
         check_same_tokens(pairs, reversed_pairs)
 
     forward = unit_weights("forward", translator, pairs, development, extract)
     links = {"forward": list(map(extract, forward))}
+    weights: dict[str, Any] = {f"forward_{nth}": of_pair for nth, of_pair in enumerate(forward)}
     chosen = "forward"
-    if reverse:
+    if reverse and reversed_pairs:
         backward = unit_weights("reverse", reverse, reversed_pairs, flip(development), extract)
+        weights |= {f"reverse_{nth}": of_pair for nth, of_pair in enumerate(backward)}
         links["reverse"] = [turned(extract(of_pair)) for of_pair in backward]
         # Others are only to be compared with the gold links.
         others = {name: one() for name, one in SYMMETRIZATIONS.items()} if golds else {}
@@ -250,11 +270,8 @@ def main() -> None:
     if golds:
         print_errors(links, golds)
     if FLAGS.weights:
-        named = {f"forward_{nth}": of_pair for nth, of_pair in enumerate(forward)}
-        if reverse:
-            named |= {f"reverse_{nth}": of_pair for nth, of_pair in enumerate(backward)}
         with writing(Path(FLAGS.weights)) as (beside,), beside.open("wb") as file:
-            np.savez(file, **named)
+            np.savez(file, **weights)
     if FLAGS.figures:
         draw_all(Path(FLAGS.figures), translator, pairs, forward)
     # Printed last, since the reader of the links may close the pipe.

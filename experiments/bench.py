@@ -131,7 +131,8 @@ def of_end_to_end() -> tuple[Table, dict[str, Any]]:
 
     def line(name: str, values: Sequence[float | None]) -> list[str]:
         shown = [ABSENT if value is None else f"{value:,.1f}" for value in values]
-        ratio = "" if None in values else f"{values[1] / values[0]:.2f}"
+        first, second = values
+        ratio = "" if first is None or second is None else f"{second / first:.2f}"
         return [name, *shown, ratio]
 
     lines = [line("seconds an epoch", [system["epoch"] for system in figures["systems"].values()])]

@@ -5,7 +5,7 @@ in the workdir; `experiments/presets/mechanisms.flags` says how to make these ru
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -97,15 +97,16 @@ def parameters(part: Part) -> str:
     )
 
 
-def catalogue(table: Mapping[str, type[Part]]) -> Table:
+def catalogue(table: Mapping[str, Callable[..., Part]]) -> Table:
     """A row for each part: name, formula, parameters, settings, cost and paper."""
     heading = ["name", "formula", "parameters", "settings", "reads", "cost", "paper"]
-    sums = any("Sum:" in one.__doc__ for one in table.values())
+    docstrings = {name: one.__doc__ or "" for name, one in table.items()}
+    sums = any("Sum:" in docstring for docstring in docstrings.values())
     if sums:
         heading.insert(2, "sum")
     rows = []
     for name, one in table.items():
-        part, docstring = one(), one.__doc__
+        part, docstring = one(), docstrings[name]
         with_units = one(units=A) if "units" in part.settings() else part
         reads = [*part.reads, *(["its own state"] if part.is_stateful else [])]
         row = [

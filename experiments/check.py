@@ -4,6 +4,7 @@ Prints a line for each check, and ends with status 1 if one fails.
 """
 
 import sys
+from typing import Any
 
 from absl import flags as absl_flags
 
@@ -27,11 +28,11 @@ def part() -> Part | Mechanism:
       InputError: there is no such part, or two of one kind are given.
     """
     kind = kind_of(FLAGS.part)
-    texts = {option: FLAGS[option].value for option in WITH if FLAGS[option].value}
+    texts = {option: flags.value_of(option) for option in WITH}
     one = read(kind, FLAGS.part)
-    if not texts:
+    parts: dict[str, Any] = {o: read(WITH[o], text) for o, text in texts.items() if text}
+    if not parts:
         return one
-    parts = {option: read(WITH[option], text) for option, text in texts.items()}
     option = kind.__name__.lower()
     if option in parts:
         raise InputError(f"{FLAGS.part} is a {option} already: leave out --{option}")

@@ -6,6 +6,7 @@ printed: figures of any other text, as two files with one sentence per line
 and of an ensemble (`--also=runs/other`).
 """
 
+from functools import partial
 from pathlib import Path
 
 from absl import flags as absl_flags
@@ -37,23 +38,19 @@ def main() -> None:
     place, search = Path(FLAGS.workdir), flags.search()
     workdir, _ = located(place)
     data = experiment_of(workdir).data
-    recorded = place == workdir and not FLAGS.also and not FLAGS.sources
-    if not FLAGS.sources:
-        corpus = corpus_of(workdir)
-    if recorded:
-        result = evaluate_split(workdir, corpus, FLAGS.split, search)
-        print_evaluation(FLAGS.split, result, best_step(result))
-        return
     if FLAGS.sources:
         paths = Path(FLAGS.sources), Path(FLAGS.targets)
-        pairs = read_complete(paths)
+        name, cut = paths[0].name, partial(text_examples, pairs=read_complete(paths))
+    else:
+        name, corpus = FLAGS.split, corpus_of(workdir)
+        if place == workdir and not FLAGS.also:
+            result = evaluate_split(workdir, corpus, name, search)
+            print_evaluation(name, result, best_step(result))
+            return
+        cut = partial(examples_of, corpus=corpus, split=name)
     checkpoints = [checkpoint_of(Path(run)) for run in (place, *FLAGS.also)]
     translator = load(checkpoints, combination=FLAGS.combination)
-    if FLAGS.sources:
-        name, examples = paths[0].name, text_examples(translator, pairs)
-    else:
-        name, examples = FLAGS.split, examples_of(translator, corpus, FLAGS.split)
-    result, _ = measure(translator, examples, data, search)
+    result, _ = measure(translator, cut(translator), data, search)
     how = f" ({FLAGS.combination})" if FLAGS.also else ""
     print_evaluation(name, result, f"{', '.join(map(str, checkpoints))}{how}")
 

@@ -3,7 +3,7 @@
 import itertools
 import operator
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from absl import flags
@@ -12,7 +12,7 @@ from attn_jax import config, names
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError, choose
-from attn_jax.options import absolute, checked, fields, local
+from attn_jax.options import absolute, checked, fields, kind_of, local
 
 from .flag_files import Word, at_home, expanded
 
@@ -20,7 +20,11 @@ from .flag_files import Word, at_home, expanded
 flags.disclaim_key_flags()
 
 FLAGS = flags.FLAGS
-DEFINE = {int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFINE_string}
+DEFINE: dict[type, Callable[..., Any]] = {
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    str: flags.DEFINE_string,
+}
 _needed: list[str] = []  # flags without a default
 _typed: list[str] = []  # flags on the command line itself, not in a flag file
 _first: list[str] = []  # the one whose value may come first, without its name
@@ -46,10 +50,8 @@ def define_workdir(help: str) -> None:
 def define_experiment() -> None:
     """Defines a flag for each option of an experiment."""
     for name, field in config.known().items():
-        if "kind" in field.metadata:
-            DEFINE[str](name, field.metadata["shown"], field.metadata["help"])
-        else:
-            DEFINE[field.type](name, field.default, field.metadata["help"])
+        shown = field.metadata.get("shown", field.default)
+        DEFINE[kind_of(field)](name, shown, field.metadata["help"])
 
 
 def define_models() -> None:
@@ -76,7 +78,7 @@ def define_search(left_out: Iterable[str] = ()) -> None:
     """Defines a flag for each option of a search, except those that are left out."""
     for name, field in fields(Search):
         if name not in left_out:
-            DEFINE[field.type](name, field.default, field.metadata["help"])
+            DEFINE[kind_of(field)](name, field.default, field.metadata["help"])
 
 
 def search() -> dict[str, Any]:
@@ -102,6 +104,11 @@ class _Values(flags.ArgumentParser):
 def define_values(name: str, help: str) -> None:
     """Defines a flag for several values."""
     flags.DEFINE(_Values(), name, None, help)
+
+
+def value_of(name: str) -> Any:
+    """The value of a flag whose name is not one of Python."""
+    return FLAGS[name].value
 
 
 def given() -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """How every program starts, and how it ends when its input cannot be used."""
 
+import io
 import os
 import re
 import signal
@@ -74,8 +75,9 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
     # Python takes any module for one of packages in several places, such as Orbax.
     sys.path.append("")
     # UTF-8 whatever the locale, as in files; a stream is None if it was closed.
-    for stream in filter(None, (sys.stdin, sys.stdout, sys.stderr)):
-        stream.reconfigure(encoding="utf-8", errors="replace")
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
     app.define_help_flags()
     flags.DEFINE_alias("h", "help")
     signal.signal(signal.SIGTERM, _terminate)

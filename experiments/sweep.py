@@ -24,9 +24,8 @@ from .program import OF_TRAINING, run
 
 def grid() -> dict[str, list[str]]:
     """The options that vary, each with its values."""
-    return {
-        name: FLAGS[f"grid.{name}"].value for name in config.known() if FLAGS[f"grid.{name}"].value
-    }
+    found = {name: flags.value_of(f"grid.{name}") for name in config.known()}
+    return {name: values for name, values in found.items() if values}
 
 
 def read_systems(file: Path) -> list[dict[str, str]]:

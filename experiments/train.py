@@ -17,7 +17,7 @@ def main() -> None:
     train(
         flags.given(),
         FLAGS.workdir,
-        fallback=FLAGS["train.fallback"].value,
+        fallback=flags.value_of("train.fallback"),
         may_be_idle=flags.from_files(),
     )
 

@@ -1,5 +1,7 @@
 """How often attention is where a token comes from, and how sharp each head's weights are."""
 
+import functools
+import operator
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -58,7 +60,8 @@ def by_head(counts: Iterable[Counts]) -> list[dict[str, float | int]]:
       of the largest weight, in percent; and with gold alignments `alignment_accuracy`, the
       percentage of hits with the best constant shift, and `alignment_shift`.
     """
-    steps, largest, tokens, correct = map(sum, zip(*counts, strict=True))
+    sums = (functools.reduce(operator.add, each) for each in zip(*counts, strict=True))
+    steps, largest, tokens, correct = sums
     figures = []
     for place in np.ndindex(largest.shape):
         layer, head = place

@@ -12,7 +12,9 @@ from attn_jax.translator import Translator
 
 Texts = tuple[Sequence[str], Sequence[str]]  # sources and targets
 Pairs = tuple[Sequence[Sentence], Sequence[Sentence]]  # the same, cut
-Units = tuple[list[str], list[int]]  # the units of a sentence, and the index of each token's unit
+Units = tuple[
+    list[str], Sequence[int]
+]  # the units of a sentence, and the index of each token's unit
 
 
 def words(sentence: Sentence) -> Units:

@@ -84,7 +84,7 @@ def _check_decoder(config: Model, rng: jax.Array) -> None:
 
 
 def _check_weights(which: str, weights: Any, axes: str) -> None:
-    shape = getattr(weights, "shape", ())
+    shape: tuple[int, ...] = getattr(weights, "shape", ())
     if len(shape) != len(axes.split()) or (shape[0], shape[-1]) != (B, S):
         raise InputError(
             f"{which} must be weights [{axes.replace(' ', ', ')}] with B={B} and S={S}, got "

@@ -12,6 +12,7 @@ from attn_jax.attention.mechanism import Mechanism
 from attn_jax.checks.findings import Advice
 from attn_jax.checks.subject import (
     Inputs,
+    Numbers,
     Subject,
     all_finite,
     at_once,
@@ -68,7 +69,7 @@ def extreme(subject: Subject) -> str | None:
     return None
 
 
-def _scored(inputs: Inputs, scores: Float[np.ndarray, " S"]) -> Inputs:
+def _scored(inputs: Inputs, scores: Float[Numbers, " S"]) -> Inputs:
     rest = inputs.annotations[:, 1:]
     return inputs._replace(annotations=np.column_stack([scores.astype(np.float32), rest]))
 
@@ -145,11 +146,11 @@ def short(subject: Subject) -> str | None:
                     for each in (narrow, wide)
                 )
                 if not all_finite(found):
-                    return f"weights are not finite in {dtype.__name__}, {mode}"
+                    return f"weights are not finite in {jnp.dtype(dtype).name}, {mode}"
                 distances.append(np.abs(found - expected).max() / max(expected.max(), 1e-6))
             if np.median(distances) > tolerance:
                 return (
-                    f"weights in {dtype.__name__} differ from those in float32 by "
+                    f"weights in {jnp.dtype(dtype).name} differ from those in float32 by "
                     f"{np.median(distances):.2g} of the largest, {mode}"
                 )
     return None

@@ -161,21 +161,22 @@ def at_once(
     m: Mechanism,
     p: PyTree,
     inputs: Inputs,
-    mask: Bool[Numbers, " S"],
+    mask: Bool[Array, " S"],
     rng: Array | None,
-    values: Float[Numbers, "S C"] | None = None,
+    values: Float[Array, "S C"] | None = None,
 ) -> tuple[Float[Array, "T C"], Float[Array, "T S"]]:
     """Contexts and weights as in training."""
-    return attend_all(m, p, *inputs, mask, values=values, rng=rng)
+    queries, annotations = map(jnp.asarray, inputs)
+    return attend_all(m, p, queries, annotations, mask, values=values, rng=rng)
 
 
 def one_by_one(
-    m: Mechanism, p: PyTree, inputs: Inputs, mask: Bool[Numbers, " S"], rng: Array | None
+    m: Mechanism, p: PyTree, inputs: Inputs, mask: Bool[Array, " S"], rng: Array | None
 ) -> tuple[Float[Array, "T C"], Float[Array, "T S"]]:
     """Contexts and weights as in decoding."""
     count = len(inputs.queries)
     rngs = [None] * count if rng is None else jax.random.split(rng, count)
-    sentence, memory = begin(m, p, inputs.annotations, mask)
+    sentence, memory = begin(m, p, jnp.asarray(inputs.annotations), mask)
     contexts, weights = [], []
     for query, rng_of_step in zip(inputs.queries, rngs, strict=True):
         memory, *found = attend_step(m, p, sentence, memory, query, rng=rng_of_step)
@@ -188,17 +189,19 @@ def seen(
     m: Mechanism,
     p: PyTree,
     inputs: Inputs,
-    mask: Bool[Numbers, " S"],
+    mask: Bool[Array, " S"],
     rng: Array | None,
-    values: Float[Numbers, "S C"] | None = None,
+    values: Float[Array, "S C"] | None = None,
     way: Callable = at_once,
 ) -> Float[Array, ""]:
     """A number that depends on every context and every weight."""
-    found = way(m, p, inputs, mask, rng, *([] if values is None else [values]))
-    return sum(
-        (array * jnp.sin(1 + jnp.arange(array.size, dtype=array.dtype)).reshape(array.shape)).sum()
-        for array in found
-    )
+    contexts, weights = way(m, p, inputs, mask, rng, *([] if values is None else [values]))
+    return _weighed(contexts) + _weighed(weights)
+
+
+def _weighed(array: Float[Array, "..."]) -> Float[Array, ""]:
+    factors = jnp.sin(1 + jnp.arange(array.size, dtype=array.dtype))
+    return (array * factors.reshape(array.shape)).sum()
 
 
 def difference(one: PyTree, other: PyTree) -> float:

@@ -1,6 +1,7 @@
 """Checks that all ways to compute a mechanism agree."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -55,8 +56,8 @@ def heads(subject: Subject) -> str | None:
         return whole, (contexts, weights)
 
     whole, steps = both()
-    by_step = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -2, 0), (whole, steps))
-    return _apart(*by_step, "in a model with several heads")
+    whole, steps = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -2, 0), (whole, steps))
+    return _apart(whole, steps, "in a model with several heads")
 
 
 def _of_a_model(subject: Subject) -> tuple:
@@ -66,7 +67,8 @@ def _of_a_model(subject: Subject) -> tuple:
         zip(*map(subject.inputs, range(ROWS)), strict=True),
     )
     # A part may hold arrays that fit only these sizes, which heads would change.
-    projection, heads = "none", {}
+    projection = "none"
+    heads: dict[str, Any] = {}
     if fits(m, subject.Q, subject.Q):
         projection = "linear"
         heads = {"heads": 4, "key_value_heads": 2, "head_size": subject.Q}

@@ -2,26 +2,27 @@
 
 import bz2
 import gzip
+import importlib
 import lzma
 import sys
 import zlib
 from collections.abc import Callable
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO
 
 
-def _zstandard(path: Path, mode: str) -> IO[bytes]:
+def _zstandard(path: Path) -> BufferedIOBase:
     try:
-        from compression import zstd
+        zstd = importlib.import_module("compression.zstd")
     except ImportError as error:
         raise OSError(
             f"Python {sys.version_info.major}.{sys.version_info.minor} does not know Zstandard, "
             "which Python 3.14 does; unpack the file with zstd -d"
         ) from error
-    return zstd.open(path, mode)
+    return zstd.open(path)
 
 
-OPEN: dict[str, Callable[[Path, str], IO[bytes]]] = {
+OPEN: dict[str, Callable[[Path], BufferedIOBase]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
     ".xz": lzma.open,

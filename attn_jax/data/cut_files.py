@@ -20,7 +20,7 @@ SIDES = "source", "target"
 
 
 def cut_in_files(
-    examples: Iterable[Example], cutters: tuple[Cutter, Cutter], folder: Path
+    examples: Iterable[Example[str]], cutters: tuple[Cutter, Cutter], folder: Path
 ) -> CutText:
     """The cut text of a folder: read from it, or else cut and written into it.
 
@@ -59,14 +59,16 @@ def _paths(folder: Path) -> dict[str, Path]:
     return {name: folder / name for name in (*of_sides, "pairs", "digests.json")}
 
 
-def _write(examples: Iterable[Example], cutters: tuple[Cutter, Cutter], folder: Path) -> None:
+def _write(examples: Iterable[Example[str]], cutters: tuple[Cutter, Cutter], folder: Path) -> None:
     for left in folder.glob("*.tmp"):  # by a process that was killed
         left.unlink()
     paths = _paths(folder)
     with contextlib.ExitStack() as open_files, writing(*paths.values()) as temporary:
         # Without a name, so that nothing is left of it if the process is killed.
-        files = [open_files.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in SIDES]
-        *sides, pairs = cut_pairs(examples, cutters, tuple(files))
+        first, second = (
+            open_files.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in SIDES
+        )
+        *sides, pairs = cut_pairs(examples, cutters, (first, second))
         beside = dict(zip(paths, temporary, strict=True))
         for name, side in zip(SIDES, sides, strict=True):
             types = json.dumps(side.types(), ensure_ascii=True)
@@ -106,15 +108,15 @@ def _read(folder: Path) -> CutText | None:
             return None
     except (OSError, ValueError):
         return None
-    sides = [
+    source, target = (
         Cut(
             json.loads(paths[f"{side}.types.json"].read_text("utf-8")),
             _mapped(paths[f"{side}.ids"]),
             _mapped(paths[f"{side}.offsets"]),
         )
         for side in SIDES
-    ]
-    return CutText(*sides, _mapped(paths["pairs"]))
+    )
+    return CutText(source, target, _mapped(paths["pairs"]))
 
 
 def _mapped(path: Path) -> np.ndarray:
@@ -124,15 +126,15 @@ def _mapped(path: Path) -> np.ndarray:
     return np.load(path, mmap_mode="r")
 
 
-def _in_memory(examples: Iterable[Example], cutters: tuple[Cutter, Cutter]) -> CutText:
+def _in_memory(examples: Iterable[Example[str]], cutters: tuple[Cutter, Cutter]) -> CutText:
     files = io.BytesIO(), io.BytesIO()
     *sides, pairs = cut_pairs(examples, cutters, files)
-    cuts = [
+    source, target = (
         Cut(
             side.types(),
             np.concatenate([np.empty(0, side.id_type()), *side.ids()]),
             side.offsets(),
         )
         for side in sides
-    ]
-    return CutText(*cuts, pairs)
+    )
+    return CutText(source, target, pairs)

@@ -98,20 +98,20 @@ class SideWriter:
 
 
 def cut_pairs(
-    examples: Iterable[Example],
+    examples: Iterable[Example[str]],
     cutters: tuple[Cutter, Cutter],
     files: tuple[BufferedIOBase, BufferedIOBase],
 ) -> tuple[SideWriter, SideWriter, np.ndarray]:
     """Cuts a text in one pass; returns its sides and the digests of its pairs."""
-    sides = tuple(map(SideWriter, cutters, files))
+    source, target = map(SideWriter, cutters, files)
     digests = []
     examples = iter(examples)
     while part := list(itertools.islice(examples, AT_ONCE)):
-        sides[0].add(example.source for example in part)
-        sides[1].add(example.target for example in part)
+        source.add(example.source for example in part)
+        target.add(example.target for example in part)
         pairs = (_digest(example.source, example.target) for example in part)
         digests.append(np.frombuffer(b"".join(pairs), np.uint64))
-    return *sides, np.concatenate(digests or [np.empty(0, np.uint64)])
+    return source, target, np.concatenate(digests or [np.empty(0, np.uint64)])
 
 
 def _digest(source: str, target: str) -> bytes:

@@ -15,6 +15,7 @@ from attn_jax.data.examples import Examples
 from attn_jax.data.pairs import Example
 from attn_jax.data.parallel import make_parallel
 from attn_jax.data.preparation import REMOVE, prepared
+from attn_jax.data.sentences import Sentence
 from attn_jax.data.synthetic import make_sequences
 from attn_jax.data.text_files import digest_of
 from attn_jax.data.vocabulary import PRETOKENIZERS, Vocabulary
@@ -78,7 +79,9 @@ class Corpus:
             )
         return self._texts[cut]
 
-    def sentences(self, split: str, source: Vocabulary, target: Vocabulary) -> list[Example]:
+    def sentences(
+        self, split: str, source: Vocabulary, target: Vocabulary
+    ) -> list[Example[Sentence]]:
         """The examples of a split with sentences of two vocabularies as their sides.
 
         Raises:
@@ -86,9 +89,10 @@ class Corpus:
         """
         text = self.text(split, source.pretokens, target.pretokens)
         return [
-            example._replace(
-                source=source.sentence(example.source, text.source.sentence(number)),
-                target=target.sentence(example.target, text.target.sentence(number)),
+            Example(
+                source.sentence(example.source, text.source.sentence(number)),
+                target.sentence(example.target, text.target.sentence(number)),
+                example.alignment,
             )
             for number, example in enumerate(self.examples(split))
         ]

@@ -13,6 +13,7 @@ import babel
 import numpy as np
 import tensorflow_datasets as tfds
 from babel.dates import format_date
+from tensorflow_datasets.core.dataset_builder import BuilderConfig
 
 from attn_jax.config import Data
 from attn_jax.data.text_pairs import TextPairs
@@ -35,7 +36,7 @@ def write_date(date: datetime.date, locale: str, style: str) -> str:
 
 
 @dataclasses.dataclass
-class DatesConfig(tfds.core.BuilderConfig):
+class DatesConfig(BuilderConfig):
     """The sizes of the splits and the random seed."""
 
     examples: int = 20000

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, Protocol, overload
 
 from attn_jax.data.pairs import Example
 from attn_jax.data.preparation import reading_prepared
@@ -9,7 +10,15 @@ from attn_jax.data.preparation import reading_prepared
 AT_ONCE = 4096  # records that are read at a time
 
 
-class Examples(Sequence[Example]):
+class Records(Protocol):
+    """A data source of TFDS."""
+
+    def __len__(self) -> int: ...
+
+    def __getitems__(self, numbers: Sequence[int], /) -> Sequence[dict[str, Any]]: ...
+
+
+class Examples(Sequence[Example[str]]):
     """The examples of a split, which are read from its files whenever they are asked for.
 
     Args:
@@ -19,24 +28,30 @@ class Examples(Sequence[Example]):
       folder: where the files are, for messages.
     """
 
-    def __init__(
-        self, records: Sequence[dict], sides: tuple[str, str], aligned: bool, folder: Path
-    ):
+    def __init__(self, records: Records, sides: tuple[str, str], aligned: bool, folder: Path):
         self._records, self._sides, self._aligned = records, sides, aligned
         self._folder = folder
 
     def __len__(self) -> int:
         return len(self._records)
 
-    def __getitem__(self, number: int) -> Example:
-        (example,) = self._read([range(len(self))[number]])
+    @overload
+    def __getitem__(self, place: int) -> Example[str]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Example[str]]: ...
+
+    def __getitem__(self, place: int | slice) -> Example[str] | list[Example[str]]:
+        if isinstance(place, slice):
+            return self._read(range(len(self))[place])
+        (example,) = self._read([range(len(self))[place]])
         return example
 
-    def __iter__(self) -> Iterator[Example]:
+    def __iter__(self) -> Iterator[Example[str]]:
         for first in range(0, len(self), AT_ONCE):
             yield from self._read(range(len(self))[first : first + AT_ONCE])
 
-    def _read(self, numbers: Sequence[int]) -> list[Example]:
+    def _read(self, numbers: Sequence[int]) -> list[Example[str]]:
         source, target = self._sides
         with reading_prepared(self._folder):
             return [

@@ -6,6 +6,7 @@ import struct
 import tempfile
 from collections.abc import Iterator
 from io import BufferedIOBase
+from typing import Any
 
 from tensorflow_datasets.core import shuffle
 
@@ -47,7 +48,8 @@ class InOrder:
 @contextlib.contextmanager
 def in_order() -> Iterator[None]:
     """Context in which TFDS prepares a data set whose examples come in their order."""
-    usual = shuffle.Shuffler
+    module: Any = shuffle  # of which a class is replaced meanwhile
+    usual = module.Shuffler
     with contextlib.ExitStack() as files:
 
         def shuffler(dirpath: str | os.PathLike, **_: object) -> InOrder:
@@ -55,8 +57,8 @@ def in_order() -> Iterator[None]:
             # Without a name, so that nothing is left of it if the process is killed.
             return InOrder(files.enter_context(tempfile.TemporaryFile(dir=dirpath)))
 
-        shuffle.Shuffler = shuffler
+        module.Shuffler = shuffler
         try:
             yield
         finally:
-            shuffle.Shuffler = usual
+            module.Shuffler = usual

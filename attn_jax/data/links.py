@@ -1,7 +1,7 @@
 """Links of training pairs, which guide attention: where they come from, and as weights."""
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from attn_jax.errors import InputError
 AT_ONCE = 2**16  # pairs
 
 
-class LinkTable(Sequence[Links]):
+class LinkTable:
     """The links of many pairs, which take 8 bytes each; those of one pair are a set as usual."""
 
     def __init__(self, links: Iterable[Links]):
@@ -32,10 +32,9 @@ class LinkTable(Sequence[Links]):
     def _of(self, number: int) -> np.ndarray:
         return self._positions[self._offsets[number] : self._offsets[number + 1]]
 
-    def __getitem__(self, number: int) -> Links:
-        if not 0 <= number < len(self):
-            raise IndexError(number)
-        return {(source, target) for source, target in self._of(number).tolist()}
+    def __iter__(self) -> Iterator[Links]:
+        for number in range(len(self)):
+            yield {(source, target) for source, target in self._of(number).tolist()}
 
     def suspicious(self, sizes: np.ndarray) -> bool:
         """Whether a link is beyond its sentence, or none is of a first word.
@@ -50,7 +49,9 @@ class LinkTable(Sequence[Links]):
                 return True
         return bool(self._positions.size) and bool(self._positions.min() > 0)
 
-    def matrix(self, numbers: Sequence[int], source_length: int, target_length: int) -> np.ndarray:
+    def matrix(
+        self, numbers: Sequence[int] | np.ndarray, source_length: int, target_length: int
+    ) -> np.ndarray:
         """Links of some pairs as weights [B, T, S].
 
         They sum to 1 for each target word with links, else to 0.
@@ -62,7 +63,7 @@ class LinkTable(Sequence[Links]):
         return weights / np.maximum(weights.sum(axis=2, keepdims=True), 1)
 
 
-def links_of(config: Data, examples: Sequence[Example], sizes: np.ndarray) -> LinkTable:
+def links_of(config: Data, examples: Sequence[Example[str]], sizes: np.ndarray) -> LinkTable:
     """The links of training examples: those of data.links, or those of generated data.
 
     Args:
@@ -90,7 +91,7 @@ def links_of(config: Data, examples: Sequence[Example], sizes: np.ndarray) -> Li
     return links
 
 
-def _own(example: Example, name: str) -> Links:
+def _own(example: Example[str], name: str) -> Links:
     """The links that an example of generated data has."""
     if example.alignment is None:
         raise InputError(

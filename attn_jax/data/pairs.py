@@ -1,19 +1,21 @@
 """Sentence pairs, as text and as ids."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from attn_jax.data.sentences import Sentence
 from attn_jax.tokens import PAD
 
+Side = TypeVar("Side", str, Sentence)  # as text, or cut into tokens
 
-class Example(NamedTuple):
+
+class Example(NamedTuple, Generic[Side]):
     """One sentence pair; `alignment` is the source position of each target token, where known."""
 
-    source: str | Sentence
-    target: str | Sentence
+    source: Side
+    target: Side
     alignment: np.ndarray | None = None
 
 

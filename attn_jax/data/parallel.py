@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import tensorflow_datasets as tfds
+from tensorflow_datasets.core.dataset_builder import BuilderConfig
 
 from attn_jax.config import Data
 from attn_jax.data.text_files import find_columns, find_sides, read_complete, read_pairs
@@ -18,7 +19,7 @@ SPLITS = {"train": "train", "validation": "valid", "test": "test"}  # name in TF
 
 
 @dataclasses.dataclass
-class ParallelConfig(tfds.core.BuilderConfig):
+class ParallelConfig(BuilderConfig):
     """The files of each split; the name holds a hash of their content."""
 
     files: dict[str, tuple[Path, ...]] = dataclasses.field(default_factory=dict)
@@ -61,7 +62,7 @@ def make_parallel(config: Data, directory: str) -> tfds.core.DatasetBuilder:
         if prefix:
             files[split] = find_sides(prefix, config.source, config.target)
             # Training leaves incomplete pairs out.
-            read = read_pairs if split == tfds.Split.TRAIN else read_complete
+            read = read_pairs if split == "train" else read_complete
             for part in _written(split, read(files[split], columns)):
                 digest.update(part.encode())
         elif split != "test":

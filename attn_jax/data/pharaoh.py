@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def parse(
 
 
 def check_links(
-    links: Sequence[Links], sizes: Sequence[tuple[int, int]], name: str, from_one: str = ""
+    links: Iterable[Links], sizes: Sequence[tuple[int, int]], name: str, from_one: str = ""
 ) -> None:
     """Checks that links are within their sentences; warns if they seem to be counted from 1.
 
@@ -88,7 +88,7 @@ def check_links(
 
 
 def _beyond(
-    links: Sequence[Links], sizes: Sequence[tuple[int, int]], first: int = 0
+    links: Iterable[Links], sizes: Sequence[tuple[int, int]], first: int = 0
 ) -> Iterator[tuple[int, tuple[int, int], tuple[int, int]]]:
     """The sentence (from 1), link, and sizes of each link beyond the words of its sentence."""
     for number, (of_pair, size) in enumerate(zip(links, sizes, strict=True), start=1):

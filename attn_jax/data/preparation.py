@@ -8,7 +8,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import tensorflow_datasets as tfds
 from tensorflow_datasets.core.download import downloader
@@ -112,12 +112,13 @@ def _preparing(name: str) -> Iterator[None]:
 @contextlib.contextmanager
 def _impatient() -> Iterator[None]:
     """Has TFDS give up within a minute if there is no network; by itself it tries for many."""
-    session, retries = downloader.requests.Session, downloader.MAX_RETRIES
+    module: Any = downloader  # of which two names are replaced meanwhile
+    session, retries = module.requests.Session, module.MAX_RETRIES
     request = session.request
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # which warns of each try
     session.request = functools.partialmethod(request, timeout=(CONNECT, READ))
-    downloader.MAX_RETRIES = RETRIES
+    module.MAX_RETRIES = RETRIES
     try:
         yield
     finally:
-        session.request, downloader.MAX_RETRIES = request, retries
+        session.request, module.MAX_RETRIES = request, retries

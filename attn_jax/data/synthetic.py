@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import tensorflow_datasets as tfds
+from tensorflow_datasets.core.dataset_builder import BuilderConfig
 
 from attn_jax.config import Data
 from attn_jax.data.text_pairs import TextPairs
@@ -20,7 +21,7 @@ TASKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 @dataclasses.dataclass
-class SequencesConfig(tfds.core.BuilderConfig):
+class SequencesConfig(BuilderConfig):
     """The task and the options of its sequences, all of which are part of the name."""
 
     task: str = "reverse"

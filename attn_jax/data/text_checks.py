@@ -16,12 +16,12 @@ from attn_jax.errors import InputError
 from attn_jax.tokens import UNK
 
 
-def fits(example: Example, max_length: int) -> bool:
+def fits(example: Example[Sentence], max_length: int) -> bool:
     """Whether each side, a sentence, has at least one token, and at most `max_length`."""
     return all(0 < len(side.tokens) <= max_length for side in (example.source, example.target))
 
 
-def check_lengths(split: str, examples: Sequence[Example], max_length: int) -> None:
+def check_lengths(split: str, examples: Sequence[Example[Sentence]], max_length: int) -> None:
     """Raises InputError if a pair to be decoded has a side that is empty or too long."""
     for number, example in enumerate(examples, start=1):
         for side in ("source", "target"):
@@ -66,7 +66,7 @@ def check_known(
 
 
 def counts_of(
-    examples: Sequence[Example], source: Vocabulary, target: Vocabulary
+    examples: Sequence[Example[Sentence]], source: Vocabulary, target: Vocabulary
 ) -> tuple[np.ndarray, np.ndarray]:
     """How often each source and each target id occurs in examples that are cut."""
 

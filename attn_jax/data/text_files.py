@@ -5,8 +5,8 @@ import hashlib
 import itertools
 import re
 from collections.abc import Iterable, Iterator
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO
 
 from attn_jax.data.compression import OPEN, damaged
 from attn_jax.errors import InputError
@@ -14,11 +14,15 @@ from attn_jax.errors import InputError
 MARK = b"\xef\xbb\xbf"  # of byte order, which some programs put before UTF-8 text
 
 
+def _plain(path: Path) -> BufferedIOBase:
+    return path.open("rb")
+
+
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _opened(path: Path) -> Iterator[BufferedIOBase]:
     """Opens a file, to be decompressed while it is read if its suffix is one of `OPEN`."""
     try:
-        with OPEN.get(path.suffix, open)(path, "rb") as file:
+        with OPEN.get(path.suffix, _plain)(path) as file:
             yield file
     except InputError:
         raise

@@ -46,7 +46,8 @@ class TrainingPairs:
 
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
         """How often each source and each target id occurs."""
-        return tuple(side.counts(self._fits) for side in self._sides)
+        source, target = self._sides
+        return source.counts(self._fits), target.counts(self._fits)
 
     def batch(
         self, indices: np.ndarray, source_length: int, target_length: int
@@ -54,8 +55,9 @@ class TrainingPairs:
         """Some pairs, padded: source [B, S] and target [B, T] ids, and links [B, T, S] if known."""
         numbers = self._numbers[indices]
         source, target = self._sides
+        links = self._links
         return (
             source.padded(numbers, source_length, []),
             target.padded(numbers, target_length, [EOS]),
-            self._links and self._links.matrix(numbers, source_length, target_length),
+            None if links is None else links.matrix(numbers, source_length, target_length),
         )

@@ -48,7 +48,7 @@ class Texts(Iterable[str]):
       sides: `source`, `target` or both, one after the other.
     """
 
-    def __init__(self, examples: Iterable[Example], sides: Sequence[str]):
+    def __init__(self, examples: Iterable[Example[str]], sides: Sequence[str]):
         self._examples, self._sides = examples, sides
 
     def __iter__(self) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _naming(side: str) -> Iterator[None]:
 
 
 def separate(
-    text: CutText, examples: Iterable[Example], config: Data
+    text: CutText, examples: Iterable[Example[str]], config: Data
 ) -> tuple[Vocabulary, Vocabulary]:
     """A vocabulary for each side.
 
@@ -95,11 +95,12 @@ def separate(
         with _naming(side):
             counts = getattr(text, side).counts()
             built.append(_built(kind, counts, Texts(examples, [side]), config))
-    return tuple(built)
+    source, target = built
+    return source, target
 
 
 def joint(
-    text: CutText, examples: Iterable[Example], config: Data
+    text: CutText, examples: Iterable[Example[str]], config: Data
 ) -> tuple[Vocabulary, Vocabulary]:
     """One vocabulary for both sides, returned twice; arguments are those of `separate`.
 

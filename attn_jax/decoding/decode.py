@@ -81,12 +81,16 @@ def _word_by_word(
     """Samples of each sentence, [B, K]; without a temperature, its most probable words."""
     times, pick = search.n_best, greedy
     if search.temperature:
+        if rngs is None:
+            raise ValueError("sampling needs a random key for each sentence")
         pick = sampler(search.temperature, search.top_k, search.top_p)
         split = jax.vmap(jax.random.split, in_axes=(0, None))(rngs, times)
         rngs = split.reshape(-1, *rngs.shape[1:])
+    encoded, state = flat(tiled((encoded, state), times))
     results = generate(
         step,
-        *flat(tiled((encoded, state), times)),
+        encoded,
+        state,
         jnp.repeat(limits, times),
         rngs,
         max_length,

@@ -96,5 +96,5 @@ def posterior(
     state = tuple(
         model.start(of_model, length) for model, of_model in zip(models, encoded, strict=True)
     )
-    _, results = jax.lax.scan(advance, state, (before.T, target.T))
-    return tuple(jnp.swapaxes(leaf, 0, 1) for leaf in results)
+    _, (alignment, alone) = jax.lax.scan(advance, state, (before.T, target.T))
+    return jnp.swapaxes(alignment, 0, 1), jnp.swapaxes(alone, 0, 1)

@@ -19,7 +19,9 @@ from attn_jax.tokens import BOS, EOS, PAD
 StepFunction = Callable[
     [PyTree, PyTree, Int[Array, " R"]], tuple[PyTree, Float[Array, "R V"], Float[Array, "R ... S"]]
 ]
-Sampler = Callable[[Array | None, Int[Array, ""], Float[Array, "R V"]], Int[Array, " R"]]
+# From what it draws with, such as a random key for each row, the index of the step and the
+# log-probabilities of the next words to the words.
+Sampler = Callable[[PyTree, Int[Array, ""], Float[Array, "R V"]], Int[Array, " R"]]
 
 PARTS = 16  # into which `largest` cuts a long row
 

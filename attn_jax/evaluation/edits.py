@@ -46,7 +46,7 @@ def matches(hypothesis: Sequence, reference: Sequence) -> list[tuple[int, int]]:
     return [
         (said, wanted)
         for said, wanted in edit_path(hypothesis, reference)
-        if None not in (said, wanted) and hypothesis[said] == reference[wanted]
+        if said is not None and wanted is not None and hypothesis[said] == reference[wanted]
     ]
 
 

@@ -35,8 +35,8 @@ def bleu_differs(first: np.ndarray, second: np.ndarray, samples: int = 1000) -> 
     counts = np.array([first, second])
 
     def bleu(counts: np.ndarray) -> float:
-        correct, total, lengths = np.split(counts, [4, 8])
-        return metric.compute_bleu([*correct], [*total], *lengths, *smoothing).score
+        correct, total, (said, wanted) = np.split(counts, [4, 8])
+        return metric.compute_bleu([*correct], [*total], said, wanted, *smoothing).score
 
     def difference(weights: np.ndarray) -> np.ndarray:
         drawn = np.einsum("DN,IJNK->DIJK", weights, counts)
@@ -46,7 +46,9 @@ def bleu_differs(first: np.ndarray, second: np.ndarray, samples: int = 1000) -> 
     return _bootstrapped(difference, counts.shape[2], samples)
 
 
-def counts_differ(first: Sequence[int], second: Sequence[int], samples: int = 10000) -> float:
+def counts_differ(
+    first: Sequence[int] | np.ndarray, second: Sequence[int] | np.ndarray, samples: int = 10000
+) -> float:
     """The p-value of two systems having the same sum, by approximate randomisation.
 
     The share of samples, in which the systems are swapped in random sentences, with at least the
@@ -68,8 +70,8 @@ def counts_differ(first: Sequence[int], second: Sequence[int], samples: int = 10
 
 
 def ratios_differ(
-    first: Sequence[tuple[float, float]],
-    second: Sequence[tuple[float, float]],
+    first: Sequence[tuple[float, float]] | np.ndarray,
+    second: Sequence[tuple[float, float]] | np.ndarray,
     samples: int = 1000,
 ) -> float:
     """The p-value of two systems having the same ratio Σ parts / Σ wholes, by paired bootstrap.

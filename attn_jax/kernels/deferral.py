@@ -83,6 +83,8 @@ def defer(outputs: Array, inputs: Array, matrix: Array, derivative: Callable) ->
       The outputs.
     """
     recorder = _recorder.get()
+    if recorder is None:
+        raise RuntimeError("this product belongs to no step: ask `deferring` first")
     if recorder.taps is not None:
         tap = recorder.taps[len(recorder.products)]
         outputs = _tapped(outputs, tap.astype(outputs.dtype))
@@ -151,13 +153,14 @@ def _forward(
     step: Body, reverse: bool, parameters: PyTree, initial: PyTree, inputs: PyTree
 ) -> tuple[tuple, tuple]:
     length = len(jax.tree.leaves(inputs)[0])
-    derivatives, taps = [], []
+    derivatives: list[Callable] = []
+    like_taps: list[jax.ShapeDtypeStruct] = []
 
     def matrices(*arguments: PyTree) -> list[Array]:
         with _recording() as products:
             step(*arguments)
         derivatives.extend(product.derivative for product in products)
-        taps.extend(product.tap for product in products)
+        like_taps.extend(product.tap for product in products)
         return [product.matrix for product in products]
 
     def run(parameters: PyTree, initial: PyTree, short: PyTree, taps: list) -> tuple:
@@ -184,7 +187,7 @@ def _forward(
     _, of_parameters = jax.vjp(
         lambda values: flat(*jax.tree.leaves((values, initial, first))), parameters
     )
-    taps = [jnp.zeros((length, *tap.shape), tap.dtype) for tap in taps]
+    taps = [jnp.zeros((length, *tap.shape), tap.dtype) for tap in like_taps]
     short, widen = jax.vjp(functools.partial(jax.tree.map, _short), inputs)
     results, pull, seen = jax.vjp(run, parameters, initial, short, taps, has_aux=True)
     deferred = [jax.tree_util.Partial(*both) for both in zip(derivatives, seen, strict=True)]

@@ -232,7 +232,7 @@ class Attention(nnx.Module):
         return None if rng is None else jax.vmap(lambda row: jax.random.split(row, shape))(rng)
 
 
-def after_training(model: nnx.Module, done: Int[Array, ""]) -> nnx.Module:
+def after_training(model: PyTree, done: Int[Array, ""]) -> PyTree:
     """The model, whose mechanisms see that so many training steps are done."""
 
     def leaf(path: tuple, value: Array) -> Array:

@@ -12,7 +12,7 @@ from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
 from attn_jax.models import dropout
 from attn_jax.models.attention import Attention, KeysAndValues
-from attn_jax.models.heads import PROJECTIONS
+from attn_jax.models.heads import LINEAR
 from attn_jax.models.linear import Linear
 from attn_jax.models.positions import POSITIONS, Rotary
 from attn_jax.models.randomness import split
@@ -50,7 +50,7 @@ class SelfAttention(nnx.Module):
                 f"rotary positions need an even number of features a head, got {width} over "
                 f"{self.heads} heads"
             )
-        linear = PROJECTIONS["affine" if config.projection == "affine" else "linear"]
+        linear = LINEAR["affine" if config.projection == "affine" else "linear"]
         self.inputs = linear(width, 3 * width, rngs=rngs)
         self.output = linear(width, width, rngs=rngs)
         self.residual = make_residual(config, width, rngs=rngs)

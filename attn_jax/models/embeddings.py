@@ -4,6 +4,8 @@ The tables belong to one module so that a shared one is held, trained and stored
 indexed here, since a call of `nnx.Embed` would return the dtype that it was constructed with.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -26,6 +28,7 @@ class Separate(nnx.Module):
     """
 
     forms = FAST
+    output: Any  # a linear layer, or its bias alone where a table is its matrix
 
     def __init__(
         self, config: Model, source_size: int, target_size: int, features: int, *, rngs: nnx.Rngs

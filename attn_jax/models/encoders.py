@@ -95,7 +95,7 @@ def run(
     return annotations, Summary(cell.output(last), last)
 
 
-LAYERS: dict[str, type[nnx.Module]] = {
+LAYERS: dict[str, type[Forward | Bidirectional]] = {
     "bidirectional": Bidirectional,
     "unidirectional": Forward,
     "backward": Backward,
@@ -126,11 +126,12 @@ class RecurrentEncoder(nnx.Module):
         rng: Key[Array, " B"] | None = None,
     ) -> tuple[Float[Array, "B S D"], Summary]:
         """The annotations and the summary. `rng` turns dropout on."""
-        below, states = embeddings, ()
+        below, summaries = embeddings, []
         rngs = split(rng, len(self.layers))
         for number, (layer, rng_layer) in enumerate(zip(self.layers, rngs, strict=True)):
             rng_inputs, rng_steps = split(rng_layer, 2)
             annotations, summary = layer(self.dropout(below, rng_inputs), mask, rng_steps)
-            states += summary.states
+            summaries.append(summary)
             below = annotations + below if self.residual and number else annotations
-        return below, Summary(summary.vector, states)
+        states = tuple(state for summary in summaries for state in summary.states)
+        return below, Summary(summaries[-1].vector, states)

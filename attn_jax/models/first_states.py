@@ -57,9 +57,10 @@ class Zero(nnx.Module):
         return stack.begin(jnp.zeros((len(summary.vector), self.units), summary.vector.dtype))
 
 
-FIRST_STATES: dict[str, type[nnx.Module]] = {"bridge": Bridge, "last": Last, "zero": Zero}
+FirstState = Bridge | Last | Zero
+FIRST_STATES: dict[str, type[FirstState]] = {"bridge": Bridge, "last": Last, "zero": Zero}
 
 
-def make_first_state(config: Model, summary_size: int, *, rngs: nnx.Rngs) -> nnx.Module:
+def make_first_state(config: Model, summary_size: int, *, rngs: nnx.Rngs) -> FirstState:
     """The initial state selected by the options."""
     return choose(FIRST_STATES, config.first_state, "first state")(config, summary_size, rngs=rngs)

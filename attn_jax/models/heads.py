@@ -98,10 +98,11 @@ class Heads(nnx.Module):
     def source(self, annotations: Float[Array, "B S D"]) -> tuple[Array, Array]:
         """The keys [B, K, S, H] and the values of each head."""
         shape = *annotations.shape[:2], self.shape[0], -1
-        return tuple(
+        keys, values = (
             jnp.swapaxes(linear(annotations).reshape(shape), 1, 2)
             for linear in (self.keys, self.values)
         )
+        return keys, values
 
     def combine(self, contexts: Float[Array, "*any K G H"]) -> Float[Array, "*any O"]:
         """The context, from the contexts of the heads."""
@@ -110,11 +111,11 @@ class Heads(nnx.Module):
 
 
 # The linear maps of `Heads`; `none` stands for `Unprojected`.
-PROJECTIONS: dict[str, Callable[..., Linear] | None] = {
-    "none": None,
+LINEAR: dict[str, Callable[..., Linear]] = {
     "linear": partial(Linear, use_bias=False),
     "affine": Linear,
 }
+PROJECTIONS: dict[str, Callable[..., Linear] | None] = {"none": None, **LINEAR}
 
 
 def make_projections(

@@ -5,6 +5,7 @@ matrices are orthogonal, and biases are zero unless a cell or a mechanism gives 
 """
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from jaxtyping import Array
 from attn_jax.config import Model
 from attn_jax.errors import choose
 
+Module = TypeVar("Module", bound=nnx.Module)
 MECHANISM = ".parameters.value."  # in the paths of parameters of mechanisms
 
 
@@ -58,7 +60,7 @@ def stays(path: str) -> bool:
     )
 
 
-def initialized(config: Model, model: nnx.Module, rng: Array) -> nnx.Module:
+def initialized(config: Model, model: Module, rng: Array) -> Module:
     """The model with the initial parameters selected by the options."""
     rule = choose(INITIALIZATIONS, config.initialization, "initialization")
     if rule is None:

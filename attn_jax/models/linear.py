@@ -1,6 +1,8 @@
 """Linear maps, the same as Flax's except for how their products are computed."""
 
+import functools
 import itertools
+import operator
 
 import jax.numpy as jnp
 from flax import nnx
@@ -21,5 +23,5 @@ class Linear(nnx.Linear):
         """
         ends = list(itertools.accumulate(part.shape[-1] for part in inputs))
         matrices = jnp.split(self.kernel[...], ends[:-1])
-        outputs = sum(map(self.forms.product, inputs, matrices))
+        outputs = functools.reduce(operator.add, map(self.forms.product, inputs, matrices))
         return outputs if self.bias is None else outputs + self.bias[...]

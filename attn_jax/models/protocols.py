@@ -6,6 +6,7 @@ attend. Each part is a `flax.nnx.Module`. `rng`, a random key for each sentence,
 training alone.
 """
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from flax import nnx
@@ -26,7 +27,8 @@ class Cell(Protocol):
 
     def __init__(self, features: int, units: int, *, rngs: nnx.Rngs): ...
 
-    def input(self, inputs: Float[Array, "*any E"], /) -> Float[Array, "*any G"]:
+    @property
+    def input(self) -> Callable[[Float[Array, "*any E"]], Float[Array, "*any G"]]:
         """The inputs of all steps at once, projected; computed before the loop over steps."""
 
     def begin(self, hidden: Float[Array, "B H"]) -> PyTree[Float[Array, "B ..."]]:

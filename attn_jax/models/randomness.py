@@ -5,6 +5,7 @@ of a batch.
 """
 
 import functools
+from typing import overload
 
 import jax
 import jax.numpy as jnp
@@ -16,13 +17,23 @@ def by_row(rng: Key[Array, ""], rows: int) -> Key[Array, " rows"]:
     return jax.vmap(jax.random.fold_in, (None, 0))(rng, jnp.arange(rows))
 
 
+@overload
+def split(rng: Key[Array, " B"], count: int) -> list[Key[Array, " B"]]: ...
+
+
+@overload
+def split(rng: None, count: int) -> list[None]: ...
+
+
 def split(rng: Key[Array, " B"] | None, count: int) -> list[Key[Array, " B"]] | list[None]:
     """Splits the key of each row into `count` keys; without keys, returns None `count` times."""
-    return [None] * count if rng is None else list(split_stacked(rng, count))
+    return [None] * count if rng is None else list(_stacked(rng, count))
 
 
 def split_stacked(rng: Key[Array, " B"] | None, count: int) -> Key[Array, "count B"] | None:
     """Splits the key of each row into `count` keys, as one array for `scan` and `vmap`."""
-    if rng is None:
-        return None
+    return None if rng is None else _stacked(rng, count)
+
+
+def _stacked(rng: Key[Array, " B"], count: int) -> Key[Array, "count B"]:
     return jax.vmap(functools.partial(jax.random.split, num=count), out_axes=1)(rng)

@@ -39,7 +39,7 @@ class Concatenated(nnx.Module):
         return jnp.concatenate(inputs, axis=-1)
 
 
-READOUTS: dict[str, type[nnx.Module]] = {"maxout": Maxout, "linear": Concatenated}
+READOUTS: dict[str, type[Maxout | Concatenated]] = {"maxout": Maxout, "linear": Concatenated}
 
 
 def find_readout(config: Model, usual: str) -> type[Maxout | Concatenated]:

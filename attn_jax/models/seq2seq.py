@@ -8,7 +8,7 @@ is differentiable in reverse mode, to any order; in forward mode (`jax.jvp`) on 
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -194,7 +194,8 @@ def with_forms(model: Seq2Seq, forms: Forms) -> Seq2Seq:
       forms: `FAST`, in which a model is made, `PLAIN`, or others.
     """
     model = jax.tree.map(lambda leaf: leaf, model)
-    for _, module in nnx.iter_modules(model):
+    modules: list[Any] = [module for _, module in nnx.iter_modules(model)]
+    for module in modules:
         if not isinstance(getattr(module, "forms", None), Forms):
             continue
         module.forms = forms

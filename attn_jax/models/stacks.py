@@ -1,5 +1,8 @@
 """Stacks of recurrent layers."""
 
+import functools
+import operator
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -122,7 +125,8 @@ class ResidualStack(Stack):
 
     def shown(self, state: tuple, layer: int) -> Float[Array, "B H"]:
         """The sum of the outputs of the cells up to and including a layer."""
-        return sum(self.cells[below].output(state[below]) for below in range(layer + 1))
+        outputs = (self.cells[below].output(state[below]) for below in range(layer + 1))
+        return functools.reduce(operator.add, outputs)
 
 
 STACKS: dict[str, type[Stack]] = {"plain": Stack, "residual": ResidualStack}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -40,7 +41,11 @@ def _shaded(axes: Axes, alignment: np.ndarray) -> AxesImage:
 
 
 def add_scale(
-    figure: Picture, image: AxesImage, axes: Iterable[Axes], alignments: Iterable[np.ndarray], **how
+    figure: Picture,
+    image: AxesImage,
+    axes: Axes | Iterable[Axes],
+    alignments: Iterable[np.ndarray],
+    **how: Any,
 ) -> None:
     """Adds the scale of weights, pointed where some are larger than 1, as those of `gmm`."""
     extend = "max" if any(map(_exceeds, alignments)) else "neither"

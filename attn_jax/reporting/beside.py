@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from attn_jax.evaluation.edits import edit_path, matches
 from attn_jax.reporting.alignments import add_scale, draw_heat_map, room
@@ -70,8 +71,8 @@ def beside(panels: dict[str, Panel]) -> Picture:
     titles = [wrapped(label, int(9 * width)) for label in panels]
     lines = 1 + max(title.count("\n") for title in titles)
     height = 0.9 + 0.17 * lines + down + token * tallest
-    figure = Picture(figsize=(columns * width + 0.8, rows * height), layout="constrained")
-    figure.get_layout_engine().set(h_pad=0.15)
+    layout = ConstrainedLayoutEngine(h_pad=0.15)
+    figure = Picture(figsize=(columns * width + 0.8, rows * height), layout=layout)
     all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in all_axes[len(panels) :]:
         axes.set_axis_off()

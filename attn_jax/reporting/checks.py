@@ -20,6 +20,7 @@ from attn_jax.reporting.shapes import (
     SETTING,
     TEXT,
     WHOLE,
+    Kind,
     Shape,
     check,
     maybe,
@@ -30,20 +31,20 @@ from attn_jax.reporting.shapes import (
 if TYPE_CHECKING:
     from attn_jax.reporting.runs import Run
 
-SENTENCE: Shape = {
+SENTENCE: dict[str, Kind] = {
     **dict.fromkeys(("source_text", "reference", "text"), TEXT),
     **dict.fromkeys(("source", "target"), several(TEXT, least=1)),
     **dict.fromkeys(("hypothesis", "text_tokens"), several(TEXT)),
     "gold": maybe(several(PLACE), none=None),
 }
-VALIDATION: Shape = {
+VALIDATION: dict[str, Kind] = {
     "step": COUNT,
     "steps_per_second": RATE,
     "target_tokens_per_second": RATE,
     "valid_perplexity": NUMBER,  # infinite if training has diverged
 }
-ALIGNED: Shape = {"alignment_accuracy": FINITE, "alignment_shift": WHOLE}
-MAYBE_ALIGNED: Shape = {name: maybe(kind) for name, kind in ALIGNED.items()}
+ALIGNED: dict[str, Kind] = {"alignment_accuracy": FINITE, "alignment_shift": WHOLE}
+MAYBE_ALIGNED = {name: maybe(kind) for name, kind in ALIGNED.items()}
 EVALUATION: Shape = {
     **dict.fromkeys(("sentences", "step", "parameters"), COUNT),
     "search": table(SETTING),

@@ -74,7 +74,7 @@ def ranks(systems: Systems) -> list[int]:
 
     A new rank begins with a system to which every system of the rank above is `better`.
     """
-    places, above = [], []
+    places, above, rank = [], [], 0
     for place, runs in enumerate(systems.values(), start=1):
         if all(better(other, runs) for other in above):
             above, rank = [], place

@@ -46,7 +46,8 @@ def about_quality(comparison: Comparison) -> list[str]:
     """What a reader needs to know of the table of quality."""
     systems, quality = comparison.systems, comparison.quality
     notes = [comparison.apart, *tables.about_quality(quality), searches(systems)]
-    return list(filter(None, [*notes, *unfinished(systems), *about_ranks(systems)]))
+    notes += [*unfinished(systems), *about_ranks(systems)]
+    return [note for note in notes if note]
 
 
 def report(folder: str | Path) -> Report:

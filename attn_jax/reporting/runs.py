@@ -43,7 +43,8 @@ class Run:
     def data(self) -> str:
         """The name of the data set, or of the user's own test file, and the sides if given."""
         test, *sides = (self.options[f"data.{name}"] for name in ("test", "source", "target"))
-        return "-".join(filter(None, [Path(test).name or self.options["data.name"], *sides]))
+        parts = [Path(test).name or self.options["data.name"], *sides]
+        return "-".join(part for part in parts if part)
 
     @functools.cached_property
     def in_words(self) -> bool:
@@ -218,7 +219,7 @@ def find_runs(root: Path) -> tuple[list[Run], dict[Path, str]]:
     runs: list[Run] = []
     left_out: dict[Path, str] = {}
     first: dict[tuple, Path] = {}
-    places: dict[str, dict[str, Any]] = {}
+    places: dict[str | None, dict[str, Any]] = {}
     for folder in sorted(file.parent for file in root.rglob("flags.txt")):
         if not run_files.evaluation(folder, "test").is_file():
             left_out[folder] = why_not_evaluated(folder)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from attn_jax.errors import InputError
@@ -19,7 +19,7 @@ class Kind(NamedTuple):
 
 
 # A kind, the shapes of the values under some names, or the shape of each entry of a list.
-Shape = Kind | dict[str, "Shape"] | list["Shape"]
+Shape = Kind | Mapping[str, "Shape"] | list["Shape"]
 
 
 def _is_whole(value: Any, least: int = -LARGEST) -> bool:

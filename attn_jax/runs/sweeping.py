@@ -214,17 +214,20 @@ def sweep(
     """
     start()
     root, fixed = Path(root), config.given(options)
-    systems = list(map(config.given, systems))
-    varied = {name: [config.given({name: v})[name] for v in grid[name]] for name in grid or {}}
+    given = list(map(config.given, systems))
+    varied = {
+        name: [config.given({name: value})[name] for value in values]
+        for name, values in (grid or {}).items()
+    }
     check_grid(varied)
-    if not varied and not systems:
+    if not varied and not given:
         raise InputError(
             "nothing varies: give systems or a grid, such as grid.model.score=additive,dot"
         )
     check_folder(root)
     if run_files.flags(root).is_file():
         raise InputError(f"{root} is the folder of a run: take another folder for a sweep")
-    planned = plan(systems or [{}], varied, fixed)
+    planned = plan(given or [{}], varied, fixed)
     wanted, left_out = possible(root, planned, varied)
     waiting = unfinished(root, planned, wanted)
     if not isinstance(options, Experiment):
@@ -235,7 +238,8 @@ def sweep(
     replaced = {name: value for name, value in fixed.items() if name in varied}
     if replaced:
         print(f"the grid replaces {config.told(replaced)}")
-    for why, labels in itertools.groupby(sorted(left_out, key=left_out.get), left_out.get):
+    why_out = left_out.__getitem__
+    for why, labels in itertools.groupby(sorted(left_out, key=why_out), why_out):
         print(f"left out, since {why}: {'; '.join(labels)}")
     print(
         f"{len(wanted)} runs, {len(wanted) - len(waiting)} of them finished; their output goes "

@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -65,7 +65,9 @@ def read_arrays(folder: Path, like: dict[str, Any]) -> dict[str, jax.Array]:
     }
     handlers = ocp.type_handlers.create_type_handler_registry((jax.Array, _Patient()))
     how = ocp.args.PyTreeRestore(target, ocp.checkpoint_utils.construct_restore_args(target))
-    return ocp.PyTreeCheckpointHandler(type_handler_registry=handlers).restore(folder, args=how)
+    handler = ocp.PyTreeCheckpointHandler(type_handler_registry=handlers)
+    # It takes paths of any kind, though its types name another.
+    return handler.restore(cast(Any, folder), args=how)
 
 
 def _one_device() -> jax.sharding.Sharding:

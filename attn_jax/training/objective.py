@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from attn_jax.errors import InputError
 from attn_jax.head_names import Head, Mean
 from attn_jax.models.randomness import split
 from attn_jax.models.seq2seq import Seq2Seq
@@ -62,6 +63,8 @@ class Objective:
         if self.coverage:
             yield self.coverage, coverage_loss(alignment)
         if self.guided:
+            if links is None:
+                raise InputError("guided attention needs the links of the pairs")
             weights = self.guided_head.weights(alignment, "train.guided_head")
             yield self.guided, guided_loss(weights, links)
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import optax
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from attn_jax.settings import Value, setting
@@ -119,9 +120,10 @@ def clipped(norm: float) -> optax.GradientTransformation:
 def step_sizes(schedule: Schedule, highest: float, warmup_steps: int) -> optax.Schedule:
     """Maps the number of steps done to the next step size: warm-up to `highest`, times decay."""
 
-    def step_size(count: Array) -> Array:
-        warmup = jnp.minimum((count + 1) / max(warmup_steps, 1), 1.0)
-        return highest * warmup * schedule.factor(count + 1, warmup_steps)
+    def step_size(count: ArrayLike) -> Array:
+        step = jnp.asarray(count) + 1
+        warmup = jnp.minimum(step / max(warmup_steps, 1), 1.0)
+        return highest * warmup * schedule.factor(step, warmup_steps)
 
     return step_size
 

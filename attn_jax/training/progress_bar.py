@@ -43,7 +43,8 @@ def progress_bar(
 
 def _redrawing(bar: Progress) -> Callable[[], None]:
     """Shows a bar in a notebook; returns a function that draws it anew in its place."""
-    from IPython.display import display
+    from IPython.display import DisplayHandle
 
-    shown = display(bar, display_id=True)
+    shown = DisplayHandle()
+    shown.display(bar)
     return lambda: shown.update(bar)

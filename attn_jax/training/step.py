@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key, PyTree
 
 from attn_jax.errors import InputError
 from attn_jax.models.attention import after_training
@@ -95,7 +95,7 @@ class FlatState:
 def init_state(model: Seq2Seq, recipe: Recipe) -> FlatState:
     """The initial state, which holds the buffers of the model."""
     average = jax.tree.map(jnp.copy, model) if recipe.average else None
-    optimizer = recipe.optimizer.init(model)
+    optimizer = recipe.optimizer.init(_tree(model))
     return FlatState.of(TrainState(jnp.zeros((), jnp.int32), model, optimizer, average))
 
 
@@ -163,16 +163,22 @@ def train_step(
     return FlatState.of(following), jnp.where(finite, loss * count / tokens, jnp.nan)
 
 
-def updated(recipe: Recipe, state: TrainState, gradient: Seq2Seq) -> TrainState:
+def _tree(model: Seq2Seq) -> PyTree:
+    """A model as Optax takes it, whose types know no modules among pytrees."""
+    return model
+
+
+def updated(recipe: Recipe, state: TrainState, gradient: PyTree) -> TrainState:
     """The next state, after an update by the optimiser."""
     step, model, optimizer, average = state
-    updates, optimizer = recipe.optimizer.update(gradient, optimizer, model)
+    updates, optimizer = recipe.optimizer.update(gradient, optimizer, _tree(model))
     done = step + 1
-    model = after_training(optax.apply_updates(model, updates), done)
+    model = after_training(optax.apply_updates(_tree(model), updates), done)
     if average is not None:
         # A smaller decay at the beginning forgets the first parameters faster.
         kept = jnp.minimum(recipe.average, (1 + done) / (10 + done))
-        average = after_training(optax.incremental_update(model, average, 1 - kept), done)
+        moved = optax.incremental_update(model, _tree(average), 1 - kept)
+        average = after_training(moved, done)
     return TrainState(done, model, optimizer, average)
 
 

@@ -84,7 +84,7 @@ def worsening(records: Sequence[dict[str, Any]]) -> str | None:
     )
 
 
-def _rising(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _rising(records: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
     """The last validations, latest first, of which each has a higher perplexity than the next."""
     latest_first = records[::-1]
     pairs = itertools.pairwise(latest_first)

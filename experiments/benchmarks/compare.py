@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 from attn_jax.errors import InputError
 
@@ -50,6 +50,9 @@ class Side:
             text=True,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
         )
+        # Not None, as both are pipes.
+        self.requests = cast(IO[str], self.process.stdin)
+        self.answers = cast(IO[str], self.process.stdout)
 
     def __enter__(self) -> "Side":
         return self
@@ -57,7 +60,7 @@ class Side:
     def __exit__(self, *_: Any) -> None:
         self.process.kill()
         self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.complaints):
+        for stream in (self.requests, self.answers, self.complaints):
             with contextlib.suppress(BrokenPipeError):  # closing sends what it has not read
                 stream.close()
 
@@ -67,7 +70,7 @@ class Side:
         Raises:
           InputError: the process has ended without one.
         """
-        line = self.process.stdout.readline()
+        line = self.answers.readline()
         if not line:
             self.complaints.seek(0)
             said = self.complaints.read().strip().splitlines() or ["nothing"]
@@ -77,12 +80,12 @@ class Side:
     def repeat(self) -> float:
         """The seconds of one repetition."""
         with contextlib.suppress(BrokenPipeError):  # it has ended, which `read` reports
-            print(file=self.process.stdin, flush=True)
+            print(file=self.requests, flush=True)
         return self.read()["seconds"]
 
     def end(self) -> dict[str, float]:
         """The last answer."""
-        self.process.stdin.close()
+        self.requests.close()
         return self.read()
 
 

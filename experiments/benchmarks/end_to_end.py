@@ -47,7 +47,7 @@ def followed(command: Sequence[str], pattern: str, folder: Path) -> list[tuple[f
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
     )
     with process, (folder / "training.log").open("w", encoding="utf-8") as log:
-        for line in process.stdout:
+        for line in process.stdout or ():
             log.write(line)
             match = re.search(pattern, line)
             if match:
@@ -101,7 +101,9 @@ def translating(peers: str, config: Path) -> Callable[[], tuple[float, float]]:
 def ours(workdir: Path, test: Sequence[tuple[str, str]], beam: int) -> Callable:
     """A function that translates all sentences here, and returns the seconds and the BLEU."""
     translator = attn_jax.load(workdir)
-    options = {"beam_size": beam, "length_penalty": "gnmt(alpha=1.0)"} if beam > 1 else {}
+    options: dict[str, Any] = {}
+    if beam > 1:
+        options = {"beam_size": beam, "length_penalty": "gnmt(alpha=1.0)"}
     sources, references = (list(side) for side in zip(*test, strict=True))
 
     def repeat() -> tuple[float, float]:

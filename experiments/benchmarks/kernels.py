@@ -1,9 +1,11 @@
 """Each kernel and its plain form: the inputs on which they are compared, and their times."""
 
-import contextlib
+import functools
+import operator
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import NamedTuple
 
@@ -227,7 +229,7 @@ def derivative(function: Callable) -> Callable:
         weighted = jax.tree.map(
             lambda leaf: (leaf * jnp.cos(jnp.arange(leaf.size)).reshape(leaf.shape)).sum(), values
         )
-        return sum(jax.tree.leaves(weighted)), values
+        return functools.reduce(operator.add, jax.tree.leaves(weighted)), values
 
     def run(*inputs: Array) -> tuple[PyTree, tuple]:
         gradient = jax.grad(total, argnums=tuple(range(len(inputs))), has_aux=True)
@@ -253,7 +255,7 @@ def measured(rounds: int, sizes: Sizes | None = None) -> Iterator[tuple[str, Tim
     """The times of each pair on the first device, in bfloat16 too where it multiplies that."""
     device = jax.devices()[0]
     for name, pair in PAIRS.items():
-        precisions = {"": contextlib.nullcontext}
+        precisions: dict[str, Callable[[], AbstractContextManager]] = {"": nullcontext}
         if pair.rounds and multiplies_bfloat16(device):
             precisions[", bfloat16"] = ROUNDING
         for precision, context in precisions.items():

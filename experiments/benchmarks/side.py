@@ -24,7 +24,8 @@ def memory() -> float:
     """The peak memory of this process, in MiB."""
     # On Linux, a process inherits the `ru_maxrss` of its parent, but not this.
     status = Path("/proc/self/status").read_text()
-    return int(re.search(r"VmHWM:\s*(\d+) kB", status).group(1)) / 1024
+    (peak,) = re.findall(r"VmHWM:\s*(\d+) kB", status)
+    return int(peak) / 1024
 
 
 def serve(prepare: Callable[..., Callable[[], None]]) -> None:
