@@ -16,7 +16,7 @@ from attn_jax.attention.scores import (
     General,
     ScaledDot,
 )
-from attn_jax.attention.sparse import Sparsemax, projection
+from attn_jax.attention.sparse import Sparsemax, sparse
 from tests.attention.cases import as_arrays, parameters
 
 S, Q, C = 7, 5, 11
@@ -173,7 +173,7 @@ def test_a_mechanism_takes_the_parameters_of_its_parts(generator):
     score = Additive(units=3)
     p = as_arrays(parameters(generator, score, Q, Q))
     keys = jnp.tanh(query @ p["W"] + annotations @ p["U"]) @ p["v"]
-    expected = projection(keys, jnp.ones(S, bool), 2.0)
+    expected = sparse(keys, jnp.ones(S, bool), 2.0)
     mechanism = Mechanism(score, normalizer=Sparsemax())
     whole = {"score": p, "window": {}, "normalizer": {}}
     np.testing.assert_allclose(attend(mechanism, whole, query, annotations)[1], expected, rtol=1e-5)
