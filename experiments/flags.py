@@ -107,7 +107,7 @@ def define_values(name: str, help: str) -> None:
 
 
 def value_of(name: str) -> Any:
-    """The value of a flag whose name is not one of Python."""
+    """The value of a flag, of any type."""
     return FLAGS[name].value
 
 
