@@ -93,7 +93,7 @@ def test_what_gives_numbers_their_meaning_does_not_change_in_silence(run, name, 
 def test_a_changed_line_is_told_with_what_it_was(run):
     flags = run_files.flags(run)
     flags.write_text(flags.read_text().replace("--data.max_length=512\n", ""))
-    with pytest.raises(InputError, match=r"checkpoints/6 .* the line data.max_length=512 is lo"):
+    with pytest.raises(InputError, match=r"checkpoints/6 .* the line --data.max_length=512 is lo"):
         attn_jax.load(run)
     flags.write_text(flags.read_text() + "--data.max_length=51\n")
     with pytest.raises(InputError, match=r"data.max_length was 512 and is now 51"):

@@ -21,7 +21,7 @@ from attn_jax import (
 )
 from attn_jax.attention import monotonic
 from attn_jax.attention.scores import Dot
-from attn_jax.attention.sparse import Entmax, projection
+from attn_jax.attention.sparse import Entmax, sparse
 from attn_jax.attention.windows import LocalM, LocalP
 from attn_jax.value_names import read
 from tests.attention import oracle
@@ -82,7 +82,7 @@ def test_no_point_of_the_simplex_beats_entmax(scores, mask, alpha):
         entropy = (p - p**alpha).sum() / (alpha * (alpha - 1))
         return float(p @ np.float64(scores) + entropy)
 
-    best = np.float64(projection(jnp.asarray(scores), jnp.asarray(mask), alpha))
+    best = np.float64(sparse(jnp.asarray(scores), jnp.asarray(mask), alpha))
     others = [*np.eye(S)[mask], mask / mask.sum()]
     others += [0.9 * best + 0.1 * other for other in others]
     assert all(value(best) >= value(other) - 1e-4 for other in others)
@@ -91,7 +91,7 @@ def test_no_point_of_the_simplex_beats_entmax(scores, mask, alpha):
 @pytest.mark.parametrize("depth", [1.9, 1.99, 1.999])
 def test_entmax_is_precise_for_many_scores_near_its_threshold(depth):
     scores, mask = jnp.concatenate([jnp.zeros(1), jnp.full(4999, -depth)]), [True] * 5000
-    weights = projection(scores, jnp.array(mask), Entmax().alpha)
+    weights = sparse(scores, jnp.array(mask), Entmax().alpha)
     expected = oracle.entmax(1.5)(np.float64(scores).tolist(), mask, None)
     assert np.abs(weights - np.array(expected)).sum() < 1e-4
 

@@ -34,12 +34,12 @@ def test_formats_say_the_same(tmp_path, text, first):
     [
         ("0-0\n", 0, "has 1 lines, but there are 2 sentence pairs"),
         ("0-0 1:1\n\n", 0, r"line 1: expected links such as 0-0 \(sure\) or 1\?2 .*, got '1:1'"),
-        ("0-0\n0-3\n", 1, "line 1: the link 0-0 is counted from 0: give --gold_first=0"),
+        ("0-0\n0-3\n", 1, "line 1: the link 0-0 is counted from 0: give gold_first=0"),
         ("3-0\n0-3\n", 0, r"sentence 1: the link 3-0 \(from 0\) is beyond the 3 source and 2"),
         ("1 1 1 S\n3 1 1 S\n", 0, "line 2: expected the numbers of one of 2 sentences"),
         ("1 1 1 P\n", 0, "contains no sure link"),
         ("1 0 0 S\n", 0, "line 1: a link 0 0 connects nothing, since this format counts words"),
-        ("1-1 3-2\n1-4\n", 0, "fits if links are counted from 1: give --gold_first=1"),
+        ("1-1 3-2\n1-4\n", 0, "fits if links are counted from 1: give gold_first=1"),
         ("0-2\n3-0\n", 0, "the link 0-2 .* fits if source and target are exchanged$"),
         ("1 1 3 S\n2 4 1\n", 0, "fits if source and target are exchanged$"),
         (
@@ -68,7 +68,7 @@ def test_links_counted_from_1_are_not_read_as_from_0_in_silence(tmp_path):
     file = tmp_path / "gold"
     file.write_text("1-1 2-1\n1-2\n")
     sizes = [(4, 4), (4, 4)]
-    with pytest.warns(UserWarning, match=r"no link of a first word.*: give --gold_first=1$"):
+    with pytest.warns(UserWarning, match=r"no link of a first word.*: give gold_first=1$"):
         golds = read_gold(file, sizes)
     assert golds[1].sure == {(1, 2)}  # said, but not guessed
     assert read_gold(file, sizes, 1)[1].sure == {(0, 1)}

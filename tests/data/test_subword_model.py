@@ -79,7 +79,7 @@ def test_characters_that_are_left_unknown_are_counted():
     config = Data(subwords=40, character_coverage=0.99)
     message = (
         r"10 of 13 characters of the training text are unknown \(一 丁 丂 七 丄 …\), by "
-        r"--data\.character_coverage=0\.99$"
+        r"data\.character_coverage=0\.99$"
     )
     with pytest.warns(UserWarning, match=message):
         vocabulary = build_vocabulary("subword", ["abc " * 999, rare], config)
@@ -89,8 +89,8 @@ def test_characters_that_are_left_unknown_are_counted():
 def test_more_characters_than_subwords_are_refused_with_options_that_exist():
     text = "".join(map(chr, range(0x4E00, 0x4E00 + 300)))
     message = (
-        r"--data\.subwords=100 is less than the 305 characters .*: give at least that many, or "
-        r"leave .* unknown with a smaller --data\.character_coverage, such as 0\.9995"
+        r"data\.subwords=100 is less than the 305 characters .*: give at least that many, or "
+        r"leave .* unknown with a smaller data\.character_coverage, such as 0\.9995"
     )
     with pytest.raises(InputError, match=message):
         build_vocabulary("subword", [text], Data(subwords=100))

@@ -46,7 +46,7 @@ def test_reads_two_columns(tmp_path):
         ("t.en.gz", b"no gzip", r"cannot read .*t\.en\.gz"),
         ("t.en.gz", gzip.compress(b"a house\n", mtime=0)[:-9], r"cannot read .*t\.en\.gz"),
         ("t", b"one column\n", r"t, line 1: expected two columns with .*, got 1$"),
-        ("t", b"a\tb\tc\n", r"t, line 1: expected two columns .*, got 3; .*--data\.columns=1,2$"),
+        ("t", b"a\tb\tc\n", r"t, line 1: expected two columns .*, got 3; .*data\.columns=1,2$"),
     ],
 )
 def test_says_what_is_wrong(prefix, tmp_path, name, content, message):

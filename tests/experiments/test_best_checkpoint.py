@@ -7,6 +7,7 @@ import pytest
 from attn_jax import journal
 from attn_jax.config import Data, Experiment, Train
 from attn_jax.data.pairs import Example
+from attn_jax.data.vocabulary import LEVELS
 from attn_jax.progress import Criterion
 from attn_jax.runs.validation import compared, criterion_of, ranked_by
 from tests.experiments.programs import SMALL, program, works
@@ -28,6 +29,8 @@ WORDS = [Example("hand", "HH AE1 N D")]
 )
 def test_auto_is_the_metric_by_which_reports_rank(examples, level, metric):
     data = Data(target_level=level)
+    cut = LEVELS["character"]([]).cut
+    examples = [Example(cut(example.source), cut(example.target)) for example in examples]
     assert ranked_by(data, examples) == Criterion(metric, larger_is_better=True)
     assert criterion_of(Experiment(data=data), examples).metric == metric
     asked = Experiment(data=data, train=Train(metric="word_error_rate"))
@@ -45,7 +48,7 @@ def test_a_run_by_auto_goes_on_by_auto(tmp_path):
     assert [record["step"] for record in records] == [10, 20, 25, 30]
     assert {record["metric"] for record in records} == {"exact_match"}
     fewer = works("train", run, "--train.steps=15")
-    assert "the run has done 30 steps already, more than --train.steps=15" in fewer.stdout
+    assert "the run has done 30 steps already, more than train.steps=15" in fewer.stdout
     assert "--train.steps=30\n" in (tmp_path / "flags.txt").read_text()
 
 
@@ -57,5 +60,6 @@ def test_a_run_that_diverges_ends_with_status_2(tmp_path, rate):
     assert line.startswith("error: ")
     assert "--train.learning_rate" in line
     for file in tmp_path.glob("*.json*"):
-        for text in file.read_text().splitlines():
+        lines = file.suffix == ".jsonl"
+        for text in file.read_text().splitlines() if lines else [file.read_text()]:
             json.loads(text, parse_constant=pytest.fail)

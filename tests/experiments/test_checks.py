@@ -65,7 +65,7 @@ def test_parts_of_ones_own_are_checked_at_the_sizes_of_the_run(own):
         for _ in range(2):
             with pytest.raises(InputError) as raised:
                 check_parts(model(**good | {kind: text}), SIZES)
-            assert re.match(re.escape(f"--model.{kind}={text}: "), str(raised.value))
+            assert re.match(re.escape(f"model.{kind}={text}: "), str(raised.value))
             assert re.search(told, str(raised.value))
 
 

@@ -64,9 +64,9 @@ def test_only_what_must_be_written_needs_permission(run, read_only, tmp_path):
         with pytest.raises(InputError, match=r"cannot write into .*run, which training nee"):
             again(folder, more)
     corpus = open_corpus(experiment_of(folder).data)
-    advice = f"`evaluate --workdir={best_checkpoint(folder)}`"
+    advice = f"such as {best_checkpoint(folder)}"
     with pytest.raises(
-        InputError, match=f"to write nothing, evaluate a checkpoint in it: {advice}"
+        InputError, match=f"to write nothing, evaluate a checkpoint in it, {advice}"
     ):
         evaluate_split(folder, corpus, "test", {})
     assert times(folder) == before

@@ -58,12 +58,15 @@ def test_flags_of_files_and_of_the_command_line_override_those_before_them(folde
     [
         ("--sead=1", "Unknown command line flag 'sead'. Did you mean: seed"),
         ("--seed=1e3", "flag --seed=1e3: not a whole number: '1e3'"),
-        ("--train.batch_size=0", "--train.batch_size must be at least 1, got 0"),
-        ("--train.clip_norm=nan", "--train.clip_norm must be at least 1e-09, got nan"),
+        ("--train.batch_size=0", "train.batch_size must be at least 1, got 0"),
+        ("--train.clip_norm=nan", "train.clip_norm must be at least 1e-09, got nan"),
         ("--seed", "Missing value for flag --seed"),
         ("--seed 1", "Unknown command line flag 'seed 1'"),
         ("seed=1", "'seed=1' is not a flag: flags look like --name=value"),
-        ("--flagfile=none.flags", "cannot read none.flags: No such file or directory; flag files "),
+        (
+            "--flagfile=none.flags",
+            "cannot read none.flags: No such file or directory; presets are ",
+        ),
         ("--flagfile=folder", "cannot read folder: Is a directory"),
         ("--flagfile=binary", "binary, line 2: not UTF-8"),
         ("--flagfile=", "--flagfile names no file"),

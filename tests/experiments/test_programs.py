@@ -46,7 +46,7 @@ def test_a_sweep_leaves_its_runs_and_skips_them(sweep):
         lines = (folder / "metrics.jsonl").read_text().splitlines()
         assert [json.loads(line)["step"] for line in lines] == [10, 20]
     log = (sweep / "model.score=last.log").read_text()
-    assert "this run has no use for --model.alignment_size=8" in log
+    assert "this run has no use for model.alignment_size=8" in log
     again = works("sweep", f"--workdir={sweep}", *SMALL, "--grid.model.score=additive,last")
     assert "2 runs, 2 of them finished" in again.stdout
     line = refused("sweep", f"--workdir={sweep}", *SMALL, "--grid.model.score=last", "--seed=7")
@@ -584,7 +584,7 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
     assert "20 training pairs (3 left out, empty or of over 100 tokens)" in told
     # Each number occurs once, too rarely to be known; pairs that are left out do not count.
     assert "50.0 and 33.3 % of training, 50.0 and 33.3 % of validation" in told
-    assert "this run has no use for --data.examples=300 --data.held_out=20" in told
+    assert "this run has no use for data.examples=300 data.held_out=20" in told
     line = refused("train", *flags(), "--model.norm=post")
     assert line == (
         "error: --model.norm concerns transformer encoders and decoders, and no run here has any"
