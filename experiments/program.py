@@ -57,7 +57,7 @@ OPTION = re.compile(r"(?<![\w./:-])(?:grid\.)?((?:data|model|train)\.\w+)")
 
 def dashed(message: object) -> str:
     """A message of the library with dashes before the names of options."""
-    known = {*config.known(), *flags.FLAGS}
+    known = {*config.known(), "train.fallback"}
     return OPTION.sub(
         lambda found: f"--{found[0]}" if found[1] in known else found[0], str(message)
     )

@@ -378,18 +378,18 @@ def test_an_export_of_subwords_has_their_model(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"beam_size": 0}, "--beam_size must be at least 1, got 0"),
+        ({"beam_size": 0}, "beam_size must be at least 1, got 0"),
         ({"beam": 5}, r"unknown option 'beam'.*did you mean beam_size"),
         ({"beam_size": 2, "n_best": 3}, "n_best=3 is more than beam_size=2"),
         ({"beam_size": 2, "temperature": 1.0}, "sampling does not use a beam"),
         ({"top_k": 3}, "give a temperature"),
         ({"seed": 3}, "seed is for sampling"),
         ({"length_penalty": "average"}, "length_penalty is for beam search"),
-        ({"beam_size": 2.5}, "--beam_size must be of type int, got 2.5"),
-        ({"beam_size": None}, "--beam_size must be of type int, got None"),
+        ({"beam_size": 2.5}, "beam_size must be of type int, got 2.5"),
+        ({"beam_size": None}, "beam_size must be of type int, got None"),
         ({"temperature": 1e-9}, "temperature must be 0, or at least 0.01"),
         ({"unknown": "cope"}, r"unknown treatment of <unk> 'cope' .*did you mean copy"),
-        ({"min_length": 13}, "min_length=13 is more than the 12 of --data.max_length"),
+        ({"min_length": 13}, "min_length=13 is more than the 12 of data.max_length"),
         ({"min_length": 4, "max_length": 3}, "min_length=4 is more than max_length=3"),
         ({"beam_size": 2, "length_penalty": "gmnt"}, "did you mean gnmt"),
         ({"beam_size": 2, "length_penalty": "gnmt(alpha=-1)"}, "alpha must be at least 0"),
@@ -447,7 +447,7 @@ def test_takes_any_sentence_up_to_the_maximum(translator):
     ("sentences", "message"),
     [
         (["1", ""], "source sentence 2 is empty"),
-        (["1 " * 13], "source sentence 1 has 13 tokens, more than the 12 of --data.max_length"),
+        (["1 " * 13], "source sentence 1 has 13 tokens, more than the 12 of data.max_length"),
     ],
 )
 def test_refuses_sentences_that_are_empty_or_too_long(translator, sentences, message):

@@ -109,7 +109,7 @@ def _at_once(folder, start, counts):
 
 
 def test_of_processes_that_begin_together_one_cuts(tmp_path):
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     start, counts = context.Barrier(3), context.Queue()
     processes = [context.Process(target=_at_once, args=(tmp_path, start, counts)) for _ in range(3)]
     for process in processes:
