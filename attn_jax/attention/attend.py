@@ -86,8 +86,8 @@ def attend_all(
     """Attends from each of a sequence of queries. To be used under `jax.jit`.
 
     Queries are processed in parallel where possible. A mechanism that looks back processes them one
-    after another. A score with hidden units is computed for one query at a time, since those of all
-    queries would take T S A numbers.
+    after another. A score with hidden units is computed for some queries at a time, on a CPU for
+    one, since the units of all queries would take T S A numbers.
 
     The arguments are those of `attend`, and so are the errors. Returns the contexts and the weights
     of all queries.

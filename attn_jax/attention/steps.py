@@ -16,7 +16,10 @@ from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.protocol import CARRIED, Part, Past
 from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
+from attn_jax.kernels.held import Held
 from attn_jax.kernels.recomputation import recomputed
+
+UNITS = Held(cpu=0, other=2**21)  # of one sentence; at least those of one query
 
 
 class Own(NamedTuple):
@@ -174,8 +177,8 @@ def score_all(
 ) -> Float[Array, "T *C S"]:
     """The scores of all queries, [T, ...], of a mechanism that does not look back.
 
-    Those with hidden units are computed for one query after another, since the units of all would
-    take T S A numbers.
+    Those with hidden units are computed for some queries at a time, since the units of all would
+    take T S A numbers; on a CPU for one, whose units its caches hold.
     """
     memories, mask, rngs = at_steps
 
@@ -184,7 +187,11 @@ def score_all(
         return score(m, p, query, keys, Now(memory, mask, rng))[1]
 
     of_steps = queries, memories, rngs
-    return jax.lax.map(one, of_steps) if m.has_hidden_units else jax.vmap(one)(of_steps)
+    if not m.has_hidden_units:
+        return jax.vmap(one)(of_steps)
+    of_query = sum(leaf.size for leaf in jax.tree.leaves(keys))  # as many units as numbers in keys
+    together = UNITS.here() // max(1, of_query)
+    return jax.lax.map(one, of_steps, batch_size=together if together > 1 else None)
 
 
 def _past(part: Part, own: PyTree, now: Now) -> Past:

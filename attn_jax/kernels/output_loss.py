@@ -14,10 +14,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.kernels.factors import factor, row_major
+from attn_jax.kernels.held import Held
 from attn_jax.kernels.logits import logits, plain_logits
 from attn_jax.kernels.products import matmul, of_inputs
 
-LOGITS = 2**21  # held at once, 8 MiB, unless parts of F tokens need more
+LOGITS = Held(cpu=2**21, other=2**26)  # 8 and 256 MiB, unless parts of F tokens need more
 
 
 class Tokens(NamedTuple):
@@ -88,7 +89,7 @@ def _cut(tokens: Tokens, vocabulary: int) -> Tokens:
     rows, features = tokens.features.shape
     # At least F tokens, so that adding a part's gradient of the matrix, [F, V], to the sum does not
     # take longer than a pass over its logits, [N, V].
-    parts = -(-rows // max(LOGITS // vocabulary, features))
+    parts = -(-rows // max(LOGITS.here() // vocabulary, features))
     size = -(-rows // parts)
 
     def cut(leaf: Array) -> Array:

@@ -1,11 +1,14 @@
 """Attention of one query over one sentence."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from attn_jax import Mechanism, Past, attend, attend_all
+from attn_jax.attention import steps
 from attn_jax.attention.normalizers import Softmax, Temperature
 from attn_jax.attention.position_scores import Coverage, Gmm
 from attn_jax.attention.scores import (
@@ -17,6 +20,7 @@ from attn_jax.attention.scores import (
     ScaledDot,
 )
 from attn_jax.attention.sparse import Sparsemax, sparse
+from attn_jax.kernels.held import Held
 from tests.attention.cases import as_arrays, parameters
 
 S, Q, C = 7, 5, 11
@@ -53,6 +57,28 @@ def test_values_are_the_annotations_by_default(generator):
     expected, same = dot(query, annotations, annotations)
     np.testing.assert_array_equal(context, expected)
     np.testing.assert_array_equal(weights, same)
+
+
+@pytest.mark.parametrize("queries_at_once", [2, 3, 4, 50])
+def test_queries_scored_together_equal_one_after_another(generator, monkeypatch, queries_at_once):
+    query, annotations, _ = inputs(generator)
+    mechanism = Mechanism(Additive(units=6), normalizer=Softmax())
+    queries, p = jnp.outer(jnp.arange(4.0), query), mechanism.init(jax.random.key(0), Q, Q)
+
+    def outcome():
+        def total(p, queries, annotations):
+            contexts, weights = attend_all(
+                mechanism, p, queries, annotations, jnp.arange(S) < 5, rng=jax.random.key(1)
+            )
+            return (contexts**2).sum(), weights
+
+        return jax.value_and_grad(total, argnums=(0, 1, 2), has_aux=True)(p, queries, annotations)
+
+    one_after_another = outcome()
+    monkeypatch.setattr(steps, "UNITS", Held(cpu=queries_at_once * S * 6, other=0))
+    jax.tree.map(
+        partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6), outcome(), one_after_another
+    )
 
 
 def test_masked_equals_cut(generator):

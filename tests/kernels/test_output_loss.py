@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from attn_jax.kernels import output_loss as output
+from attn_jax.kernels.held import Held
 from attn_jax.kernels.output_loss import cross_entropy, output_loss
 
 N, F, V = 14, 3, 11
@@ -38,7 +39,7 @@ def test_cross_entropy_equals_a_loop(generator, smoothing):
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("rows_at_once", [1, 5, 7, 14, 50])
 def test_equals_the_loss_of_all_logits(generator, monkeypatch, rows_at_once, smoothing):
-    monkeypatch.setattr(output, "LOGITS", rows_at_once * V)
+    monkeypatch.setattr(output, "LOGITS", Held(cpu=rows_at_once * V, other=0))
     floats, others = given(generator)
 
     def doubled(function):  # a factor, since the sum is usually not the final loss
@@ -56,7 +57,7 @@ def test_equals_the_loss_of_all_logits(generator, monkeypatch, rows_at_once, smo
 
 def test_what_is_held_does_not_grow_with_the_tokens(generator, monkeypatch):
     words, size = 1000, 16
-    monkeypatch.setattr(output, "LOGITS", size * words)
+    monkeypatch.setattr(output, "LOGITS", Held(cpu=size * words, other=0))
 
     def held(rows):
         floats, others = given(generator, rows, words)
@@ -67,7 +68,7 @@ def test_what_is_held_does_not_grow_with_the_tokens(generator, monkeypatch):
 
 
 def test_a_part_has_as_many_tokens_as_features(generator, monkeypatch):
-    monkeypatch.setattr(output, "LOGITS", 1)
+    monkeypatch.setattr(output, "LOGITS", Held(cpu=1, other=0))
     floats, others = given(generator)
     jaxpr = jax.make_jaxpr(jax.grad(lambda *f: output_loss(*f, *others, 0.1)))(*floats)
     assert f"length={-(-N // F)}" in str(jaxpr)
