@@ -52,7 +52,8 @@ def expanded(words: Iterable[str], place: str = "", within: tuple[str, ...] = ()
         try:
             lines = read_lines(Path(file))
         except InputError as error:
-            hint = f"presets are {', '.join(sorted(os.listdir(PRESETS)))}"
+            presets = f"presets are {', '.join(sorted(os.listdir(PRESETS)))}"
+            hint = "flag files name others from the current folder" if place else presets
             raise word.refused(error if Path(file).exists() else f"{error}; {hint}") from error
         for number, line in enumerate(map(str.strip, lines), start=1):
             if line and not line.startswith(("#", "//")):

@@ -52,15 +52,17 @@ OF_TRAINING = Advice(
 
 
 # What the library calls by the names of its arguments, and programs by those of their flags.
-OPTION = re.compile(r"(?<![\w./:-])(?:grid\.)?((?:data|model|train)\.\w+)")
+OPTION = re.compile(r"(?<![\w./:-])\w+(?:\.\w+)+")
 
 
 def dashed(message: object) -> str:
     """A message of the library with dashes before the names of options."""
     known = {*config.known(), "train.fallback"}
-    return OPTION.sub(
-        lambda found: f"--{found[0]}" if found[1] in known else found[0], str(message)
-    )
+
+    def with_dashes(found: re.Match[str]) -> str:
+        return f"--{found[0]}" if found[0].removeprefix("grid.") in known else found[0]
+
+    return OPTION.sub(with_dashes, str(message))
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

@@ -122,7 +122,7 @@ def test_a_score_that_was_edited_is_noticed(tmp_path):
     differs = f"{file} is not the code that the run in {run} was trained with, which is kept as"
     advice = f"{differs} {copy}: take another folder, or put that code back"
     assert refused(*train, **found) == f"error: {advice}"
-    assert refused(*sweep, **found) == f"error: model.score=mine:own: {advice}"
+    assert refused(*sweep, **found) == f"error: --model.score=mine:own: {advice}"
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
     assert f"warning: {differs}" in works(*translate, stdin="1 2\n", **found).stderr
     file.write_text(
@@ -186,7 +186,7 @@ def test_parameters_of_another_run_are_needed_until_a_first_checkpoint(workdir, 
     assert loss_of(whole) == loss_of(early) != loss_of(other)
     line = refused("train", f"--workdir={tmp_path / 'larger'}", *flags, "--model.hidden_size=24")
     assert "does not fit this model" in line
-    assert f"--flagfile={other}/flags.txt, before other flags, gives the model of that run" in line
+    assert f"the model options in {other}/flags.txt are those of that run" in line
     shutil.rmtree(other)
     works("train", f"--workdir={early}", "--train.steps=30")
 
@@ -618,13 +618,15 @@ def test_what_is_no_run_cannot_be_used(workdir, tmp_path):
     assert "could not be read again" in refused("train", f"--workdir={moved}")
     said = refused("sweep", f"--workdir={tmp_path / 'sweep'}", *SMALL, "--grid.label=a,b[1]")
     assert "label=b[1] could not be read again" in said
-    assert "another --label" in said
+    assert "another label in a sweep" in said
     assert not (tmp_path / "sweep").exists()
     assert "parameters are float32" in refused("train", "--workdir=x", JAX_ENABLE_X64="1")
     assert "--output is missing: the file to be written" in refused("export", "--workdir=x")
     line = refused("train", "--workdir=x", "--flagfile=nothing.flags")
-    assert "nothing.flags" in line
-    assert "flag files name others from the current folder" in line
+    assert "nothing.flags: No such file or directory; presets are bahdanau-2014.flags" in line
+    (tmp_path / "outer.flags").write_text("--flagfile=inner.flags")
+    line = refused("train", "--workdir=x", f"--flagfile={tmp_path / 'outer.flags'}")
+    assert "inner.flags: No such file or directory; flag files name others from the" in line
     (tmp_path / "file").write_text("")
     assert "Not a directory" in refused("train", f"--workdir={tmp_path / 'file' / 'x'}", *SMALL)
 

@@ -14,7 +14,7 @@ from flax import nnx
 
 from attn_jax import attend_all
 from attn_jax.attention.scores import Additive, ScaledDot
-from attn_jax.attention.sparse import projection
+from attn_jax.attention.sparse import sparse
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention
 from attn_jax.models.blocks import CrossAttention
@@ -216,7 +216,7 @@ def test_torch_transformer_layers(norm):
 def test_entmax_with_its_gradient(name, alpha):
     peer = answers("sparse")
     everywhere = jnp.ones(peer["scores"].shape[1:], bool)
-    normalizer = jax.jit(jax.vmap(lambda row: projection(row, everywhere, alpha)))
+    normalizer = jax.jit(jax.vmap(lambda row: sparse(row, everywhere, alpha)))
     close(normalizer(peer["scores"]), peer[name])
     assert np.array_equal(normalizer(peer["scores"]) == 0, peer[name] == 0)
     gradient = jax.grad(lambda x: (normalizer(x) * peer["towards"]).sum())(peer["scores"])
