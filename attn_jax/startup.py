@@ -7,7 +7,6 @@ import warnings
 import jax
 
 from attn_jax.cache import use_compilation_cache
-from attn_jax.errors import InputError
 
 # Vectors of 512 bits, if the processor has them, instead of XLA's default of 256.
 XLA_FLAGS = "--xla_cpu_prefer_vector_width=512"
@@ -19,12 +18,7 @@ def start() -> None:
     What the user has chosen, by variables of the environment or in JAX, stays as it is. `train`,
     `load` and the like call this. Call it yourself before you use JAX for anything else: XLA reads
     its flags once, when JAX starts.
-
-    Raises:
-      InputError: JAX is configured for 64 bits.
     """
-    if jax.config.jax_enable_x64:
-        raise InputError("parameters are float32: unset JAX_ENABLE_X64")
     use_compilation_cache()
     _use_wide_vectors()
 

@@ -534,7 +534,9 @@ def test_starts_from_one_checkpoint_of_another_run(workdir, tmp_path):
     with pytest.raises(InputError, match=rf"the run in {workdir} has data\.source_level=symbol"):
         train_in(tmp_path / "other", other)
     other = OPTIONS | {"train.initial": str(one), "model.score": "general"}
-    with pytest.raises(InputError, match=rf"150 does not fit .* --flagfile={workdir}/flags\.txt"):
+    with pytest.raises(
+        InputError, match=rf"150 does not fit .* options in {workdir}/flags\.txt are those"
+    ):
         train_in(tmp_path / "other", other)
     assert not (tmp_path / "other").exists()
 
@@ -544,8 +546,8 @@ def test_the_same_run_goes_on_and_another_is_refused(workdir):
     assert longer.train.steps == 400
     assert longer.data.symbols == 9
     message = (
-        "other flags: --seed was 0 and is now 1; "
-        r"--model.score was 'additive\(units=16\)' and is now 'dot'"
+        "other flags: seed was 0 and is now 1; "
+        r"model.score was 'additive\(units=16\)' and is now 'dot'"
     )
     with pytest.raises(InputError, match=message):
         settle(workdir, {"seed": 1, "model.score": "dot"})
@@ -554,9 +556,9 @@ def test_the_same_run_goes_on_and_another_is_refused(workdir):
 
 def test_what_a_run_has_from_its_folder_alone_is_told(workdir):
     given = OPTIONS | {"train.steps": 400}
-    assert inherited(settle(workdir, given), given) == []
+    assert inherited(settle(workdir, given), given) == {}
     given.pop("data.symbols")
-    assert inherited(settle(workdir, given), given) == ["--data.symbols=9"]
+    assert inherited(settle(workdir, given), given) == {"data.symbols": 9}
 
 
 def test_until_something_is_trained_options_data_and_code_may_change(tmp_path, monkeypatch):

@@ -20,6 +20,7 @@ from attn_jax.data.text_checks import (
     unknown_shares,
 )
 from attn_jax.data.vocabularies import kinds
+from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.loading import Place, best_checkpoint, experiment_of, load
 from attn_jax.models.seq2seq import initialize
@@ -69,8 +70,11 @@ def train(
       The model with the parameters of the best checkpoint.
 
     Raises:
-      InputError: an option, the data or the folder cannot be used, or training diverges.
+      InputError: an option, the data or the folder cannot be used, training diverges, or JAX is
+        configured for 64 bits.
     """
+    if jax.config.jax_enable_x64:
+        raise InputError("parameters are trained in float32: unset JAX_ENABLE_X64")
     start()
     workdir, given = Path(workdir), options_of.given(options)
     with folder.alone(workdir):

@@ -261,7 +261,7 @@ def test_a_run_goes_on_without_a_damaged_checkpoint(tmp_path):
             Checkpoints(tmp_path).restore(step, "model", leaves)
         return str(error.value)
 
-    instead = f"or use {tmp_path / '1'} instead (train: with --train.fallback)"
+    instead = f"or use {tmp_path / '1'} instead (train: with train.fallback)"
     assert told(2).endswith(f"; put a copy of {tmp_path / '2'} back, {instead}")
     shutil.rmtree(tmp_path / "2")
     left = Checkpoints(tmp_path)

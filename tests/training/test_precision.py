@@ -29,7 +29,7 @@ def test_a_processor(tmp_path, monkeypatch, flags, fast, slow):
         file.write_text(flags)
     monkeypatch.setattr(precision, "PROCESSOR", file)
     assert advice(PRECISIONS[fast](), device("cpu")) is None
-    assert f"--train.compute={fast}" in advice(PRECISIONS[slow](), device("cpu"))
+    assert f"train.compute={fast}" in advice(PRECISIONS[slow](), device("cpu"))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def told(*perplexities):
 def test_validation_that_gets_worse_and_worse_is_told_once_for_each_row():
     said = worsening(records(18.2, 43.0, 113.0))
     assert "risen 2 times in a row, from 18.20 at step 500 to 113.00 at step 1500" in said
-    for flag in ("--model.dropout", "--train.label_smoothing", "--train.steps", "--train.patience"):
+    for flag in ("model.dropout", "train.label_smoothing", "train.steps", "train.patience"):
         assert flag in said
     assert told(18.2, 43.0, 113.0, 200.0, 300.0) == [3]
     assert told(9.0, 5.0, 5.2, 5.4, 5.6) == [5]
@@ -42,7 +42,7 @@ def test_metrics_that_disagree_on_the_best_validation_are_named():
         line["valid_bleu"] = bleu
     assert disagreement(lines, [by_perplexity, by_bleu], "1500") == (
         "the best validation was step 500 by perplexity (18.20), step 1500 by bleu (18.50); "
-        "step 1500 is kept (see --train.metric)"
+        "step 1500 is kept (see train.metric)"
     )
     assert disagreement(lines[:1], [by_perplexity, by_bleu], "500") is None
 
