@@ -65,7 +65,7 @@ def test_flags_of_files_and_of_the_command_line_override_those_before_them(folde
         ("seed=1", "'seed=1' is not a flag: flags look like --name=value"),
         (
             "--flagfile=none.flags",
-            "cannot read none.flags: No such file or directory; presets are ",
+            "cannot read none.flags: No such file or directory; flag files name others from ",
         ),
         ("--flagfile=folder", "cannot read folder: Is a directory"),
         ("--flagfile=binary", "binary, line 2: not UTF-8"),
