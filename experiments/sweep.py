@@ -66,7 +66,7 @@ def main() -> None:
         jobs=FLAGS.jobs,
         may_be_idle=flags.from_files(),
     )
-    print(f"compare them by: ./launch.sh report --workdir={FLAGS.workdir}")
+    print(f"report --workdir={FLAGS.workdir} compares them")
 
 
 if __name__ == "__main__":
