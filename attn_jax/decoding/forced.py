@@ -9,11 +9,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.decoding.ensemble import Models, all_layers, combined, stepping
-from attn_jax.kernels.held import Held
 from attn_jax.tokens import BOS, PAD
 
-# Known target words whose probabilities are held at once; at least those of one step of the batch.
-WORDS = Held(cpu=2**8, other=2**12)
+WORDS = 256  # of known targets whose probabilities are held at once; at least one step of the batch
 
 
 class Forced(NamedTuple):
@@ -49,7 +47,7 @@ def force(
     # A few steps at a time, since probabilities [B, T, V] would take up most of the memory.
     steps = [reading.steps for reading in readings]
     by_step = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), (steps, target))
-    at_once = max(1, WORDS.here() // len(target))
+    at_once = max(1, WORDS // len(target))
     of_word, first = (leaf.T for leaf in jax.lax.map(judged, by_step, batch_size=at_once))
     real, weights = target != PAD, [reading.weights for reading in readings]
     return Forced(jnp.where(real, of_word, 0), first & real, all_layers(weights))
