@@ -24,9 +24,13 @@ from .runs.sweeping import sweep
 from .runs.training import train
 from .settings import inner, setting
 from .startup import start
+
+# Losses of the weights of attention, your own too.
+from .training.losses import LOSSES, Loss, Seen
 from .translator import Hypothesis, Translator
 
 __all__ = [
+    "LOSSES",
     "NORMALIZERS",
     "SCORES",
     "WINDOWS",
@@ -34,6 +38,7 @@ __all__ = [
     "Experiment",
     "Hypothesis",
     "InputError",
+    "Loss",
     "Mechanism",
     "Memory",
     "Model",
@@ -42,6 +47,7 @@ __all__ = [
     "Past",
     "Report",
     "Score",
+    "Seen",
     "Sentence",
     "Train",
     "Translator",

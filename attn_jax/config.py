@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attn_jax import value_names
+from attn_jax import shorthands, value_names
 from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.protocol import Normalizer, Part, Score, Window
@@ -21,10 +21,11 @@ from attn_jax.attention.scores import Additive
 from attn_jax.attention.windows import Full
 from attn_jax.data.orders import ORDERS, Bucketed, Order
 from attn_jax.errors import InputError, choose
-from attn_jax.head_names import HEADS, Head
-from attn_jax.head_names import Mean as MeanOfHeads
+from attn_jax.head_names import SEVERAL, Heads
 from attn_jax.options import absolute, checked, fields, option, path
 from attn_jax.settings import Value
+from attn_jax.shorthands import UNITS
+from attn_jax.training.losses import LOSSES, Loss
 from attn_jax.training.means import MEANS, Mean, Token
 from attn_jax.training.optimizer import (
     OPTIMIZERS,
@@ -35,15 +36,16 @@ from attn_jax.training.optimizer import (
     Schedule,
 )
 from attn_jax.training.precision import PRECISIONS, Float32, Precision
+from attn_jax.value_options import AUTO, One, OneOrAuto, Several, held_option, joined
 
-AUTO = "auto"  # what stands for the normalizer of the score
 LINKED_LEVELS = {"word", "symbol"}  # whose tokens are what links and gold alignments connect
 # What text of an option may stand for.
 TABLES: value_names.Tables = {
     **value_names.PARTS,
     Optimizer: OPTIMIZERS,
     Schedule: SCHEDULES,
-    Head: HEADS,
+    Heads: SEVERAL,
+    Loss: LOSSES,
     Mean: MEANS,
     Precision: PRECISIONS,
     Order: ORDERS,
@@ -52,8 +54,8 @@ TABLES: value_names.Tables = {
 
 def value_option(default: Value | None, kind: type[Value], help: str) -> Any:
     """A field that holds a value; in text, None is `auto`."""
-    shown = default.brief() if default else AUTO
-    return dataclasses.field(default=default, metadata={"help": help, "kind": kind, "shown": shown})
+    held = (OneOrAuto if default is None else One)(kind, TABLES)
+    return held_option(held, default, help)
 
 
 @dataclass(frozen=True)
@@ -216,18 +218,11 @@ class Train:
     )
     clip_norm: float = option(1.0, "largest global norm of the gradient", low=1e-9)
     label_smoothing: float = option(0.0, "probability spread over the vocabulary", low=0, high=0.9)
-    coverage_loss: float = option(
-        0.0, "weight of the loss of See et al. for attending twice", low=0
-    )
-    guided_alignment: float = option(
-        0.0,
-        "weight of the loss of Chen et al. against the links of data.links, or of generated data",
-        low=0,
-    )
-    guided_head: Head = value_option(
-        MeanOfHeads(),
-        Head,
-        "weights that it guides: mean (of all layers and heads), or layer.head as in 2.1",
+    losses: tuple[Loss, ...] = held_option(
+        Several(Loss, TABLES),
+        (),
+        f"of the weights of attention, joined by +: {', '.join(LOSSES)}, or your own; "
+        "diagonal(width=0.2,weight=1)+entropy(weight=0.01)",
     )
     scheduled_sampling: float = option(
         0.0, "final share of previous words that are the model's own", low=0, high=1
@@ -296,26 +291,14 @@ MAY_CHANGE = {
 }
 
 
-@dataclass(frozen=True)
-class Shorthands:
-    """Options of a model that stand for settings of its parts."""
-
-    alignment_size: int = option(
-        128, "A, hidden units of the scores and windows that do not give their own units", low=1
-    )
-
-
-UNITS = "model.alignment_size"
-
-
 def known() -> dict[str, dataclasses.Field]:
     """All options by name, shorthands included."""
-    return dict(fields(Experiment)) | dict(fields(Shorthands, "model."))
+    return dict(fields(Experiment)) | shorthands.KNOWN
 
 
-# The options that hold values, with the kind of each, and of these the parts of mechanisms.
-KINDS = {name: f.metadata["kind"] for name, f in fields(Experiment) if "kind" in f.metadata}
-PARTS = {name: kind for name, kind in KINDS.items() if issubclass(kind, Part)}
+# How options hold values and, of parts of mechanisms, the kind of each.
+HELD: dict[str, One] = {n: f.metadata["held"] for n, f in known().items() if "held" in f.metadata}
+PARTS = {name: held.kind for name, held in HELD.items() if issubclass(held.kind, Part)}
 
 
 Options = Experiment | Mapping[str, Any]  # by name; those that are left out have their defaults
@@ -341,10 +324,12 @@ def given(options: Options) -> dict[str, Any]:
 
 def _as_text(name: str, value: Any) -> Any:
     """A value of an option as the command line takes it."""
-    if name not in KINDS:
+    if name not in HELD:
         return value
     if value is None:
         return AUTO
+    if isinstance(value, tuple | list):
+        return joined(_as_text(name, each) for each in value)
     if isinstance(value, type):
         raise InputError(f"{name} is the class {value.__name__}: write {value.__name__}()")
     if isinstance(value, Value):
@@ -360,8 +345,7 @@ def told(options: Mapping[str, Any]) -> str:
 def values(experiment: Experiment) -> dict[str, Any]:
     """The options by name, such as `{"model.score": "additive(units=128)", ...}`."""
     found = {name: operator.attrgetter(name)(experiment) for name, _ in fields(Experiment)}
-    held = {name: found[name] for name in KINDS}
-    return found | {name: AUTO if one is None else str(one) for name, one in held.items()}
+    return found | {name: held.text(found[name]) for name, held in HELD.items() if name in found}
 
 
 def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -377,15 +361,15 @@ def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
     if units is not None:  # it concerns defaults too
         usual = {name: entry.metadata["shown"] for name, entry in known().items() if name in PARTS}
         found = usual | found
-    for name, kind in KINDS.items():
-        if name in found and found[name] != AUTO:
-            found[name] = value_names.canonical(kind, found[name], units, TABLES)
-    return found
+    for name, held in HELD.items():
+        if name in found:
+            found[name] = held.canonical(found[name], units)
+    return shorthands.unfolded(found)
 
 
 def merged(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Options of which some are given anew, shorthands for settings of the others included."""
-    options = dict(kept)
+    options = shorthands.folded(kept, given)
     if UNITS in given:
         for name in PARTS.keys() & options.keys():
             if options[name] != AUTO:
@@ -401,9 +385,9 @@ def experiment(options: Mapping[str, Any]) -> Experiment:
     """
     units = checked(known(), options).get(UNITS)
     found = canonical(options)
-    for name in KINDS.keys() & found.keys():
-        text = found[name]
-        found[name] = None if text == AUTO else value_names.read(KINDS[name], text, units, TABLES)
+    for name, held in HELD.items():
+        if name in found:
+            found[name] = held.read(found[name], units)
     groups: dict[str, dict[str, Any]] = {"": {}, "data": {}, "model": {}, "train": {}}
     for name, value in found.items():
         group, _, leaf = name.rpartition(".")
@@ -437,8 +421,7 @@ def parse(text: Iterable[str]) -> Experiment:
 
 def brief(name: str, text: Any) -> Any:
     """The value of an option as people write it: without settings of their defaults."""
-    held = name in KINDS and text != AUTO
-    return value_names.brief(KINDS[name], text, TABLES) if held else text
+    return HELD[name].brief(text) if name in HELD else text
 
 
 def units_of(options: Mapping[str, Any]) -> set[int | float]:

@@ -91,7 +91,7 @@ def check(workdir: Path, checkpoint: Path, facts: dict[str, Any]) -> None:
 
 def _changed_lines(file: Path, recorded: dict[str, Any]) -> list[str]:
     """Phrases for the lines of a flag file that are lost, or whose meaning has changed."""
-    now, stated = config.recorded(file), config.stated(file)
+    now, stated = config.recorded(file), config.canonical(config.stated(file))
     before = config.canonical(recorded)
     changed = [
         f"the line --{name}={value} is lost" for name, value in before.items() if name not in stated

@@ -14,9 +14,10 @@ def head_name(layer: int, head: int) -> str:
     return f"layer {layer}, head {head}"
 
 
-class Head(Value):
-    """The head whose weights are meant: `mean`, or a single one, such as `2.1`."""
+class Heads(Value):
+    """The heads whose weights are meant: `mean`, a single one such as `2.1`, or `all`, each."""
 
+    name = "head"
     also = ", or layer.head as in 2.1"
 
     @classmethod
@@ -27,6 +28,30 @@ class Head(Value):
             raise InputError(f"head must be mean{cls.also}, got {text[:60]!r}")
         layer, head = map(int, named.groups())
         return Single(layer=layer, head=head)
+
+    def weights(self, alignment: Float[Array, "L N T S"], option: str) -> Float[Array, "H T S"]:
+        """Their weights among those of all layers and heads.
+
+        Args:
+          alignment: the weights of one sentence.
+          option: what the error message calls it.
+
+        Raises:
+          InputError: there is no such layer or head.
+        """
+        raise NotImplementedError
+
+
+class All(Heads):
+    """Every head of every layer."""
+
+    def weights(self, alignment: Float[Array, "L N T S"], option: str) -> Float[Array, "H T S"]:
+        """All of them."""
+        return alignment.reshape(-1, *alignment.shape[2:])
+
+
+class Head(Heads):
+    """The head whose weights are meant: `mean`, or a single one, such as `2.1`."""
 
     def place(self, layers: int, heads: int, option: str) -> tuple[int, int] | None:
         """Its layer and number, from 0; None for the mean.
@@ -41,15 +66,11 @@ class Head(Value):
         """
         raise NotImplementedError
 
-    def weights(self, alignment: Float[Array, "B L N T S"], option: str) -> Float[Array, "B T S"]:
-        """Its weights among those of all layers and heads.
-
-        Raises:
-          InputError: there is no such layer or head.
-        """
-        _, layers, heads, *_ = alignment.shape
+    def weights(self, alignment: Float[Array, "L N T S"], option: str) -> Float[Array, "1 T S"]:
+        """Its weights alone."""
+        layers, heads, *_ = alignment.shape
         place = self.place(layers, heads, option)
-        return alignment.mean(axis=(1, 2)) if place is None else alignment[:, place[0], place[1]]
+        return (alignment.mean(axis=(0, 1)) if place is None else alignment[place])[None]
 
 
 class Mean(Head):
@@ -80,3 +101,4 @@ class Single(Head):
 
 
 HEADS: dict[str, type[Head]] = {Mean.name: Mean}
+SEVERAL: dict[str, type[Heads]] = {**HEADS, All.name: All}

@@ -1,7 +1,7 @@
 """Text that names something with settings, such as `entmax(alpha=1.25)`, and what it stands for.
 
 A name is that of an entry of a table, or `module:name` of the user's own. Settings are numbers, or
-named themselves: `pair(additive(units=64),general)`.
+named themselves: `pair(additive(units=64),general)`. Several are joined by `+`.
 """
 
 import importlib
@@ -13,7 +13,7 @@ from attn_jax.errors import InputError, choose, failure, place
 
 NAME = r"[A-Za-z_][\w.-]*(?::\w*)?"
 NUMBER = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-TOKEN = re.compile(rf"\s*(?:(?P<name>{NAME})|(?P<number>{NUMBER})|(?P<sign>[(),=]))\s*")
+TOKEN = re.compile(rf"\s*(?:(?P<name>{NAME})|(?P<number>{NUMBER})|(?P<sign>[(),=+]))\s*")
 
 
 class Number(NamedTuple):
@@ -87,9 +87,25 @@ def parse_value(text: str, what: str, also: str = "") -> Named | Number:
     return value
 
 
+def parse_values(text: str, what: str, also: str = "") -> list[Named | Number]:
+    """The same for several, joined by `+`.
+
+    Raises:
+      InputError: the text is not of this form, or gives a setting twice.
+    """
+    reader = _Reader(text, what, f"{also}; several are joined by +")
+    values = [reader.value()]
+    while reader.next == "+":
+        reader.take()
+        values.append(reader.value())
+    reader.expect("")
+    return values
+
+
 class _Reader:
     """Reads a text token by token, by recursive descent.
 
+    values  = value { "+" value }
     value   = number | named
     named   = name [ "(" [ setting { "," setting } ] ")" ]
     setting = [ name "=" ] value

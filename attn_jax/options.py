@@ -80,7 +80,7 @@ def checked(known: Mapping[str, dataclasses.Field], options: Mapping[str, Any]) 
 def kind_of(entry: dataclasses.Field) -> type[Any]:
     """The type of an option in text: that of `Value` is text itself."""
     # A field holds the name of its type only where annotations are postponed.
-    return str if "kind" in entry.metadata else cast(type[Any], entry.type)
+    return str if "held" in entry.metadata else cast(type[Any], entry.type)
 
 
 def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:

@@ -13,31 +13,34 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 from attn_jax import config, run_files
-from attn_jax.config import Model
+from attn_jax.config import Experiment, Model
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
 from attn_jax.names import choose_or_import
 
-# The options of a model that can name code of the user's own.
-KINDS = ("encoder", "cell", "decoder", "score", "window", "normalizer")
+# The options that can name code of the user's own.
+OPTIONS = (
+    *(f"model.{kind}" for kind in ("encoder", "cell", "decoder", "score", "window", "normalizer")),
+    "train.losses",
+)
 OWN = re.compile(r"([\w.]+):\w+")
 
 
-def own_parts(model: Model) -> dict[str, str]:
-    """The options of a model that name code of the user's own as `module:name`, by name."""
-    parts = {kind: str(getattr(model, kind)) for kind in KINDS}
-    return {kind: text for kind, text in parts.items() if OWN.search(text)}
+def own_options(experiment: Experiment) -> dict[str, str]:
+    """The options that name code of the user's own as `module:name`, by name."""
+    options = config.values(experiment)
+    return {name: options[name] for name in OPTIONS if OWN.search(options[name])}
 
 
-def own_modules(model: Model) -> list[str]:
-    """The modules from outside this package that the options of a model name."""
-    return _modules(own_parts(model).values())
+def own_modules(experiment: Experiment) -> list[str]:
+    """The modules from outside this package that options name."""
+    return _modules(own_options(experiment).values())
 
 
 def recorded_modules(workdir: Path) -> list[str]:
     """The modules that the options in the folder of a run name."""
     options = config.recorded(run_files.flags(workdir))
-    return _modules(options[f"model.{kind}"] for kind in KINDS)
+    return _modules(options[name] for name in OPTIONS)
 
 
 def _modules(texts: Iterable[str]) -> list[str]:
@@ -113,13 +116,13 @@ def copies(workdir: Path) -> dict[str, Path]:
     return {module: copy for module, copy in every.items() if copy.is_file()}
 
 
-def keep_code(workdir: Path, model: Model) -> None:
+def keep_code(workdir: Path, experiment: Experiment) -> None:
     """Copies the user's own modules to the folder of a run, unless they are there already.
 
     Call it after building the model, which reports modules that cannot be imported, and after
     `check_copies`.
     """
-    for module in own_modules(model):
+    for module in own_modules(experiment):
         text = source(module)
         if text and text != _kept(workdir, module):
             copy = copy_of(workdir, module)
@@ -127,12 +130,12 @@ def keep_code(workdir: Path, model: Model) -> None:
             write_whole(copy, text)
 
 
-def check_copies(workdir: Path, model: Model) -> None:
+def check_copies(workdir: Path, experiment: Experiment) -> None:
     """Raises InputError if a run would keep its copies elsewhere: if their folder or one is a link.
 
     They might be the user's own files, which are edited, and not the code that the run began with.
     """
-    for module in own_modules(model):
+    for module in own_modules(experiment):
         copy = copy_of(workdir, module)
         for place in (copy.parent, copy):
             if place.is_symlink():
@@ -142,8 +145,8 @@ def check_copies(workdir: Path, model: Model) -> None:
                 )
 
 
-def forget_code(workdir: Path, model: Model) -> None:
-    """Deletes the copies that an earlier start of a run has made, of modules not in this model.
+def forget_code(workdir: Path, experiment: Experiment) -> None:
+    """Deletes the copies that an earlier start of a run has made, of modules that it has no longer.
 
     To be called while the folder has the options of that start. Other files stay as they are, and
     so does everything behind a link.
@@ -151,7 +154,7 @@ def forget_code(workdir: Path, model: Model) -> None:
     flags = run_files.flags(workdir)
     if not flags.is_file() or run_files.code(workdir).is_symlink():
         return
-    for module in {*recorded_modules(workdir)} - {*own_modules(model)}:
+    for module in {*recorded_modules(workdir)} - {*own_modules(experiment)}:
         copy = copy_of(workdir, module)
         if not copy.is_symlink():
             copy.unlink(missing_ok=True)

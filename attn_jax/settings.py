@@ -55,6 +55,7 @@ class Value:
 
     name: ClassVar[str]  # on the command line; that of the class if it gives none
     also: ClassVar[str] = ""  # what text of this kind may be besides a name with settings
+    may_be_own: ClassVar[bool] = False  # whether text may name a class of the user's own
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field]]
 
     def __init_subclass__(cls) -> None:
@@ -117,7 +118,8 @@ def _text(value: Value, told: Sequence[dataclasses.Field], write: Callable[[Valu
     for entry in told:
         of_setting = getattr(value, entry.name)
         if isinstance(of_setting, Value):
-            words.append(write(of_setting))
+            name = f"{entry.name}=" if entry.kw_only else ""
+            words.append(f"{name}{write(of_setting)}")
         elif isinstance(of_setting, int | float | str):
             words.append(f"{entry.name}={of_setting!r}")
     return f"{value.word}({','.join(words)})" if words else value.word

@@ -8,7 +8,7 @@ from attn_jax.attention import catalogue
 from attn_jax.attention.plain import as_part
 from attn_jax.attention.protocol import Part, Score
 from attn_jax.errors import InputError, choose
-from attn_jax.names import Named, Number, choose_or_import, parse, parse_value
+from attn_jax.names import Named, Number, choose_or_import, parse, parse_value, parse_values
 from attn_jax.settings import Value
 
 Kind = TypeVar("Kind", bound=Value)
@@ -27,8 +27,8 @@ def read(kind: type[Kind], text: str, units: int | None = None, tables: Tables =
 
     Args:
       kind: such as `Score`: the base class of what the text may stand for.
-      text: a name such as `additive` or `location_aware(width=5)`; for parts of mechanisms also
-        `module:name` of a class or a function of the user's own.
+      text: a name such as `additive` or `location_aware(width=5)`; of kinds that may be the user's
+        own, also `module:name` of a class, and for parts of mechanisms of a function.
       units: of every part that has hidden units and does not give their number.
       tables: for each kind that the text and its settings may have, the classes by name.
 
@@ -38,21 +38,34 @@ def read(kind: type[Kind], text: str, units: int | None = None, tables: Tables =
     return _made(kind, parse_value(text, _what(kind), kind.also), units, tables)
 
 
-def kind_of(text: str) -> type[Part]:
-    """Whether a text stands for a score, a window or a normalizer; a function is taken for a score.
+def listed(kind: type[Value], text: str) -> list[str]:
+    """The texts that a text joins by `+`.
+
+    Raises:
+      InputError: the text is not of this form.
+    """
+    return list(map(str, parse_values(text, _what(kind), kind.also)))
+
+
+def kind_of(text: str, tables: Tables = PARTS) -> type[Any]:
+    """The kind of what a text stands for, such as `Score`; a function is taken for a score.
+
+    Args:
+      text: a name, with or without settings.
+      tables: for each kind that it may have, the classes by name.
 
     Raises:
       InputError: there is no such name, module or class.
     """
     named = parse(text, "part")
-    known = {name: one for table in PARTS.values() for name, one in table.items()}
+    known = {name: one for table in tables.values() for name, one in table.items()}
     found = choose_or_import(known, named.name, "part")
     if not isinstance(found, type):
         return Score
-    for kind in PARTS:
+    for kind in tables:
         if issubclass(found, kind):
             return kind
-    names = ", ".join(f"attn_jax.{kind.__name__}" for kind in PARTS)
+    names = ", ".join(f"attn_jax.{kind.__name__}" for kind in tables)
     raise InputError(f"{named.name!r} is no part: it is not derived from one of {names}")
 
 
@@ -94,8 +107,8 @@ def _is_own(named: Named | Number) -> bool:
 def _made(kind: type[Kind], named: Named | Number, units: int | None, tables: Tables) -> Kind:
     if isinstance(named, Number):
         return kind.from_number(named.text)
-    if issubclass(kind, Part):
-        return _part(kind, named, units, tables)
+    if kind.may_be_own:
+        return _known_or_own(kind, named, units, tables)
     try:
         found = choose(tables[kind], named.name, _what(kind))
     except InputError as error:
@@ -103,16 +116,16 @@ def _made(kind: type[Kind], named: Named | Number, units: int | None, tables: Ta
     return _with_settings(found, named, units, tables)
 
 
-def _part(kind: type[Part], named: Named, units: int | None, tables: Tables) -> Any:
-    """A part of a kind: a known one, or a class or a function of the user's own."""
+def _known_or_own(kind: type[Value], named: Named, units: int | None, tables: Tables) -> Any:
+    """A value of a known class or of the user's own; for a part, a function of the user's own."""
     found = choose_or_import(tables[kind], named.name, _what(kind))
     if not isinstance(found, type):
-        if named.settings:
-            raise InputError(
-                f"{named.name} is a function, which has no settings: write a class derived from "
-                f"attn_jax.{kind.__name__}"
-            )
-        return as_part(kind, found, named.name)
+        if issubclass(kind, Part) and not named.settings:
+            return as_part(kind, found, named.name)
+        raise InputError(
+            f"{named.name} is a function, which has no settings: write a class derived from "
+            f"attn_jax.{kind.__name__}"
+        )
     if not issubclass(found, kind):
         raise InputError(
             f"cannot use {named.name!r} as a {_what(kind)}: it is not derived from attn_jax."

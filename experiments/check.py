@@ -10,9 +10,11 @@ from absl import flags as absl_flags
 
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.protocol import Normalizer, Part, Score, Window
-from attn_jax.checks.mechanisms import describe, findings, subject_of
+from attn_jax.checks.mechanisms import begun
+from attn_jax.config import TABLES
 from attn_jax.errors import InputError
-from attn_jax.value_names import kind_of, read
+from attn_jax.training.losses import LOSSES, Loss
+from attn_jax.value_names import PARTS, kind_of, read
 
 from . import flags
 from .flags import FLAGS
@@ -21,18 +23,20 @@ from .program import run
 WITH = {"score": Score, "window": Window, "normalizer": Normalizer}
 
 
-def part() -> Part | Mechanism:
-    """What is to be checked: one part, or a mechanism if others are given.
+def part() -> Part | Mechanism | Loss:
+    """What is to be checked: one part, a mechanism if others are given, or a loss.
 
     Raises:
-      InputError: there is no such part, or two of one kind are given.
+      InputError: there is no such part, or others are given that it cannot be checked with.
     """
-    kind = kind_of(FLAGS.part)
+    kind = kind_of(FLAGS.part, {**PARTS, Loss: LOSSES})
     texts = {option: flags.value_of(option) for option in WITH}
-    one = read(kind, FLAGS.part)
+    one = read(kind, FLAGS.part, tables=TABLES)
     parts: dict[str, Any] = {o: read(WITH[o], text) for o, text in texts.items() if text}
     if not parts:
         return one
+    if kind is Loss:
+        raise InputError(f"{FLAGS.part} is a loss: leave out --{next(iter(parts))}")
     option = kind.__name__.lower()
     if option in parts:
         raise InputError(f"{FLAGS.part} is a {option} already: leave out --{option}")
@@ -43,17 +47,17 @@ def part() -> Part | Mechanism:
 
 def main() -> None:
     """Prints the findings."""
-    subject = subject_of(part(), FLAGS.query_size, FLAGS.annotation_size)
-    print(describe(subject), flush=True)
+    checked, findings = begun(part(), FLAGS.query_size, FLAGS.annotation_size)
+    print(checked, flush=True)
     failed = False
-    for finding in findings(subject):
+    for finding in findings:
         print(finding, flush=True)
         failed |= finding.status == "FAILS"
     sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
-    flags.define_first("part", "score, window or normalizer, such as my_score:MyScore")
+    flags.define_first("part", "score, window, normalizer or loss, such as my_score:MyScore")
     for option in WITH:
         absl_flags.DEFINE_string(
             option, "", f"{option} to check the part with, instead of a usual one"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from attn_jax.errors import InputError
-from attn_jax.head_names import HEADS, Head, Mean, Single
+from attn_jax.head_names import HEADS, SEVERAL, Head, Heads, Mean, Single
 from attn_jax.value_names import read
 
 
@@ -23,11 +23,16 @@ def test_heads_are_counted_from_1():
 
 
 def test_the_weights_of_a_head(generator):
-    alignment = jnp.asarray(generator.random((2, 3, 4, 5, 7)), jnp.float32)
-    of_head = head("2.4").weights(alignment, "--head")
-    np.testing.assert_array_equal(of_head, alignment[:, 1, 3])
-    mean = sum(alignment[:, i, j] for i in range(3) for j in range(4)) / 12
-    np.testing.assert_allclose(head("mean").weights(alignment, "--head"), mean, rtol=1e-6)
+    alignment = jnp.asarray(generator.random((3, 4, 5, 7)), jnp.float32)
+    (of_head,) = head("2.4").weights(alignment, "--head")
+    np.testing.assert_array_equal(of_head, alignment[1, 3])
+    mean = sum(alignment[i, j] for i in range(3) for j in range(4)) / 12
+    (of_mean,) = head("mean").weights(alignment, "--head")
+    np.testing.assert_allclose(of_mean, mean, rtol=1e-6)
+    of_all = read(Heads, "all", tables={Heads: SEVERAL}).weights(alignment, "--head")
+    for number, one in enumerate(of_all):
+        np.testing.assert_array_equal(one, alignment[divmod(number, 4)])
+    assert number == 11
     with pytest.raises(
         InputError, match=r"--head=4\.1 does not exist: the model's last head is 3\.4"
     ):

@@ -23,6 +23,7 @@ from attn_jax.models.residuals import RESIDUALS
 from attn_jax.models.seq2seq import DECODERS, ENCODERS
 from attn_jax.models.stacks import STACKS
 from attn_jax.options import fields
+from attn_jax.training.losses import LOSSES
 from attn_jax.training.means import MEANS
 from attn_jax.training.optimizer import OPTIMIZERS, SCHEDULES
 from attn_jax.training.precision import PRECISIONS
@@ -49,6 +50,7 @@ TABLES = {
     "model.dropout_kind": DROPOUTS,
     "train.optimizer": OPTIMIZERS,
     "train.schedule": SCHEDULES,
+    "train.losses": LOSSES,
     "train.mean_over": MEANS,
     "train.compute": PRECISIONS,
     "train.order": ORDERS,

@@ -23,6 +23,8 @@ BASE = {
     "names",
     "settings",
     "value_names",
+    "value_options",
+    "shorthands",
     "head_names",
     "own_code",
     "cache",
@@ -30,7 +32,13 @@ BASE = {
     "provenance",
 }
 # Modules in the rooms of what they say that hold values of options, and know of nothing else.
-VALUES = ("data.orders", "training.means", "training.optimizer", "training.precision")
+VALUES = (
+    "data.orders",
+    "training.losses",
+    "training.means",
+    "training.optimizer",
+    "training.precision",
+)
 MAY_IMPORT = {
     "errors": set(),
     "tokens": set(),
@@ -42,8 +50,11 @@ MAY_IMPORT = {
     "journal": {"errors", "files", "strict_json"},
     "options": {"errors"},
     "value_names": {"attention", "errors", "names", "settings"},
-    "config": {"attention", "errors", "options", "settings", "value_names", "head_names", *VALUES},
-    **{name: {"errors", "kernels.factors", "settings", "tokens"} for name in VALUES},
+    "value_options": {"settings", "value_names"},
+    "shorthands": {"errors", "head_names", "options", "training.losses", "value_options"},
+    "config": {"attention", "errors", "options", "settings", "value_names", "head_names", *VALUES}
+    | {"shorthands", "value_options"},
+    **{n: {"errors", "head_names", "kernels.factors", "settings", "tokens"} for n in VALUES},
     "progress": {"config"},
     "facts": {"config", "errors", "files", "own_code", "run_files"},
     "provenance": {"__version__", "facts", "files", "run_files", "strict_json"},
@@ -54,7 +65,7 @@ MAY_IMPORT = {
     "kernels": {"errors", "kernels"},
     "attention": {"errors", "settings", "kernels", "attention"},
     "models": BASE | {"kernels", "attention", "models"},
-    "checks": BASE | {"attention", "models", "checks"},
+    "checks": BASE | {"attention", "models", "checks", "training.losses"},
     "data": BASE | {"data"},
     "training": BASE | {"kernels", "models", "training"},
     "decoding": BASE | {"models", "decoding"},

@@ -16,7 +16,7 @@ from attn_jax.own_code import (
     own_modules,
 )
 from attn_jax.value_names import read
-from tests.options import model_options
+from tests.options import with_model
 
 
 def write(folder, name, text):
@@ -41,13 +41,13 @@ def test_modules_of_the_package_are_not_the_users_own(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     write(tmp_path, "mine_of_scores", SIMILAR)
     write(tmp_path, "mine_inside", OWN)
-    model = model_options(
+    experiment = with_model(
         score="mine_of_scores:Similar(compared=mine_inside:own,sharpness=5)",
         normalizer="attn_jax.attention.sparse:Sparsemax",
         cell="mine_too:Cell",
     )
-    assert own_modules(model) == ["mine_too", "mine_of_scores", "mine_inside"]
-    assert own_modules(model_options(normalizer="entmax(alpha=1.25)")) == []
+    assert own_modules(experiment) == ["mine_too", "mine_of_scores", "mine_inside"]
+    assert own_modules(with_model(normalizer="entmax(alpha=1.25)")) == []
 
 
 def test_an_import_that_fails_in_own_code_names_its_line(tmp_path, monkeypatch):
@@ -74,16 +74,17 @@ thrice = lambda query, keys: 3 * (keys @ query)
 def test_a_function_is_recorded_as_it_is_called(tmp_path, monkeypatch, name):
     monkeypatch.syspath_prepend(tmp_path)
     write(tmp_path, "without_names", NAMELESS)
-    model = model_options(score=f"without_names:{name}")
+    experiment = with_model(score=f"without_names:{name}")
+    model = experiment.model
     assert str(model.score) == model.score.brief() == f"without_names:{name}"
-    assert own_modules(model) == ["without_names"]
+    assert own_modules(experiment) == ["without_names"]
     assert read(Score, str(model.score)) == model.score
 
 
 def test_what_has_no_source_or_was_not_kept_does_not_differ(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     write(tmp_path, "kept_not", OWN)
-    keep_code(tmp_path, model_options(score="math:dist"))
+    keep_code(tmp_path, with_model(score="math:dist"))
     assert not copy_of(tmp_path, "math").exists()
     assert edited(tmp_path, ["math", "kept_not"]) == []
 
@@ -93,12 +94,12 @@ def test_what_is_imported_stays_as_its_file_is_edited(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     name, text = "while_running", OWN + '# "é\f" of another\r\n'
     write(tmp_path, name, text)
-    model = model_options(score=f"{name}:own")
+    experiment = with_model(score=f"{name}:own")
     assert edited(tmp_path, [name]) == []
     write(tmp_path, name, "own = None")
-    keep_code(tmp_path, model)
+    keep_code(tmp_path, experiment)
     assert edited(tmp_path, [name]) == []
-    keep_code(tmp_path, model)
+    keep_code(tmp_path, experiment)
     assert copy_of(tmp_path, name).read_text() == text.replace("\r\n", "\n")
 
 
@@ -116,7 +117,7 @@ def test_only_copies_that_an_earlier_start_has_made_are_deleted(tmp_path, monkey
     for name in ("of_first_start", "of_next_start"):
         write(tmp_path, name, OWN)
     first, following = (
-        model_options(score=f"{name}:own") for name in ("of_first_start", "of_next_start")
+        with_model(score=f"{name}:own") for name in ("of_first_start", "of_next_start")
     )
     run = tmp_path / "run"
     run.mkdir()
@@ -140,7 +141,7 @@ def test_nothing_is_deleted_or_written_through_a_link(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(mine)
     for name in ("of_old_model", "of_new_model", "of_no_model"):
         write(mine, name, OWN)
-    new, plain = model_options(score="of_new_model:own"), model_options()
+    new, plain = with_model(score="of_new_model:own"), with_model()
     run.mkdir()
     (run / "flags.txt").write_text("--model.score=of_old_model:own")
     (run / "code").symlink_to(mine)
@@ -148,8 +149,8 @@ def test_nothing_is_deleted_or_written_through_a_link(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"run/code is a link: remove it, since the run keeps"):
         check_copies(run, new)
     check_copies(run, plain)
-    for model in (new, plain):
-        forget_code(run, model)
+    for experiment in (new, plain):
+        forget_code(run, experiment)
     (run / "code").unlink()
     (run / "code").mkdir()
     for name in ("of_old_model.py", "of_new_model.py"):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -113,6 +114,17 @@ translator = attn_jax.load("runs/{name}")
 (score, _) = translator.score(["3 1 2", "3 1 2 1 2 1"], [hypothesis.text, "1"])
 assert abs(score - hypothesis.log_probability) < 1e-3
 """
+
+
+def test_a_loss_of_the_weights_of_ones_own(folder):
+    assert len(block("class Overused").splitlines()) < 15
+    (folder / "my_loss.py").write_text(block("class Overused"))
+    for name, *flags in re.findall(r"\./launch\.sh (\w+) (.*my_loss:Overused.*)", PAGES):
+        words = shlex.split(" ".join(flags))
+        small = [*SMALL, "--train.steps=10"] if name == "train" else []
+        run("-m", "attn_jax", name, *words, *small, cwd=folder)
+    kept = folder / "runs" / "overused" / "code" / "my_loss.py"
+    assert kept.read_text() == block("class Overused")
 
 
 @pytest.mark.parametrize(

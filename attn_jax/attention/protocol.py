@@ -107,6 +107,7 @@ class Part(Value):
       InputError: a setting is not of its type or out of bounds, or is an array.
     """
 
+    may_be_own = True
     reads: ClassVar[Sequence[str]] = ()  # of CARRIED, what it reads of earlier steps
 
     def __init_subclass__(cls) -> None:

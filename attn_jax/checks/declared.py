@@ -2,19 +2,22 @@
 
 import re
 import sys
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attn_jax import value_names
-from attn_jax.attention.protocol import Normalizer, Part, Score, Window
+from attn_jax import config, value_names
+from attn_jax.attention.protocol import Normalizer, Score, Window
 from attn_jax.checks.findings import Advice
 from attn_jax.checks.subject import Subject, all_finite, difference
 from attn_jax.errors import InputError
+from attn_jax.settings import Value
+from attn_jax.training.losses import Loss
 
 
-def value(subject: Subject) -> str | None:
+def value(subject: Any) -> str | None:
     """A part is static in `jax.jit`, and runs record it as text."""
     for part in subject.own:
         copy = type(part)(**part.settings())
@@ -28,14 +31,14 @@ def value(subject: Subject) -> str | None:
     return next(filter(None, map(_text, subject.own)), None)
 
 
-def _text(part: Part) -> str | None:
+def _text(part: Value) -> str | None:
     """What keeps a run from recording a part."""
     for module, name in re.findall(r"([\w.]+):([\w.<>]+)", str(part)):
         if module == "__main__" or not hasattr(sys.modules.get(module), name):
             return Advice(f"to train with {name}, put it at the top of a module (a file)")
-    kind = next(kind for kind in (Score, Window, Normalizer) if isinstance(part, kind))
+    kind = next(kind for kind in (Score, Window, Normalizer, Loss) if isinstance(part, kind))
     try:
-        again = value_names.read(kind, str(part))
+        again = value_names.read(kind, str(part), tables=config.TABLES)
     except InputError as error:
         return f"a run could not record it as {part}: {error}"
     return None if again == part else f"a run would record it as {part}, which means {again}"

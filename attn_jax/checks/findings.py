@@ -1,8 +1,8 @@
 """What checks find, and how it is told."""
 
 import dataclasses
-from collections.abc import Container, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Container, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import jax
 
@@ -11,6 +11,17 @@ from attn_jax.errors import InputError, failure
 
 class Advice(str):
     """What a check has to say of a part that works."""
+
+
+class Check(NamedTuple):
+    """A check in the order in which they are made."""
+
+    find: Callable[[Any], str | None]  # of the subject
+    holds: str  # if it finds nothing
+    when: str  # code of the user's own fails, if it does
+    needed: bool = False  # the others cannot be made unless it finds nothing
+    at_start: bool = False  # whether it is made before each training
+    of_scores: bool = True  # whether it concerns scores, and not only what gets them
 
 
 class Finding(NamedTuple):
@@ -62,3 +73,30 @@ def told(error: Exception, when: str, modules: Container[str]) -> str:
     if isinstance(error, jax.errors.UnexpectedTracerError):
         said += ": it keeps an array from one call to another, which `start` and `advance` are for"
     return f"it fails {when}, with {said}"
+
+
+def made(subject: Any, checks: Sequence[Check]) -> Iterator[Finding]:
+    """The findings of some checks, each as soon as it is made.
+
+    Args:
+      subject: what they look at; `modules` are those of the user's own code.
+      checks: in their order.
+    """
+    for check in checks:
+        try:
+            # Elsewhere products may be rounded to fewer digits, differently in each way.
+            with jax.default_matmul_precision("highest"):
+                problem = check.find(subject)
+        except Exception as error:  # whatever a part raises
+            problem = told(error, check.when, subject.modules)
+        found = Finding(check.holds, problem)
+        yield found
+        if check.needed and found.status == "FAILS":
+            yield Finding("", Advice("the other checks could not be made"))
+            return
+
+
+def first_problem(subject: Any, checks: Sequence[Check]) -> str | None:
+    """What those checks find first that are made before each training, if anything."""
+    found = made(subject, [check for check in checks if check.at_start])
+    return next((one.problem for one in found if one.status == "FAILS"), None)

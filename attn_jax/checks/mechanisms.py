@@ -1,15 +1,15 @@
-"""Checks of a score, a window, a normalizer or a whole mechanism of one's own."""
+"""Checks of a score, a window, a normalizer or a whole mechanism of one's own, or of a loss."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
-
-import jax
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from attn_jax.attention.protocol import Score
-from attn_jax.checks import declared, masks, numbers, ways
-from attn_jax.checks.findings import Advice, Finding, Findings, told
+from attn_jax.checks import declared, losses, masks, numbers, ways
+from attn_jax.checks.findings import Check, Finding, Findings, first_problem, made
 from attn_jax.checks.subject import Subject, surrounded
 from attn_jax.checks.ways import fits
+from attn_jax.errors import InputError
+from attn_jax.training.losses import Loss
 
 SIZES = (24, 32), (32, 32)  # Q, D: the first that a part takes
 # Before a run starts, what is compiled is called only a few times.
@@ -17,17 +17,6 @@ QUICKLY_COMPILED = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,
 }
-
-
-class Check(NamedTuple):
-    """A check in the order in which they are made."""
-
-    find: Callable[[Subject], str | None]
-    holds: str  # if it finds nothing
-    when: str  # code of the user's own fails, if it does
-    needed: bool = False  # the others cannot be made unless it finds nothing
-    at_start: bool = False  # whether it is made before each training
-    of_scores: bool = True  # whether it concerns scores, and not only what gets them
 
 
 CHECKS = (
@@ -106,7 +95,7 @@ def check(
 
     Args:
       part: a score, a window or a normalizer, such as `MyScore()`; a plain function, which is taken
-        for a score; or a `Mechanism`.
+        for a score; a `Mechanism`; or a `Loss`.
       query_size: Q; 24 unless the part needs queries and annotations of one size.
       annotation_size: D, 32.
 
@@ -114,10 +103,26 @@ def check(
       What was found, a line for each check; `failed` is what is wrong.
 
     Raises:
-      InputError: it is no part.
+      InputError: it is no part, or sizes are given for a loss.
     """
-    subject = subject_of(part, query_size, annotation_size)
-    return Findings(describe(subject), tuple(findings(subject)))
+    checked, found = begun(part, query_size, annotation_size)
+    return Findings(checked, tuple(found))
+
+
+def begun(
+    part: Any, query_size: int | None, annotation_size: int | None
+) -> tuple[str, Iterator[Finding]]:
+    """What is checked, in words, and the findings, each as soon as it is made.
+
+    Raises:
+      InputError: it is no part, or sizes are given for a loss.
+    """
+    if not isinstance(part, Loss):
+        subject = subject_of(part, query_size, annotation_size)
+        return describe(subject), findings(subject)
+    if query_size or annotation_size:
+        raise InputError("a loss sees no queries or annotations: leave out their sizes")
+    return str(part), made(losses.Subject(part), losses.CHECKS)
 
 
 def subject_of(part: Any, query_size: int | None, annotation_size: int | None) -> Subject:
@@ -151,23 +156,9 @@ def problem_at_start(part: Any, Q: int, D: int, length: int) -> str | None:
     short precision is told as such when it happens.
     """
     subject = Subject(*surrounded(part), Q, D, length, QUICKLY_COMPILED)
-    made = _made(subject, [check for check in CHECKS if check.at_start])
-    return next((one.problem for one in made if one.status == "FAILS"), None)
+    return first_problem(subject, CHECKS)
 
 
 def _made(subject: Subject, checks: Sequence[Check]) -> Iterator[Finding]:
     only_scores = all(isinstance(part, Score) for part in subject.own)
-    for check in checks:
-        if only_scores and not check.of_scores:
-            continue
-        try:
-            # Elsewhere products may be rounded to fewer digits, differently in each way.
-            with jax.default_matmul_precision("highest"):
-                problem = check.find(subject)
-        except Exception as error:  # whatever a part raises
-            problem = told(error, check.when, subject.modules)
-        found = Finding(check.holds, problem)
-        yield found
-        if check.needed and found.status == "FAILS":
-            yield Finding("", Advice("the other checks could not be made"))
-            return
+    return made(subject, [one for one in checks if one.of_scores or not only_scores])

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from attn_jax import config
+from attn_jax.checks import losses
 from attn_jax.checks.contracts import check_returns
 from attn_jax.checks.mechanisms import problem_at_start
 from attn_jax.config import Experiment, Model
@@ -19,7 +20,7 @@ from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.heads import Sizes
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.own_code import import_modules, imported_late, own_modules, own_parts
+from attn_jax.own_code import OWN, import_modules, imported_late, own_modules, own_options
 from attn_jax.tokens import PAD, UNK
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
@@ -39,18 +40,17 @@ def check(experiment: Experiment) -> None:
         raise InputError(
             f"model.embeddings={experiment.model.embeddings} needs data.vocabulary=joint"
         )
-    attended = experiment.train.guided_alignment or experiment.train.coverage_loss
-    if attended and experiment.model.score.is_control:
-        score = experiment.model.score.brief()
+    if experiment.train.losses and experiment.model.score.is_control:
+        named = "+".join(loss.brief() for loss in experiment.train.losses)
         raise InputError(
-            f"model.score={score} has no weights that could be trained: leave out "
-            "train.guided_alignment and train.coverage_loss"
+            f"model.score={experiment.model.score.brief()} has no weights that could be trained: "
+            f"leave out train.losses={named}"
         )
     imported = {*sys.modules}
-    with _own_failures(experiment.model):
+    with _own_failures(experiment):
         check_returns(experiment.model)
         model = check_step(experiment, Shape(SHORTEST, SHORTEST))
-        if late := own_parts(experiment.model) and imported_late(imported):
+        if late := own_options(experiment) and imported_late(imported):
             raise InputError(
                 f"{' and '.join(late)} must be imported at the top of your module: a function that "
                 "does so when it is called makes arrays of it part of what JAX traces"
@@ -58,6 +58,7 @@ def check(experiment: Experiment) -> None:
         for sizes in dict.fromkeys(attention.projections.sizes for attention in model.attentions):
             check_parts(experiment.model, sizes)
         check_encoder(experiment.model)
+        check_losses(experiment)
 
 
 def check_step(experiment: Experiment, shape: Shape) -> Seq2Seq:
@@ -75,13 +76,13 @@ def check_step(experiment: Experiment, shape: Shape) -> Seq2Seq:
         state = init_state(initialize(experiment.model, 5, 5, rng), recipe)
         return train_step(state, (*ids, links), rng, recipe=recipe)
 
-    with _own_failures(experiment.model):
+    with _own_failures(experiment):
         state, _ = jax.eval_shape(one_step, jax.random.key(0))
     return state.parts.model
 
 
 @contextlib.contextmanager
-def _own_failures(model: Model) -> Iterator[None]:
+def _own_failures(experiment: Experiment) -> Iterator[None]:
     """Raises InputError for whatever the user's own code raises, with the line that it comes from.
 
     What is raised although no code is the user's own stays as it is.
@@ -91,11 +92,11 @@ def _own_failures(model: Model) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        own_options = {f"model.{name}": part for name, part in own_parts(model).items()}
-        if not own_options:
+        own = own_options(experiment)
+        if not own:
             raise
-        reason = failure(error, own_modules(model))
-        raise InputError(f"{config.told(own_options)} fails with {reason}") from error
+        reason = failure(error, own_modules(experiment))
+        raise InputError(f"{config.told(own)} fails with {reason}") from error
 
 
 def check_parts(config: Model, sizes: Sizes) -> None:
@@ -106,10 +107,16 @@ def check_parts(config: Model, sizes: Sizes) -> None:
       sizes: of the queries and annotations that the parts see in the model.
     """
     for kind in ("score", "window", "normalizer"):
-        if text := own_parts(config).get(kind):
-            problem = problem_at_start(getattr(config, kind), *sizes, SHORTEST)
-            if problem:
-                raise InputError(f"model.{kind}={text}: {problem}")
+        part = getattr(config, kind)
+        if OWN.search(str(part)) and (problem := problem_at_start(part, *sizes, SHORTEST)):
+            raise InputError(f"model.{kind}={part}: {problem}")
+
+
+def check_losses(experiment: Experiment) -> None:
+    """Raises InputError if a loss of the user's own is wrong."""
+    for loss in experiment.train.losses:
+        if OWN.search(str(loss)) and (problem := losses.problem_at_start(loss)):
+            raise InputError(f"train.losses={loss}: {problem}")
 
 
 def check_encoder(config: Model) -> None:

@@ -76,12 +76,13 @@ def training_pairs(
     """The pairs as ids, without those that are too long or have a side without any token.
 
     Raises:
-      InputError: no pair is left; attention is to be guided, and links are missing or wrong; or
-        links are given, and attention is not to be guided.
+      InputError: no pair is left; a loss needs links, and they are missing or wrong; or links are
+        given, and no loss needs them.
     """
-    guided, max_length = experiment.train.guided_alignment, experiment.train.max_length
+    guided = any(loss.needs_links for loss in experiment.train.losses)
+    max_length = experiment.train.max_length
     if experiment.data.links and not guided:
-        raise InputError("data.links guide attention only with train.guided_alignment=1 or so")
+        raise InputError("data.links guide attention only with train.losses=guided or so")
     links = links_of(experiment.data, examples, text.lengths()) if guided else None
     pairs = TrainingPairs(text, source, target, max_length, links)
     if not len(pairs):

@@ -117,7 +117,7 @@ def unfinished(root: Path, planned: dict[str, dict], wanted: dict[str, Experimen
     kept: dict[str, Any] = {}
     for label, experiment in wanted.items():
         try:
-            check_code(root / label, own_modules(experiment.model))
+            check_code(root / label, own_modules(experiment))
             corpus = corpus_of(experiment.data)
             check_content(root / label, corpus)
         except InputError as error:

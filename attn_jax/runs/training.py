@@ -24,7 +24,7 @@ from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.loading import Place, best_checkpoint, experiment_of, load
 from attn_jax.models.seq2seq import initialize
-from attn_jax.own_code import check_copies, forget_code, keep_code, own_modules, own_parts
+from attn_jax.own_code import check_copies, forget_code, keep_code, own_modules, own_options
 from attn_jax.reporting.printing import best_step, print_evaluation
 from attn_jax.runs import folder, unused
 from attn_jax.runs.checks import check, check_step
@@ -82,7 +82,7 @@ def train(
             set_aside(workdir)
         experiment = folder.settle(workdir, given)
         check(experiment)
-        folder.check_code(workdir, own_modules(experiment.model))
+        folder.check_code(workdir, own_modules(experiment))
         folder.tell_inherited(folder.inherited(experiment, given))
         done, asked = experiment.train.steps, given.get("train.steps", experiment.train.steps)
         if int(asked) < done:
@@ -141,7 +141,7 @@ def train_alone(
     if config.initial:
         check_known(config.initial, counts, source, target)
     batches = Batches(pairs, config, experiment.seed)
-    if own_parts(experiment.model):  # which may need longer sentences, or not allow such long ones
+    if own_options(experiment):  # which may need longer sentences, or not allow such long ones
         for shape in {batches.shapes[0], batches.shapes[-1]}:
             check_step(experiment, shape)
     parameters = optax.tree.size(model)
@@ -162,8 +162,8 @@ def train_alone(
     ]
     more = not progress.finished(step, config)
     if more:
-        check_copies(workdir, experiment.model)
-        forget_code(workdir, experiment.model)
+        check_copies(workdir, experiment)
+        forget_code(workdir, experiment)
     if more or experiment != experiment_of(workdir):  # else it may be a folder to read only
         folder.check_writable(workdir)
         folder.record(workdir, experiment, corpus, source, target)
@@ -172,7 +172,7 @@ def train_alone(
         print(f"nothing is left to train: the run has finished at step {step}", flush=True)
         return
     try_place(workdir)  # after the record: a kill meanwhile leaves a run that can begin again
-    keep_code(workdir, experiment.model)
+    keep_code(workdir, experiment)
     folder.forget_evaluations(workdir)
     with provenance.session(workdir, step):
         loop.fit(

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from attn_jax import config
+from attn_jax import config, shorthands
 from attn_jax.config import Experiment, Model
 from attn_jax.data.synthetic import TASKS
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import options_of
+from attn_jax.options import checked
+from attn_jax.training.losses import Guided
 
 MADE = (*TASKS, "dates")
 
@@ -78,9 +80,9 @@ CONCERNS: dict[str, Concern] = {
     "model.feedforward_size": BLOCKS,
     "model.initialization": Concern("new parameters", lambda run: not run.train.initial),
     "model.dropout_kind": Concern("dropout", lambda run: run.model.dropout > 0),
-    "train.guided_head": Concern(
-        "guided attention, which train.guided_alignment=1 turns on",
-        lambda run: run.train.guided_alignment > 0,
+    shorthands.GUIDED_HEAD: Concern(
+        f"guided attention, which {shorthands.GUIDED}=1 turns on",
+        lambda run: any(isinstance(loss, Guided) for loss in run.train.losses),
     ),
     "train.sampling_steps": Concern(
         "scheduled sampling", lambda run: run.train.scheduled_sampling > 0
@@ -130,9 +132,9 @@ def unused(run: Experiment, given: Mapping[str, Any]) -> list[str]:
     """
     options, usual = config.values(run), config.values(Experiment())
     differing = [name for name in options if options[name] != usual[name]]
-    default = config.known()[config.UNITS].default  # as in the flag files of earlier versions
-    if int(given.get(config.UNITS, default)) != default:
-        differing.append(config.UNITS)
+    # The flag files of earlier versions have all shorthands, most of them with their defaults.
+    short = checked(shorthands.KNOWN, {n: v for n, v in given.items() if n in shorthands.KNOWN})
+    differing += [name for name, value in short.items() if not shorthands.is_usual(name, value)]
     return [name for name in differing if not concerns(name, run, given)]
 
 
@@ -148,6 +150,7 @@ def has_units(run: Experiment, given: Mapping[str, Any]) -> bool:
 
 def told(run: Experiment, given: Mapping[str, Any]) -> str:
     """A message that names the options without effect; empty if there are none."""
-    options = config.values(run) | {name: given[name] for name in given if name == config.UNITS}
+    short = {name: value for name, value in given.items() if name in shorthands.KNOWN}
+    options = config.values(run) | short
     named = config.told({name: options[name] for name in unused(run, given)})
     return f"this run has no use for {named}" if named else ""

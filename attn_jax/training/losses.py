@@ -1,30 +1,240 @@
-"""Losses of target tokens, [B, T], padding included, in nats or without a unit."""
+"""Losses of the weights of attention, which training adds to the cross-entropy.
 
+Each is a class whose fields are its settings and whose method is a pure function of one sentence
+and one head:
+
+    class Overused(Loss):
+        most: float = 2.0
+
+        def loss(self, seen):
+            return jnp.maximum(seen.weights.sum(axis=0) - self.most, 0).sum()
+
+A loss is a sum over the target tokens, and is divided as the cross-entropy is: by the tokens, or by
+the sentences. Where a paper takes the mean over target tokens, this division is that mean.
+"""
+
+from typing import Any, ClassVar, NamedTuple
+
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from attn_jax.errors import InputError
+from attn_jax.head_names import All, Heads, Mean
+from attn_jax.settings import Value, setting
+from attn_jax.tokens import PAD
 
 
-def coverage_loss(alignment: Float[Array, "B L N T S"]) -> Float[Array, "B T"]:
-    """Σ_j min(α_ij, Σ_{k<i} α_kj): repeated attention, the mean over layers and heads.
+class Seen(NamedTuple):
+    """What a loss sees of a pair of sentences.
 
-    See, Liu and Manning 2017, section 2.3, equations 10 and 12.
+    Attributes:
+      weights: of attention, in float32, and 0 at padding on both sides.
+      source: ids, padded with `PAD`.
+      target: ids, likewise, `EOS` included.
+      known_links: see `links`; None unless the class says that it `needs_links`.
+      step: the number of training steps done.
+      rng: a random key.
     """
-    covered = jnp.cumsum(alignment, axis=3) - alignment
-    return jnp.minimum(alignment, covered).sum(axis=-1).mean(axis=(1, 2))
+
+    weights: Float[Array, "*LN T S"]
+    source: Int[Array, " S"]
+    target: Int[Array, " T"]
+    known_links: Float[Array, "T S"] | None
+    step: Int[Array, ""]
+    rng: Key[Array, ""]
+
+    @property
+    def links(self) -> Float[Array, "T S"]:
+        """Known links: they sum to 1 over the source for each linked token, to 0 for the others."""
+        if self.known_links is None:
+            raise InputError(
+                "a loss that reads seen.links says so: give its class needs_links = True"
+            )
+        return self.known_links
+
+    @property
+    def source_mask(self) -> Bool[Array, " S"]:
+        """True at the words of the source."""
+        return self.source != PAD
+
+    @property
+    def target_mask(self) -> Bool[Array, " T"]:
+        """True at the tokens of the target."""
+        return self.target != PAD
+
+    @property
+    def lengths(self) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """The numbers of source words and of target tokens, at least 1."""
+        sides = self.source_mask, self.target_mask
+        source, target = (jnp.maximum(side.sum(), 1).astype(jnp.float32) for side in sides)
+        return source, target
 
 
-def guided_loss(
-    weights: Float[Array, "B T S"], links: Float[Array, "B T S"]
-) -> Float[Array, "B T"]:
-    """-Σ_j A_ij log α_ij: the cross-entropy of the weights with given links.
+class Loss(Value):
+    """A loss of the weights of attention: `loss` of one head, and over heads the mean of these.
 
-    Chen, Matusov, Khadivi and Peter 2016, section 3.
-
-    Args:
-      weights: α. Those of a token with a sum of more than 1, which some normalizers give, are
-        rescaled to a sum of 1, since otherwise larger weights would always lower the loss. Each is
-        then raised to at least 1e-30, since sparse weights may be zero where there is a link.
-      links: A, which sums to 1 over the source for each linked token, and to 0 for the others.
+    Attributes:
+      weight: what it is multiplied with.
+      head: whose weights it concerns: the mean of all, a single one, or all, each by itself.
     """
-    shares = weights / jnp.maximum(weights.sum(axis=-1, keepdims=True), 1)
-    return -(links * jnp.log(jnp.maximum(shares, 1e-30))).sum(axis=-1)
+
+    may_be_own = True
+    needs_links: ClassVar[bool] = False  # known links of the training pairs
+
+    weight: float = setting(1.0, above=0)
+    head: Heads = All()
+
+    def loss(self, seen: Seen) -> Float[Array, ""]:
+        """The loss of one head for a pair of sentences.
+
+        Args:
+          seen: with the weights of the head, [T, S].
+        """
+        raise NotImplementedError
+
+    def over_heads(self, seen: Seen) -> Float[Array, ""]:
+        """The loss of a pair of sentences. A loss that compares heads overrides it.
+
+        Args:
+          seen: with the weights of all layers and heads, [L, N, T, S].
+        """
+        weights = self.head.weights(seen.weights, f"train.losses: {self.word}: head")
+        of_head = jax.vmap(lambda one: _number(self, self.loss(seen._replace(weights=one))))
+        return of_head(weights).mean()
+
+
+class Coverage(Loss):
+    """Σ_i Σ_j min(α_ij, Σ_{k<i} α_kj): repeated attention.
+
+    See, Liu and Manning 2017, section 2.3, equations 10 to 12.
+    """
+
+    def loss(self, seen: Seen) -> Float[Array, ""]:
+        covered = jnp.cumsum(seen.weights, axis=0) - seen.weights
+        return jnp.minimum(seen.weights, covered).sum()
+
+
+class Guided(Loss):
+    """-Σ_i Σ_j A_ij log α_ij: the cross-entropy of the weights with known links A.
+
+    Chen, Matusov, Khadivi and Peter 2016, section 3. Weights of a token with a sum of more than 1,
+    which some normalizers give, are rescaled to a sum of 1, since otherwise larger weights would
+    always lower the loss. Each is then raised to at least 1e-30, since sparse weights may be zero
+    where there is a link.
+    """
+
+    needs_links = True
+
+    head: Heads = Mean()
+
+    def loss(self, seen: Seen) -> Float[Array, ""]:
+        shares = seen.weights / jnp.maximum(seen.weights.sum(axis=1, keepdims=True), 1)
+        return -(seen.links * jnp.log(jnp.maximum(shares, 1e-30))).sum()
+
+
+class Diagonal(Loss):
+    """Σ_i 1/S Σ_j α_ij (1 - exp(-(j/S - i/T)² / 2g²)): attention far from the diagonal.
+
+    Tachibana, Uenoyama and Aihara 2017, section 4.1, where the source is n of N, the target t of T.
+
+    Attributes:
+      width: g, how far from the diagonal costs little, as a share of the sentences.
+    """
+
+    width: float = setting(0.2, above=0)
+
+    def loss(self, seen: Seen) -> Float[Array, ""]:
+        S, T = seen.lengths
+        i, j = (1 + jnp.arange(size) for size in seen.weights.shape)
+        distance = j / S - i[:, None] / T
+        away = 1 - jnp.exp(-jnp.square(distance) / (2 * self.width**2))
+        return (seen.weights * away).sum() / S
+
+
+class Entropy(Loss):
+    """-Σ_i Σ_j α_ij log α_ij, in nats: attention to many positions at once."""
+
+    def loss(self, seen: Seen) -> Float[Array, ""]:
+        # The derivative of α log α is infinite at 0, where a position has been excluded.
+        logarithms = jnp.log(jnp.where(seen.weights > 0, seen.weights, 1))
+        return -(seen.weights * logarithms).sum()
+
+
+class DoublyStochastic(Loss):
+    """Σ_j (1 - Σ_i α_ij)²: each source position should get a weight of 1 over all steps.
+
+    Xu et al. 2015, section 4.2.1, equation 14.
+    """
+
+    def loss(self, seen: Seen) -> Float[Array, ""]:
+        received = seen.weights.sum(axis=0)
+        return jnp.square(1 - received).sum(where=seen.source_mask)
+
+
+class Monotonicity(Loss):
+    """Σ_i max(0, m_i - m_{i+1} + δ S/T) / S, m_i = Σ_j j α_ij: attention that moves back.
+
+    Rios, Amrhein, Aepli and Sennrich 2021, with the loss divided by the source length, as there.
+
+    Attributes:
+      margin: δ: with 0, standing still costs nothing; with 1, each step has to go on by S/T, as the
+        diagonal does.
+    """
+
+    margin: float = setting(0.0, low=0)
+
+    def loss(self, seen: Seen) -> Float[Array, ""]:
+        S, T = seen.lengths
+        positions = seen.weights @ (1.0 + jnp.arange(seen.weights.shape[1]))
+        behind = positions[:-1] - positions[1:] + self.margin * S / T
+        return jnp.maximum(behind, 0).sum(where=seen.target_mask[1:]) / S
+
+
+LOSSES: dict[str, type[Loss]] = {
+    one.name: one for one in (Coverage, Guided, Diagonal, Entropy, DoublyStochastic, Monotonicity)
+}
+
+
+def total(
+    loss: Loss,
+    weights: Float[Array, "B L N T S"],
+    source: Int[Array, "B S"],
+    target: Int[Array, "B T"],
+    links: Float[Array, "B T S"] | None,
+    step: Int[Array, ""],
+    rng: Key[Array, " B"],
+) -> Float[Array, ""]:
+    """The sum of a loss over the pairs of a batch, multiplied with its weight.
+
+    Raises:
+      InputError: it needs links, and there are none; it concerns a head that does not exist; or it
+        is not a number.
+    """
+    if loss.needs_links and links is None:
+        raise InputError(f"the loss {loss.word} needs the links of the pairs")
+    if not loss.needs_links:
+        links = None
+    real = (target != PAD)[:, None, None, :, None] & (source != PAD)[:, None, None, None, :]
+    # What lies at padding may be anything, in the derivative too.
+    weights = jnp.where(real, weights, 0).astype(jnp.promote_types(weights.dtype, jnp.float32))
+
+    def of_pair(
+        weights: Float[Array, "L N T S"],
+        source: Int[Array, " S"],
+        target: Int[Array, " T"],
+        links: Float[Array, "T S"] | None,
+        rng: Key[Array, ""],
+    ) -> Float[Array, ""]:
+        return _number(loss, loss.over_heads(Seen(weights, source, target, links, step, rng)))
+
+    return loss.weight * jax.vmap(of_pair)(weights, source, target, links, rng).sum()
+
+
+def _number(loss: Loss, found: Any) -> Float[Array, ""]:
+    """What a loss has returned, after a check that it is one number."""
+    shape = getattr(found, "shape", None)
+    if shape != ():
+        told = type(found).__name__ if shape is None else f"shape {list(shape)}"
+        raise InputError(f"the loss {loss.word} gives {told}, not a number for a pair of sentences")
+    return found

@@ -1,18 +1,15 @@
 """What training minimises: the losses of the tokens of a batch."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from attn_jax.errors import InputError
-from attn_jax.head_names import Head, Mean
 from attn_jax.models.randomness import split
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import BOS, EOS, PAD
-from attn_jax.training.losses import coverage_loss, guided_loss
+from attn_jax.training.losses import Loss, total
 
 # Source and target sentences, and where all pairs have some, links.
 Batch = tuple[Int[Array, "B S"], Int[Array, "B T"], Float[Array, "B T S"] | None]
@@ -26,9 +23,7 @@ class Objective:
     """
 
     label_smoothing: float = 0.0  # the probability spread over the vocabulary
-    coverage: float = 0.0  # the weight of `coverage_loss`
-    guided: float = 0.0  # the weight of `guided_loss`
-    guided_head: Head = field(default=Mean())  # whose weights are guided
+    losses: tuple[Loss, ...] = ()  # of the weights of attention
     sampling: float = 0.0  # the final share of previous words that are the model's own
     sampling_steps: int = 10000  # over which that share rises from zero
 
@@ -40,9 +35,12 @@ class Objective:
         Args:
           model: parameters in float32.
           batch: source sentences, target sentences, each ended by `EOS`, and the links, as
-            `guided_loss` takes them.
+            `Seen` has them.
           step: steps done.
           rng: a random key for each sentence.
+
+        Raises:
+          InputError: a loss cannot be computed: see `losses.total`.
         """
         source, target, links = batch
         rng_words, rng_model = split(rng, 2)
@@ -50,23 +48,12 @@ class Objective:
         if self.sampling:
             share = self.sampling * jnp.minimum(step / self.sampling_steps, 1)
             inputs = sampled(model, source, target, share, rng_words)
-        reading, real = model.read(source, inputs, rng_model), target != PAD
-        total = model.loss(reading, target, self.label_smoothing)
-        for weight, losses in self.of_weights(reading.weights, links):
-            total += weight * losses.sum(where=real)
-        return total
-
-    def of_weights(
-        self, alignment: Float[Array, "B L N T S"], links: Float[Array, "B T S"] | None
-    ) -> Iterator[tuple[float, Float[Array, "B T"]]]:
-        """The losses of the weights of attention, each with its factor."""
-        if self.coverage:
-            yield self.coverage, coverage_loss(alignment)
-        if self.guided:
-            if links is None:
-                raise InputError("guided attention needs the links of the pairs")
-            weights = self.guided_head.weights(alignment, "train.guided_head")
-            yield self.guided, guided_loss(weights, links)
+        reading = model.read(source, inputs, rng_model)
+        found = model.loss(reading, target, self.label_smoothing)
+        for number, loss in enumerate(self.losses, start=1):
+            rngs = jax.vmap(jax.random.fold_in, (0, None))(rng_model, number)
+            found += total(loss, reading.weights, source, target, links, step, rngs)
+        return found
 
 
 def sampled(

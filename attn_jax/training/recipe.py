@@ -11,9 +11,7 @@ def recipe_of(config: Train) -> Recipe:
     return Recipe(
         loss=Objective(
             label_smoothing=config.label_smoothing,
-            coverage=config.coverage_loss,
-            guided=config.guided_alignment,
-            guided_head=config.guided_head,
+            losses=config.losses,
             sampling=config.scheduled_sampling,
             sampling_steps=config.sampling_steps,
         ),

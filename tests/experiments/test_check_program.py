@@ -2,12 +2,13 @@
 
 import pytest
 
+from attn_jax.checks.losses import CHECKS as OF_LOSSES
 from attn_jax.checks.mechanisms import CHECKS
 from tests.experiments.programs import program, refused, works
 
 PARTS = """
 import jax
-from attn_jax import Score, scaled_normal
+from attn_jax import Loss, Score, scaled_normal
 
 class MyScore(Score):
     sharpness: float = 1.0
@@ -24,6 +25,10 @@ class LooksBack(MyScore):
 
 class NoScore:
     pass
+
+class MyLoss(Loss):
+    def loss(self, seen):
+        return (1 - seen.weights.max(axis=1)).sum(where=seen.target_mask)
 
 def forgets(scores, mask):
     return jax.nn.softmax(scores)
@@ -43,6 +48,13 @@ def test_a_part_that_passes(place):
         "my_score:MyScore(sharpness=2.0), with queries of 5 and annotations of 32 features"
     )
     assert lines == [f"ok     {check.holds}" for check in CHECKS if check.of_scores]
+
+
+def test_a_loss(place):
+    done = works("check", "my_score:MyLoss(weight=2)", **place)
+    first, *lines = done.stdout.splitlines()
+    assert first == "my_score:MyLoss(weight=2.0,head=all)"
+    assert lines == [f"ok     {check.holds}" for check in OF_LOSSES]
 
 
 def test_a_part_that_fails(place):
@@ -67,6 +79,8 @@ def test_a_function_is_checked_as_what_the_flags_say(place):
         (["my_score:MyScore(speed=2)"], "unknown setting of my_score:MyScore 'speed'"),
         (["aditive"], "unknown part 'aditive' (did you mean additive?)"),
         (["my_score:MyScore", "--score=dot"], "is a score already: leave out --score"),
+        (["my_score:MyLoss", "--score=dot"], "my_score:MyLoss is a loss: leave out --score"),
+        (["entropy", "--query_size=5"], "a loss sees no queries or annotations"),
         (["sparsemax", "--window=local_m"], "--score is missing: the score for sparsemax"),
         (["my_score:MyScore", "--query_size=0"], "query_size"),
         (["my_score:MyScore", "additive"], "'additive' is not a flag"),

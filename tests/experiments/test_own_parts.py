@@ -264,6 +264,73 @@ def test_edited_code_is_named_whatever_becomes_of_its_settings(tmp_path, monkeyp
             attn_jax.load(run)
 
 
+LOSSES = """
+import jax.numpy as jnp
+from attn_jax import Loss
+ONE = jnp.array(1.0)
+
+class Overused(Loss):
+    most: float = 2.0
+
+    def loss(self, seen):
+        return ONE * jnp.maximum(seen.weights.sum(axis=0) - self.most, 0).sum()
+
+class Padded(Loss):
+    def loss(self, seen):
+        return jnp.square(1 - seen.weights.sum(axis=0)).sum()
+
+class Fails(Loss):
+    def loss(self, seen):
+        return seen.wieghts.sum()
+"""
+
+
+def test_a_loss_of_ones_own_is_trained_with_kept_and_compared(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    forget("own_losses")
+    own_code.source.cache_clear()
+    (tmp_path / "own_losses.py").write_text(LOSSES)
+    run = tmp_path / "run"
+    run.mkdir()
+    losses = {"train.losses": "entropy(weight=0.1)+own_losses:Overused(most=1)"}
+    experiment = settle(tmp_path / "new", SMALL | losses)
+    check(experiment)
+    train_alone(run, experiment, open_corpus(experiment.data), {})
+    assert (run / "code" / "own_losses.py").read_text() == LOSSES
+    recorded = config.recorded(run_files.flags(run))["train.losses"]
+    assert recorded == (
+        "entropy(weight=0.1,head=all)+own_losses:Overused(weight=1.0,head=all,most=1.0)"
+    )
+    assert settle(run, losses) == experiment
+    with pytest.raises(InputError, match=r"train.losses was .*Overused.* and is now 'none'"):
+        settle(run, {"train.losses": "none"})
+    (tmp_path / "own_losses.py").write_text(LOSSES.replace("ONE *", "2 *"))
+    own_code.source.cache_clear()
+    with pytest.raises(InputError, match=r"own_losses.py is not the code that the run in"):
+        settle(run, {"train.steps": 4})
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Padded", "Padded.*: the loss changes by .* when the pair is padded"),
+        ("Fails", r"train.losses=.*:Fails.* fails with AttributeError: .*own_faults.py, line 18"),
+    ],
+)
+def test_a_loss_of_ones_own_is_checked_before_training(tmp_path, monkeypatch, name, told):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_faults.py").write_text(LOSSES)
+    with pytest.raises(InputError, match=told):
+        check(config.experiment(SMALL | {"train.losses": f"own_faults:{name}"}))
+
+
+def test_a_control_has_no_weights_for_a_loss():
+    options = SMALL | {"model.score": "last", "train.losses": "diagonal(width=0.1)+entropy"}
+    told = "no weights that could be trained: leave out train.losses=diagonal.width=0.1.+entropy"
+    with pytest.raises(InputError, match=told):
+        check(config.experiment(options))
+
+
 def test_a_finished_run_and_what_lies_beside_its_copies_stay_as_they_are(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     text = "def score(query, keys):\n    return keys @ query\n"

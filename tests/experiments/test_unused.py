@@ -35,6 +35,7 @@ OPTIONS = {
     [
         ({"data.name": "reverse"}, {"data.longest", "data.seed"}),
         ({"data.name": "dates", "train.guided_alignment": 1}, {"data.seed", "train.guided_head"}),
+        ({"data.name": "dates", "train.losses": "entropy"}, {"data.seed"}),
         (
             {"model.dropout": 0.1, "model.decoder_layers": 2},
             {"data.longest", "data.seed", "model.dropout_kind", "model.stack"},

@@ -21,6 +21,7 @@ from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training.arrays import named_leaves
+from attn_jax.training.losses import Coverage
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from tests.options import model_options
@@ -180,7 +181,7 @@ def test_runs_trains_and_decodes(case):
     before = jax.tree.map(np.array, model)
     layers, rows, length = config.decoder_layers, len(SOURCE), TARGET.shape[1]
 
-    recipe = recipe_of(Train(coverage_loss=0.1, warmup_steps=0))
+    recipe = recipe_of(Train(losses=(Coverage(weight=0.1),), warmup_steps=0))
     state, loss = train_step(
         init_state(model, recipe),
         (SOURCE, TARGET, None),

@@ -12,6 +12,7 @@ from attn_jax.models.randomness import by_row
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training import loop
 from attn_jax.training.devices import data_parallel, first_replica, make_mesh, replicate, summary
+from attn_jax.training.losses import Guided
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from tests.options import train_options
@@ -75,7 +76,7 @@ def test_four_devices_go_where_one_does(model, train):
 
 
 def test_all_devices_skip_a_step_that_is_not_finite_on_one():
-    config = Train(batch_size=8, guided_alignment=1.0)
+    config = Train(batch_size=8, losses=(Guided(),))
     recipe = recipe_of(config)
     mesh = make_mesh(config)
     state = replicate(init_state(make(), recipe), mesh)

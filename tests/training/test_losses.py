@@ -1,62 +1,297 @@
-"""The losses by hand and in float64."""
+"""The losses of weights, by the equations of their papers in float64, one sentence at a time."""
+
+import itertools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from attn_jax.training.losses import coverage_loss, guided_loss
+from attn_jax.errors import InputError
+from attn_jax.head_names import Mean, Single
+from attn_jax.tokens import EOS, PAD
+from attn_jax.training.losses import (
+    LOSSES,
+    Coverage,
+    Diagonal,
+    DoublyStochastic,
+    Entropy,
+    Guided,
+    Loss,
+    Monotonicity,
+    total,
+)
+
+B, L, N, T, S = 4, 2, 3, 6, 5
+LENGTHS = ((5, 6), (3, 4), (5, 2), (1, 1))  # source words, target tokens
 
 
-def test_coverage_loss_by_hand():
-    # The second step attends 0.5 and 0.4 again.
-    alignment = jnp.array([[0.6, 0.4], [0.5, 0.5], [1.0, 0.0]])[None, None, None]
-    np.testing.assert_allclose(coverage_loss(alignment), [[0, 0.9, 1]], rtol=1e-6)
+def coverage(alignment, links, loss):
+    """See et al. 2017, equation 12: Σ_i min(a_i^t, c_i^t), c^t = Σ_{t'<t} a^{t'} (equation 10)."""
+    found, covered = 0.0, np.zeros(alignment.shape[1])
+    for weights in alignment:
+        found += sum(min(a, c) for a, c in zip(weights, covered, strict=True))
+        covered = covered + weights
+    return found
 
 
-def test_coverage_loss_equals_a_loop(generator):
-    alignment = generator.dirichlet(np.ones(5), size=(2, 3, 2, 4)).astype(np.float32)
-    expected = np.zeros((2, 4))
-    for row, layer, head, step in np.ndindex(2, 3, 2, 4):
-        before = alignment[row, layer, head, :step].sum(axis=0)
-        expected[row, step] += np.minimum(alignment[row, layer, head, step], before).sum() / 6
-    np.testing.assert_allclose(coverage_loss(jnp.asarray(alignment)), expected, rtol=1e-5)
+def guided(alignment, links, loss):
+    """Chen et al. 2016, section 3: -Σ_t Σ_i A_ti log α_ti."""
+    places = np.ndindex(alignment.shape)
+    return -sum(links[at] * np.log(alignment[at]) for at in places if links[at])
 
 
-def test_guided_loss_equals_a_loop(generator):
-    weights = generator.dirichlet(np.ones(5), size=(2, 3)).astype(np.float32)
-    links = np.zeros((2, 3, 5), np.float32)
-    links[0, 0, 3] = 1
-    links[0, 1, [1, 2]] = 0.5
-    links[1, 2, 4] = 1
-    expected = np.zeros((2, 3))
-    for row, step, position in np.ndindex(2, 3, 5):
-        expected[row, step] -= links[row, step, position] * np.log(weights[row, step, position])
-    actual = guided_loss(jnp.asarray(weights), jnp.asarray(links))
-    np.testing.assert_allclose(actual, expected, rtol=1e-5)
+def diagonal(alignment, links, loss):
+    """Tachibana et al. 2017, section 4.1: the mean over nt of A_nt W_nt, times T.
+
+    Training divides by the target tokens, which stands for 1 / T.
+    """
+    count_t, count_n = alignment.shape
+    mean = 0.0
+    for t in range(1, count_t + 1):
+        for n in range(1, count_n + 1):
+            apart = n / count_n - t / count_t
+            penalty = 1 - np.exp(-(apart**2) / (2 * loss.width**2))
+            mean += alignment[t - 1, n - 1] * penalty / (count_n * count_t)
+    return mean * count_t
+
+
+def entropy(alignment, links, loss):
+    """-Σ_i Σ_j α_ij log α_ij, where 0 log 0 = 0."""
+    return -sum(a * np.log(a) for a in alignment.flat if a > 0)
+
+
+def doubly_stochastic(alignment, links, loss):
+    """Xu et al. 2015, equation 14: Σ_i^L (1 - Σ_t^C α_ti)²."""
+    return sum((1 - alignment[:, i].sum()) ** 2 for i in range(alignment.shape[1]))
+
+
+def monotonicity(alignment, links, loss):
+    """Rios et al. 2021: the mean attended positions should not decrease, with a scaled margin."""
+    of_target, of_source = alignment.shape
+    positions = [sum((j + 1) * a for j, a in enumerate(weights)) for weights in alignment]
+    steps = itertools.pairwise(positions)
+    margin = loss.margin * of_source / of_target
+    return sum(max(0.0, before - after + margin) for before, after in steps) / of_source
+
+
+ORACLES = {
+    Coverage: coverage,
+    Guided: guided,
+    Diagonal: diagonal,
+    Entropy: entropy,
+    DoublyStochastic: doubly_stochastic,
+    Monotonicity: monotonicity,
+}
+SETTINGS = [
+    Coverage(),
+    Coverage(weight=0.3, head=Mean()),
+    Guided(),
+    Guided(weight=2, head=Single(layer=2, head=1)),
+    Diagonal(),
+    Diagonal(width=0.05, head=Single(layer=1, head=3)),
+    Entropy(),
+    Entropy(head=Mean()),
+    DoublyStochastic(),
+    Monotonicity(),
+    Monotonicity(margin=0.5, weight=0.1),
+]
+
+
+def batch(generator, sharpness=1.0):
+    """Weights that are 0 at padding of the source, ids and links."""
+    weights = np.zeros((B, L, N, T, S), np.float32)
+    source, target = np.full((B, S), PAD), np.full((B, T), PAD)
+    links = np.zeros((B, T, S), np.float32)
+    for row, (words, tokens) in enumerate(LENGTHS):
+        weights[row, ..., :words] = generator.dirichlet(sharpness * np.ones(words), (L, N, T))
+        source[row, :words], target[row, :tokens] = 7, 9
+        target[row, tokens - 1] = EOS
+        for step in range(tokens - 1):
+            at = generator.integers(words, size=2)
+            links[row, step, at] = 1 / len({*at})
+    return weights, source, target, links
+
+
+def of_batch(loss, weights, source, target, links):
+    rng = jax.random.split(jax.random.key(0), len(source))
+    ids = (jnp.asarray(each, jnp.int32) for each in (source, target))
+    return total(loss, jnp.asarray(weights), *ids, jnp.asarray(links), jnp.asarray(3), rng)
+
+
+def heads_of(loss, alignment):
+    """The weights of each head that a loss concerns, [H, T, S]."""
+    if loss.head == Mean():
+        return [np.mean(alignment, axis=(0, 1))]
+    if isinstance(loss.head, Single):
+        return [alignment[loss.head.layer - 1, loss.head.head - 1]]
+    return [alignment[place] for place in np.ndindex(L, N)]
+
+
+def expected(loss, weights, links):
+    found = 0.0
+    for row, (words, tokens) in enumerate(LENGTHS):
+        alignment = weights[row, ..., :tokens, :words].astype(np.float64)
+        heads = heads_of(loss, alignment)
+        of_pair = [ORACLES[type(loss)](one, links[row, :tokens, :words], loss) for one in heads]
+        found += sum(of_pair) / len(of_pair)
+    return loss.weight * found
+
+
+def test_every_loss_has_an_oracle():
+    assert {*ORACLES} == {*map(type, SETTINGS)} == {*LOSSES.values()}
+
+
+@pytest.mark.parametrize("loss", SETTINGS, ids=str)
+def test_a_loss_equals_its_papers_equation(loss, generator):
+    weights, source, target, links = batch(generator)
+    found = of_batch(loss, weights, source, target, links)
+    np.testing.assert_allclose(found, expected(loss, weights, links), rtol=1e-5)
+
+
+@pytest.mark.parametrize("loss", SETTINGS, ids=str)
+def test_what_lies_at_padding_changes_neither_a_loss_nor_a_gradient(loss, generator):
+    weights, source, target, links = batch(generator)
+    real = (target != PAD)[:, None, None, :, None] & (source != PAD)[:, None, None, None, :]
+    of_weights = jax.value_and_grad(lambda w: of_batch(loss, w, source, target, links))
+    one, gradient = of_weights(np.where(real, weights, 0))
+    for filling in (0.7, np.nan):
+        other, again = of_weights(np.where(real, weights, np.float32(filling)))
+        np.testing.assert_array_equal(other, one)
+        np.testing.assert_array_equal(again, gradient)
+    assert not np.any(np.where(real, 0, gradient))
+
+
+@pytest.mark.parametrize("loss", SETTINGS, ids=str)
+def test_gradients_are_finite_for_weights_of_0_and_1_and_for_empty_rows(loss, generator):
+    weights, source, target, links = batch(generator)
+    first = np.zeros_like(weights)
+    first[..., 0] = 1
+    for given in (first, np.zeros_like(weights)):
+        for words, tokens in ((source, target), (source * 0 + PAD, target * 0 + PAD)):
+            value, gradient = jax.value_and_grad(
+                lambda w, words=words, tokens=tokens: of_batch(loss, w, words, tokens, links)
+            )(given)
+            assert np.isfinite(value)
+            assert np.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize("loss", SETTINGS, ids=str)
+def test_a_gradient_equals_finite_differences(loss, generator):
+    weights, source, target, links = batch(generator, sharpness=5.0)
+    weights *= np.float32(0.9)  # a sum of 1 is where guided weights begin to be rescaled
+    direction = generator.normal(size=weights.shape) * (weights > 0)
+    gradient = jax.grad(lambda w: of_batch(loss, w, source, target, links))(weights)
+    ends = [
+        expected(loss, weights.astype(np.float64) + at * direction, links) for at in (-1e-6, 1e-6)
+    ]
+    along = (np.asarray(gradient, np.float64) * direction).sum()
+    np.testing.assert_allclose(along, (ends[1] - ends[0]) / 2e-6, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("loss", SETTINGS, ids=str)
+def test_weights_in_half_precision_lose_no_more_than_their_rounding(loss, dtype, generator):
+    weights, source, target, links = batch(generator)
+    rounded = jnp.asarray(weights, dtype)
+    found = of_batch(loss, rounded, source, target, links)
+    assert found.dtype == jnp.float32
+    whole = of_batch(loss, np.asarray(rounded, np.float32), source, target, links)
+    np.testing.assert_array_equal(found, whole)
+
+
+def test_coverage_by_hand():
+    # The second step attends 0.5 and 0.4 again, the third one 1.
+    weights = jnp.array([[0.6, 0.4], [0.5, 0.5], [1.0, 0.0]])[None, None, None]
+    words = np.array([[7, 7]]), np.array([[9, 9, EOS]])
+    found = of_batch(Coverage(), weights, *words, np.zeros((1, 3, 2)))
+    np.testing.assert_allclose(found, 1.9, rtol=1e-6)
+
+
+def one_step(loss, weights, links):
+    """The loss of one step of one head."""
+    source, target = np.full((1, len(weights)), 7), np.array([[EOS]])
+    weights, links = (jnp.asarray(each)[None, None] for each in (weights, links))
+    return of_batch(loss, weights[None, None], source, target, links)
 
 
 def test_weights_are_guided_as_shares_of_one(generator):
     """Otherwise, larger weights would lower the loss wherever they lie; smaller ones raise it."""
-    shares = jnp.asarray(generator.dirichlet(np.ones(5), size=(2, 3)))
-    links = jnp.eye(5)[jnp.array([[0, 1, 2], [3, 4, 0]])]
-    of_shares = guided_loss(shares, links)
-    np.testing.assert_allclose(guided_loss(7 * shares, links), of_shares, rtol=1e-5)
-    np.testing.assert_allclose(guided_loss(shares / 2, links), of_shares + np.log(2), rtol=1e-5)
+    shares, link = jnp.asarray(generator.dirichlet(np.ones(5)), jnp.float32), jnp.eye(5)[2]
+    of_shares = one_step(Guided(), shares, link)
+    np.testing.assert_allclose(one_step(Guided(), 7 * shares, link), of_shares, rtol=1e-5)
+    halved = one_step(Guided(), shares / 2, link)
+    np.testing.assert_allclose(halved, of_shares + np.log(2), rtol=1e-5)
 
 
 def test_guided_loss_where_a_link_has_no_weight():
-    weights, links = jnp.array([[[0.0, 1.0]]]), jnp.array([[[1.0, 0.0]]])
-    value, gradient = jax.value_and_grad(lambda w: guided_loss(w, links).sum())(weights)
+    weights, links = jnp.array([0.0, 1.0]), jnp.array([1.0, 0.0])
+    value, gradient = jax.value_and_grad(lambda w: one_step(Guided(), w, links))(weights)
     np.testing.assert_allclose(value, -np.log(1e-30), rtol=1e-6)
     assert np.isfinite(gradient).all()
 
 
 def test_guidance_reaches_even_the_smallest_weights():
     """-log softmax(s)_0 has the gradient (α_0 - 1, α_1), for α_0 = exp(-30) as for any other."""
-    links = jnp.array([[[1.0, 0.0]]])
-
-    def loss(scores):
-        return guided_loss(jax.nn.softmax(scores)[None, None], links).sum()
-
-    gradient = jax.grad(loss)(jnp.array([0.0, 30.0]))
+    links = jnp.array([1.0, 0.0])
+    gradient = jax.grad(lambda s: one_step(Guided(), jax.nn.softmax(s), links))(
+        jnp.array([0.0, 30.0])
+    )
     np.testing.assert_allclose(gradient, [-1, 1], rtol=1e-5)
+
+
+class Tokens(Loss):
+    def loss(self, seen):
+        return seen.weights.sum(axis=1)
+
+
+class Nothing(Loss):
+    def loss(self, seen):
+        seen.weights.sum()
+
+
+class Secretly(Loss):
+    def loss(self, seen):
+        return (seen.weights * seen.links).sum()
+
+
+class Disagreement(Loss):
+    """The cosine of the weights of each pair of heads in a layer, after Li et al. 2018."""
+
+    def over_heads(self, seen):
+        lengths = jnp.sqrt(jnp.square(seen.weights).sum(axis=-1, keepdims=True) + 1e-9)
+        units = seen.weights / lengths
+        return jnp.einsum("LNTS,LMTS->", units, units) / units.shape[1] ** 2
+
+
+def test_a_loss_may_compare_heads(generator):
+    weights, source, target, links = batch(generator)
+    cosines = 0.0
+    for row, (_, tokens) in enumerate(LENGTHS):
+        for layer, one, other, step in np.ndindex(L, N, N, tokens):
+            pair = weights[row, layer, [one, other], step].astype(np.float64)
+            cosines += pair[0] @ pair[1] / np.prod(np.linalg.norm(pair, axis=1)) / N**2
+    found = of_batch(Disagreement(weight=2), weights, source, target, links)
+    np.testing.assert_allclose(found, 2 * cosines, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("loss", "told"),
+    [
+        (Tokens(), r"Tokens gives shape \[6\], not a number for a pair of sentences"),
+        (Nothing(), "Nothing gives NoneType, not a number"),
+        (Secretly(), "give its class needs_links = True"),
+        (Entropy(head=Single(layer=3, head=1)), r"losses: entropy: head=3\.1 does not exist"),
+    ],
+)
+def test_what_is_no_loss_is_refused(loss, told, generator):
+    with pytest.raises(InputError, match=told):
+        of_batch(loss, *batch(generator))
+
+
+def test_guidance_needs_links(generator):
+    weights, source, target, _ = batch(generator)
+    rng = jax.random.split(jax.random.key(0), B)
+    ids = (jnp.asarray(each, jnp.int32) for each in (source, target))
+    with pytest.raises(InputError, match="the loss guided needs the links of the pairs"):
+        total(Guided(), jnp.asarray(weights), *ids, None, jnp.asarray(0), rng)

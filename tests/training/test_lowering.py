@@ -12,6 +12,7 @@ from attn_jax.decoding.decode import decode
 from attn_jax.decoding.forced import force
 from attn_jax.decoding.options import Search
 from attn_jax.models.seq2seq import DECODERS, initialize
+from attn_jax.training.losses import LOSSES
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 
@@ -39,12 +40,12 @@ def lowers(function, *arguments):
 
 
 def test_the_training_step(model):
-    config = Train(label_smoothing=0.1, coverage_loss=0.5)
+    config = Train(label_smoothing=0.1, losses=tuple(kind() for kind in LOSSES.values()))
     step = partial(train_step.__wrapped__, recipe=recipe_of(config))
     rng = jax.random.key_data(jax.random.key(0))
 
     def one(state, source, target, rng):
-        return step(state, (source, target, None), jax.random.wrap_key_data(rng))
+        return step(state, (source, target, jnp.ones((3, 5, 5))), jax.random.wrap_key_data(rng))
 
     assert lowers(one, init_state(model, recipe_of(config)), IDS, IDS, rng)
 

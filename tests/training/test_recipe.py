@@ -8,6 +8,7 @@ import optax
 from attn_jax.config import Train
 from attn_jax.head_names import Single
 from attn_jax.tokens import PAD
+from attn_jax.training.losses import Coverage, Guided
 from attn_jax.training.objective import Objective
 from attn_jax.training.optimizer import SGD
 from attn_jax.training.recipe import recipe_of
@@ -83,12 +84,11 @@ def test_equal_options_share_a_compiled_program():
 
 
 def test_options_become_one_recipe():
+    losses = Coverage(weight=0.2), Guided(weight=0.3, head=Single(layer=1, head=2))
     config = Train(
         optimizer=SGD(),
         label_smoothing=0.1,
-        coverage_loss=0.2,
-        guided_alignment=0.3,
-        guided_head=Single(layer=1, head=2),
+        losses=losses,
         scheduled_sampling=0.4,
         sampling_steps=5,
         microbatches=2,
@@ -99,9 +99,7 @@ def test_options_become_one_recipe():
     assert hash(recipe) == hash(recipe_of(config))
     assert recipe.loss == Objective(
         label_smoothing=0.1,
-        coverage=0.2,
-        guided=0.3,
-        guided_head=Single(layer=1, head=2),
+        losses=losses,
         sampling=0.4,
         sampling_steps=5,
     )

@@ -11,6 +11,7 @@ from attn_jax import journal
 from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.training.loop import _skipped
+from attn_jax.training.losses import Guided
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, resume, train_step
 from tests.training.test_loop import scripted, train
@@ -23,7 +24,7 @@ GUIDED = {"guided_alignment": 1.0, "steps": 8, "valid_every": 4}
 
 @pytest.mark.parametrize("what", SPOILT)
 def test_a_skipped_step_changes_nothing_but_its_number(what):
-    recipe = recipe_of(Train(warmup_steps=0, average=0.9, guided_alignment=1.0))
+    recipe = recipe_of(Train(warmup_steps=0, average=0.9, losses=(Guided(),)))
 
     def step(state, links):
         return train_step(state, (SOURCE, TARGET, links), jax.random.key(1), recipe=recipe)
