@@ -244,13 +244,24 @@ class Luong(Recurrent):
         `embeddings` are the vectors of the previous word at each step.
         """
         rng_in, rng_steps, rng_attention, rng_out = split(rng, 4)
+        outputs = self._outputs(embeddings, source, rng_in, rng_steps)
+        contexts, alignment = self.attention(outputs, source.projected, source.mask, rng_attention)
+        attentional = self.dropout(self._attentional(outputs, contexts), rng_out)
+        return self.readout(attentional), alignment[:, None]
+
+    def _outputs(
+        self,
+        embeddings: Float[Array, "B T E"],
+        source: Source,
+        rng_in: Key[Array, " B"] | None,
+        rng_steps: Key[Array, " B"] | None,
+    ) -> Float[Array, "B T Q"]:
+        """The states s_i of all steps."""
         everywhere = jnp.ones(embeddings.shape[:2], bool)
         first, _ = self.start(source, embeddings.shape[1])
         embeddings = self.dropout(embeddings, rng_in)
         _, outputs = self.cell.unroll(embeddings, everywhere, first, rng_steps)
-        contexts, alignment = self.attention(outputs, source.projected, source.mask, rng_attention)
-        attentional = self.dropout(self._attentional(outputs, contexts), rng_out)
-        return self.readout(attentional), alignment[:, None]
+        return outputs
 
 
 class LuongInputFeeding(Luong):
