@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Key, PyTree
 from attn_jax.config import Model
 from attn_jax.kernels.forms import FAST
 from attn_jax.models import heads, stacks
-from attn_jax.models.attention import Attention, KeysAndValues
+from attn_jax.models.attention import Attention
 from attn_jax.models.dropout import make_dropout
 from attn_jax.models.first_states import make_first_state
 from attn_jax.models.heads import Unprojected
@@ -58,7 +58,7 @@ class Recurrent(nnx.Module):
         )
         self.dropout = make_dropout(config)
 
-    def project(self, annotations: Float[Array, "B S D"]) -> KeysAndValues:
+    def project(self, annotations: Float[Array, "B S D"]) -> PyTree:
         """The keys and values of the annotations."""
         return self.attention.project(annotations)
 
@@ -188,7 +188,7 @@ class Luong(Recurrent):
         )
         self.readout = make_readout(config, config.hidden_size, self.usual_readout, rngs=rngs)
 
-    def project(self, annotations: Float[Array, "B S D"]) -> KeysAndValues:
+    def project(self, annotations: Float[Array, "B S D"]) -> PyTree:
         """The keys and values of the annotations; where possible, the values are W_c h_j."""
         projected = super().project(annotations)
         if not self._maps_annotations:

@@ -15,8 +15,6 @@ class FromFeatures(nnx.Module):
     step to step.
     """
 
-    latent = False
-
     def start(self, source: Source) -> tuple[()]:
         """Nothing is carried."""
         return ()

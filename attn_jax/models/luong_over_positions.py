@@ -10,7 +10,7 @@ from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.attention import KeysAndValues
 from attn_jax.models.decoders import Luong
-from attn_jax.models.hard_attention import Steps, logarithm
+from attn_jax.models.marginal import Steps, logarithm
 from attn_jax.models.randomness import split
 from attn_jax.models.source import Source
 
@@ -20,7 +20,7 @@ class OfPositions(NamedTuple):
 
     attended: KeysAndValues
     features: Float[Array, "B S F"]  # W_c c_j, c_j the context if all weight is on position j
-    moves: Float[Array, "B S M"]  # the part of c_j in the scores of moves
+    moves: PyTree[Float[Array, "B S M"]]  # the part of c_j in the scores of moves, or None
 
 
 class LuongOverPositions(Luong):

@@ -83,11 +83,10 @@ class Readout(Protocol):
 
     `words` has the output layer. A readout of one's own is derived from
     `models.from_features.FromFeatures`, which computes them from a vector of features for each
-    step; `models.hard_attention` sums them over positions.
+    step; `models.marginal` sums them over positions.
     """
 
     size: int  # F, features of what the output layer reads
-    latent: bool  # whether alignments are latent variables: then it has `alignment`, as there
 
     def start(self, source: Source) -> PyTree:
         """What is carried from step to step in use, besides the state of the decoder."""

@@ -9,8 +9,9 @@ from jaxtyping import Array, Float
 from attn_jax.config import Model
 from attn_jax.errors import choose
 from attn_jax.models.from_features import FromFeatures
-from attn_jax.models.hard_attention import Marginal, Monotonic
 from attn_jax.models.linear import Linear
+from attn_jax.models.marginal import Marginal
+from attn_jax.models.monotonic import Monotonic
 
 
 class Maxout(FromFeatures):

@@ -23,9 +23,9 @@ from attn_jax.models.attention import Attention
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.embeddings import make_embeddings
 from attn_jax.models.encoders import LAYERS, RecurrentEncoder
-from attn_jax.models.hard_attention import best, total
 from attn_jax.models.initializations import initialized
 from attn_jax.models.luong_over_positions import LuongOverPositions
+from attn_jax.models.marginal import Marginal, Over, best, total
 from attn_jax.models.protocols import Decoder, Encoder
 from attn_jax.models.randomness import split
 from attn_jax.models.readouts import OVER_POSITIONS, find_readout
@@ -192,18 +192,24 @@ class Seq2Seq(nnx.Module):
 
     @property
     def sums_over_alignments(self) -> bool:
-        """Whether alignments are latent variables, which have a `posterior`."""
-        return self.decoder.readout.latent
+        """Whether alignments are latent variables, which have a posterior."""
+        return isinstance(self.decoder.readout, Marginal)
 
     def posterior(self, reading: Reading, target: Int[Array, "B T"]) -> Float[Array, "B T S"]:
-        """p(a_i = j | y, x), of a model that sums over alignments; 0 for padding."""
-        known = target, reading.source, reading.steps
-        return self.decoder.readout.alignment(self.words, *known, total)
+        """p(a_i = j | y, x), 0 for padding, of a model that sums over alignments."""
+        return self._alignment(reading, target, total)
 
     def best_alignment(self, reading: Reading, target: Int[Array, "B T"]) -> Float[Array, "B T S"]:
-        """1 on the most probable alignment of a model that sums over them, and 0 elsewhere."""
-        known = target, reading.source, reading.steps
-        return self.decoder.readout.alignment(self.words, *known, best)
+        """1 on the most probable alignment, else 0, of a model that sums over alignments."""
+        return self._alignment(reading, target, best)
+
+    def _alignment(
+        self, reading: Reading, target: Int[Array, "B T"], over: Over
+    ) -> Float[Array, "B T S"]:
+        readout = self.decoder.readout
+        if not isinstance(readout, Marginal):
+            raise InputError("this model sums over no alignments: give model.readout=marginal")
+        return readout.alignment(self.words, target, reading.source, reading.steps, over)
 
     def start(self, source: Source, length: int) -> PyTree:
         """The state before the first word; targets have at most `length` words."""
@@ -221,8 +227,10 @@ class Seq2Seq(nnx.Module):
         """
         state, carried = state
         state, *made = self.decoder.step(state, self.words.target(word), source)
-        carried, *found = self.decoder.readout.step(self.words, carried, word, source, *made)
-        return (state, carried), *found
+        carried, log_probabilities, weights = self.decoder.readout.step(
+            self.words, carried, word, source, *made
+        )
+        return (state, carried), log_probabilities, weights
 
 
 def with_forms(model: Seq2Seq, forms: Forms) -> Seq2Seq:

@@ -25,6 +25,8 @@ def transition(alpha, moves):
     for j in range(size):
         for k in range(j, size):
             table[j, k] = alpha[k] * np.exp(moves[j][min(k - j, len(moves[j]) - 1)])
+        if not table[j].any():  # nowhere to go
+            table[j, j] = 1
         table[j] /= table[j].sum()
     return table
 
@@ -86,4 +88,3 @@ def enumerated(model, target):
         if probability > most:
             most, path = probability, alignment
     return together, posterior / together, path
-

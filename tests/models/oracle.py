@@ -145,7 +145,7 @@ def decode(model, order, source, before):
     """Logits [T, V] and alignment [L, N, T, S] of one sentence, with an additive score."""
     annotations, *handed = encode(model, source)
     vectors = [double(model.words.target_words.embedding)[word] for word in before]
-    if model.decoder.readout.latent:
+    if model.sums_over_alignments:
         hidden = hard_attention(model, source, before)
         prior, words = hard_attention_oracle.filtered(hidden, before)
         return np.log(words), prior[None, None]

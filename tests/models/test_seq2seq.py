@@ -188,7 +188,7 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ({"score": "bilinear"}, "unknown score 'bilinear'.*allowed: additive, dot, .*last"),
         ({"encoder": "lstm"}, "unknown encoder 'lstm'; allowed: bidirectional, .*, transformer"),
         ({"decoder": "bahdanaw"}, r"did you mean bahdanau\?"),
-        ({"readout": "x"}, "allowed: maxout, linear"),
+        ({"readout": "x"}, "allowed: maxout, linear, marginal, monotonic"),
         ({"score": "dot"}, "dot compares queries and annotations of one size, got 22 and 20"),
         ({"annotation_size": 7}, "must be even, got 7"),
         (
