@@ -131,7 +131,10 @@ class Model:
         "summary), last (the encoder's own last states) or zero",
     )
     readout: str = option(
-        "auto", "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's"
+        "auto",
+        "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's; for hard "
+        "attention in luong: marginal (the exact sum over positions), monotonic (a hidden Markov "
+        "model that never goes back)",
     )
     score: Score = value_option(
         Additive(),

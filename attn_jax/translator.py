@@ -17,7 +17,7 @@ from attn_jax.data.vocabulary import Vocabulary, copies
 from attn_jax.decoding.batches import BATCH, in_flight, in_order, shapes
 from attn_jax.decoding.decode import decode
 from attn_jax.decoding.ensemble import COMBINATIONS
-from attn_jax.decoding.forced import Forced, force, posterior
+from attn_jax.decoding.forced import Forced, force, posterior, viterbi
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.decoding.search import SearchResult
 from attn_jax.decoding.unknown import replaced
@@ -334,20 +334,26 @@ class Translator:
         Args:
           sources, targets: as in `force`.
           of: `weights`, the mean over layers and heads of what the model attended to when it
-            predicted the token; or `posterior`, the probability of each source position given the
-            target token as well, which costs a decoder step per target token and source position.
+            predicted the token; `posterior`, the probability of each source position given the
+            target token as well, which costs a decoder step per target token and source position,
+            or given the whole target, of a model that sums over alignments; or `viterbi`, 1 on the
+            most probable alignment of such a model.
 
         Raises:
           InputError: as in `force`, there is no such `of`, or the model has no posterior.
         """
-        return choose({"weights": self._weights, "posterior": self._posterior}, of, "kind")(
-            sources, targets
-        )
+        kinds = {"weights": self._weights, "posterior": self._posterior, "viterbi": self._viterbi}
+        return choose(kinds, of, "kind")(sources, targets)
 
     def _weights(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
         return [np.asarray(forced.alignment) for forced in self.force(sources, targets)]
 
     def _posterior(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
+        if len({model.sums_over_alignments for model in self.models}) > 1:
+            raise InputError(
+                "these models have no common posterior: only some of them sum over alignments, as "
+                "those of model.readout=marginal do; take the weights"
+            )
         results = self._over_pairs(posterior, sources, targets)
         if any(np.any((alignment > PROBABLE) & (alone < WHOLE)) for alignment, alone in results):
             raise InputError(
@@ -355,6 +361,14 @@ class Translator:
                 "when there is no other; take the weights"
             )
         return [alignment for alignment, _ in results]
+
+    def _viterbi(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
+        if len(self.models) > 1 or not self.models[0].sums_over_alignments:
+            raise InputError(
+                "only one model that sums over alignments, as model.readout=marginal does, has a "
+                "most probable one; take the weights or the posterior"
+            )
+        return self._over_pairs(viterbi, sources, targets)
 
     def score(self, sources: Sequence[Text], targets: Sequence[Text | Hypothesis]) -> np.ndarray:
         """The log-probability of each given translation, [n], in nats.

@@ -111,8 +111,8 @@ def token_weights(
     extract: Callable,
 ) -> list[np.ndarray]:
     """The weights [T, S] between the tokens of each pair, under the model of one direction."""
-    if FLAGS.of == "posterior":
-        return [of_pair[:-1] for of_pair in translator.align(*pairs, of="posterior")]
+    if FLAGS.of != "weights":
+        return [of_pair[:-1] for of_pair in translator.align(*pairs, of=FLAGS.of)]
     weights = [np.asarray(pair.weights) for pair in translator.force(*pairs)]
     if development:
         reading = best_reading(translator, *development, extract)
@@ -184,8 +184,8 @@ def print_errors(links: dict[str, list[Links]], golds: list[Gold]) -> None:
 def check_flags() -> None:
     """Raises InputError if flags do not fit together."""
     chosen = [name for name in ("head", "shift", "dev_gold") if FLAGS[name].present]
-    if FLAGS.of == "posterior" and chosen:
-        raise InputError(f"--{chosen[0]} chooses among weights: leave it out with --of=posterior")
+    if FLAGS.of != "weights" and chosen:
+        raise InputError(f"--{chosen[0]} chooses among weights: leave it out with --of={FLAGS.of}")
     if "dev_gold" in chosen[1:]:
         raise InputError(f"give --{chosen[0]} or --dev_gold, which chooses it")
     if FLAGS["gold_first"].present and not (FLAGS.gold or FLAGS.dev_gold):
@@ -292,9 +292,10 @@ if __name__ == "__main__":
     absl_flags.DEFINE_enum(
         "of",
         "weights",
-        ["weights", "posterior"],
-        "what links are made of: the weights that the model has before it knows a target word, or "
-        "the posterior, how probable each source word is given the target word too",
+        ["weights", "posterior", "viterbi"],
+        "what links are made of: the weights that the model has before it knows a target word; the "
+        "posterior, how probable each source word is given the target word too; or viterbi, the "
+        "most probable alignment, of a run with --model.readout=marginal or monotonic",
     )
     absl_flags.DEFINE_string("head", "mean", "weights of: mean, or layer.head as in 2.1")
     absl_flags.DEFINE_integer(

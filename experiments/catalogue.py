@@ -15,6 +15,7 @@ import jax
 from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
 from attn_jax.attention.protocol import Part
 from attn_jax.errors import InputError
+from attn_jax.models.readouts import OVER_POSITIONS
 from attn_jax.reporting.runs import Run, find_runs
 from attn_jax.reporting.systems import by_data, by_system
 from attn_jax.reporting.tables import Table, mean_and_deviation, steps_to_learn
@@ -56,6 +57,10 @@ and U h_j, with as many units as `projected(dot,units=64)` says, for any score i
 The parameters are those of one head. In Python, a mechanism is a value of these parts, such as
 `Mechanism(Additive(units=64), LocalP(), Entmax(alpha=1.25))`, whose `init(rng, Q, D)` makes them:
 see `attend` in the README. A column says what each part reads of earlier steps.
+
+With hard attention (`--model.decoder=luong`, `--model.readout=marginal` or `monotonic`), the
+weights are probabilities of positions, those of one head that sum to 1: see *Hard attention* in
+models.md.
 
 A part of your own works in the same places as `module:Class`. `./launch.sh check module:Class`, or
 `attn_jax.check(Class())`, tells what is wrong with it: weights on masked positions, gradients that
@@ -131,8 +136,25 @@ def mechanisms() -> str:
     def markdown(table: Table) -> str:  # cells are Markdown already
         return table.markdown(lambda cell: cell.replace("|", "\\|"))
 
-    sections = [f"## {title}\n\n{markdown(catalogue(table))}\n" for title, table in tables.items()]
+    made = {title: catalogue(table) for title, table in tables.items()}
+    made["Readouts over positions"] = readouts()
+    sections = [f"## {title}\n\n{markdown(table)}\n" for title, table in made.items()]
     return "\n".join([INTRODUCTION, *sections])
+
+
+def readouts() -> Table:
+    """A row for each readout over positions: name, formula, cost and paper."""
+    docstrings = {name: one.__doc__ or "" for name, one in OVER_POSITIONS.items()}
+    rows = [
+        [
+            f"`{name}`",
+            docstring.partition("\n")[0].rstrip("."),
+            paragraph(docstring, "Cost"),
+            paragraph(docstring, "Paper"),
+        ]
+        for name, docstring in docstrings.items()
+    ]
+    return Table(["name", "formula", "cost", "paper"], rows)
 
 
 def measured(runs: list[Run]) -> Table:

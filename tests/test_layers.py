@@ -68,7 +68,7 @@ MAY_IMPORT = {
     "checks": BASE | {"attention", "models", "checks", "training.losses"},
     "data": BASE | {"data"},
     "training": BASE | {"kernels", "models", "training"},
-    "decoding": BASE | {"models", "decoding"},
+    "decoding": BASE | {"kernels", "models", "decoding"},
     "alignment": BASE | {"data", "alignment", "translator"},
     "evaluation": BASE | {"alignment", "evaluation"},
     "reporting": BASE | {"attention", "evaluation", "reporting"},

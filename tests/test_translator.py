@@ -269,7 +269,9 @@ def test_the_posterior_is_bayes_rule(translator):
     (posterior,) = translator.align([source], [target], of="posterior")
     np.testing.assert_allclose(posterior, expected, rtol=1e-4, atol=1e-6)
     assert posterior[:3].argmax(axis=1).tolist() == [2, 1, 0]
-    with pytest.raises(InputError, match=r"unknown kind 'prior'.*allowed: weights, posterior"):
+    with pytest.raises(
+        InputError, match=r"unknown kind 'prior'.*allowed: weights, posterior, viterbi"
+    ):
         translator.align([source], [target], of="prior")
 
 
@@ -826,3 +828,53 @@ def test_threads_may_share_a_translator(translator):
     with ThreadPoolExecutor(4) as pool:
         found = pool.map(lambda _: translator.translate(SENTENCES), range(8))
         assert all([one.text for one in texts] == expected for texts in found)
+
+
+def of_readout(*readouts):
+    """A translator with a model for each readout of Luong's decoder."""
+    sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
+    configs = [Model(decoder="luong", readout=readout, **sizes) for readout in readouts]
+    models = [initialize(config, 6, 6, jax.random.key(0)) for config in configs]
+    return Translator(models, Symbols(["a", "b"]), Symbols(["a", "b"]))
+
+
+@pytest.mark.parametrize("readout", ["marginal", "monotonic"])
+def test_hard_attention_aligns_with_the_best_alignment(readout):
+    translator = of_readout(readout)
+    (path,) = translator.align(["a b a b"], ["b a"], of="viterbi")
+    assert path.shape == (3, 4)
+    np.testing.assert_array_equal(np.sort(path), np.tile([0, 0, 0, 1], (3, 1)))
+    (posterior,) = translator.align(["a b a b"], ["b a"], of="posterior")
+    np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_the_marginal_posterior_is_that_of_bayes_rule():
+    """Step by step with one position alone, as for models that do not sum over alignments."""
+    translator = of_readout("marginal")
+    (own,) = translator.align(["a b a b"], ["b a"], of="posterior")
+    (weights,) = translator.align(["a b a b"], ["b a"])
+    likelihoods = np.empty_like(weights)
+    (model,) = translator.models
+    target = np.array([[*translator.target.ids(["b", "a"]), EOS]])
+    encoded = model.encode(np.array([translator.source.ids(["a", "b", "a", "b"])]))
+    for place in range(4):
+        alone = encoded._replace(mask=encoded.mask & (np.arange(4) == place))
+        state = model.start(alone, 3)
+        for step, (before, word) in enumerate(zip([BOS, *target[0]], target[0], strict=False)):
+            state, found, _ = model.step(state, np.array([before]), alone)
+            likelihoods[step, place] = np.exp(found[0, word])
+    joint = weights * likelihoods
+    np.testing.assert_allclose(own, joint / joint.sum(axis=1, keepdims=True), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("readouts", "of", "message"),
+    [
+        (["linear"], "viterbi", "only one model that sums over alignments"),
+        (["marginal", "monotonic"], "viterbi", "only one model that sums over alignments"),
+        (["linear", "marginal"], "posterior", "no common posterior: only some of them sum over"),
+    ],
+)
+def test_models_without_common_alignments_have_none(readouts, of, message):
+    with pytest.raises(InputError, match=message):
+        of_readout(*readouts).align(["a b"], ["b"], of=of)

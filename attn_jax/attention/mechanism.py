@@ -82,6 +82,11 @@ class Mechanism:
         return any(part.is_stateful for part in self) or not self.carried <= constant
 
     @property
+    def sums_to_one(self) -> bool:
+        """Whether the weights of a step are probabilities of positions."""
+        return self.normalizer.sums_to_one and not self.window.overrides("gain")
+
+    @property
     def has_hidden_units(self) -> bool:
         """Whether the score has [S, A] units for each query."""
         return any(part.hidden for part in self.score.parts() if isinstance(part, Score))

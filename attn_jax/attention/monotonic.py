@@ -104,6 +104,8 @@ class Forward(Moving):
     Sum: 1.
     """
 
+    sums_to_one = True
+
     def advance(
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:

@@ -21,6 +21,8 @@ class Softmax(Normalizer):
     Sum: 1.
     """
 
+    sums_to_one = True
+
     def weights(
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
@@ -36,6 +38,8 @@ class Temperature(Normalizer):
     Cost: time T S, memory T S.
     Sum: 1.
     """
+
+    sums_to_one = True
 
     tau: float = setting(0.5, above=0)
 

@@ -200,6 +200,7 @@ class Normalizer(Part):
     """From scores to weights, exactly 0 where the mask is False."""
 
     scores: ClassVar[int] = 1  # how many it takes; those of 2 come from a `Pair`
+    sums_to_one: ClassVar[bool] = False  # always, where the mask is True anywhere
     moves: ClassVar[bool] = False  # moves through the source by itself
     needs_logarithms: ClassVar[bool] = False  # takes only scores that are logarithms of weights
 

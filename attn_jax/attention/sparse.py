@@ -26,6 +26,8 @@ class Entmax(Normalizer):
     Sum: 1.
     """
 
+    sums_to_one = True
+
     alpha: float = setting(1.5, low=LEAST_ALPHA, high=MOST_ALPHA)
 
     def weights(
@@ -43,6 +45,8 @@ class Sparsemax(Normalizer):
     Cost: time T S for each of a few passes, memory T S.
     Sum: 1.
     """
+
+    sums_to_one = True
 
     def weights(
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past

@@ -9,9 +9,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.decoding.ensemble import Models, all_layers, combined, stepping
+from attn_jax.kernels.held import Held, by_parts
 from attn_jax.tokens import BOS, PAD
 
-WORDS = 256  # of known targets whose probabilities are held at once; at least one step of the batch
+# Known target words whose probabilities are held at once; at least those of one step of the batch.
+WORDS = Held(cpu=2**8, other=2**12)
 
 
 class Forced(NamedTuple):
@@ -33,22 +35,20 @@ def force(
 ) -> Forced:
     """Runs the models over known targets, each ending in `EOS`."""
 
-    def judged(words: tuple) -> tuple[Float[Array, " B"], Bool[Array, " B"]]:
-        steps, targets = words
+    def judged(part: tuple) -> tuple[Float[Array, "B T"], Bool[Array, "B T"]]:
+        steps, targets = part
         each = zip(models, steps, readings, strict=True)
         together = combined(
             combination,
             [model.log_probabilities(some, reading.source) for model, some, reading in each],
         )
-        of_word = jnp.take_along_axis(together, targets[:, None], axis=-1)[:, 0]
+        of_word = jnp.take_along_axis(together, targets[..., None], axis=-1)[..., 0]
         return of_word, together.argmax(axis=-1) == targets
 
     readings = [model.read(source, target) for model in models]
     # A few steps at a time, since probabilities [B, T, V] would take up most of the memory.
     steps = [reading.steps for reading in readings]
-    by_step = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), (steps, target))
-    at_once = max(1, WORDS // len(target))
-    of_word, first = (leaf.T for leaf in jax.lax.map(judged, by_step, batch_size=at_once))
+    of_word, first = by_parts(judged, (steps, target), WORDS.here() // len(target))
     real, weights = target != PAD, [reading.weights for reading in readings]
     return Forced(jnp.where(real, of_word, 0), first & real, all_layers(weights))
 
@@ -63,11 +63,18 @@ def posterior(
     word is known. The likelihood is the probability of the word if step i attends to position j
     alone, after previous steps of ordinary attention. Shankar and Sarawagi 2019, section 3.
 
+    Models that sum over alignments have a posterior of their own, p(a_i = j | y), of which the mean
+    over the models is taken.
+
     Returns:
       The posterior, and the weight of position j in the step that attends to it alone, the minimum
       over layers and heads. Where a window or a normalizer makes this weight less than 1, the
       likelihood is not defined.
     """
+    if all(model.sums_over_alignments for model in models):
+        each = [model.posterior(model.read(source, target), target) for model in models]
+        alignment = jnp.stack(each).mean(axis=0)
+        return alignment, jnp.ones_like(alignment)
     encoded = tuple(model.encode(source) for model in models)
     before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
     length, places = target.shape[1], jnp.arange(source.shape[1])
@@ -98,3 +105,15 @@ def posterior(
     )
     _, (alignment, alone) = jax.lax.scan(advance, state, (before.T, target.T))
     return jnp.swapaxes(alignment, 0, 1), jnp.swapaxes(alone, 0, 1)
+
+
+@functools.partial(jax.jit, static_argnames="combination")
+def viterbi(
+    models: Models, source: Int[Array, "B S"], target: Int[Array, "B T"], *, combination: str
+) -> Float[Array, "B T S"]:
+    """1 on the most probable alignment of known targets, 0 elsewhere.
+
+    Of one model that sums over alignments, which needs no combination.
+    """
+    (model,) = models
+    return model.best_alignment(model.read(source, target), target)

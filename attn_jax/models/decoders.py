@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Key, PyTree
 from attn_jax.config import Model
 from attn_jax.kernels.forms import FAST
 from attn_jax.models import heads, stacks
-from attn_jax.models.attention import Attention, KeysAndValues
+from attn_jax.models.attention import Attention
 from attn_jax.models.dropout import make_dropout
 from attn_jax.models.first_states import make_first_state
 from attn_jax.models.heads import Unprojected
@@ -58,7 +58,7 @@ class Recurrent(nnx.Module):
         )
         self.dropout = make_dropout(config)
 
-    def project(self, annotations: Float[Array, "B S D"]) -> KeysAndValues:
+    def project(self, annotations: Float[Array, "B S D"]) -> PyTree:
         """The keys and values of the annotations."""
         return self.attention.project(annotations)
 
@@ -188,7 +188,7 @@ class Luong(Recurrent):
         )
         self.readout = make_readout(config, config.hidden_size, self.usual_readout, rngs=rngs)
 
-    def project(self, annotations: Float[Array, "B S D"]) -> KeysAndValues:
+    def project(self, annotations: Float[Array, "B S D"]) -> PyTree:
         """The keys and values of the annotations; where possible, the values are W_c h_j."""
         projected = super().project(annotations)
         if not self._maps_annotations:
@@ -244,13 +244,24 @@ class Luong(Recurrent):
         `embeddings` are the vectors of the previous word at each step.
         """
         rng_in, rng_steps, rng_attention, rng_out = split(rng, 4)
+        outputs = self._outputs(embeddings, source, rng_in, rng_steps)
+        contexts, alignment = self.attention(outputs, source.projected, source.mask, rng_attention)
+        attentional = self.dropout(self._attentional(outputs, contexts), rng_out)
+        return self.readout(attentional), alignment[:, None]
+
+    def _outputs(
+        self,
+        embeddings: Float[Array, "B T E"],
+        source: Source,
+        rng_in: Key[Array, " B"] | None,
+        rng_steps: Key[Array, " B"] | None,
+    ) -> Float[Array, "B T Q"]:
+        """The states s_i of all steps."""
         everywhere = jnp.ones(embeddings.shape[:2], bool)
         first, _ = self.start(source, embeddings.shape[1])
         embeddings = self.dropout(embeddings, rng_in)
         _, outputs = self.cell.unroll(embeddings, everywhere, first, rng_steps)
-        contexts, alignment = self.attention(outputs, source.projected, source.mask, rng_attention)
-        attentional = self.dropout(self._attentional(outputs, contexts), rng_out)
-        return self.readout(attentional), alignment[:, None]
+        return outputs
 
 
 class LuongInputFeeding(Luong):

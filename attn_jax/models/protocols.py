@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.config import Model
+from attn_jax.models.embeddings import Separate
 from attn_jax.models.source import Source, Summary
 
 
@@ -78,9 +79,61 @@ class Encoder(Protocol):
 
 @runtime_checkable
 class Readout(Protocol):
-    """From what a decoder has computed at a step to what the output layer reads."""
+    """From what a decoder has computed at some steps to the probabilities of words.
 
-    size: int  # F, features
+    `words` has the output layer. A readout of one's own is derived from
+    `models.from_features.FromFeatures`, which computes them from a vector of features for each
+    step; `models.marginal` sums them over positions.
+    """
+
+    size: int  # F, features of what the output layer reads
+
+    def start(self, source: Source) -> PyTree:
+        """What is carried from step to step in use, besides the state of the decoder."""
+
+    def step(
+        self,
+        words: Separate,
+        carried: PyTree,
+        word: Int[Array, " B"],
+        source: Source,
+        steps: PyTree[Float[Array, "B ..."]],
+        weights: Float[Array, "B L N S"],
+    ) -> tuple[PyTree, Float[Array, "B V"], Float[Array, "B L N S"]]:
+        """One step in use: what is carried, the log-probabilities in nats, the weights.
+
+        Args:
+          words: the output layer.
+          carried: from the previous step.
+          word: the previous words.
+          source: the encoded sentences.
+          steps, weights: of this step, as the decoder returns them.
+        """
+
+    def read(
+        self,
+        words: Separate,
+        target: Int[Array, "B T"],
+        source: Source,
+        steps: PyTree[Float[Array, "B T ..."]],
+        weights: Float[Array, "B L N T S"],
+    ) -> tuple[PyTree[Float[Array, "B T ..."]], Float[Array, "B L N T S"]]:
+        """All steps of known targets: what `log_probabilities` and `loss` take, and the weights."""
+
+    def log_probabilities(
+        self, words: Separate, source: Source, steps: PyTree[Float[Array, "B ..."]]
+    ) -> Float[Array, "B *T V"]:
+        """The log-probabilities of all words, in nats, at some or one of the steps of `read`."""
+
+    def loss(
+        self,
+        words: Separate,
+        target: Int[Array, "B T"],
+        source: Source,
+        steps: PyTree[Float[Array, "B T ..."]],
+        label_smoothing: float,
+    ) -> Float[Array, ""]:
+        """The sum of the losses of the target words, in nats."""
 
 
 @runtime_checkable
@@ -95,7 +148,7 @@ class Decoder(Protocol):
 
     @property
     def readout(self) -> Readout:
-        """What the output layer reads is of its size."""
+        """It takes what `step` and `__call__` return beside the weights."""
 
     def project(self, annotations: Float[Array, "B S D"]) -> PyTree:
         """What is computed from the annotations once per sentence, such as keys and values."""
@@ -105,8 +158,8 @@ class Decoder(Protocol):
 
     def step(
         self, state: PyTree, embedding: Float[Array, "B E"], source: Source
-    ) -> tuple[PyTree, Float[Array, "B F"], Float[Array, "B L N S"]]:
-        """One step in use: the next state, what the output layer reads, and the weights.
+    ) -> tuple[PyTree, PyTree[Float[Array, "B ..."]], Float[Array, "B L N S"]]:
+        """One step in use: the next state, what the readout takes, [B, F] of most, and the weights.
 
         Args:
           state: of the previous step; the next one is like it.
@@ -116,8 +169,8 @@ class Decoder(Protocol):
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Key[Array, " B"] | None = None
-    ) -> tuple[Float[Array, "B T F"], Float[Array, "B L N T S"]]:
-        """All steps of known targets: what the output layer reads, and the weights.
+    ) -> tuple[PyTree[Float[Array, "B T ..."]], Float[Array, "B L N T S"]]:
+        """All steps of known targets: what the readout takes, [B, T, F] of most, and the weights.
 
         Args:
           embeddings: the vectors of the previous word at each step.

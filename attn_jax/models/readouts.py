@@ -1,15 +1,20 @@
 """Readouts: from the vectors of a decoder step to the features that the output layer reads."""
 
+from typing import Any
+
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
 
 from attn_jax.config import Model
 from attn_jax.errors import choose
+from attn_jax.models.from_features import FromFeatures
 from attn_jax.models.linear import Linear
+from attn_jax.models.marginal import Marginal
+from attn_jax.models.monotonic import Monotonic
 
 
-class Maxout(nnx.Module):
+class Maxout(FromFeatures):
     """Deep output: the elementwise maximum of two linear maps.
 
     Bahdanau, Cho and Bengio 2014, appendix A.2.2; Goodfellow et al. 2013.
@@ -26,7 +31,7 @@ class Maxout(nnx.Module):
         return jnp.maximum(*jnp.split(self.linear(jnp.concatenate(inputs, axis=-1)), 2, axis=-1))
 
 
-class Concatenated(nnx.Module):
+class Concatenated(FromFeatures):
     """The concatenated inputs, so that the readout is linear: the output layer alone."""
 
     options: frozenset[str] = frozenset()
@@ -39,16 +44,22 @@ class Concatenated(nnx.Module):
         return jnp.concatenate(inputs, axis=-1)
 
 
-READOUTS: dict[str, type[Maxout | Concatenated]] = {"maxout": Maxout, "linear": Concatenated}
+Readout = Maxout | Concatenated | Marginal
+
+# Those that sum over the positions that a step may attend to.
+OVER_POSITIONS: dict[str, type[Marginal]] = {"marginal": Marginal, "monotonic": Monotonic}
+READOUTS: dict[str, type[Readout]] = {
+    "maxout": Maxout,
+    "linear": Concatenated,
+    **OVER_POSITIONS,
+}
 
 
-def find_readout(config: Model, usual: str) -> type[Maxout | Concatenated]:
+def find_readout(config: Model, usual: str) -> type[Readout]:
     """The class of the readout selected by the options; `usual` is what `auto` stands for."""
     return choose(READOUTS, usual if config.readout == "auto" else config.readout, "readout")
 
 
-def make_readout(
-    config: Model, inputs: int, usual: str, *, rngs: nnx.Rngs
-) -> Maxout | Concatenated:
+def make_readout(config: Model, inputs: int, usual: str, *, rngs: nnx.Rngs) -> Any:
     """The readout selected by the options; `usual` is what `auto` stands for."""
     return find_readout(config, usual)(config, inputs, rngs=rngs)

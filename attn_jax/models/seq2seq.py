@@ -24,9 +24,11 @@ from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.embeddings import make_embeddings
 from attn_jax.models.encoders import LAYERS, RecurrentEncoder
 from attn_jax.models.initializations import initialized
+from attn_jax.models.luong_over_positions import LuongOverPositions
+from attn_jax.models.marginal import Marginal, Over, best, total
 from attn_jax.models.protocols import Decoder, Encoder
 from attn_jax.models.randomness import split
-from attn_jax.models.readouts import find_readout
+from attn_jax.models.readouts import OVER_POSITIONS, find_readout
 from attn_jax.models.source import Source
 from attn_jax.models.transformer import Transformer, TransformerEncoder
 from attn_jax.names import choose_or_import
@@ -74,6 +76,26 @@ def options_of(config: Model) -> frozenset[str]:
     return OPTIONS | encoder.options | decoder.options | readout.options
 
 
+def find_decoder(config: Model) -> type[Decoder]:
+    """The class of the decoder selected by the options.
+
+    Raises:
+      InputError: there is no such decoder, or it has no readout over positions.
+    """
+    decoder = choose_or_import(DECODERS, config.decoder, "decoder")
+    if not hasattr(decoder, "step"):
+        raise InputError(f"model.decoder={config.decoder} is not a decoder: it has no `step`")
+    if config.readout not in OVER_POSITIONS:
+        return decoder
+    if decoder is not Luong:
+        raise InputError(
+            f"model.readout={config.readout} sums over the positions of each step, and so needs a "
+            "decoder whose states do not depend on earlier ones: give model.decoder=luong, got "
+            f"{config.decoder}"
+        )
+    return LuongOverPositions
+
+
 class Seq2Seq(nnx.Module):
     """An encoder-decoder with any attention mechanism.
 
@@ -94,9 +116,7 @@ class Seq2Seq(nnx.Module):
                 "model.score=last attends to the last word, where a backward encoder has read "
                 "nothing else yet: give model.encoder=unidirectional or bidirectional"
             )
-        decoder = choose_or_import(DECODERS, config.decoder, "decoder")
-        if not hasattr(decoder, "step"):
-            raise InputError(f"model.decoder={config.decoder} is not a decoder: it has no `step`")
+        decoder = find_decoder(config)
         # A control's weights do not depend on the words.
         self.is_control = config.score.is_control
         # Each part has its own key, so that its choice does not change the parameters of others.
@@ -141,7 +161,8 @@ class Seq2Seq(nnx.Module):
         rng_encoder, rng_decoder = split(rng, 2)
         before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
         encoded = self.encode(source, rng_encoder)
-        steps, weights = self.decoder(self.words.target(before), encoded, rng_decoder)
+        made = self.decoder(self.words.target(before), encoded, rng_decoder)
+        steps, weights = self.decoder.readout.read(self.words, target, encoded, *made)
         return Reading(steps, encoded, weights)
 
     def log_probabilities(self, steps: PyTree, source: Source) -> Float[Array, "B *T V"]:
@@ -152,7 +173,7 @@ class Seq2Seq(nnx.Module):
             T at once take B T V numbers.
           source: of the reading.
         """
-        return self.words.log_probabilities(steps)
+        return self.decoder.readout.log_probabilities(self.words, source, steps)
 
     def loss(
         self, reading: Reading, target: Int[Array, "B T"], label_smoothing: float = 0.0
@@ -166,11 +187,33 @@ class Seq2Seq(nnx.Module):
           target: the same sentences; `PAD` is not counted.
           label_smoothing: the share of the probability that the whole vocabulary gets.
         """
-        return self.words.loss(reading.steps, target, target != PAD, label_smoothing)
+        known = target, reading.source, reading.steps
+        return self.decoder.readout.loss(self.words, *known, label_smoothing)
+
+    @property
+    def sums_over_alignments(self) -> bool:
+        """Whether alignments are latent variables, which have a posterior."""
+        return isinstance(self.decoder.readout, Marginal)
+
+    def posterior(self, reading: Reading, target: Int[Array, "B T"]) -> Float[Array, "B T S"]:
+        """p(a_i = j | y, x), 0 for padding, of a model that sums over alignments."""
+        return self._alignment(reading, target, total)
+
+    def best_alignment(self, reading: Reading, target: Int[Array, "B T"]) -> Float[Array, "B T S"]:
+        """1 on the most probable alignment, else 0, of a model that sums over alignments."""
+        return self._alignment(reading, target, best)
+
+    def _alignment(
+        self, reading: Reading, target: Int[Array, "B T"], over: Over
+    ) -> Float[Array, "B T S"]:
+        readout = self.decoder.readout
+        if not isinstance(readout, Marginal):
+            raise InputError("this model sums over no alignments: give model.readout=marginal")
+        return readout.alignment(self.words, target, reading.source, reading.steps, over)
 
     def start(self, source: Source, length: int) -> PyTree:
-        """The decoder's state before the first word; targets have at most `length` words."""
-        return self.decoder.start(source, length)
+        """The state before the first word; targets have at most `length` words."""
+        return self.decoder.start(source, length), self.decoder.readout.start(source)
 
     def step(
         self, state: PyTree, word: Int[Array, " B"], source: Source
@@ -178,12 +221,16 @@ class Seq2Seq(nnx.Module):
         """The next state, the log-probabilities of the next word in nats, and the weights.
 
         Args:
-          state: of the decoder.
+          state: of the decoder and of its readout.
           word: the previous word of each sentence; `BOS` at the first step.
           source: the encoded sentences.
         """
-        state, of_step, weights = self.decoder.step(state, self.words.target(word), source)
-        return state, self.log_probabilities(of_step, source), weights
+        state, carried = state
+        state, *made = self.decoder.step(state, self.words.target(word), source)
+        carried, log_probabilities, weights = self.decoder.readout.step(
+            self.words, carried, word, source, *made
+        )
+        return (state, carried), log_probabilities, weights
 
 
 def with_forms(model: Seq2Seq, forms: Forms) -> Seq2Seq:

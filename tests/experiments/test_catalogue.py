@@ -18,6 +18,10 @@ def test_every_mechanism_has_formula_cost_and_paper(table):
         assert all(row[-2:]), row[0]
 
 
+def test_every_readout_over_positions_has_formula_cost_and_paper():
+    assert all(map(all, catalogue.readouts().rows))
+
+
 def test_shapes_are_told_in_letters():
     row = next(r for r in catalogue.catalogue(SCORES).rows if r[0] == "`concat`")
     assert "W [Q+D, A], v [A]" in row

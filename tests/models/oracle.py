@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.models import transformer_oracle
+from tests.models import hard_attention_oracle, transformer_oracle
 from tests.models.arithmetic import double, linear, sigmoid, softmax
 
 
@@ -145,12 +145,27 @@ def decode(model, order, source, before):
     """Logits [T, V] and alignment [L, N, T, S] of one sentence, with an additive score."""
     annotations, *handed = encode(model, source)
     vectors = [double(model.words.target_words.embedding)[word] for word in before]
+    if model.sums_over_alignments:
+        hidden = hard_attention(model, source, before)
+        prior, words = hard_attention_oracle.filtered(hidden, before)
+        return np.log(words), prior[None, None]
     if order == "transformer":
         features, alignment = transformer_oracle.decode(model.decoder, vectors, annotations, attend)
         features = [readout(model, x) for x in features]
     else:
         features, alignment = recurrent(model, order, annotations, *handed, vectors)
     return np.array([logits(model, f) for f in features]), alignment
+
+
+def hard_attention(model, source, before):
+    """The hidden Markov model of one sentence of Luong's decoder."""
+    annotations, summary, lasts = encode(model, source)
+    vectors = [double(model.words.target_words.embedding)[word] for word in before]
+    cell = Cells(model.decoder.cell, first_states(model.decoder, summary, lasts))
+    lowest = cell.cells[0].cell
+    states = [cell.read(linear(lowest.input, y)) for y in vectors]
+    weights = [attend(model.decoder.attention, s, annotations)[1][0] for s in states]
+    return hard_attention_oracle.hidden(model, states, weights, annotations, logits)
 
 
 def first_states(decoder, summary, lasts):

@@ -72,6 +72,10 @@ MODELS = [
     {"decoder": "luong", "encoder": "transformer", "positions": "rotary", "cell": "lstm"},
     {"decoder": "luong_input_feeding", "encoder": "backward", "first_state": "last", **LUONG},
     {"decoder": "bahdanau", "encoder": "unidirectional", "readout_size": 22, **LAST},
+    {"decoder": "luong", "readout": "marginal", "cell": "lstm", "decoder_layers": 2},
+    {"decoder": "luong", "readout": "marginal", "projection": "affine", "head_size": 6, **WIDE},
+    {"decoder": "luong", "readout": "monotonic", "encoder": "unidirectional"},
+    {"decoder": "luong", "readout": "monotonic", "projection": "affine", **WIDE},
 ]
 every_model = pytest.mark.parametrize(
     "options", MODELS, ids=lambda options: "-".join(map(str, options.values()))
@@ -131,8 +135,8 @@ def test_no_gradient_from_padding_or_the_future(options):
         mask = jnp.asarray(SOURCE) != PAD
         annotations, summary = model.encoder(source_vectors, mask)
         source = Source(model.decoder.project(annotations), mask, summary)
-        features, _ = model.decoder(target_vectors, source)
-        return (features[:, step] ** 2).sum()
+        steps, _ = model.decoder(target_vectors, source)
+        return (model.log_probabilities(steps, source)[:, step] ** 2).sum()
 
     source_vectors = model.words.source(jnp.asarray(SOURCE))
     target_vectors = model.words.target(jnp.asarray(TARGET))
@@ -184,7 +188,7 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ({"score": "bilinear"}, "unknown score 'bilinear'.*allowed: additive, dot, .*last"),
         ({"encoder": "lstm"}, "unknown encoder 'lstm'; allowed: bidirectional, .*, transformer"),
         ({"decoder": "bahdanaw"}, r"did you mean bahdanau\?"),
-        ({"readout": "x"}, "allowed: maxout, linear"),
+        ({"readout": "x"}, "allowed: maxout, linear, marginal, monotonic"),
         ({"score": "dot"}, "dot compares queries and annotations of one size, got 22 and 20"),
         ({"annotation_size": 7}, "must be even, got 7"),
         (

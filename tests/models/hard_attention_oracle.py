@@ -1,0 +1,90 @@
+"""Hard attention in float64 loops, from the papers; the sums also over all alignments one by one.
+
+Wu, Shapiro and Cotterell 2018, section 3; Wu and Cotterell 2019, sections 3 and 4.
+"""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from tests.models.arithmetic import linear, softmax
+
+
+class Hidden(NamedTuple):
+    """The hidden Markov model of one sentence."""
+
+    words: np.ndarray  # [T, S, V], p(y_i | s_i, h_j)
+    transitions: np.ndarray  # [T, S, S], p(a_i = k | a_{i-1} = j); the first step is from j = 0
+
+
+def transition(alpha, moves):
+    """p(a_i = k | a_{i-1} = j) of the monotonic model, with `moves` [S, M] of each j."""
+    size = len(alpha)
+    table = np.zeros((size, size))
+    for j in range(size):
+        for k in range(j, size):
+            table[j, k] = alpha[k] * np.exp(moves[j][min(k - j, len(moves[j]) - 1)])
+        if not table[j].any():  # nowhere to go
+            table[j, j] = 1
+        table[j] /= table[j].sum()
+    return table
+
+
+def read_positions(decoder, s, contexts):
+    """h̃_j = tanh(W_c [c_j; s]) of each position."""
+    return [np.tanh(linear(decoder.combine, np.concatenate([c, s]))) for c in contexts]
+
+
+def contexts_of(attention, annotations):
+    """The context if all weight is on one position, of one head."""
+    heads = attention.projections
+    if not hasattr(heads, "values"):
+        return annotations
+    values = [linear(heads.values, h) for h in annotations]
+    return values if heads.output is None else [linear(heads.output, v) for v in values]
+
+
+def hidden(model, states, weights, annotations, logits):
+    """The model of one sentence, from its states [T, H] and weights [T, S]."""
+    decoder, readout = model.decoder, model.decoder.readout
+    contexts = contexts_of(decoder.attention, annotations)
+    words, transitions = [], []
+    for s, alpha in zip(states, weights, strict=True):
+        each = read_positions(decoder, s, contexts)
+        words.append([softmax(logits(model, h)) for h in each])
+        if type(readout).__name__ == "Marginal":
+            transitions.append(np.tile(alpha, (len(alpha), 1)))
+        else:
+            moves = [linear(readout.moves_from, c) + linear(readout.moves, s) for c in contexts]
+            transitions.append(transition(alpha, moves))
+    return Hidden(np.array(words), np.array(transitions))
+
+
+def filtered(model, before):
+    """p(a_i = j | y_<i) [T, S] and p(y_i | y_<i) [T, V], word by word; `before` are y_<i."""
+    belief = np.eye(model.words.shape[1])[0]
+    priors, words = [], []
+    for i, (table, of_word) in enumerate(zip(model.transitions, model.words, strict=True)):
+        if i:
+            belief = priors[-1] * model.words[i - 1][:, before[i]]
+            belief = belief / belief.sum()
+        priors.append(np.array([sum(belief * table[:, k]) for k in range(len(belief))]))
+        words.append(sum(p * of for p, of in zip(priors[-1], of_word, strict=True)))
+    return np.array(priors), np.array(words)
+
+
+def enumerated(model, target):
+    """p(y), p(a_i = j | y) [T, S], and the most probable alignment, from all alignments."""
+    steps, places, _ = model.words.shape
+    together, posterior, most, path = 0.0, np.zeros((steps, places)), -1.0, ()
+    for alignment in itertools.product(range(places), repeat=steps):
+        probability, previous = 1.0, 0
+        for i, (j, y) in enumerate(zip(alignment, target, strict=True)):
+            probability *= model.transitions[i, previous, j] * model.words[i, j, y]
+            previous = j
+        together += probability
+        posterior[np.arange(steps), alignment] += probability
+        if probability > most:
+            most, path = probability, alignment
+    return together, posterior / together, path
