@@ -19,7 +19,7 @@ from attn_jax.files import reading, write_whole
 from attn_jax.names import choose_or_import
 
 # The options of a model that can name code of the user's own.
-KINDS = ("encoder", "cell", "decoder", "score", "window", "normalizer")
+KINDS = ("encoder", "cell", "decoder", *(name.removeprefix("model.") for name in config.PARTS))
 OWN = re.compile(r"([\w.]+):\w+")
 
 

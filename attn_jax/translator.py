@@ -262,6 +262,10 @@ class Translator:
                 "unknown=copy needs attention: the weights of a control, mean or last, do not "
                 "show which source word to copy"
             )
+        if search.coverage_penalty and not all(m.weights_are_non_negative for m in self.models):
+            raise InputError(
+                "coverage_penalty needs weights that are not negative, which mixed heads may give"
+            )
         return search
 
     def _found(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, get_type_hints
 
 from attn_jax.attention import catalogue
-from attn_jax.attention.plain import as_part
+from attn_jax.attention.plain import PLAIN, as_part
 from attn_jax.attention.protocol import Part, Score
 from attn_jax.errors import InputError, choose
 from attn_jax.names import Named, Number, choose_or_import, parse, parse_value
@@ -39,7 +39,7 @@ def read(kind: type[Kind], text: str, units: int | None = None, tables: Tables =
 
 
 def kind_of(text: str) -> type[Part]:
-    """Whether a text stands for a score, a window or a normalizer; a function is taken for a score.
+    """The kind of the part that a text stands for; a function is taken for a score.
 
     Raises:
       InputError: there is no such name, module or class.
@@ -107,9 +107,10 @@ def _part(kind: type[Part], named: Named, units: int | None, tables: Tables) -> 
     """A part of a kind: a known one, or a class or a function of the user's own."""
     found = choose_or_import(tables[kind], named.name, _what(kind))
     if not isinstance(found, type):
-        if named.settings:
+        if named.settings or kind not in PLAIN:
+            why = "has no settings" if named.settings else f"is no {_what(kind)}"
             raise InputError(
-                f"{named.name} is a function, which has no settings: write a class derived from "
+                f"{named.name} is a function, which {why}: write a class derived from "
                 f"attn_jax.{kind.__name__}"
             )
         return as_part(kind, found, named.name)

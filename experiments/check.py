@@ -8,8 +8,8 @@ from typing import Any
 
 from absl import flags as absl_flags
 
-from attn_jax.attention.mechanism import Mechanism
-from attn_jax.attention.protocol import Normalizer, Part, Score, Window
+from attn_jax.attention.mechanism import KINDS, Mechanism
+from attn_jax.attention.protocol import Mixing, Part, Score
 from attn_jax.checks.mechanisms import describe, findings, subject_of
 from attn_jax.errors import InputError
 from attn_jax.value_names import kind_of, read
@@ -17,8 +17,6 @@ from attn_jax.value_names import kind_of, read
 from . import flags
 from .flags import FLAGS
 from .program import run
-
-WITH = {"score": Score, "window": Window, "normalizer": Normalizer}
 
 
 def part() -> Part | Mechanism:
@@ -28,9 +26,11 @@ def part() -> Part | Mechanism:
       InputError: there is no such part, or two of one kind are given.
     """
     kind = kind_of(FLAGS.part)
-    texts = {option: flags.value_of(option) for option in WITH}
+    texts = {option: flags.value_of(option) for option in KINDS}
     one = read(kind, FLAGS.part)
-    parts: dict[str, Any] = {o: read(WITH[o], text) for o, text in texts.items() if text}
+    parts: dict[str, Any] = {o: read(KINDS[o], text) for o, text in texts.items() if text}
+    if kind is Mixing and parts:
+        raise InputError(f"{FLAGS.part} mixes heads, and is checked alone")
     if not parts:
         return one
     option = kind.__name__.lower()
@@ -53,8 +53,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    flags.define_first("part", "score, window or normalizer, such as my_score:MyScore")
-    for option in WITH:
+    flags.define_first(
+        "part", "score, window, normalizer, values, gate or mixing: my_score:MyScore"
+    )
+    for option in KINDS:
         absl_flags.DEFINE_string(
             option, "", f"{option} to check the part with, instead of a usual one"
         )

@@ -3,9 +3,9 @@
 import attn_jax
 
 NAMES = """
-NORMALIZERS SCORES WINDOWS
-Data Experiment Hypothesis InputError Mechanism Memory Model Normalizer Part Past Report Score
-Sentence Train Translator Window
+GATES MIXING NORMALIZERS SCORES VALUES WINDOWS
+Data Experiment Gate Hypothesis InputError Mechanism Memory Mixing Model Normalizer Part Past
+Report Score Sentence Train Translator Values Window
 attend attend_all attend_step begin check evaluate export heat_map inner load load_exported
 report scaled_normal setting start sweep train
 """

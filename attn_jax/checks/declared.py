@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attn_jax import value_names
-from attn_jax.attention.protocol import Normalizer, Part, Score, Window
+from attn_jax.attention.protocol import Part
 from attn_jax.checks.findings import Advice
 from attn_jax.checks.subject import Subject, all_finite, difference
 from attn_jax.errors import InputError
@@ -33,7 +33,7 @@ def _text(part: Part) -> str | None:
     for module, name in re.findall(r"([\w.]+):([\w.<>]+)", str(part)):
         if module == "__main__" or not hasattr(sys.modules.get(module), name):
             return Advice(f"to train with {name}, put it at the top of a module (a file)")
-    kind = next(kind for kind in (Score, Window, Normalizer) if isinstance(part, kind))
+    kind = next(kind for kind in value_names.PARTS if isinstance(part, kind))
     try:
         again = value_names.read(kind, str(part))
     except InputError as error:

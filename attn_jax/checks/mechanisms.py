@@ -1,14 +1,15 @@
-"""Checks of a score, a window, a normalizer or a whole mechanism of one's own."""
+"""Checks of a part or a whole mechanism of one's own."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
 
-from attn_jax.attention.protocol import Score
-from attn_jax.checks import declared, masks, numbers, ways
+from attn_jax.attention.protocol import Mixing, Normalizer, Window
+from attn_jax.checks import declared, masks, mixing, numbers, ways
 from attn_jax.checks.findings import Advice, Finding, Findings, told
-from attn_jax.checks.subject import Subject, surrounded
+from attn_jax.checks.mixing import Mixed
+from attn_jax.checks.subject import E, Subject, surrounded
 from attn_jax.checks.ways import fits
 
 SIZES = (24, 32), (32, 32)  # Q, D: the first that a part takes
@@ -22,12 +23,12 @@ QUICKLY_COMPILED = {
 class Check(NamedTuple):
     """A check in the order in which they are made."""
 
-    find: Callable[[Subject], str | None]
+    find: Callable[[Any], str | None]
     holds: str  # if it finds nothing
     when: str  # code of the user's own fails, if it does
     needed: bool = False  # the others cannot be made unless it finds nothing
     at_start: bool = False  # whether it is made before each training
-    of_scores: bool = True  # whether it concerns scores, and not only what gets them
+    of_all: bool = True  # whether it concerns all parts, and not only what gets scores
 
 
 CHECKS = (
@@ -65,12 +66,12 @@ CHECKS = (
         "with a mask that is False everywhere",
         at_start=True,
     ),
-    Check(numbers.excluded, "scores of -∞ exclude positions", "with scores of -∞", of_scores=False),
+    Check(numbers.excluded, "scores of -∞ exclude positions", "with scores of -∞", of_all=False),
     Check(
         numbers.extreme,
         "equal scores and scores of ±1e30 give finite weights",
         "with scores of ±1e30",
-        of_scores=False,
+        of_all=False,
     ),
     Check(numbers.gradients, "gradients are finite, also of zeros", "in the derivative"),
     Check(numbers.differences, "gradients equal finite differences", "in float64"),
@@ -95,6 +96,20 @@ CHECKS = (
     Check(ways.compiled, "`jax.jit` changes nothing", "without `jax.jit`"),
 )
 
+OF_MIXING = (
+    *(check for check in CHECKS if check.find in (declared.value, declared.first_parameters)),
+    Check(
+        mixing.returned,
+        "gives finite scores and weights for each head and position",
+        "with random scores and weights",
+        needed=True,
+        at_start=True,
+    ),
+    Check(mixing.signs, "weights are negative only if it says so", "with weights", at_start=True),
+    Check(mixing.padded, "padding changes nothing", "with padding", at_start=True),
+    Check(mixing.gradients, "gradients are finite and reach all parameters", "in the derivative"),
+)
+
 
 def check(
     part: Any, *, query_size: int | None = None, annotation_size: int | None = None
@@ -105,8 +120,8 @@ def check(
     padding, on 2,000 positions, in bfloat16, and step by step.
 
     Args:
-      part: a score, a window or a normalizer, such as `MyScore()`; a plain function, which is taken
-        for a score; or a `Mechanism`.
+      part: a score, a window, a normalizer, values, a gate or mixing, such as `MyScore()`; a plain
+        function, which is taken for a score; or a `Mechanism`.
       query_size: Q; 24 unless the part needs queries and annotations of one size.
       annotation_size: D, 32.
 
@@ -120,45 +135,52 @@ def check(
     return Findings(describe(subject), tuple(findings(subject)))
 
 
-def subject_of(part: Any, query_size: int | None, annotation_size: int | None) -> Subject:
+def subject_of(part: Any, query_size: int | None, annotation_size: int | None) -> Subject | Mixed:
     """What is checked, at the given sizes or usual ones.
 
     Raises:
       InputError: it is no part.
     """
+    if isinstance(part, Mixing):
+        return Mixed(part)
     mechanism, own = surrounded(part)
     tried = [(query_size or Q, annotation_size or D) for Q, D in SIZES]
     sizes = next((sizes for sizes in tried if fits(mechanism, *sizes)), tried[0])
     return Subject(mechanism, own, *sizes)
 
 
-def describe(subject: Subject) -> str:
+def describe(subject: Subject | Mixed) -> str:
     """What is checked, in words."""
     names = ", ".join(map(str, subject.own))
+    if isinstance(subject, Mixed):
+        return f"{names}, with {mixing.HEADS} heads"
     return f"{names}, with queries of {subject.Q} and annotations of {subject.D} features"
 
 
-def findings(subject: Subject) -> Iterator[Finding]:
+def findings(subject: Subject | Mixed) -> Iterator[Finding]:
     """The findings, each as soon as it is made."""
-    yield from _made(subject, CHECKS)
+    yield from _made(subject, OF_MIXING if isinstance(subject, Mixed) else CHECKS)
 
 
-def problem_at_start(part: Any, Q: int, D: int, length: int) -> str | None:
-    """What is wrong with a part for queries of Q and annotations of D features, if anything is.
+def problem_at_start(part: Any, Q: int, D: int, length: int, E: int = E) -> str | None:
+    """What is wrong with a part at the sizes of queries, annotations and word vectors, if anything.
 
     Only the checks of what would train and decode wrongly without a word, which together take about
     two seconds: masks, padding, and steps one by one. What is not finite at extreme scores or in
     short precision is told as such when it happens.
     """
-    subject = Subject(*surrounded(part), Q, D, length, QUICKLY_COMPILED)
-    made = _made(subject, [check for check in CHECKS if check.at_start])
+    if isinstance(part, Mixing):
+        subject, checks = Mixed(part), OF_MIXING
+    else:
+        subject, checks = Subject(*surrounded(part), Q, D, length, QUICKLY_COMPILED, E), CHECKS
+    made = _made(subject, [check for check in checks if check.at_start])
     return next((one.problem for one in made if one.status == "FAILS"), None)
 
 
-def _made(subject: Subject, checks: Sequence[Check]) -> Iterator[Finding]:
-    only_scores = all(isinstance(part, Score) for part in subject.own)
+def _made(subject: Subject | Mixed, checks: Sequence[Check]) -> Iterator[Finding]:
+    gets_scores = any(isinstance(part, Window | Normalizer) for part in subject.own)
     for check in checks:
-        if only_scores and not check.of_scores:
+        if not (gets_scores or check.of_all):
             continue
         try:
             # Elsewhere products may be rounded to fewer digits, differently in each way.

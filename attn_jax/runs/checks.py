@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from attn_jax import config
+from attn_jax.attention.mechanism import KINDS
 from attn_jax.checks.contracts import check_returns
 from attn_jax.checks.mechanisms import problem_at_start
 from attn_jax.config import Experiment, Model
@@ -45,6 +46,12 @@ def check(experiment: Experiment) -> None:
         raise InputError(
             f"model.score={score} has no weights that could be trained: leave out "
             "train.guided_alignment and train.coverage_loss"
+        )
+    if attended and not experiment.model.mixing.non_negative:
+        mixing = experiment.model.mixing.brief()
+        raise InputError(
+            f"model.mixing={mixing} may give negative weights: leave out train.guided_alignment "
+            "and train.coverage_loss"
         )
     imported = {*sys.modules}
     with _own_failures(experiment.model):
@@ -99,15 +106,21 @@ def _own_failures(model: Model) -> Iterator[None]:
 
 
 def check_parts(config: Model, sizes: Sizes) -> None:
-    """Raises InputError if a score, window or normalizer of the user's own is wrong.
+    """Raises InputError if a part of a mechanism of the user's own is wrong.
 
     Args:
       config: the parts; those that are not the user's own are not checked.
-      sizes: of the queries and annotations that the parts see in the model.
+      sizes: of what the parts of a head see in the model.
     """
-    for kind in ("score", "window", "normalizer"):
+    others = {
+        "values": (config.hidden_size, config.annotation_size),
+        "gate": (config.hidden_size, sizes.C),
+    }
+    for kind in (*KINDS, "mixing"):
         if text := own_parts(config).get(kind):
-            problem = problem_at_start(getattr(config, kind), *sizes, SHORTEST)
+            seen = others.get(kind, (sizes.Q, sizes.D))
+            part, E = getattr(config, kind), config.embedding_size
+            problem = problem_at_start(part, *seen, SHORTEST, E)
             if problem:
                 raise InputError(f"model.{kind}={text}: {problem}")
 
