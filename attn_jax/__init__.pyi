@@ -2,9 +2,19 @@ __version__: str
 
 # Mechanisms: parts, your own too, and how they compute weights and contexts.
 from .attention.attend import Sentence, attend, attend_all, attend_step, begin
-from .attention.catalogue import NORMALIZERS, SCORES, WINDOWS
+from .attention.catalogue import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS
 from .attention.mechanism import Mechanism
-from .attention.protocol import Normalizer, Part, Past, Score, Window, scaled_normal
+from .attention.protocol import (
+    Gate,
+    Mixing,
+    Normalizer,
+    Part,
+    Past,
+    Score,
+    Values,
+    Window,
+    scaled_normal,
+)
 from .attention.steps import Memory
 from .checks.mechanisms import check
 
@@ -30,17 +40,22 @@ from .training.losses import LOSSES, Loss, Seen
 from .translator import Hypothesis, Translator
 
 __all__ = [
+    "GATES",
     "LOSSES",
+    "MIXING",
     "NORMALIZERS",
     "SCORES",
+    "VALUES",
     "WINDOWS",
     "Data",
     "Experiment",
+    "Gate",
     "Hypothesis",
     "InputError",
     "Loss",
     "Mechanism",
     "Memory",
+    "Mixing",
     "Model",
     "Normalizer",
     "Part",
@@ -51,6 +66,7 @@ __all__ = [
     "Sentence",
     "Train",
     "Translator",
+    "Values",
     "Window",
     "attend",
     "attend_all",

@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from attn_jax import shorthands, value_names
-from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
+from attn_jax.attention.catalogue import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS
+from attn_jax.attention.gates import Ungated
 from attn_jax.attention.mechanism import Mechanism
-from attn_jax.attention.protocol import Normalizer, Part, Score, Window
+from attn_jax.attention.mixing import Apart
+from attn_jax.attention.protocol import Gate, Mixing, Normalizer, Part, Score, Values, Window
 from attn_jax.attention.scores import Additive
+from attn_jax.attention.values import Annotations
 from attn_jax.attention.windows import Full
 from attn_jax.data.orders import ORDERS, Bucketed, Order
 from attn_jax.errors import InputError, choose
@@ -149,8 +152,27 @@ class Model:
     normalizer: Normalizer | None = value_option(
         None,
         Normalizer,
-        f"{', '.join(NORMALIZERS)}, or your own; entmax(alpha=1.25). auto: that of the score, "
-        "usually softmax",
+        f"{', '.join(NORMALIZERS)}, or your own; entmax(alpha=1.25). dropped(softmax,rate=0.1): "
+        "with dropout of weights in training. auto: that of the score, usually softmax",
+    )
+    values: Values = value_option(
+        Annotations(),
+        Values,
+        f"what is summed: {', '.join(VALUES)}, or your own. embeddings: the source word vectors, "
+        "sum: annotations and word vectors, key_value: half of an annotation, whose other half is "
+        "compared",
+    )
+    gate: Gate = value_option(
+        Ungated(),
+        Gate,
+        f"what becomes of the context of a head: {', '.join(GATES)}, or your own. elementwise: a "
+        "number from the decoder state for each feature, headwise: one for all",
+    )
+    mixing: Mixing = value_option(
+        Apart(),
+        Mixing,
+        f"what several heads tell one another: {', '.join(MIXING)}, or your own. talking_heads: "
+        "linear maps of scores and of weights over heads",
     )
     heads: int = option(1, "N, heads of queries", low=1)
     self_heads: int = option(0, "transformer: heads of self-attention; 0: N", low=0)
@@ -191,12 +213,14 @@ class Model:
 
     @property
     def mechanism(self) -> Mechanism:
-        """How the decoder attends.
+        """How each head of the decoder attends.
 
         Raises:
           InputError: score, window and normalizer do not fit together.
         """
-        return Mechanism(self.score, self.window, self.normalizer)
+        return Mechanism(
+            self.score, self.window, self.normalizer, values=self.values, gate=self.gate
+        )
 
 
 @dataclass(frozen=True)

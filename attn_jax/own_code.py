@@ -19,10 +19,7 @@ from attn_jax.files import reading, write_whole
 from attn_jax.names import choose_or_import
 
 # The options that can name code of the user's own.
-OPTIONS = (
-    *(f"model.{kind}" for kind in ("encoder", "cell", "decoder", "score", "window", "normalizer")),
-    "train.losses",
-)
+OPTIONS = ("model.encoder", "model.cell", "model.decoder", *config.PARTS, "train.losses")
 OWN = re.compile(r"([\w.]+):\w+")
 
 

@@ -262,6 +262,8 @@ class Translator:
                 "unknown=copy needs attention: the weights of a control, mean or last, do not "
                 "show which source word to copy"
             )
+        if search.coverage_penalty:
+            self._check_signs("coverage_penalty")
         return search
 
     def _found(
@@ -348,7 +350,15 @@ class Translator:
     def _weights(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
         return [np.asarray(forced.alignment) for forced in self.force(sources, targets)]
 
+    def _check_signs(self, what: str) -> None:
+        """Raises InputError if weights may be negative, and so are no shares of anything."""
+        if not all(model.weights_are_non_negative for model in self.models):
+            raise InputError(
+                f"{what} needs weights that are not negative: mixed heads may give such"
+            )
+
     def _posterior(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
+        self._check_signs("a posterior")
         if len({model.sums_over_alignments for model in self.models}) > 1:
             raise InputError(
                 "these models have no common posterior: only some of them sum over alignments, as "

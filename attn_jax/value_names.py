@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, get_type_hints
 
 from attn_jax.attention import catalogue
-from attn_jax.attention.plain import as_part
+from attn_jax.attention.plain import PLAIN, as_part
 from attn_jax.attention.protocol import Part, Score
 from attn_jax.errors import InputError, choose
 from attn_jax.names import Named, Number, choose_or_import, parse, parse_value, parse_values
@@ -120,12 +120,13 @@ def _known_or_own(kind: type[Value], named: Named, units: int | None, tables: Ta
     """A value of a known class or of the user's own; for a part, a function of the user's own."""
     found = choose_or_import(tables[kind], named.name, _what(kind))
     if not isinstance(found, type):
-        if issubclass(kind, Part) and not named.settings:
-            return as_part(kind, found, named.name)
-        raise InputError(
-            f"{named.name} is a function, which has no settings: write a class derived from "
-            f"attn_jax.{kind.__name__}"
-        )
+        if named.settings or kind not in PLAIN:
+            why = "has no settings" if named.settings else f"is no {_what(kind)}"
+            raise InputError(
+                f"{named.name} is a function, which {why}: write a class derived from "
+                f"attn_jax.{kind.__name__}"
+            )
+        return as_part(kind, found, named.name)
     if not issubclass(found, kind):
         raise InputError(
             f"cannot use {named.name!r} as a {_what(kind)}: it is not derived from attn_jax."

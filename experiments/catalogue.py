@@ -12,8 +12,8 @@ from typing import Any
 
 import jax
 
-from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
-from attn_jax.attention.protocol import Part
+from attn_jax.attention.catalogue import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS
+from attn_jax.attention.protocol import Gate, Mixing, Part, Values, Weigher
 from attn_jax.errors import InputError
 from attn_jax.models.readouts import OVER_POSITIONS
 from attn_jax.reporting.runs import Run, find_runs
@@ -26,9 +26,15 @@ from .program import run
 
 FILE = Path(__file__).parents[1] / "docs" / "mechanisms.md"
 MEASURED = "## Measured"
-# Distinct numbers for the sizes Q, D and A, to recognise these in shapes.
-Q, D, A = 1009, 1013, 1019
-LETTERS = {Q: "Q", D: "D", A: "A", Q + D: "Q+D"}
+# Distinct numbers for the sizes, to recognise these in shapes; D is even, for `key_value`.
+Q, D, A, E, C, N = 1009, 1014, 1019, 1021, 1031, 103
+SIZES: dict[type[Part], tuple[int, ...]] = {
+    Weigher: (Q, D),
+    Values: (D, E),
+    Gate: (Q, C),
+    Mixing: (N,),
+}
+LETTERS = {Q: "Q", D: "D", A: "A", E: "E", C: "C", N: "N", Q + D: "Q+D"}
 
 INTRODUCTION = """# Mechanisms
 
@@ -67,12 +73,17 @@ A part of your own works in the same places as `module:Class`. `./launch.sh chec
 are not finite, decoding that differs from training, and more. Every run with a part of your own
 begins with the most important of these checks.
 
-T target steps, S source positions, Q units of the query, D features of an annotation, A hidden
-units (`units`, and `--model.alignment_size` for all that do not give theirs); s the query, h_j an
-annotation, e_j a score. Vectors are rows: W s is `s @ W`, and U h_j is `h[j] @ U`; only in
-`general`, W h_j is `h[j] @ W.T`. Costs are those of all steps of one sentence and one head, without
-projections of queries and annotations; memory is that of training, including keys that are not the
-annotations themselves.
+What is summed is the annotations, unless `--model.values` says otherwise, and the sum is the
+context of a head, unless `--model.gate` does; `--model.mixing` is between heads: see
+[Models](models.md#values-gates-and-mixing).
+
+T target steps, S source positions, Q units of the query, D features of an annotation, E of a word
+vector, C of a value, N heads, A hidden units (`units`, and `--model.alignment_size` for all that do
+not give theirs); s the query, or for a gate the decoder state that it is made of, h_j an
+annotation, x_j a word vector, e_j a score, c a context. Vectors are rows: W s is `s @ W`, and U h_j
+is `h[j] @ U`; only in `general`, W h_j is `h[j] @ W.T`. Costs are those of all steps of one
+sentence and one head, without projections of queries and annotations; memory is that of training,
+including keys that are not the annotations themselves.
 """
 
 
@@ -84,22 +95,31 @@ def paragraph(docstring: str, name: str) -> str:
     return " ".join(matched.group(1).split()).rstrip(".") if matched else ""
 
 
-def parameters(part: Part) -> str:
+def parameters(part: Any) -> str:
     """The parameters of a part with their shapes in letters."""
 
-    def shapes(D: int) -> Any:
-        return jax.eval_shape(lambda rng: part.init(rng, Q, D), jax.random.key(0))
+    def shapes(*sizes: int) -> Any:
+        return jax.eval_shape(lambda rng: part.init(rng, *sizes), jax.random.key(0))
 
     try:
-        made = shapes(D)
+        made = shapes(*next(sizes for kind, sizes in SIZES.items() if isinstance(part, kind)))
     except InputError:  # a dot score
-        made = shapes(Q)
+        made = shapes(Q, Q)
     leaves, _ = jax.tree_util.tree_flatten_with_path(made)
     named = {jax.tree_util.keystr(path, simple=True): leaf.shape for path, leaf in leaves}
     return ", ".join(
         f"{name} [{', '.join(LETTERS.get(size, str(size)) for size in shape)}]"
         for name, shape in named.items()
     )
+
+
+def reads(part: Part) -> str:
+    """What a part reads besides its inputs."""
+    if isinstance(part, Values):
+        return "word vectors" if part.reads_embeddings else ""
+    if isinstance(part, Weigher):
+        return ", ".join([*part.reads, *(["its own state"] if part.is_stateful else [])])
+    return ""
 
 
 def catalogue(table: Mapping[str, Callable[..., Part]]) -> Table:
@@ -113,13 +133,12 @@ def catalogue(table: Mapping[str, Callable[..., Part]]) -> Table:
     for name, one in table.items():
         part, docstring = one(), docstrings[name]
         with_units = one(units=A) if "units" in part.settings() else part
-        reads = [*part.reads, *(["its own state"] if part.is_stateful else [])]
         row = [
             f"`{name}`",
             docstring.partition("\n")[0].rstrip("."),
             parameters(with_units),
             ", ".join(f"{key}={value:g}" for key, value in part.settings().items()),
-            ", ".join(reads),
+            reads(part),
             paragraph(docstring, "Cost"),
             paragraph(docstring, "Paper"),
         ]
@@ -131,7 +150,14 @@ def catalogue(table: Mapping[str, Callable[..., Part]]) -> Table:
 
 def mechanisms() -> str:
     """The page without the measurements."""
-    tables = {"Scores": SCORES, "Windows": WINDOWS, "Normalizers": NORMALIZERS}
+    tables = {
+        "Scores": SCORES,
+        "Windows": WINDOWS,
+        "Normalizers": NORMALIZERS,
+        "Values": VALUES,
+        "Gates": GATES,
+        "Mixing": MIXING,
+    }
 
     def markdown(table: Table) -> str:  # cells are Markdown already
         return table.markdown(lambda cell: cell.replace("|", "\\|"))

@@ -8,8 +8,8 @@ from typing import Any
 
 from absl import flags as absl_flags
 
-from attn_jax.attention.mechanism import Mechanism
-from attn_jax.attention.protocol import Normalizer, Part, Score, Window
+from attn_jax.attention.mechanism import KINDS, Mechanism
+from attn_jax.attention.protocol import Mixing, Part, Score
 from attn_jax.checks.mechanisms import begun
 from attn_jax.config import TABLES
 from attn_jax.errors import InputError
@@ -20,8 +20,6 @@ from . import flags
 from .flags import FLAGS
 from .program import run
 
-WITH = {"score": Score, "window": Window, "normalizer": Normalizer}
-
 
 def part() -> Part | Mechanism | Loss:
     """What is to be checked: one part, a mechanism if others are given, or a loss.
@@ -30,9 +28,11 @@ def part() -> Part | Mechanism | Loss:
       InputError: there is no such part, or others are given that it cannot be checked with.
     """
     kind = kind_of(FLAGS.part, {**PARTS, Loss: LOSSES})
-    texts = {option: flags.value_of(option) for option in WITH}
+    texts = {option: flags.value_of(option) for option in KINDS}
     one = read(kind, FLAGS.part, tables=TABLES)
-    parts: dict[str, Any] = {o: read(WITH[o], text) for o, text in texts.items() if text}
+    parts: dict[str, Any] = {o: read(KINDS[o], text) for o, text in texts.items() if text}
+    if kind is Mixing and parts:
+        raise InputError(f"{FLAGS.part} mixes heads, and is checked alone")
     if not parts:
         return one
     if kind is Loss:
@@ -57,8 +57,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    flags.define_first("part", "score, window, normalizer or loss, such as my_score:MyScore")
-    for option in WITH:
+    flags.define_first(
+        "part", "score, window, normalizer, values, gate, mixing or loss: my_score:MyScore"
+    )
+    for option in KINDS:
         absl_flags.DEFINE_string(
             option, "", f"{option} to check the part with, instead of a usual one"
         )

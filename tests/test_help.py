@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from attn_jax.attention.catalogue import NORMALIZERS, SCORES, WINDOWS
+from attn_jax.attention.catalogue import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import DATASETS
 from attn_jax.data.orders import ORDERS
@@ -41,6 +41,9 @@ TABLES = {
     "model.score": SCORES,
     "model.window": WINDOWS,
     "model.normalizer": NORMALIZERS,
+    "model.values": VALUES,
+    "model.gate": GATES,
+    "model.mixing": MIXING,
     "model.projection": PROJECTIONS,
     "model.stack": STACKS,
     "model.norm": RESIDUALS,

@@ -3,9 +3,9 @@
 import attn_jax
 
 NAMES = """
-LOSSES NORMALIZERS SCORES WINDOWS
-Data Experiment Hypothesis InputError Loss Mechanism Memory Model Normalizer Part Past Report Score
-Seen Sentence Train Translator Window
+GATES LOSSES MIXING NORMALIZERS SCORES VALUES WINDOWS
+Data Experiment Gate Hypothesis InputError Loss Mechanism Memory Mixing Model Normalizer Part Past
+Report Score Seen Sentence Train Translator Values Window
 attend attend_all attend_step begin check evaluate export heat_map inner load load_exported
 report scaled_normal setting start sweep train
 """

@@ -1,10 +1,13 @@
 """The mathematics of attention: pure functions of one sentence."""
 
+from attn_jax.attention.dropped import Dropped
+from attn_jax.attention.gates import Elementwise, Headwise, Ungated
 from attn_jax.attention.mechanism import Mechanism
+from attn_jax.attention.mixing import Apart, TalkingHeads
 from attn_jax.attention.monotonic import Forward, Mocha, Monotonic
 from attn_jax.attention.normalizers import Exponential, Null, Sigmoid, Softmax, Temperature
 from attn_jax.attention.position_scores import Coverage, Gmm, Location, LocationAware, Relative
-from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Window
+from attn_jax.attention.protocol import Gate, Mixing, Normalizer, Part, Past, Score, Values, Window
 from attn_jax.attention.scores import (
     Additive,
     Concat,
@@ -19,4 +22,5 @@ from attn_jax.attention.scores import (
     ScaledDot,
 )
 from attn_jax.attention.sparse import Entmax, Sparsemax
+from attn_jax.attention.values import Annotations, Embeddings, KeyValue, Sum
 from attn_jax.attention.windows import Full, LocalM, LocalP

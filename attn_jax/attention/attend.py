@@ -1,4 +1,4 @@
-"""Attention as functions: score, restrict to a window, normalise, sum.
+"""Attention as functions: score, restrict to a window, normalise, sum, gate.
 
 All take arrays of one sentence, or with the same leading batch axes before them. A mechanism is a
 `Mechanism`, or a score alone, with its usual normalizer; its parameters are what its own `init`
@@ -19,6 +19,7 @@ from attn_jax.attention import steps
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.protocol import Score
 from attn_jax.attention.steps import OVER_STEPS, Memory, Now, Queries
+from attn_jax.attention.values import Annotations
 from attn_jax.errors import InputError, reason
 
 
@@ -30,7 +31,7 @@ class Sentence:
     keys: PyTree  # what the score compares queries with
     values: Float[Array, "*B S C"]  # what is summed
     mask: Bool[Array, "*B S"]  # True at real positions
-    size: int = dataclasses.field(metadata={"static": True})  # D, features of an annotation
+    sizes: tuple[int, ...] = dataclasses.field(metadata={"static": True})  # D, E or 0, C
 
 
 def attend(
@@ -41,6 +42,7 @@ def attend(
     mask: Bool[Array, "*B S"] | None = None,
     *,
     values: Float[Array, "*B S C"] | None = None,
+    embeddings: Float[Array, "*B S E"] | None = None,
     rng: Array | None = None,
     train_step: int | Array = 0,
 ) -> tuple[Float[Array, "*B C"], Float[Array, "*B S"]]:
@@ -56,7 +58,8 @@ def attend(
       annotations: what queries are compared with; finite, also where the mask is False.
       mask: True where the query may attend; None: everywhere. Windows and scores of positions count
         masked positions too, and `forward` does not cross them.
-      values: what is summed; the annotations by default.
+      values: what is summed; by default, what the mechanism makes, usually the annotations.
+      embeddings: word vectors, for mechanisms whose values are made of these.
       rng: a random key for what a mechanism does in training; None: what it does in use.
       train_step: the number of training steps done, for mechanisms that change with it.
 
@@ -67,7 +70,15 @@ def attend(
     Raises:
       InputError: arrays have wrong shapes or dtypes, or parameters do not fit them.
     """
-    sentence, memory = begin(mechanism, p, annotations, mask, values=values, train_step=train_step)
+    sentence, memory = begin(
+        mechanism,
+        p,
+        annotations,
+        mask,
+        values=values,
+        embeddings=embeddings,
+        train_step=train_step,
+    )
     _, contexts, weights = attend_step(mechanism, p, sentence, memory, query, rng=rng)
     return contexts, weights
 
@@ -80,6 +91,7 @@ def attend_all(
     mask: Bool[Array, "*B S"] | None = None,
     *,
     values: Float[Array, "*B S C"] | None = None,
+    embeddings: Float[Array, "*B S E"] | None = None,
     rng: Array | None = None,
     train_step: int | Array = 0,
 ) -> tuple[Float[Array, "*B T C"], Float[Array, "*B T S"]]:
@@ -92,7 +104,15 @@ def attend_all(
     The arguments are those of `attend`, and so are the errors. Returns the contexts and the weights
     of all queries.
     """
-    sentence, memory = begin(mechanism, p, annotations, mask, values=values, train_step=train_step)
+    sentence, memory = begin(
+        mechanism,
+        p,
+        annotations,
+        mask,
+        values=values,
+        embeddings=embeddings,
+        train_step=train_step,
+    )
     m, p, queries = _ready(mechanism, p, sentence, queries, "T Q")
     done = jnp.asarray(train_step, float)
 
@@ -105,12 +125,13 @@ def attend_all(
                 memory, context, weights = _step(m, p, sentence, memory, *inputs)
                 return memory, (context, weights)
 
-            return jax.lax.scan(following, memory, (projected, rngs))[1]
+            return jax.lax.scan(following, memory, (queries, projected, rngs))[1]
         now = Now(steps.at_each(m, len(queries), done), sentence.mask, rngs)
         scores = steps.score_all(m, p, projected, sentence.keys, now)
         _, weights = jax.vmap(partial(steps.weigh, m), OVER_STEPS)(p, projected, scores, now)
         weights = jax.vmap(partial(steps.amplify, m), OVER_STEPS)(p, projected, weights, now)
-        return jax.vmap(steps.context, in_axes=(0, None))(weights, sentence.values), weights
+        contexts = jax.vmap(steps.context, in_axes=(0, None))(weights, sentence.values)
+        return jax.vmap(partial(steps.gate, m, p))(queries, contexts), weights
 
     batch = sentence.mask.shape[:-1]
     return over_axes(one, len(batch))(queries, sentence, memory, by_place(rng, batch))
@@ -123,6 +144,7 @@ def begin(
     mask: Bool[Array, "*B S"] | None = None,
     *,
     values: Float[Array, "*B S C"] | None = None,
+    embeddings: Float[Array, "*B S E"] | None = None,
     train_step: int | Array = 0,
 ) -> tuple[Sentence, Memory]:
     """A sentence as `attend_step` takes it, and the memory before the first query.
@@ -142,26 +164,30 @@ def begin(
             f"the mask must be bool {list(annotations.shape[:-1])}, like the annotations, got "
             f"{mask.dtype} {list(mask.shape)}"
         )
-    values = annotations if values is None else _floating("values", values)
-    if values.shape[:-1] != mask.shape:
+    values = _like_annotations("values", values, mask)
+    embeddings = _like_annotations("embeddings", embeddings, mask)
+    if values is not None and type(m.values) is not Annotations:
         raise InputError(
-            f"the values must be of {list(mask.shape)} positions, like the annotations, got "
-            f"{list(values.shape)}"
+            f"the mechanism makes the values {m.values.word} itself: leave out `values`"
         )
-    size, done = annotations.shape[-1], jnp.asarray(train_step, float)
+    D, done = annotations.shape[-1], jnp.asarray(train_step, float)
+    E = 0 if embeddings is None else embeddings.shape[-1]
 
-    def one(annotations: Array, values: Array, mask: Array) -> tuple[Sentence, Memory]:
+    def one(annotations: Array, mask: Array, values: Any, embeddings: Any) -> tuple:
         try:
-            keys = m.score.keys(p["score"], annotations)
+            compared = m.values.compared(p["values"], annotations)
+            if values is None:
+                values = m.values.values(p["values"], annotations, embeddings)
+            keys = m.score.keys(p["score"], compared)
         except (TypeError, KeyError) as error:
             raise InputError(
-                f"the parameters of {m.score.word} do not fit annotations of {size} features: "
+                f"the parameters of {m.score.word} do not fit annotations of {D} features: "
                 f"{reason(error)}"
             ) from error
-        memory = steps.begin(m, p, mask, values.shape[-1], done)
-        return Sentence(keys, values, mask, size), memory
+        size = values.shape[-1]
+        return Sentence(keys, values, mask, (D, E, size)), steps.begin(m, p, mask, size, done)
 
-    return over_axes(one, mask.ndim - 1)(annotations, values, mask)
+    return over_axes(one, mask.ndim - 1)(annotations, mask, values, embeddings)
 
 
 def attend_step(
@@ -192,7 +218,7 @@ def attend_step(
     m, p, query = _ready(mechanism, p, sentence, query, "Q")
 
     def one(sentence: Sentence, memory: Memory, query: Array, rng: Array | None) -> tuple:
-        return _step(m, p, sentence, memory, steps.query(m, p, query), rng)
+        return _step(m, p, sentence, memory, query, steps.query(m, p, query), rng)
 
     batch = sentence.mask.shape[:-1]
     return over_axes(one, len(batch))(sentence, memory, query, by_place(rng, batch))
@@ -203,6 +229,7 @@ def _step(
     p: PyTree,
     sentence: Sentence,
     memory: Memory,
+    state: Float[Array, " Q"],
     query: Queries,
     rng: Array | None,
 ) -> tuple[Memory, Float[Array, " C"], Float[Array, " S"]]:
@@ -212,7 +239,8 @@ def _step(
     memory, weights = steps.weigh(m, p, query, scores, now)
     weights = steps.amplify(m, p, query, weights, now._replace(memory=memory))
     context = steps.context(weights, sentence.values)
-    return steps.remember(memory, weights, context), context, weights
+    memory = steps.remember(memory, weights, context)
+    return memory, steps.gate(m, p, state, context), weights
 
 
 def over_axes(function: Callable, count: int) -> Callable:
@@ -228,10 +256,13 @@ def by_place(rng: Array | None, batch: tuple[int, ...]) -> Array | None:
 
 
 def whole(mechanism: Mechanism | Score | Callable, p: PyTree) -> tuple[Mechanism, PyTree]:
-    """The mechanism and its parameters; of a score alone, with its usual normalizer."""
-    if isinstance(mechanism, Mechanism):
-        return mechanism, p
-    return Mechanism(mechanism), {"score": p, "window": {}, "normalizer": {}}
+    """The mechanism and its parameters; of a score alone, with its usual normalizer.
+
+    Those of values and gate may be left out where there are none.
+    """
+    if not isinstance(mechanism, Mechanism):
+        mechanism, p = Mechanism(mechanism), {"score": p, "window": {}, "normalizer": {}}
+    return mechanism, {"values": {}, "gate": {}} | p if isinstance(p, dict) else p
 
 
 def _ready(
@@ -247,26 +278,39 @@ def _ready(
             f"the query must be [{wanted}], as the annotations are, got {list(query.shape)} "
             "(attend_all takes several for each sentence)"
         )
-    wanted, got = _shapes(m, query.shape[-1], sentence.size), jax.tree.map(_shape, p)
+    wanted, got = _shapes(m, query.shape[-1], *sentence.sizes), jax.tree.map(_shape, p)
     if str(got) != str(wanted):
         if m is not mechanism:  # a score alone, with the parameters of a score
             wanted, got = wanted["score"], got["score"]
         raise InputError(
-            f"for queries of {query.shape[-1]} and annotations of {sentence.size} features, "
+            f"for queries of {query.shape[-1]} and annotations of {sentence.sizes[0]} features, "
             f"{m.score.word} needs parameters of the shapes {wanted}, got {got}"
         )
     return m, p, query
 
 
 @functools.cache
-def _shapes(m: Mechanism, Q: int, D: int) -> PyTree:
+def _shapes(m: Mechanism, *sizes: int) -> PyTree:
     """The shapes of the parameters of a mechanism."""
-    made = jax.eval_shape(lambda rng: m.init(rng, Q, D), jax.random.key(0))
+    made = jax.eval_shape(lambda rng: m.init(rng, *sizes), jax.random.key(0))
     return jax.tree.map(_shape, made)
 
 
 def _shape(leaf: Any) -> list[int]:
     return list(jnp.shape(leaf))
+
+
+def _like_annotations(what: str, given: Any, mask: Array) -> Array | None:
+    """An argument as an array of vectors for the positions of the annotations, if it is given."""
+    if given is None:
+        return None
+    array = _floating(what, given)
+    if array.shape[:-1] != mask.shape:
+        raise InputError(
+            f"the {what} must be of {list(mask.shape)} positions, like the annotations, got "
+            f"{list(array.shape)}"
+        )
+    return array
 
 
 def _floating(what: str, given: Any) -> Array:

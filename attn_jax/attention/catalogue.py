@@ -1,13 +1,16 @@
-"""All scores, windows and normalizers by name."""
+"""All parts of mechanisms by name."""
 
 from collections import ChainMap
 from collections.abc import Mapping
 from typing import TypeVar
 
+from attn_jax.attention.dropped import Dropped
+from attn_jax.attention.gates import Elementwise, Headwise, Ungated
+from attn_jax.attention.mixing import Apart, TalkingHeads
 from attn_jax.attention.monotonic import Forward, Mocha, Monotonic
 from attn_jax.attention.normalizers import Exponential, Null, Sigmoid, Softmax, Temperature
 from attn_jax.attention.position_scores import Coverage, Gmm, Location, LocationAware, Relative
-from attn_jax.attention.protocol import Normalizer, Part, Score, Window
+from attn_jax.attention.protocol import Gate, Mixing, Normalizer, Part, Score, Values, Window
 from attn_jax.attention.scores import (
     Additive,
     Concat,
@@ -22,6 +25,7 @@ from attn_jax.attention.scores import (
     ScaledDot,
 )
 from attn_jax.attention.sparse import Entmax, Sparsemax
+from attn_jax.attention.values import Annotations, Embeddings, KeyValue, Sum
 from attn_jax.attention.windows import Full, LocalM, LocalP
 
 Kind = TypeVar("Kind", bound=Part)
@@ -61,8 +65,15 @@ NORMALIZERS: dict[str, type[Normalizer]] = _by_name(
     Mocha,
     Forward,
 )
+WRAPPERS: dict[str, type[Normalizer]] = _by_name(Dropped)
+VALUES: dict[str, type[Values]] = _by_name(Annotations, Embeddings, Sum, KeyValue)
+GATES: dict[str, type[Gate]] = _by_name(Ungated, Elementwise, Headwise)
+MIXING: dict[str, type[Mixing]] = _by_name(Apart, TalkingHeads)
 TABLES: dict[type[Part], Mapping[str, type[Part]]] = {
     Score: ChainMap(COMPOSITIONS, SCORES),  # a view: the scores first, also those added later
     Window: WINDOWS,
-    Normalizer: NORMALIZERS,
+    Normalizer: ChainMap(WRAPPERS, NORMALIZERS),
+    Values: VALUES,
+    Gate: GATES,
+    Mixing: MIXING,
 }

@@ -1,4 +1,4 @@
-"""A mechanism: a score, a window and a normalizer that fit together."""
+"""A mechanism: parts that fit together."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -6,25 +6,38 @@ from collections.abc import Callable, Iterator
 import jax
 from jaxtyping import Array, PyTree
 
+from attn_jax.attention.gates import Ungated
 from attn_jax.attention.normalizers import Softmax
-from attn_jax.attention.plain import as_part
-from attn_jax.attention.protocol import Normalizer, Part, Score, Window
+from attn_jax.attention.plain import PLAIN, as_part
+from attn_jax.attention.protocol import Gate, Normalizer, Part, Score, Values, Weigher, Window
 from attn_jax.attention.scores import Pair
+from attn_jax.attention.values import Annotations
 from attn_jax.attention.windows import Full
 from attn_jax.errors import InputError
+
+KINDS: dict[str, type[Part]] = {
+    "score": Score,
+    "window": Window,
+    "normalizer": Normalizer,
+    "values": Values,
+    "gate": Gate,
+}
 
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Mechanism:
-    """A score, a window and a normalizer, each of which may be given as a plain function.
+    """How weights come about, and what they sum.
 
-    Its parameters are those of its parts, by `score`, `window` and `normalizer`. A normalizer that
-    takes two scores gets two of the same kind, unless the score is a `Pair` already.
+    Its parameters are those of its parts, by `score`, `window`, `normalizer`, `values` and `gate`.
+    The first three may be plain functions. A normalizer that takes two scores gets two of the same
+    kind, unless the score is a `Pair` already.
 
     Args:
       score: how well annotations match a query.
       window: which positions are attended to.
       normalizer: from scores to weights; None: the score's own, usually softmax.
+      values: what is compared and what is summed.
+      gate: what becomes of the sum.
 
     Raises:
       InputError: the parts do not fit together, or one is none.
@@ -33,23 +46,27 @@ class Mechanism:
     score: Score
     window: Window
     normalizer: Normalizer
+    values: Values
+    gate: Gate
 
     def __init__(
         self,
         score: Score | Callable,
         window: Window | Callable = Full(),
         normalizer: Normalizer | Callable | None = None,
+        *,
+        values: Values = Annotations(),
+        gate: Gate = Ungated(),
     ):
         if normalizer is None:
             normalizer = (getattr(score, "default_normalizer", None) or Softmax)()
-        kinds = {"score": Score, "window": Window, "normalizer": Normalizer}
-        for (name, kind), given in zip(kinds.items(), (score, window, normalizer), strict=True):
+        all_given = score, window, normalizer, values, gate
+        for (name, kind), given in zip(KINDS.items(), all_given, strict=True):
             part = as_part(kind, given)
             if not isinstance(part, kind):
                 hint = f": write {given.__name__}()" if isinstance(given, type) else ""
-                raise InputError(
-                    f"the {name} must be a {kind.__name__} or a function, got {given!r}{hint}"
-                )
+                wanted = f"a {kind.__name__}{' or a function' if kind in PLAIN else ''}"
+                raise InputError(f"the {name} must be {wanted}, got {given!r}{hint}")
             object.__setattr__(self, name, part)
         if self.normalizer.scores == 2 and not isinstance(self.score, Pair):
             object.__setattr__(self, "score", Pair(self.score, self.score))
@@ -57,23 +74,56 @@ class Mechanism:
             if refused:
                 raise InputError(f"{reason}: got {', '.join(part.word for part in self)}")
 
-    def __iter__(self) -> Iterator[Part]:
-        """The score, the window and the normalizer."""
+    def __iter__(self) -> Iterator[Weigher]:
+        """The score, the window and the normalizer: what makes weights."""
         return iter((self.score, self.window, self.normalizer))
 
-    def init(self, rng: Array, Q: int, D: int) -> PyTree:
-        """The first parameters of one head, for queries and annotations of Q and D features."""
-        rng_score, rng_window, rng_normalizer = jax.random.split(rng, 3)
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All parts."""
+        return *self, self.values, self.gate
+
+    def init(self, rng: Array, Q: int, D: int, E: int = 0, C: int = 0) -> PyTree:
+        """The first parameters.
+
+        Args:
+          rng: a random key.
+          Q: features of a query.
+          D: features of an annotation.
+          E: features of a word vector, where the values are made of these.
+          C: features of a value, where values are given; 0: those that the part `values` makes.
+        """
+        compared, made = self.values.sizes(D, E)
+        of_head = self.init_head(rng, Q, Q, compared, C or made)
+        return of_head | {"values": self.values.init(jax.random.fold_in(rng, len(KINDS)), D, E)}
+
+    def init_head(self, rng: Array, state: int, Q: int, D: int, C: int) -> PyTree:
+        """The first parameters of one head of several, which have one set of values together.
+
+        Args:
+          rng: a random key.
+          state: features of a decoder state.
+          Q: features of the query that the head makes of it.
+          D: features that the query is compared with.
+          C: features of a context.
+        """
+        rng_score, rng_window, rng_normalizer, rng_gate = jax.random.split(rng, 4)
         return {
             "score": self.score.init(rng_score, Q, D),
             "window": self.window.init(rng_window, Q, D),
             "normalizer": self.normalizer.init(rng_normalizer, Q, D),
+            "gate": self.gate.init(rng_gate, state, C),
         }
 
     @property
     def carried(self) -> set[str]:
         """What is carried from step to step, besides the states of parts."""
-        return {name for part in self for inner in part.parts() for name in inner.reads}
+        return {name for part in self for name in part.carried}
+
+    @property
+    def reads_contexts(self) -> bool:
+        """Whether a part reads what is summed, so that only values themselves may be summed."""
+        return "context" in self.carried or self.gate.overrides("gate")
 
     @property
     def looks_back(self) -> bool:

@@ -9,11 +9,11 @@ from typing import Any
 
 from jaxtyping import Array, Bool, Float
 
-from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Window
+from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Weigher, Window
 from attn_jax.settings import inner
 
 
-class Plain(Part):
+class Plain(Weigher):
     """What plain functions as parts have in common: text names them as `module:name`."""
 
     function: Callable = inner()
@@ -59,19 +59,21 @@ class PlainNormalizer(Plain, Normalizer):
         return self.function(scores, mask)
 
 
+PLAIN: dict[type[Part], Callable[..., Part]] = {
+    Score: PlainScore,
+    Window: PlainWindow,
+    Normalizer: PlainNormalizer,
+}
+
+
 def as_part(kind: type[Part], given: Any, place: str = "") -> Any:
-    """A score, window or normalizer, which may be given as a plain function.
+    """A part, which may be given as a plain function if its kind is in `PLAIN`.
 
     Args:
-      kind: `Score`, `Window` or `Normalizer`.
+      kind: such as `Score`.
       given: a part or a function.
       place: `module:name` of a function, which may be one without a name, such as a `partial`.
     """
-    if isinstance(given, Part | type) or not callable(given):
+    if isinstance(given, Part | type) or not callable(given) or kind not in PLAIN:
         return given
-    plain: dict[type[Part], Callable[..., Part]] = {
-        Score: PlainScore,
-        Window: PlainWindow,
-        Normalizer: PlainNormalizer,
-    }
-    return plain[kind](given, place=place)
+    return PLAIN[kind](given, place=place)

@@ -1,4 +1,4 @@
-"""The protocol of attention: what a score, a window and a normalizer are.
+"""The protocol of attention: scores, windows, normalizers, values, gates and mixing.
 
 Each is a class whose fields are its settings (plain numbers) and whose methods are pure functions
 of one sentence and one head. Its parameters `p` are what its `init` returns, nested as it likes:
@@ -101,7 +101,28 @@ def scaled_normal(rng: Array, shape: tuple[int, ...]) -> Float[Array, "..."]:
 
 
 class Part(Value):
-    """What scores, windows and normalizers have in common: settings, parameters and a state.
+    """What all parts have in common: settings, and parameters that its `init` makes.
+
+    Raises:
+      InputError: a setting is not of its type or out of bounds, or is an array.
+    """
+
+    @classmethod
+    def overrides(cls, method: str) -> bool:
+        """Whether a class has a method that is not the neutral one of the protocol."""
+        found = getattr(cls, method, None)
+        return found is not None and found.__module__ != __name__
+
+    def parts(self) -> Iterator["Part"]:
+        """This part, and those that its settings hold."""
+        yield self
+        for value in self.settings().values():
+            if isinstance(value, Part):
+                yield from value.parts()
+
+
+class Weigher(Part):
+    """What scores, windows and normalizers have in common: they see the past and may have a state.
 
     Raises:
       InputError: a setting is not of its type or out of bounds, or is an array.
@@ -123,18 +144,10 @@ class Part(Value):
         if cls.overrides("advance") != cls.overrides("start"):
             raise InputError(f"{cls.__name__} has only one of `start` and `advance`")
 
-    @classmethod
-    def overrides(cls, method: str) -> bool:
-        """Whether a class has a method that is not the neutral one of the protocol."""
-        found = getattr(cls, method, None)
-        return found is not None and found.__module__ != __name__
-
-    def parts(self) -> Iterator["Part"]:
-        """This part, and those that its settings hold."""
-        yield self
-        for value in self.settings().values():
-            if isinstance(value, Part):
-                yield from value.parts()
+    @property
+    def carried(self) -> set[str]:
+        """What this part, and those that it holds, read of earlier steps."""
+        return {name for part in self.parts() if isinstance(part, Weigher) for name in part.reads}
 
     @property
     def is_stateful(self) -> bool:
@@ -154,7 +167,7 @@ class Part(Value):
         return ()
 
 
-class Score(Part):
+class Score(Weigher):
     """How well each annotation matches a query. Bahdanau, Cho and Bengio 2014, section 3.1.
 
     A score of -∞ excludes a position; it must be a constant, as in `jnp.where`, since the
@@ -180,7 +193,7 @@ class Score(Part):
         raise NotImplementedError
 
 
-class Window(Part):
+class Window(Weigher):
     """Which positions a step may attend to. Luong, Pham and Manning 2015, section 3.2."""
 
     def advance(self, p: PyTree, query: PyTree, past: Past) -> PyTree:
@@ -196,7 +209,7 @@ class Window(Part):
         return jnp.ones(past.mask.shape)
 
 
-class Normalizer(Part):
+class Normalizer(Weigher):
     """From scores to weights, exactly 0 where the mask is False."""
 
     scores: ClassVar[int] = 1  # how many it takes; those of 2 come from a `Pair`
@@ -222,3 +235,95 @@ class Normalizer(Part):
           past: see `Past`.
         """
         raise NotImplementedError
+
+
+class Values(Part):
+    """What is compared with queries and what is summed: by default, both are the annotations.
+
+    Both are computed once per sentence, before they are projected for heads.
+    """
+
+    name = "kind of values"  # for error messages
+    reads_embeddings: ClassVar[bool] = False  # otherwise, they are None
+
+    def init(self, rng: Array, D: int, E: int) -> PyTree:
+        """The first parameters, for annotations of D features and word vectors of E."""
+        return {}
+
+    def compared(self, p: PyTree, annotations: Float[Array, "S D"]) -> Float[Array, "S K"]:
+        """What the score sees as annotations."""
+        return annotations
+
+    def values(
+        self, p: PyTree, annotations: Float[Array, "S D"], embeddings: Float[Array, "S E"] | None
+    ) -> Float[Array, "S C"]:
+        """What is summed to a context of C features.
+
+        Args:
+          p: parameters.
+          annotations: of the encoder.
+          embeddings: the vectors of the source words that the encoder has read.
+        """
+        return annotations
+
+    def sizes(self, D: int, E: int) -> tuple[int, int]:
+        """The features of what is compared and of a value: those that the methods return.
+
+        Raises:
+          InputError: the values are made of word vectors, whose size is 0.
+        """
+        if self.reads_embeddings and not E:
+            raise InputError(f"the values {self.word} are made of word vectors: give E, their size")
+
+        def made(rng: Array) -> tuple[Array, Array]:
+            p, annotations = self.init(rng, D, E), jnp.zeros((1, D))
+            embeddings = jnp.zeros((1, E)) if self.reads_embeddings else None
+            return self.compared(p, annotations), self.values(p, annotations, embeddings)
+
+        compared, values = jax.eval_shape(made, jax.random.key(0))
+        return compared.shape[-1], values.shape[-1]
+
+
+class Gate(Part):
+    """What becomes of the context of a head before heads are combined: by default, nothing."""
+
+    def init(self, rng: Array, Q: int, C: int) -> PyTree:
+        """The first parameters of one head, for decoder states of Q features and contexts of C."""
+        return {}
+
+    def gate(
+        self, p: PyTree, state: Float[Array, " Q"], context: Float[Array, " C"]
+    ) -> Float[Array, " C"]:
+        """The context that is handed on.
+
+        Args:
+          p: parameters.
+          state: of the decoder, as it is before it is projected for heads.
+          context: the sum of the values.
+        """
+        return context
+
+
+class Mixing(Part):
+    """What the heads of a step tell one another: by default, nothing."""
+
+    name = "way to mix heads"  # for error messages
+    non_negative: ClassVar[bool] = True  # weights stay so; else some losses and penalties refuse it
+
+    def init(self, rng: Array, N: int) -> PyTree:
+        """The first parameters of N heads together."""
+        return {}
+
+    def scores(self, p: PyTree, scores: Float[Array, "N S"]) -> Float[Array, "N S"]:
+        """The scores that windows and normalizers get of those of all heads.
+
+        Args:
+          p: parameters.
+          scores: in float32 at least, and 0 where a head excludes a position, which it still does
+            afterwards.
+        """
+        return scores
+
+    def weights(self, p: PyTree, weights: Float[Array, "N S"]) -> Float[Array, "N S"]:
+        """The weights that are summed, before the gain of windows; 0 where there is padding."""
+        return weights

@@ -1,9 +1,9 @@
 """A step of a mechanism in stages, each for one sentence and one head.
 
-query -> score -> weigh -> amplify -> remember
+query -> score -> (mix scores) -> weigh -> (mix weights) -> amplify -> remember -> gate
 
-Between the stages, the caller can mix heads: `models.attention` vectorises each stage by itself
-over heads and sentences, `attend` runs them one after another.
+What mixes heads is of one sentence and all heads. `models.attention` vectorises each stage by
+itself over heads and sentences; `attend`, of one head, runs the others one after another.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.attention.mechanism import Mechanism
-from attn_jax.attention.protocol import CARRIED, Part, Past
+from attn_jax.attention.protocol import CARRIED, Mixing, Past, Weigher
 from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 from attn_jax.kernels.held import Held
@@ -36,7 +36,7 @@ class Memory(NamedTuple):
     step: Int[Array, ""] | None  # the number of earlier steps
     weights: Float[Array, " S"] | None  # of the last step; initially 0
     total: Float[Array, " S"] | None  # the sum of the weights of all earlier steps
-    context: Float[Array, " D"] | None  # of the last step; initially 0
+    context: Float[Array, " C"] | None  # of the last step, before the gate; initially 0
     train_step: Float[Array, ""] | None  # the number of training steps done, always the same
     own: Own
 
@@ -63,7 +63,7 @@ OVER_STEPS = None, 0, 0, Now._make((0, None, 0))  # memory, mask, rng
 def begin(
     m: Mechanism, p: PyTree, mask: Bool[Array, " S"], size: int, train_step: Float[Array, ""]
 ) -> Memory:
-    """The memory before the first query; `size` is that of a context, D."""
+    """The memory before the first query; `size` is that of a context, C."""
     nothing = jnp.zeros_like(mask, float)  # like the mask, also in how it is sharded
     first = {
         "step": jnp.zeros((), jnp.int32),
@@ -132,6 +132,21 @@ def weigh(
     return now.memory._replace(own=own), weights
 
 
+def mix_scores(mixing: Mixing, p: PyTree, scores: Float[Array, "N S"]) -> Float[Array, "N S"]:
+    """The scores of all heads, mixed. A position that a head excludes stays so: 0 · ∞ is NaN."""
+    excluded = scores == -jnp.inf
+    mixed = mixing.scores(p, widen(jnp.where(excluded, 0, scores)))
+    return jnp.where(excluded, -jnp.inf, _of_heads(mixed, scores, mixing, "scores"))
+
+
+def mix_weights(
+    mixing: Mixing, p: PyTree, weights: Float[Array, "N S"], mask: Bool[Array, " S"]
+) -> Float[Array, "N S"]:
+    """The weights of all heads, mixed; 0 where there is padding."""
+    mixed = mixing.weights(p, weights)
+    return jnp.where(mask, _of_heads(mixed, weights, mixing, "weights"), 0)
+
+
 def amplify(
     m: Mechanism, p: PyTree, query: Queries, weights: Float[Array, " S"], now: Now
 ) -> Float[Array, " S"]:
@@ -144,7 +159,7 @@ def amplify(
 
 
 def remember(
-    memory: Memory, weights: Float[Array, "*B S"], context: Float[Array, "*B D"]
+    memory: Memory, weights: Float[Array, "*B S"], context: Float[Array, "*B C"]
 ) -> Memory:
     """The memory after a step, from the weights that were summed and what they summed to.
 
@@ -160,9 +175,21 @@ def remember(
     )
 
 
-def context(weights: Float[Array, " S"], values: Float[Array, "S D"]) -> Float[Array, " D"]:
+def context(weights: Float[Array, " S"], values: Float[Array, "S C"]) -> Float[Array, " C"]:
     """Σ_j α_j h_j, in the dtype of the values. Bahdanau, Cho and Bengio 2014, equation 5."""
     return weights.astype(values.dtype) @ values
+
+
+def gate(
+    m: Mechanism, p: PyTree, state: Float[Array, " Q"], context: Float[Array, " C"]
+) -> Float[Array, " C"]:
+    """The context that is handed on; `state` is that of the decoder."""
+    gated = m.gate.gate(p["gate"], state, context)
+    if _shape(gated) != [context.size]:
+        raise InputError(
+            f"the gate {m.gate.word} gives {_kind(gated)} for a context of {context.size} features"
+        )
+    return gated
 
 
 def at_each(m: Mechanism, count: int, train_step: Float[Array, ""]) -> Memory:
@@ -194,10 +221,9 @@ def score_all(
     return jax.lax.map(one, of_steps, batch_size=together if together > 1 else None)
 
 
-def _past(part: Part, own: PyTree, now: Now) -> Past:
+def _past(part: Weigher, own: PyTree, now: Now) -> Past:
     """What a part sees: no more than its class says that it reads."""
-    reads = {name for inner in part.parts() for name in inner.reads}
-    known = {name: getattr(now.memory, name) for name in CARRIED if name in reads}
+    known = {name: getattr(now.memory, name) for name in CARRIED if name in part.carried}
     if part.is_stateful:
         known["own"] = own
     return Past(part.word, mask=now.mask, rng=now.rng, **known)
@@ -215,6 +241,15 @@ def _of_positions(returned: Any, now: Now, whose: str, what: str) -> Array:
         raise InputError(f"{whose} gives {_kind(returned)} for the {what} of {size} positions")
     if not jnp.issubdtype(returned.dtype, jnp.floating):
         raise InputError(f"{whose} gives {what} of {returned.dtype}, not floating-point numbers")
+    return returned
+
+
+def _of_heads(returned: Any, given: Array, mixing: Mixing, what: str) -> Array:
+    """What mixing has returned, after a check that it is like what it was given."""
+    if _shape(returned) != _shape(given):
+        raise InputError(
+            f"the mixing {mixing.word} gives {_kind(returned)} for {what} of shape {_shape(given)}"
+        )
     return returned
 
 

@@ -1,6 +1,7 @@
 """Checks that the user's own cells, encoders and decoders return what `models.protocols` says."""
 
 import functools
+import inspect
 from typing import Any
 
 import jax
@@ -56,11 +57,18 @@ def _check_encoder(config: Model, rng: jax.Array) -> None:
 
 def _check_decoder(config: Model, rng: jax.Array) -> None:
     """Raises InputError if a step, or all steps, of a decoder do not return what they should."""
+    which = f"model.decoder={config.decoder}"
     model = initialize(config, 5, 5, rng)
-    decoder, source = model.decoder, model.encode(jnp.ones((B, S), jnp.int32))
+    decoder = model.decoder
+    taken = len(inspect.signature(decoder.project).parameters)
+    if config.values.reads_embeddings and taken == 1:
+        raise InputError(
+            f"model.values={config.values.brief()} needs word vectors, which the `project` of "
+            f"{which} must take as its second argument, after the annotations"
+        )
+    source = model.encode(jnp.ones((B, S), jnp.int32))
     state = decoder.start(source, T)
     word, words = jnp.zeros((B, config.embedding_size)), jnp.zeros((B, T, config.embedding_size))
-    which = f"model.decoder={config.decoder}"
     if isinstance(decoder, Recurrent):
         returned = decoder.advance(state, source, decoder.cell.input(word))
         if not (isinstance(returned, tuple) and len(returned) == 3):

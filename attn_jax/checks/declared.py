@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from attn_jax import config, value_names
-from attn_jax.attention.protocol import Normalizer, Score, Window
 from attn_jax.checks.findings import Advice
 from attn_jax.checks.subject import Subject, all_finite, difference
 from attn_jax.errors import InputError
@@ -36,7 +35,7 @@ def _text(part: Value) -> str | None:
     for module, name in re.findall(r"([\w.]+):([\w.<>]+)", str(part)):
         if module == "__main__" or not hasattr(sys.modules.get(module), name):
             return Advice(f"to train with {name}, put it at the top of a module (a file)")
-    kind = next(kind for kind in (Score, Window, Normalizer, Loss) if isinstance(part, kind))
+    kind = next(kind for kind in (*value_names.PARTS, Loss) if isinstance(part, kind))
     try:
         again = value_names.read(kind, str(part), tables=config.TABLES)
     except InputError as error:

@@ -21,7 +21,7 @@ class Check(NamedTuple):
     when: str  # code of the user's own fails, if it does
     needed: bool = False  # the others cannot be made unless it finds nothing
     at_start: bool = False  # whether it is made before each training
-    of_scores: bool = True  # whether it concerns scores, and not only what gets them
+    of_all: bool = True  # whether it concerns all parts, and not only what gets scores
 
 
 class Finding(NamedTuple):

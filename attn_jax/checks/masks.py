@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Bool
 
-from attn_jax.checks.subject import TOLERANCE, Inputs, Subject, all_finite, difference
+from attn_jax.checks.subject import TOLERANCE, Inputs, Numbers, Subject, all_finite, difference
 
 
 def masked(subject: Subject) -> str | None:
@@ -26,18 +26,23 @@ def masked(subject: Subject) -> str | None:
 
 
 def _filled(inputs: Inputs, mask: Bool[np.ndarray, " S"], at: float) -> Inputs:
-    """Inputs with other annotations where the mask is False."""
-    size = inputs.annotations.shape[1]
-    direction = np.sign(np.sin(1 + np.arange(size))) * size**-0.25
-    padding = np.float32(at * direction)
-    return inputs._replace(annotations=np.where(mask[:, None], inputs.annotations, padding))
+    """Inputs with other annotations and word vectors where the mask is False."""
+
+    def filled(vectors: Numbers) -> np.ndarray:
+        size = vectors.shape[1]
+        direction = np.sign(np.sin(1 + np.arange(size))) * size**-0.25
+        return np.where(mask[:, None], vectors, np.float32(at * direction))
+
+    return Inputs(inputs.queries, filled(inputs.annotations), filled(inputs.embeddings))
 
 
 def padded(subject: Subject) -> str | None:
     """A sentence may stand beside a longer one; with an rng, noise may depend on the length."""
     inputs, mask = subject.inputs(), subject.masks()[0]
     more = subject.length // 3
-    longer = inputs._replace(annotations=np.pad(inputs.annotations, ((0, more), (0, 0))))
+    padding = (0, more), (0, 0)
+    vectors = (np.pad(each, padding) for each in (inputs.annotations, inputs.embeddings))
+    longer = Inputs(inputs.queries, *vectors)
     contexts, weights = subject.at_once(subject.p, inputs, mask, None)
     found = subject.at_once(subject.p, longer, np.pad(mask, (0, more)), None)
     change = difference((contexts, weights), (found[0], found[1][:, : subject.length]))
@@ -55,7 +60,7 @@ def fully_masked(subject: Subject) -> str | None:
     for mode, rng in subject.modes.items():
         contexts, weights = subject.at_once(subject.p, inputs, nowhere, rng)
         if np.any(weights) or np.any(contexts):
-            return f"weights are not all 0 where the mask is False everywhere, {mode}"
+            return f"weights or contexts are not all 0 where the mask is False everywhere, {mode}"
         if not all_finite(subject.gradient(subject.p, inputs, nowhere, rng)):
             return f"gradients are not finite where the mask is False everywhere, {mode}"
     return None

@@ -1,12 +1,13 @@
-"""Checks of a score, a window, a normalizer or a whole mechanism of one's own, or of a loss."""
+"""Checks of a part or a whole mechanism of one's own, or of a loss."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from attn_jax.attention.protocol import Score
-from attn_jax.checks import declared, losses, masks, numbers, ways
+from attn_jax.attention.protocol import Mixing, Normalizer, Window
+from attn_jax.checks import declared, losses, masks, mixing, numbers, ways
 from attn_jax.checks.findings import Check, Finding, Findings, first_problem, made
-from attn_jax.checks.subject import Subject, surrounded
+from attn_jax.checks.mixing import Mixed
+from attn_jax.checks.subject import E, Subject, surrounded
 from attn_jax.checks.ways import fits
 from attn_jax.errors import InputError
 from attn_jax.training.losses import Loss
@@ -54,12 +55,12 @@ CHECKS = (
         "with a mask that is False everywhere",
         at_start=True,
     ),
-    Check(numbers.excluded, "scores of -∞ exclude positions", "with scores of -∞", of_scores=False),
+    Check(numbers.excluded, "scores of -∞ exclude positions", "with scores of -∞", of_all=False),
     Check(
         numbers.extreme,
         "equal scores and scores of ±1e30 give finite weights",
         "with scores of ±1e30",
-        of_scores=False,
+        of_all=False,
     ),
     Check(numbers.gradients, "gradients are finite, also of zeros", "in the derivative"),
     Check(numbers.differences, "gradients equal finite differences", "in float64"),
@@ -84,6 +85,20 @@ CHECKS = (
     Check(ways.compiled, "`jax.jit` changes nothing", "without `jax.jit`"),
 )
 
+OF_MIXING = (
+    *(check for check in CHECKS if check.find in (declared.value, declared.first_parameters)),
+    Check(
+        mixing.returned,
+        "gives finite scores and weights for each head and position",
+        "with random scores and weights",
+        needed=True,
+        at_start=True,
+    ),
+    Check(mixing.signs, "weights are negative only if it says so", "with weights", at_start=True),
+    Check(mixing.padded, "padding changes nothing", "with padding", at_start=True),
+    Check(mixing.gradients, "gradients are finite and reach all parameters", "in the derivative"),
+)
+
 
 def check(
     part: Any, *, query_size: int | None = None, annotation_size: int | None = None
@@ -94,8 +109,8 @@ def check(
     padding, on 2,000 positions, in bfloat16, and step by step.
 
     Args:
-      part: a score, a window or a normalizer, such as `MyScore()`; a plain function, which is taken
-        for a score; a `Mechanism`; or a `Loss`.
+      part: a score, a window, a normalizer, values, a gate or mixing, such as `MyScore()`; a plain
+        function, which is taken for a score; a `Mechanism`; or a `Loss`.
       query_size: Q; 24 unless the part needs queries and annotations of one size.
       annotation_size: D, 32.
 
@@ -125,40 +140,46 @@ def begun(
     return str(part), made(losses.Subject(part), losses.CHECKS)
 
 
-def subject_of(part: Any, query_size: int | None, annotation_size: int | None) -> Subject:
+def subject_of(part: Any, query_size: int | None, annotation_size: int | None) -> Subject | Mixed:
     """What is checked, at the given sizes or usual ones.
 
     Raises:
       InputError: it is no part.
     """
+    if isinstance(part, Mixing):
+        return Mixed(part)
     mechanism, own = surrounded(part)
     tried = [(query_size or Q, annotation_size or D) for Q, D in SIZES]
     sizes = next((sizes for sizes in tried if fits(mechanism, *sizes)), tried[0])
     return Subject(mechanism, own, *sizes)
 
 
-def describe(subject: Subject) -> str:
+def describe(subject: Subject | Mixed) -> str:
     """What is checked, in words."""
     names = ", ".join(map(str, subject.own))
+    if isinstance(subject, Mixed):
+        return f"{names}, with {mixing.HEADS} heads"
     return f"{names}, with queries of {subject.Q} and annotations of {subject.D} features"
 
 
-def findings(subject: Subject) -> Iterator[Finding]:
+def findings(subject: Subject | Mixed) -> Iterator[Finding]:
     """The findings, each as soon as it is made."""
-    yield from _made(subject, CHECKS)
+    yield from _made(subject, OF_MIXING if isinstance(subject, Mixed) else CHECKS)
 
 
-def problem_at_start(part: Any, Q: int, D: int, length: int) -> str | None:
-    """What is wrong with a part for queries of Q and annotations of D features, if anything is.
+def problem_at_start(part: Any, Q: int, D: int, length: int, E: int = E) -> str | None:
+    """What is wrong with a part at the sizes of queries, annotations and word vectors, if anything.
 
     Only the checks of what would train and decode wrongly without a word, which together take about
     two seconds: masks, padding, and steps one by one. What is not finite at extreme scores or in
     short precision is told as such when it happens.
     """
-    subject = Subject(*surrounded(part), Q, D, length, QUICKLY_COMPILED)
+    if isinstance(part, Mixing):
+        return first_problem(Mixed(part), OF_MIXING)
+    subject = Subject(*surrounded(part), Q, D, length, QUICKLY_COMPILED, E)
     return first_problem(subject, CHECKS)
 
 
-def _made(subject: Subject, checks: Sequence[Check]) -> Iterator[Finding]:
-    only_scores = all(isinstance(part, Score) for part in subject.own)
-    return made(subject, [one for one in checks if one.of_scores or not only_scores])
+def _made(subject: Subject | Mixed, checks: Sequence[Check]) -> Iterator[Finding]:
+    gets_scores = any(isinstance(part, Window | Normalizer) for part in subject.own)
+    return made(subject, [check for check in checks if gets_scores or check.of_all])

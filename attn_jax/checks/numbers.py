@@ -172,7 +172,8 @@ def memory(subject: Subject) -> str | None:
         return None
     kind = type(m.score)
     recomputed = type(kind.__name__, (kind,), {"hidden": True, "__module__": kind.__module__})
-    other = Mechanism(recomputed(**m.score.settings()), m.window, m.normalizer)
+    score = recomputed(**m.score.settings())
+    other = Mechanism(score, m.window, m.normalizer, values=m.values, gate=m.gate)
     inputs, mask = subject.inputs(queries=16, length=LONG), np.ones(LONG, bool)
 
     def temporary(mechanism: Mechanism) -> int:

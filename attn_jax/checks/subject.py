@@ -10,12 +10,15 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.attention.attend import attend_all, attend_step, begin
+from attn_jax.attention.gates import Ungated
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.plain import PlainNormalizer, PlainScore, PlainWindow
-from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Window
+from attn_jax.attention.protocol import Gate, Normalizer, Part, Past, Score, Values, Window
 from attn_jax.attention.scores import General
+from attn_jax.attention.values import Annotations
 from attn_jax.errors import InputError
 
+E = 16  # features of a word vector
 LENGTH = 24  # positions of a sentence, more than usual windows are wide
 TOLERANCE = 1e-5  # between two ways to compute the same in float32
 
@@ -45,6 +48,11 @@ class Inputs(NamedTuple):
 
     queries: Float[Numbers, "T Q"]
     annotations: Float[Numbers, "S D"]
+    embeddings: Float[Numbers, "S E"]
+
+    def words(self, m: Mechanism) -> Array | None:
+        """The word vectors, if a mechanism reads them."""
+        return jnp.asarray(self.embeddings) if m.values.reads_embeddings else None
 
 
 def surrounded(given: Any) -> tuple[Mechanism, tuple[Part, ...]]:
@@ -56,13 +64,18 @@ def surrounded(given: Any) -> tuple[Mechanism, tuple[Part, ...]]:
     if isinstance(given, type):
         raise InputError(f"a part is a value, not a class: write {given.__name__}()")
     if isinstance(given, Mechanism):
-        return given, tuple(given)
+        usual = Annotations(), Ungated()
+        return given, tuple(part for part in given.parts if part not in usual)
     if isinstance(given, Window):
         return Mechanism(Bilinear(), given), (given,)
     if isinstance(given, Normalizer):
         return Mechanism(Bilinear(), normalizer=given), (given,)
+    if isinstance(given, Values):
+        return Mechanism(Bilinear(), values=given), (given,)
+    if isinstance(given, Gate):
+        return Mechanism(Bilinear(), gate=given), (given,)
     if not callable(given) and not isinstance(given, Score):
-        raise InputError(f"{given!r} is no score, window or normalizer")
+        raise InputError(f"{given!r} is no score, window, normalizer, values, gate or mixing")
     mechanism = Mechanism(given)
     return mechanism, (mechanism.score,)
 
@@ -77,6 +90,7 @@ class Subject:
       D: features of an annotation.
       length: positions of a sentence.
       options: of the compiler.
+      E: features of a word vector.
     """
 
     def __init__(
@@ -87,8 +101,10 @@ class Subject:
         D: int,
         length: int = LENGTH,
         options: dict[str, Any] | None = None,
+        E: int = E,
     ):
-        self.mechanism, self.own, self.Q, self.D, self.length = mechanism, own, Q, D, length
+        self.mechanism, self.own, self.length = mechanism, own, length
+        self.Q, self.D, self.E = Q, D, E
         ways = functools.partial(at_once, mechanism), functools.partial(one_by_one, mechanism)
         self.at_once, self.one_by_one = (jax.jit(way, compiler_options=options) for way in ways)
         derived = jax.value_and_grad(functools.partial(seen, mechanism), (0, 1))
@@ -100,7 +116,7 @@ class Subject:
 
         @jax.jit
         def parameters(*rngs: Array) -> tuple:
-            return tuple(self.mechanism.init(rng, self.Q, self.D) for rng in rngs)
+            return tuple(self.mechanism.init(rng, self.Q, self.D, self.E) for rng in rngs)
 
         one, other = jax.random.key(0), jax.random.key(1)
         return parameters(one, other, one)
@@ -148,7 +164,8 @@ class Subject:
         def drawn(*shape: int) -> np.ndarray:
             return (generator.normal(size=shape) * shape[-1] ** -0.25).astype(np.float32)
 
-        return Inputs(drawn(queries, self.Q), drawn(length or self.length, self.D))
+        length = length or self.length
+        return Inputs(drawn(queries, self.Q), drawn(length, self.D), drawn(length, self.E))
 
     def masks(self) -> list[Bool[np.ndarray, " S"]]:
         """Of sentences that are shorter than their arrays: one of two words, and one with gaps."""
@@ -166,8 +183,9 @@ def at_once(
     values: Float[Array, "S C"] | None = None,
 ) -> tuple[Float[Array, "T C"], Float[Array, "T S"]]:
     """Contexts and weights as in training."""
-    queries, annotations = map(jnp.asarray, inputs)
-    return attend_all(m, p, queries, annotations, mask, values=values, rng=rng)
+    queries, annotations, _ = map(jnp.asarray, inputs)
+    words = inputs.words(m)
+    return attend_all(m, p, queries, annotations, mask, values=values, embeddings=words, rng=rng)
 
 
 def one_by_one(
@@ -176,7 +194,8 @@ def one_by_one(
     """Contexts and weights as in decoding."""
     count = len(inputs.queries)
     rngs = [None] * count if rng is None else jax.random.split(rng, count)
-    sentence, memory = begin(m, p, jnp.asarray(inputs.annotations), mask)
+    annotations = jnp.asarray(inputs.annotations)
+    sentence, memory = begin(m, p, annotations, mask, embeddings=inputs.words(m))
     contexts, weights = [], []
     for query, rng_of_step in zip(inputs.queries, rngs, strict=True):
         memory, *found = attend_step(m, p, sentence, memory, query, rng=rng_of_step)

@@ -9,11 +9,12 @@ import numpy as np
 from flax import nnx
 from jaxtyping import PyTree
 
-from attn_jax.attention.mechanism import Mechanism
+from attn_jax.attention.mechanism import KINDS, Mechanism
 from attn_jax.attention.protocol import NotRead
 from attn_jax.checks.subject import (
     LENGTH,
     TOLERANCE,
+    E,
     Inputs,
     Subject,
     at_once,
@@ -42,11 +43,11 @@ def decoding(subject: Subject) -> str | None:
 
 def heads(subject: Subject) -> str | None:
     """The same in a model: a batch, and four heads of which two share keys and values."""
-    attention, queries, annotations, mask = _of_a_model(subject)
+    attention, queries, annotations, embeddings, mask = _of_a_model(subject)
 
     @jax.jit
     def both() -> PyTree:
-        source = attention.project(annotations)
+        source = attention.project(annotations, embeddings)
         whole = attention(queries, source, mask)
         memory, found = attention.begin(mask), []
         for query in jnp.moveaxis(queries, 1, 0):
@@ -61,23 +62,20 @@ def heads(subject: Subject) -> str | None:
 
 
 def _of_a_model(subject: Subject) -> tuple:
-    """The attention of a model, queries [B, T, Q], annotations [B, S, D] and a mask [B, S]."""
-    m, (queries, annotations) = (
-        subject.mechanism,
-        zip(*map(subject.inputs, range(ROWS)), strict=True),
-    )
+    """The attention of a model, inputs [B, ...] and a mask [B, S]."""
+    m, inputs = subject.mechanism, zip(*map(subject.inputs, range(ROWS)), strict=True)
     # A part may hold arrays that fit only these sizes, which heads would change.
     projection = "none"
     heads: dict[str, Any] = {}
     if fits(m, subject.Q, subject.Q):
         projection = "linear"
         heads = {"heads": 4, "key_value_heads": 2, "head_size": subject.Q}
-    config = Model(score=m.score, window=m.window, normalizer=m.normalizer, **heads)
-    sizes = subject.Q, subject.D, subject.D
-    attention = Attention(config, *sizes, projection=projection, rngs=nnx.Rngs(0))
+    parts = {name: getattr(m, name) for name in KINDS}
+    config = Model(embedding_size=subject.E, **parts, **heads)
+    attention = Attention(config, subject.Q, subject.D, projection=projection, rngs=nnx.Rngs(0))
     ends = subject.length // (1 + np.arange(ROWS))
     mask = np.arange(subject.length) < ends[:, None]
-    return attention, *map(jnp.asarray, (np.stack(queries), np.stack(annotations), mask))
+    return attention, *map(jnp.asarray, (*map(np.stack, inputs), mask))
 
 
 def compiled(subject: Subject) -> str | None:
@@ -106,8 +104,8 @@ def fits(mechanism: Mechanism, Q: int, D: int) -> bool:
     """Whether a mechanism takes queries and annotations of these sizes."""
 
     def attended() -> PyTree:
-        p = mechanism.init(jax.random.key(0), Q, D)
-        inputs = Inputs(jnp.zeros((2, Q)), jnp.zeros((LENGTH, D)))
+        p = mechanism.init(jax.random.key(0), Q, D, E)
+        inputs = Inputs(jnp.zeros((2, Q)), jnp.zeros((LENGTH, D)), jnp.zeros((LENGTH, E)))
         return at_once(mechanism, p, inputs, jnp.ones(LENGTH, bool), None)
 
     try:

@@ -10,12 +10,13 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.attention import steps
+from attn_jax.attention.mixing import Apart
 from attn_jax.attention.scores import Pair
 from attn_jax.attention.steps import OVER_STEPS, Memory, Now, Queries
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import FAST
-from attn_jax.models.heads import make_projections
+from attn_jax.models.heads import Sizes, make_projections
 
 TRAIN_STEP = ".train_step.value"  # how the path of that leaf of a model ends
 
@@ -27,7 +28,7 @@ class KeysAndValues(NamedTuple):
     """
 
     keys: PyTree[Float[Array, "B K ..."]]  # [B, K, G, ...] if the score makes keys
-    values: Float[Array, "B K S H"]
+    values: Float[Array, "B K S C"]
 
 
 class Attention(nnx.Module):
@@ -40,7 +41,8 @@ class Attention(nnx.Module):
       config: the mechanism and its heads.
       query_size: Q.
       annotation_size: D.
-      output_size: O, features of the context; must be D if there are no projections.
+      output_size: O, features of the context, which without projections are those of a value; None:
+        those of a value.
       projection: what `model.projection=auto` stands for unless the options ask for heads.
 
     Raises:
@@ -54,7 +56,7 @@ class Attention(nnx.Module):
         config: Model,
         query_size: int,
         annotation_size: int,
-        output_size: int,
+        output_size: int | None = None,
         *,
         projection: str,
         rngs: nnx.Rngs,
@@ -62,15 +64,25 @@ class Attention(nnx.Module):
         self.mechanism = config.mechanism
         # A separate key, so that all other parameters start the same under every mechanism.
         rngs = nnx.Rngs(rngs.params())
-        self.projections = make_projections(
-            config, query_size, annotation_size, output_size, projection, rngs=rngs
-        )
-        sizes = self.projections.sizes
+        of_annotation = annotation_size, config.embedding_size
+        sizes = Sizes(query_size, *self.mechanism.values.sizes(*of_annotation))
+        self.size = output_size or sizes.C
+        self.projections = make_projections(config, sizes, self.size, projection, rngs=rngs)
         heads = jax.random.split(rngs.params(), self.projections.shape)  # each has parameters
-        first = jax.vmap(jax.vmap(lambda rng: self.mechanism.init(rng, *sizes)))(heads)
-        # In float32 like all parameters, whatever JAX's usual type is.
-        first = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), first)
-        self.parameters = nnx.Param(first)  # [K, G, ...]
+
+        def head(rng: Array) -> PyTree:
+            return self.mechanism.init_head(rng, query_size, *self.projections.sizes)
+
+        self.parameters = nnx.Param(_widened(jax.vmap(jax.vmap(head))(heads)))  # [K, G, ...]
+        self.mixing = config.mixing
+        count = self.projections.shape[0] * self.projections.shape[1]
+        _check_mixing(config, count)
+        # Parameters of all heads together.
+        first = {
+            "values": self.mechanism.values.init(rngs.params(), *of_annotation),
+            "mixing": self.mixing.init(rngs.params(), count),
+        }
+        self.shared = nnx.Param(_widened(first))
         # A leaf of the model only where it is read; training sets it after each step.
         reads = "train_step" in self.mechanism.carried
         self.train_step = nnx.Variable(jnp.zeros((), jnp.float32)) if reads else None
@@ -87,9 +99,23 @@ class Attention(nnx.Module):
                 f"additive or projected({word})"
             )
 
-    def project(self, annotations: Float[Array, "B S D"]) -> KeysAndValues:
-        """The keys and values of the annotations."""
-        keys, values = self.projections.source(annotations)
+    def project(
+        self, annotations: Float[Array, "B S D"], embeddings: Float[Array, "B S E"] | None = None
+    ) -> KeysAndValues:
+        """The keys and values of the annotations; `embeddings` are the vectors of their words.
+
+        Raises:
+          InputError: the values are made of word vectors, which are not given.
+        """
+        parts, p = self.mechanism.values, self.shared.get_value()["values"]
+        if parts.reads_embeddings and embeddings is None:
+            raise InputError(
+                f"model.values={parts.brief()} needs word vectors: a decoder's `project` gets them "
+                "after the annotations, and hands both on to its attention"
+            )
+        compared = jax.vmap(partial(parts.compared, p))(annotations)
+        values = jax.vmap(partial(parts.values, p))(annotations, embeddings)
+        keys, values = self.projections.source(compared, values)
         if self.mechanism.makes_keys:
             _, groups = self.projections.shape
             over = jax.vmap(self.mechanism.score.keys, (0, None), axis_size=groups)
@@ -100,7 +126,7 @@ class Attention(nnx.Module):
     def begin(self, mask: Bool[Array, "B S"]) -> Memory:
         """The memory before the first query, [B, K, G, ...]."""
         heads, groups = self.projections.shape
-        size = self.projections.sizes.D
+        size = self.projections.sizes.C
 
         def head(p: PyTree, mask: Bool[Array, " S"]) -> Memory:
             return steps.begin(self.mechanism, p, mask, size, self._done)
@@ -126,6 +152,7 @@ class Attention(nnx.Module):
         queries = self._queries(self.projections.query(query))
         now = Now(memory, mask, self._by_head(rng))
         memory, contexts, weights = self._follow(queries, source, now)
+        contexts = self._gate(query, contexts)
         rows, *_, length = weights.shape
         return memory, self.projections.combine(contexts), weights.reshape(rows, -1, length)
 
@@ -142,26 +169,26 @@ class Attention(nnx.Module):
         attend = self._one_by_one if self.mechanism.looks_back else self._all_at_once
         weights = attend(heads, source, mask, self._by_head(rng, count))
         values = source.values
-        contexts = jnp.einsum("BKGTS,BKSH->BTKGH", weights.astype(values.dtype), values)
+        contexts = jnp.einsum("BKGTS,BKSC->BTKGC", weights.astype(values.dtype), values)
+        contexts = self._gate(queries, contexts)
         rows, *_, source_length = weights.shape
         alignment = weights.reshape(rows, -1, count, source_length)
         return self.projections.combine(contexts), alignment
 
     def _follow(
         self, queries: Queries, source: KeysAndValues, now: Now
-    ) -> tuple[Memory, Float[Array, "B K G H"], Float[Array, "B K G S"]]:
-        """One step of all heads, stage by stage."""
+    ) -> tuple[Memory, Float[Array, "B K G C"], Float[Array, "B K G S"]]:
+        """One step of all heads, stage by stage up to the sums."""
         m, p = self.mechanism, self.parameters.get_value()
         scored = self._over_heads(partial(steps.score, m), keys=True)
         memory, scores = scored(p, queries, source.keys, now)
-        # What mixes the scores of heads belongs here, before windows make any of them -∞.
+        scores = self._mixed_scores(scores)
         weighed = self._over_heads(partial(steps.weigh, m))
         memory, weights = weighed(p, queries, scores, now._replace(memory=memory))
-        # What mixes the weights of heads belongs here.
+        weights = self._mixed_weights(weights, now.mask)
         amplified = self._over_heads(partial(steps.amplify, m))
         weights = amplified(p, queries, weights, now._replace(memory=memory))
         contexts = self.forms.mixture(weights, source.values)
-        # A gate or a norm of the context of each head belongs here.
         return steps.remember(memory, weights, contexts), contexts, weights
 
     def _one_by_one(
@@ -194,13 +221,43 @@ class Attention(nnx.Module):
         count = jax.tree.leaves(queries)[0].shape[3]
         now = Now(steps.at_each(m, count, self._done), mask, rngs)
         scored = self._over_heads(partial(steps.score_all, m), keys=True, memory=None)
-        scores = scored(p, queries, source.keys, now)
+        scores = self._mixed_scores(scored(p, queries, source.keys, now))
         weigh, amplify = (
             self._over_heads(jax.vmap(partial(stage, m), OVER_STEPS), memory=None)
             for stage in (steps.weigh, steps.amplify)
         )
         _, weights = weigh(p, queries, scores, now)
-        return amplify(p, queries, weights, now)
+        return amplify(p, queries, self._mixed_weights(weights, mask), now)
+
+    def _mixed_scores(self, scores: Float[Array, "B K G *T S"]) -> Float[Array, "B K G *T S"]:
+        """The scores of all heads, of a step or of all, each of a pair by itself."""
+        if not self.mixing.overrides("scores"):
+            return scores
+        mix = partial(steps.mix_scores, self.mixing, self.shared.get_value()["mixing"])
+        return jax.vmap(_over_heads_together(mix, scores))(scores)
+
+    def _mixed_weights(
+        self, weights: Float[Array, "B K G *T S"], mask: Bool[Array, "B S"]
+    ) -> Float[Array, "B K G *T S"]:
+        """The weights of all heads, of a step or of all."""
+        if not self.mixing.overrides("weights"):
+            return weights
+        mix = partial(steps.mix_weights, self.mixing, self.shared.get_value()["mixing"])
+
+        def of_row(weights: Array, mask: Array) -> Array:
+            return _over_heads_together(lambda of_step: mix(of_step, mask), weights[None])(weights)
+
+        return jax.vmap(of_row)(weights, mask)
+
+    def _gate(
+        self, states: Float[Array, "B *T Q"], contexts: Float[Array, "B *T K G C"]
+    ) -> Float[Array, "B *T K G C"]:
+        """What each head hands on of its context."""
+        over = jax.vmap(partial(steps.gate, self.mechanism), (0, None, 0))
+        over = jax.vmap(over, (0, None, 0))
+        for _ in states.shape[:-1]:
+            over = jax.vmap(over, (None, 0, 0))
+        return over(self.parameters.get_value(), states, contexts)
 
     def _queries(self, states: Float[Array, "B K G *T Q"]) -> Queries:
         """What the score and the window of each head make of the queries."""
@@ -230,6 +287,35 @@ class Attention(nnx.Module):
         """A key for each head of each row, and for each step if their number is given."""
         shape = *self.projections.shape, *steps
         return None if rng is None else jax.vmap(lambda row: jax.random.split(row, shape))(rng)
+
+
+def _over_heads_together(mix: Callable, example: Float[Array, "B K G *T S"]) -> Callable:
+    """Applies a function of [N, S] to [K, G, *T, S], where the example has the same axes *T."""
+    for _ in range(example.ndim - 4):
+        mix = jax.vmap(mix, 1, 1)
+
+    def of_heads(numbers: Float[Array, "K G *T S"]) -> Float[Array, "K G *T S"]:
+        return mix(numbers.reshape(-1, *numbers.shape[2:])).reshape(numbers.shape)
+
+    return of_heads
+
+
+def _check_mixing(config: Model, heads: int) -> None:
+    """Raises InputError if there is nothing to mix, or nothing that may be mixed."""
+    if config.mixing == Apart():
+        return
+    told = f"model.mixing={config.mixing.brief()}"
+    if heads == 1:
+        raise InputError(f"{told} mixes heads, and there is one: give model.heads")
+    if config.score.is_control:
+        raise InputError(
+            f"{told} would change the fixed weights of model.score={config.score.brief()}"
+        )
+
+
+def _widened(parameters: PyTree) -> PyTree:
+    """Parameters in float32, as all are, whatever JAX's usual type is."""
+    return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), parameters)
 
 
 def after_training(model: PyTree, done: Int[Array, ""]) -> PyTree:

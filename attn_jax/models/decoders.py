@@ -45,12 +45,7 @@ class Recurrent(nnx.Module):
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         self.attention = Attention(
-            config,
-            config.hidden_size,
-            config.annotation_size,
-            config.annotation_size,
-            projection="none",
-            rngs=rngs,
+            config, config.hidden_size, config.annotation_size, projection="none", rngs=rngs
         )
         self.first_state = make_first_state(config, summary_size, rngs=rngs)
         self.cell = make_stack(
@@ -58,9 +53,11 @@ class Recurrent(nnx.Module):
         )
         self.dropout = make_dropout(config)
 
-    def project(self, annotations: Float[Array, "B S D"]) -> PyTree:
+    def project(
+        self, annotations: Float[Array, "B S D"], embeddings: Float[Array, "B S E"] | None = None
+    ) -> PyTree:
         """The keys and values of the annotations."""
-        return self.attention.project(annotations)
+        return self.attention.project(annotations, embeddings)
 
     def start(self, source: Source, length: int) -> PyTree:
         """The state before the first word; targets have at most `length` words."""
@@ -128,8 +125,8 @@ class Bahdanau(Recurrent):
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         super().__init__(config, summary_size, rngs=rngs)
         gates = self.cell.gates * config.hidden_size
-        self.context = Linear(config.annotation_size, gates, use_bias=False, rngs=rngs)
-        inputs = config.hidden_size + config.embedding_size + config.annotation_size
+        self.context = Linear(self.attention.size, gates, use_bias=False, rngs=rngs)
+        inputs = config.hidden_size + config.embedding_size + self.attention.size
         self.readout = make_readout(config, inputs, self.usual_readout, rngs=rngs)
 
     def advance(
@@ -172,8 +169,8 @@ class Luong(Recurrent):
     Luong, Pham and Manning 2015, section 3, equation 5, without input feeding: the states do not
     depend on attention, so that all steps can attend in parallel.
 
-    Without heads, the annotations go through the context's part of W_c once per sentence, instead
-    of each context: W_c Σ_j α_j h_j = Σ_j α_j W_c h_j.
+    Without heads, the values go through the context's part of W_c once per sentence, instead of
+    each context: W_c Σ_j α_j h_j = Σ_j α_j W_c h_j.
     """
 
     usual_readout = "linear"
@@ -181,26 +178,28 @@ class Luong(Recurrent):
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
         super().__init__(config, summary_size, rngs=rngs)
         self.combine = Linear(
-            config.annotation_size + config.hidden_size,
+            self.attention.size + config.hidden_size,
             config.hidden_size,
             use_bias=False,
             rngs=rngs,
         )
         self.readout = make_readout(config, config.hidden_size, self.usual_readout, rngs=rngs)
 
-    def project(self, annotations: Float[Array, "B S D"]) -> PyTree:
+    def project(
+        self, annotations: Float[Array, "B S D"], embeddings: Float[Array, "B S E"] | None = None
+    ) -> PyTree:
         """The keys and values of the annotations; where possible, the values are W_c h_j."""
-        projected = super().project(annotations)
-        if not self._maps_annotations:
+        projected = super().project(annotations, embeddings)
+        if not self._maps_values:
             return projected
         of_context, _ = self._matrices()
         return projected._replace(values=self.forms.product(projected.values, of_context))
 
     @property
-    def _maps_annotations(self) -> bool:
-        """Whether W_c is applied to annotations: not if heads, or a part, read their sum."""
+    def _maps_values(self) -> bool:
+        """Whether W_c is applied to values: not if heads, or a part, read their sum."""
         without_heads = isinstance(self.attention.projections, Unprojected)
-        return without_heads and "context" not in self.attention.mechanism.carried
+        return without_heads and not self.attention.mechanism.reads_contexts
 
     def _matrices(self) -> list[Array]:
         """The parts of W_c, for a context and for a state."""
@@ -209,7 +208,7 @@ class Luong(Recurrent):
 
     def _attentional(self, outputs: Array, contexts: Array) -> Array:
         """The attentional states h̃."""
-        if not self._maps_annotations:
+        if not self._maps_values:
             return jnp.tanh(self.combine(contexts, outputs))
         _, of_state = self._matrices()
         return jnp.tanh(contexts + self.forms.product(outputs, of_state))

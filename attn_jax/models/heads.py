@@ -1,4 +1,4 @@
-"""Projections of queries and annotations for the heads of attention.
+"""Projections of queries, of what they are compared with, and of values, for heads of attention.
 
 Heads are arranged as [K, G]: K heads of keys and values, each shared by G heads of queries
 (G = 1: multi-head; K = 1: multi-query, Shazeer 2019; else: grouped-query, Ainslie et al. 2023).
@@ -20,14 +20,15 @@ OPTIONS = frozenset({"heads", "key_value_heads", "head_size", "projection"})  # 
 
 
 class Sizes(NamedTuple):
-    """Features of the queries and of the annotations that a head sees."""
+    """Features of what a head sees: its queries, what these are compared with, and its contexts."""
 
     Q: int
     D: int
+    C: int
 
 
 class Unprojected(nnx.Module):
-    """One head, which uses queries and annotations without projections."""
+    """One head, which uses queries, what is compared, and values without projections."""
 
     shape = 1, 1  # K, G
 
@@ -38,11 +39,13 @@ class Unprojected(nnx.Module):
         """The queries of each head."""
         return query[..., None, None, :]
 
-    def source(self, annotations: Float[Array, "B S D"]) -> tuple[Array, Array]:
-        """The keys [B, K, S, D] and the values of each head."""
-        return annotations[:, None], annotations[:, None]
+    def source(
+        self, compared: Float[Array, "B S D"], values: Float[Array, "B S C"]
+    ) -> tuple[Array, Array]:
+        """The keys [B, K, S, D] and the values [B, K, S, C] of each head."""
+        return compared[:, None], values[:, None]
 
-    def combine(self, contexts: Float[Array, "*any 1 1 D"]) -> Float[Array, "*any D"]:
+    def combine(self, contexts: Float[Array, "*any 1 1 C"]) -> Float[Array, "*any C"]:
         """The context, from the contexts of the heads."""
         return contexts[..., 0, 0, :]
 
@@ -62,8 +65,7 @@ class Heads(nnx.Module):
     def __init__(
         self,
         config: Model,
-        query_size: int,
-        annotation_size: int,
+        sizes: Sizes,
         output_size: int,
         *,
         linear: Callable[..., Linear],
@@ -82,11 +84,11 @@ class Heads(nnx.Module):
             )
         self.shape = key_value_heads, heads // key_value_heads
         size = config.head_size or output_size // heads
-        self.sizes = Sizes(size, size)
+        self.sizes = Sizes(size, size, size)
 
-        self.queries = linear(query_size, heads * size, rngs=rngs)
-        self.keys = linear(annotation_size, key_value_heads * size, rngs=rngs)
-        self.values = linear(annotation_size, key_value_heads * size, rngs=rngs)
+        self.queries = linear(sizes.Q, heads * size, rngs=rngs)
+        self.keys = linear(sizes.D, key_value_heads * size, rngs=rngs)
+        self.values = linear(sizes.C, key_value_heads * size, rngs=rngs)
         alone = (heads, size) == (1, output_size)
         self.output = None if alone else linear(heads * size, output_size, rngs=rngs)
 
@@ -95,12 +97,14 @@ class Heads(nnx.Module):
         projected = self.queries(query)
         return projected.reshape(*query.shape[:-1], *self.shape, -1)
 
-    def source(self, annotations: Float[Array, "B S D"]) -> tuple[Array, Array]:
+    def source(
+        self, compared: Float[Array, "B S D"], values: Float[Array, "B S C"]
+    ) -> tuple[Array, Array]:
         """The keys [B, K, S, H] and the values of each head."""
-        shape = *annotations.shape[:2], self.shape[0], -1
+        shape = *compared.shape[:2], self.shape[0], -1
         keys, values = (
-            jnp.swapaxes(linear(annotations).reshape(shape), 1, 2)
-            for linear in (self.keys, self.values)
+            jnp.swapaxes(linear(vectors).reshape(shape), 1, 2)
+            for linear, vectors in ((self.keys, compared), (self.values, values))
         )
         return keys, values
 
@@ -119,17 +123,14 @@ PROJECTIONS: dict[str, Callable[..., Linear] | None] = {"none": None, **LINEAR}
 
 
 def make_projections(
-    config: Model,
-    query_size: int,
-    annotation_size: int,
-    output_size: int,
-    usual: str,
-    *,
-    rngs: nnx.Rngs,
+    config: Model, sizes: Sizes, output_size: int, usual: str, *, rngs: nnx.Rngs
 ) -> Unprojected | Heads:
     """The projections selected by the options.
 
     Args:
+      config: the options.
+      sizes: of what is projected.
+      output_size: O, features of the context that is handed on.
       usual: what `model.projection=auto` stands for unless the options ask for heads; if they do,
         it stands for `linear`.
 
@@ -142,12 +143,12 @@ def make_projections(
         name = "linear" if several else usual
     linear = choose(PROJECTIONS, name, "projection")
     if linear is not None:
-        return Heads(config, query_size, annotation_size, output_size, linear=linear, rngs=rngs)
+        return Heads(config, sizes, output_size, linear=linear, rngs=rngs)
     if several:
         raise InputError("heads need projections: give model.projection=linear or affine")
-    if output_size != annotation_size:
+    if output_size != sizes.C:
         raise InputError(
-            f"without projections a context has the {annotation_size} features of an annotation, "
-            f"not the {output_size} that are needed: give model.projection=linear"
+            f"without projections a context has the {sizes.C} features of what is summed, not the "
+            f"{output_size} that are needed: give model.projection=linear"
         )
-    return Unprojected(Sizes(query_size, annotation_size))
+    return Unprojected(sizes)

@@ -16,7 +16,8 @@ from attn_jax.config import Model
 from attn_jax.errors import choose
 
 Module = TypeVar("Module", bound=nnx.Module)
-MECHANISM = ".parameters.value."  # in the paths of parameters of mechanisms
+# In the paths of parameters of mechanisms: of each head, and of all together.
+MECHANISM = (".parameters.value.", ".shared.value.")
 
 
 def rnnsearch(path: str, drawn: Array, rng: Array) -> Array:
@@ -30,7 +31,7 @@ def rnnsearch(path: str, drawn: Array, rng: Array) -> Array:
         return drawn
     if drawn.ndim == 1 or name == "v":
         return jnp.zeros_like(drawn)
-    deviation = 0.001 if f"{MECHANISM}score." in path else 0.01
+    deviation = 0.001 if f"{MECHANISM[0]}score." in path else 0.01
     return deviation * jax.random.normal(rng, drawn.shape, drawn.dtype)
 
 
@@ -56,7 +57,7 @@ def stays(path: str) -> bool:
     return (
         name == "train_step"
         or ".norm." in f".{path}"
-        or (MECHANISM in path and name not in ("W", "U", "v"))
+        or (any(place in path for place in MECHANISM) and name not in ("W", "U", "v"))
     )
 
 

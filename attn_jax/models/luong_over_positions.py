@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Key, PyTree
 
+from attn_jax.attention.gates import Ungated
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.attention import KeysAndValues
@@ -50,11 +51,15 @@ class LuongOverPositions(Luong):
                 f"{sums}, with weights that do not depend on earlier ones, as those of "
                 f"{', '.join(part.word for part in mechanism)} do"
             )
+        if not isinstance(mechanism.gate, Ungated):
+            raise InputError(f"{sums}, which model.gate={mechanism.gate.brief()} does not gate")
         super().__init__(config, summary_size, rngs=rngs)
 
-    def project(self, annotations: Float[Array, "B S D"]) -> OfPositions:
+    def project(
+        self, annotations: Float[Array, "B S D"], embeddings: Float[Array, "B S E"] | None = None
+    ) -> OfPositions:
         """Keys and values, and what is read of each position."""
-        attended = self.attention.project(annotations)
+        attended = self.attention.project(annotations, embeddings)
         alone = jnp.swapaxes(attended.values, 1, 2)[..., None, :]  # [B, S, 1, 1, H]
         contexts = self.attention.projections.combine(alone)
         of_context, _ = self._matrices()

@@ -150,8 +150,16 @@ class Decoder(Protocol):
     def readout(self) -> Readout:
         """It takes what `step` and `__call__` return beside the weights."""
 
-    def project(self, annotations: Float[Array, "B S D"]) -> PyTree:
-        """What is computed from the annotations once per sentence, such as keys and values."""
+    def project(
+        self, annotations: Float[Array, "B S D"], embeddings: Float[Array, "B S E"] | None = None
+    ) -> PyTree:
+        """What is computed from the annotations once per sentence, such as keys and values.
+
+        Args:
+          annotations: of the encoder.
+          embeddings: the vectors of the source words, which only decoders take that work with a
+            `model.values` made of them; they get no second argument otherwise.
+        """
 
     def start(self, source: Source, length: int) -> PyTree:
         """The state before the first word; targets have at most `length` words."""

@@ -57,7 +57,7 @@ class Reading(NamedTuple):
 
 # The options of every model; the parts that others choose say what they use.
 OPTIONS = frozenset(
-    {"encoder", "decoder", "score", "window", "normalizer"}
+    {"encoder", "decoder", "score", "window", "normalizer", "values", "gate", "mixing"}
     | {"embeddings", "embedding_size", "initialization"}
 )
 
@@ -119,6 +119,7 @@ class Seq2Seq(nnx.Module):
         decoder = find_decoder(config)
         # A control's weights do not depend on the words.
         self.is_control = config.score.is_control
+        self.values_are_of_words = config.values.reads_embeddings
         # Each part has its own key, so that its choice does not change the parameters of others.
         parts = [nnx.Rngs(rng) for rng in jax.random.split(rngs.params(), 3)]
         self.encoder = encoder(config, rngs=parts[0])
@@ -133,6 +134,11 @@ class Seq2Seq(nnx.Module):
         return sum(heads * groups for heads, groups in shapes) or 1
 
     @property
+    def weights_are_non_negative(self) -> bool:
+        """Whether no weight is below 0, which mixed ones may be."""
+        return all(attention.mixing.non_negative for attention in self.attentions)
+
+    @property
     def attentions(self) -> list[Attention]:
         """The modules that attend to the source; none if a decoder of the user's own has others."""
         return [module for _, module in nnx.iter_modules(self) if isinstance(module, Attention)]
@@ -140,8 +146,11 @@ class Seq2Seq(nnx.Module):
     def encode(self, source: Int[Array, "B S"], rng: Key[Array, " B"] | None = None) -> Source:
         """Encodes source sentences, padded with `PAD`. `rng` turns on dropout."""
         mask = source != PAD
-        annotations, summary = self.encoder(self.words.source(source), mask, rng)
-        return Source(self.decoder.project(annotations), mask, summary)
+        vectors = self.words.source(source)
+        annotations, summary = self.encoder(vectors, mask, rng)
+        # A decoder of the user's own need not know of word vectors unless values are made of them.
+        of_words = (vectors,) if self.values_are_of_words else ()
+        return Source(self.decoder.project(annotations, *of_words), mask, summary)
 
     def read(
         self,

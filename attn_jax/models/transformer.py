@@ -164,9 +164,12 @@ class Transformer(nnx.Module):
         self.norm = make_last_norm(config, width, rngs=rngs)
         self.readout = make_readout(config, width, self.usual_readout, rngs=rngs)
 
-    def project(self, annotations: Float[Array, "B S D"]) -> tuple[KeysAndValues, ...]:
+    def project(
+        self, annotations: Float[Array, "B S D"], embeddings: Float[Array, "B S E"] | None = None
+    ) -> tuple[KeysAndValues, ...]:
         """The keys and values of the annotations for each block's cross-attention."""
-        return tuple(block.cross_attention.attention.project(annotations) for block in self.blocks)
+        attentions = [block.cross_attention.attention for block in self.blocks]
+        return tuple(attention.project(annotations, embeddings) for attention in attentions)
 
     def start(self, source: Source, length: int) -> PyTree:
         """The state before the first word; targets have at most `length` words."""

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from attn_jax import config
+from attn_jax.attention.mechanism import KINDS
 from attn_jax.checks import losses
 from attn_jax.checks.contracts import check_returns
 from attn_jax.checks.mechanisms import problem_at_start
@@ -45,6 +46,12 @@ def check(experiment: Experiment) -> None:
         raise InputError(
             f"model.score={experiment.model.score.brief()} has no weights that could be trained: "
             f"leave out train.losses={named}"
+        )
+    if experiment.train.losses and not experiment.model.mixing.non_negative:
+        named = "+".join(loss.brief() for loss in experiment.train.losses)
+        raise InputError(
+            f"model.mixing={experiment.model.mixing.brief()} may give negative weights: leave out "
+            f"train.losses={named}"
         )
     imported = {*sys.modules}
     with _own_failures(experiment):
@@ -100,15 +107,21 @@ def _own_failures(experiment: Experiment) -> Iterator[None]:
 
 
 def check_parts(config: Model, sizes: Sizes) -> None:
-    """Raises InputError if a score, window or normalizer of the user's own is wrong.
+    """Raises InputError if a part of a mechanism of the user's own is wrong.
 
     Args:
       config: the parts; those that are not the user's own are not checked.
-      sizes: of the queries and annotations that the parts see in the model.
+      sizes: of what the parts of a head see in the model.
     """
-    for kind in ("score", "window", "normalizer"):
-        part = getattr(config, kind)
-        if OWN.search(str(part)) and (problem := problem_at_start(part, *sizes, SHORTEST)):
+    others = {
+        "values": (config.hidden_size, config.annotation_size),
+        "gate": (config.hidden_size, sizes.C),
+    }
+    for kind in (*KINDS, "mixing"):
+        part, seen = getattr(config, kind), others.get(kind, (sizes.Q, sizes.D))
+        if not OWN.search(str(part)):
+            continue
+        if problem := problem_at_start(part, *seen, SHORTEST, config.embedding_size):
             raise InputError(f"model.{kind}={part}: {problem}")
 
 

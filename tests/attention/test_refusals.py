@@ -129,6 +129,8 @@ def test_parameters_of_a_mechanism_are_those_of_its_parts():
         "score": {"first": {"W": (2, 3)}, "second": {"W": (2, 3)}},
         "window": {},
         "normalizer": {"r": ()},
+        "values": {},
+        "gate": {},
     }
     assert np.any(p["score"]["first"]["W"] != p["score"]["second"]["W"])
     nested = Projected(Additive(units=2), units=5).init(jax.random.key(0), 2, 3)

@@ -58,7 +58,7 @@ def test_refuses_parameters_of_something_else():
         attend(Mechanism(General()), p["score"], *arrays)
     with pytest.raises(InputError, match=r"last needs parameters of the shapes \{\}, got \{'W': "):
         attend(Last(), p["score"], *arrays)
-    with pytest.raises(InputError, match=r"last needs .* \{'normalizer': \{\}, 'score': \{\}, "):
+    with pytest.raises(InputError, match=r"last needs .* 'normalizer': \{\}, 'score': \{\}, "):
         attend(Mechanism(Last()), p, *arrays)
 
 

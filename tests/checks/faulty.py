@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attn_jax import Normalizer, Score, scaled_normal
+from attn_jax import Gate, Mixing, Normalizer, Score, Values, scaled_normal
 
 
 class Products(Score):
@@ -196,3 +196,52 @@ class KnowsItsTracers(Products):
     def score(self, p, query, keys, past):
         scores = super().score(p, query, keys, past)
         return scores if isinstance(scores, jax.core.Tracer) else 2 * scores
+
+
+class Smears(Values):
+    """Sums up word vectors of padding."""
+
+    reads_embeddings = True
+
+    def values(self, p, annotations, embeddings):
+        return embeddings + embeddings.mean(axis=0)
+
+
+class Cuts(Gate):
+    """Gives one feature less."""
+
+    def gate(self, p, state, context):
+        return context[1:]
+
+
+class Differs(Mixing):
+    """Gives negative weights without saying so."""
+
+    def init(self, rng, N):
+        return {"unused": jnp.ones(N)}
+
+    def weights(self, p, weights):
+        return weights - 0.5 * weights[::-1]
+
+
+class Averages(Mixing):
+    """Mixes positions, padding included."""
+
+    def weights(self, p, weights):
+        return weights - weights.mean(axis=1, keepdims=True)
+
+    non_negative = False
+
+
+class Swallows(Mixing):
+    """Forgets a head."""
+
+    def scores(self, p, scores):
+        return scores[1:]
+
+
+class Square(Mixing):
+    """Has a gradient that is not finite where scores are 0."""
+
+    def scores(self, p, scores):
+        return jnp.sqrt(jnp.abs(0 * scores))

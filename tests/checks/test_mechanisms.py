@@ -5,7 +5,19 @@ import re
 import pytest
 
 import attn_jax
-from attn_jax import NORMALIZERS, SCORES, WINDOWS, InputError, Mechanism, Score
+from attn_jax import (
+    GATES,
+    MIXING,
+    NORMALIZERS,
+    SCORES,
+    VALUES,
+    WINDOWS,
+    InputError,
+    Mechanism,
+    Score,
+)
+from attn_jax.attention.dropped import Dropped
+from attn_jax.attention.normalizers import Softmax
 from attn_jax.attention.scores import Dot, Pair, Projected
 from attn_jax.checks import mechanisms
 from attn_jax.checks.mechanisms import CHECKS, problem_at_start, subject_of
@@ -15,8 +27,12 @@ SIZES = {"query_size": 5, "annotation_size": 6}
 BY_NAME = {check.find.__name__: check for check in CHECKS}
 
 
-PARTS = {name: kind() for table in (SCORES, WINDOWS, NORMALIZERS) for name, kind in table.items()}
-OFTEN = {"location_aware", "local_p", "monotonic"}  # with a memory, a gain, and a random key
+KINDS = SCORES, WINDOWS, NORMALIZERS, VALUES, GATES, MIXING
+PARTS = {f"{n}-{one.__mro__[1].__name__}": one() for table in KINDS for n, one in table.items()}
+PARTS |= {f"dropped-{one.name}": Dropped(one) for one in (Softmax(), NORMALIZERS["mocha"]())}
+# With a memory, a gain, a random key, word vectors, and several heads.
+OFTEN = {"location_aware-Score", "local_p-Window", "monotonic-Moving", "sum-Values"}
+OFTEN |= {"talking_heads-Mixing"}
 
 
 def made(part, *names):
@@ -50,6 +66,8 @@ FAULTS = [
     (faulty.Undefined(), "returned", "not finite in use and in training", ()),
     (faulty.Forgets(), "masked", "get a weight of 0.", ("padded", "fully_masked", "excluded")),
     (faulty.StandardizesAll(), "masked", "changes weights or contexts by", ("padded", "gradients")),
+    (faulty.Smears(), "masked", "changes weights or contexts by", ("padded",)),
+    (faulty.Cuts(), "returned", r"Cuts gives shape \[5\] for a context of 6 features", ()),
     (faulty.FromTheEnd(), "padded", "when it is padded from 24 to 32 positions", ()),
     (
         faulty.DividesByNothing(),
@@ -186,7 +204,7 @@ def test_what_is_read_and_not_declared_is_told_whatever_the_sizes():
 def test_what_is_no_part_is_refused():
     with pytest.raises(InputError, match=r"a value, not a class: write Products\(\)"):
         attn_jax.check(faulty.Products)
-    with pytest.raises(InputError, match="3 is no score, window or normalizer"):
+    with pytest.raises(InputError, match=r"3 is no score, .*, values, gate or mixing"):
         attn_jax.check(3)
 
 
@@ -214,3 +232,26 @@ def test_an_array_that_is_kept_between_calls_is_told():
     assert (
         "it keeps an array from one call to another, which `start` and `advance` are for" in problem
     )
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        (faulty.Differs(), "may be negative: give its class non_negative = False"),
+        (faulty.Averages(), "padding changes what is mixed by"),
+        (faulty.Swallows(), r"Swallows gives shape \[3, 24\] for scores of shape \[4, 24\]"),
+        (faulty.Square(), "gradients are not finite"),
+    ],
+)
+def test_what_is_wrong_with_mixing_is_told(part, told):
+    found = attn_jax.check(part)
+    failing = [str(one) for one in found if one.status == "FAILS"]
+    assert len(failing) == 1
+    assert re.search(told, failing[0])
+    at_start = problem_at_start(part, 5, 6, 8)
+    assert at_start is None if "gradients" in told else re.search(told, at_start)
+
+
+def test_mixing_that_leaves_a_parameter_alone_is_told():
+    notes = [str(one) for one in attn_jax.check(faulty.Differs()) if one.status == "note"]
+    assert "depends on unused: the gradient is 0" in notes[0]

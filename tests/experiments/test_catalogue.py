@@ -2,7 +2,7 @@
 
 import pytest
 
-from attn_jax import NORMALIZERS, SCORES, WINDOWS
+from attn_jax import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS
 from experiments import catalogue
 
 
@@ -11,7 +11,7 @@ def test_the_page_is_up_to_date():
     assert page.partition(catalogue.MEASURED)[0].strip() == catalogue.mechanisms().strip()
 
 
-@pytest.mark.parametrize("table", [SCORES, WINDOWS, NORMALIZERS])
+@pytest.mark.parametrize("table", [SCORES, WINDOWS, NORMALIZERS, VALUES, GATES, MIXING])
 def test_every_mechanism_has_formula_cost_and_paper(table):
     for row in catalogue.catalogue(table).rows:
         assert all(row[:2])

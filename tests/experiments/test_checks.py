@@ -12,7 +12,7 @@ from attn_jax.runs.checks import check, check_encoder, check_parts
 PARTS = """
 import jax
 import jax.numpy as jnp
-from attn_jax import Score
+from attn_jax import Gate, Mixing, Score, Values
 
 class Sharp(Score):
     sharpness: float = 2.0
@@ -33,8 +33,28 @@ def forgets(scores, mask):
 
 def reaches_all(query, mask):
     return jnp.zeros(mask.shape)
+
+class Smears(Values):
+    reads_embeddings = True
+
+    def values(self, p, annotations, embeddings):
+        return embeddings + embeddings.mean(axis=0)
+
+class Normed(Gate):
+    def gate(self, p, state, context):
+        assert state.shape == (256,), state.shape
+        assert context.shape == (5,), context.shape
+        return context * jax.lax.rsqrt(jnp.square(context).mean() + 1e-6)
+
+class Divides(Gate):
+    def gate(self, p, state, context):
+        return context / jnp.abs(context).max()
+
+class Differs(Mixing):
+    def weights(self, p, weights):
+        return weights - 0.5 * weights[::-1]
 """
-SIZES = Sizes(8, 12)
+SIZES = Sizes(8, 12, 5)
 
 
 @pytest.fixture
@@ -52,6 +72,7 @@ def test_parts_of_ones_own_are_checked_at_the_sizes_of_the_run(own):
     good = {"score": "checked_parts:Sharp", "window": "checked_parts:reaches_all"}
     check_parts(model(), SIZES)
     check_parts(model(**good), SIZES)
+    check_parts(model(gate="checked_parts:Normed"), SIZES)
     for kind, text, told in (
         ("score", "checked_parts:FromTheEnd(sharpness=3.0)", "weights .* it is padded from 8"),
         ("score", "projected(checked_parts:FromTheEnd(sharpness=2.0),units=4)", "it is padded"),
@@ -61,6 +82,9 @@ def test_parts_of_ones_own_are_checked_at_the_sizes_of_the_run(own):
             r"\(checked_parts.py, line 1",
         ),
         ("normalizer", "checked_parts:forgets", "where the mask is False get a weight of 0."),
+        ("values", "checked_parts:Smears", "what lies where the mask is False changes"),
+        ("gate", "checked_parts:Divides", "contexts are not all 0 where the mask is False"),
+        ("mixing", "checked_parts:Differs", "may be negative: give its class non_negative = False"),
     ):
         for _ in range(2):
             with pytest.raises(InputError) as raised:
@@ -115,3 +139,60 @@ def test_an_encoder_of_ones_own_reads_no_padding(tmp_path, monkeypatch):
     for name in ("ReadsPadding", "SumsPaddingUp"):
         with pytest.raises(InputError, match=f"own_encoders:{name} depends on padding"):
             check_encoder(Model(encoder=f"own_encoders:{name}"))
+
+
+DECODERS = """
+from attn_jax.models.decoders import Bahdanau
+
+class Older(Bahdanau):
+    def project(self, annotations):
+        return super().project(annotations)
+
+class Newer(Bahdanau):
+    def project(self, annotations, embeddings=None):
+        return super().project(annotations, embeddings)
+"""
+SMALL = {"embedding_size": 4, "annotation_size": 6, "hidden_size": 6, "readout_size": 4}
+
+
+def options(**of_model):
+    return {f"model.{name}": value for name, value in (SMALL | of_model).items()}
+
+
+def test_a_decoder_of_ones_own_need_know_of_word_vectors_only_if_values_do(tmp_path, monkeypatch):
+    (tmp_path / "own_decoders.py").write_text(DECODERS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    check(experiment(options(decoder="own_decoders:Older", values="key_value")))
+    check(experiment(options(decoder="own_decoders:Newer", values="sum")))
+    message = (
+        "model.values=sum needs word vectors, which the `project` of "
+        "model.decoder=own_decoders:Older must take as its second argument"
+    )
+    with pytest.raises(InputError, match=message):
+        check(experiment(options(decoder="own_decoders:Older", values="sum")))
+
+
+@pytest.mark.parametrize("loss", ["coverage_loss", "guided_alignment"])
+def test_losses_of_weights_need_weights_that_are_not_negative(loss):
+    of_run = options(mixing="talking_heads", heads=2) | {f"train.{loss}": 1.0}
+    with pytest.raises(InputError, match=r"model\.mixing=talking_heads may give negative weights"):
+        check(experiment(of_run))
+
+
+@pytest.mark.parametrize(
+    ("of_model", "message"),
+    [
+        ({"values": "key_value", "annotation_size": 7, "encoder": "backward"}, "even in number"),
+        ({"values": "embeddings", "score": "dot"}, None),
+        ({"values": "key_value", "score": "dot"}, "one size, got 6 and 3"),
+        ({"values": "sum", "decoder": "transformer", "projection": "none"}, "the 4 features of wh"),
+        ({"values": "embeddings", "heads": 3}, "heads=3 does not divide the 4 features of the con"),
+        ({"mixing": "talking_heads"}, "mixes heads, and there is one: give model.heads"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused_in_one_sentence(of_model, message):
+    if message is None:
+        check(experiment(options(**of_model)))
+        return
+    with pytest.raises(InputError, match=message):
+        check(experiment(options(**of_model)))

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from attn_jax import NORMALIZERS, SCORES, WINDOWS, config
+from attn_jax import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS, config
+from attn_jax.attention.catalogue import WRAPPERS
 from attn_jax.attention.scores import Additive
 from attn_jax.attention.windows import LocalP
 from attn_jax.errors import InputError
@@ -228,5 +229,9 @@ def test_the_preset_names_every_mechanism():
     }
     assert {name for option, name in named if option == "model.score"} == {*SCORES}
     implied = {"softmax", "exponential"}  # by the scores above
-    assert {n for o, n in named if o == "model.normalizer"} | implied == {*NORMALIZERS}
+    normalizers = {n for o, n in named if o == "model.normalizer"}
+    assert normalizers | implied == {*NORMALIZERS, *WRAPPERS}
     assert {n for o, n in named if o == "model.window"} | {"full"} == {*WINDOWS}
+    assert {n for o, n in named if o == "model.values"} | {"annotations"} == {*VALUES}
+    assert {n for o, n in named if o == "model.gate"} | {"none"} == {*GATES}
+    assert {n for o, n in named if o == "model.mixing"} | {"none"} == {*MIXING}

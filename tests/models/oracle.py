@@ -1,5 +1,7 @@
 """RNNsearch and its parts in float64 loops over sentences and steps, from the papers."""
 
+from functools import partial
+
 import numpy as np
 
 from tests.models import hard_attention_oracle, transformer_oracle
@@ -73,10 +75,14 @@ class Cells:
         return self.hidden
 
 
+def word_vectors(model, source):
+    words = getattr(model.words, "source_words", model.words.target_words)
+    return [double(words.embedding)[i] for i in source]
+
+
 def encode(model, source):
     """The annotations [S, D], the summary and the last states of one unpadded sentence."""
-    words = getattr(model.words, "source_words", model.words.target_words)
-    vectors = [double(words.embedding)[i] for i in source]
+    vectors = word_vectors(model, source)
     if type(model.encoder).__name__ == "TransformerEncoder":
         return transformer_oracle.encode(model.encoder, vectors)
     lasts = []
@@ -100,27 +106,60 @@ def encode(model, source):
     return np.array(vectors), reader.hidden, lasts
 
 
-def attend(attention, s, annotations):
+def compared_and_summed(attention, annotations, words):
+    """What queries are compared with, and what is summed, of each position."""
+    kind, p = attention.mechanism.values.name, attention.shared.get_value()["values"]
+    if kind == "key_value":
+        return np.array([h[::2] for h in annotations]), np.array([h[1::2] for h in annotations])
+    if kind == "sum":
+        mapped = [h @ double(p["W"]) if p else h for h in annotations]
+        return annotations, np.array([z + x for z, x in zip(mapped, words, strict=True)])
+    return annotations, words if kind == "embeddings" else annotations
+
+
+def gated(attention, k, g, s, context):
+    """Qiu et al. 2025, equation 5: Y' = Y ⊙ σ(X W)."""
+    p = attention.parameters.get_value()["gate"]
+    if attention.mechanism.gate.name == "elementwise":
+        return context * [sigmoid(s @ w) for w in double(p["W"])[k, g].T]
+    return context * sigmoid(s @ double(p["w"])[k, g]) if p else context
+
+
+def mixed(attention, name, of_heads):
+    """Shazeer et al. 2020, section 3: for each head a sum over all heads."""
+    if attention.mixing.name == "none":
+        return of_heads
+    matrix = double(attention.shared.get_value()["mixing"][name])
+    heads = range(len(of_heads))
+    return [sum(of_heads[m] * matrix[m, n] for m in heads) for n in heads]
+
+
+def attend(attention, s, annotations, words):
     """The context [O] and the weights [N, S] of every head, with an additive score."""
     parameters = attention.parameters.get_value()["score"]
     p = {name: double(value) for name, value in parameters.items()}
     heads = attention.projections
-    contexts, weights = [], []
     key_heads, groups = p["W"].shape[:2]
     projected = hasattr(heads, "queries")
+    compared, summed = compared_and_summed(attention, annotations, words)
+    scores, values = [], []
     for k in range(key_heads):
         for g in range(groups):
-            query, keys, values = s, annotations, annotations
+            query, keys, of_head = s, compared, summed
             if projected:
                 number, size = k * groups + g, heads.sizes.Q
                 query = linear(heads.queries, s)[number * size : (number + 1) * size]
                 columns = slice(k * size, (k + 1) * size)
-                keys = np.array([linear(heads.keys, h)[columns] for h in annotations])
-                values = np.array([linear(heads.values, h)[columns] for h in annotations])
+                keys = np.array([linear(heads.keys, h)[columns] for h in compared])
+                of_head = np.array([linear(heads.values, v)[columns] for v in summed])
             W, U, v = (p[name][k, g] for name in ("W", "U", "v"))
-            chosen = softmax(np.array([v @ np.tanh(query @ W + h @ U) for h in keys]))
-            contexts.append(sum(w * h for w, h in zip(chosen, values, strict=True)))
-            weights.append(chosen)
+            scores.append(np.array([v @ np.tanh(query @ W + h @ U) for h in keys]))
+            values.append(of_head)
+    weights = mixed(attention, "R", [softmax(e) for e in mixed(attention, "P", scores)])
+    contexts = []
+    for number, (of_head, chosen) in enumerate(zip(values, weights, strict=True)):
+        context = sum(w * v for w, v in zip(chosen, of_head, strict=True))
+        contexts.append(gated(attention, *divmod(number, groups), s, context))
     context = np.concatenate(contexts)
     if projected and heads.output is not None:
         context = linear(heads.output, context)
@@ -144,16 +183,17 @@ def logits(model, features):
 def decode(model, order, source, before):
     """Logits [T, V] and alignment [L, N, T, S] of one sentence, with an additive score."""
     annotations, *handed = encode(model, source)
+    read = partial(attend, words=word_vectors(model, source))
     vectors = [double(model.words.target_words.embedding)[word] for word in before]
     if model.sums_over_alignments:
         hidden = hard_attention(model, source, before)
         prior, words = hard_attention_oracle.filtered(hidden, before)
         return np.log(words), prior[None, None]
     if order == "transformer":
-        features, alignment = transformer_oracle.decode(model.decoder, vectors, annotations, attend)
+        features, alignment = transformer_oracle.decode(model.decoder, vectors, annotations, read)
         features = [readout(model, x) for x in features]
     else:
-        features, alignment = recurrent(model, order, annotations, *handed, vectors)
+        features, alignment = recurrent(model, order, annotations, *handed, vectors, read)
     return np.array([logits(model, f) for f in features]), alignment
 
 
@@ -177,7 +217,7 @@ def first_states(decoder, summary, lasts):
     return [()] * len(decoder.cell.cells)
 
 
-def recurrent(model, order, annotations, summary, lasts, vectors):
+def recurrent(model, order, annotations, summary, lasts, vectors, attend):
     decoder, attention = model.decoder, model.decoder.attention
     cell = Cells(decoder.cell, first_states(decoder, summary, lasts))
     lowest = cell.cells[0].cell

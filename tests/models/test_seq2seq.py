@@ -38,7 +38,17 @@ def make(*, seed=1, target_size=TARGET_SIZE, **options):
     }
     config = model_options(**(sizes | options))
     # Without `jax.jit`: compiling the whole takes four times as long as compiling its operations.
-    return initialize.__wrapped__(config, SOURCE_SIZE, target_size, jax.random.key(seed))
+    model = initialize.__wrapped__(config, SOURCE_SIZE, target_size, jax.random.key(seed))
+    for number, attention in enumerate(model.attentions):
+        # What mixes heads is the identity at first, which would hide a matrix that is transposed.
+        p = attention.shared.get_value()
+        generator = np.random.default_rng(number)
+        mixing = {
+            name: leaf + jnp.float32(generator.normal(size=leaf.shape))
+            for name, leaf in p["mixing"].items()
+        }
+        attention.shared.set_value({**p, "mixing": mixing})
+    return model
 
 
 @jax.jit
@@ -50,6 +60,8 @@ def log_probabilities(model, source, target):
 WIDE = {"annotation_size": 22, "embedding_size": 22, "embeddings": "tied"}
 LAST = {"first_state": "last", **WIDE}
 DEEP = {"encoder_layers": 2, "decoder_layers": 2}
+SAME = {"annotation_size": 12, "embedding_size": 12}
+GROUPS = {"heads": 4, "self_heads": 2, "key_value_heads": 2, "head_size": 3}
 LUONG = {"cell": "lstm", "annotation_size": 22, **DEEP}
 # They cover all decoders, encoders, cells, readouts, stacks, norms, positions and first states.
 MODELS = [
@@ -76,6 +88,17 @@ MODELS = [
     {"decoder": "luong", "readout": "marginal", "projection": "affine", "head_size": 6, **WIDE},
     {"decoder": "luong", "readout": "monotonic", "encoder": "unidirectional"},
     {"decoder": "luong", "readout": "monotonic", "projection": "affine", **WIDE},
+    {"decoder": "bahdanau", "values": "embeddings", "gate": "elementwise"},
+    {"decoder": "luong", "values": "sum"},
+    {"decoder": "luong", "values": "key_value", "gate": "headwise", "heads": 2},
+    {"decoder": "luong_input_feeding", "values": "sum", "gate": "elementwise", **SAME},
+    {"decoder": "luong_input_feeding", "values": "key_value", "cell": "lstm"},
+    {"decoder": "transformer", "encoder": "transformer", "values": "sum", "heads": 2},
+    {"decoder": "transformer", "values": "embeddings", "gate": "headwise", **GROUPS},
+    {"decoder": "bahdanau", "mixing": "talking_heads", "heads": 2},
+    {"decoder": "luong", "mixing": "talking_heads", "gate": "elementwise", "heads": 2},
+    {"decoder": "luong_input_feeding", "mixing": "talking_heads", **GROUPS},
+    {"decoder": "transformer", "mixing": "talking_heads", "decoder_layers": 2, **GROUPS},
 ]
 every_model = pytest.mark.parametrize(
     "options", MODELS, ids=lambda options: "-".join(map(str, options.values()))

@@ -1,0 +1,58 @@
+"""Dropout of weights: a normalizer that holds another one."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
+
+from attn_jax.attention.protocol import Normalizer, Past
+from attn_jax.settings import inner, setting
+
+
+class Dropped(Normalizer):
+    """b_j α_j / (1 - r), b_j = 0 with probability r, else 1, in training; in use α_j.
+
+    The weights α are those of another normalizer: `dropped(softmax,rate=0.1)`. What is shown is
+    what is summed, so that weights in training do not sum to 1.
+
+    Paper: Vaswani et al. 2017, section 5.4, as in the authors' program; Zehui et al. 2019,
+    section 3.
+    Cost: time T S, memory T S, besides those of the other.
+    Sum: that of the other in use, any in training.
+    """
+
+    normalizer: Normalizer = inner()
+    rate: float = setting(0.1, low=0, below=1)
+
+    def __post_init__(self) -> None:
+        """Takes over what the class of the other says of itself."""
+        super().__post_init__()
+        for fact in ("scores", "moves", "needs_logarithms"):
+            object.__setattr__(self, fact, getattr(self.normalizer, fact))
+
+    @property
+    def is_stateful(self) -> bool:
+        """Whether the other has a state: this one has none."""
+        return self.normalizer.is_stateful
+
+    def init(self, rng: Array, Q: int, D: int) -> PyTree:
+        return self.normalizer.init(rng, Q, D)
+
+    def start(self, p: Any, mask: Bool[Array, " S"]) -> PyTree:
+        return self.normalizer.start(p, mask)
+
+    def advance(
+        self, p: Any, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past
+    ) -> PyTree:
+        return self.normalizer.advance(p, scores, mask, past)
+
+    def weights(
+        self, p: Any, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        weights = self.normalizer.weights(p, scores, mask, past)
+        if past.rng is None:
+            return weights
+        # Another key than that of the noise which the other may draw.
+        kept = jax.random.bernoulli(jax.random.fold_in(past.rng, 1), 1 - self.rate, mask.shape)
+        return jnp.where(kept, weights / (1 - self.rate), 0)

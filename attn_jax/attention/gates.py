@@ -1,0 +1,56 @@
+"""Gates: what becomes of the context of a head."""
+
+from typing import Any
+
+import jax
+from jaxtyping import Array, Float
+
+from attn_jax.attention.protocol import Gate, scaled_normal
+from attn_jax.attention.widening import widen
+
+
+class Ungated(Gate):
+    """c.
+
+    Paper: Bahdanau, Cho and Bengio 2014, section 3.1, equation 5.
+    Cost: none.
+    """
+
+    name = "none"
+
+
+class Elementwise(Gate):
+    """c ⊙ σ(W s), a number for each feature of the context.
+
+    Paper: Qiu et al. 2025, section 2.2, equation 5: elementwise, after the sum (G1).
+    Cost: time T Q C, memory T C.
+    """
+
+    def init(self, rng: Array, Q: int, C: int) -> dict[str, Array]:
+        return {"W": scaled_normal(rng, (Q, C))}
+
+    def gate(
+        self, p: Any, state: Float[Array, " Q"], context: Float[Array, " C"]
+    ) -> Float[Array, " C"]:
+        return gated(context, state @ p["W"])
+
+
+class Headwise(Gate):
+    """c σ(w · s), one number for the whole context.
+
+    Paper: Qiu et al. 2025, section 2.2, equation 5: headwise, after the sum (G1).
+    Cost: time T Q, memory T.
+    """
+
+    def init(self, rng: Array, Q: int, C: int) -> dict[str, Array]:
+        return {"w": scaled_normal(rng, (Q,))}
+
+    def gate(
+        self, p: Any, state: Float[Array, " Q"], context: Float[Array, " C"]
+    ) -> Float[Array, " C"]:
+        return gated(context, state @ p["w"])
+
+
+def gated(context: Float[Array, " C"], logits: Float[Array, "..."]) -> Float[Array, " C"]:
+    """c ⊙ σ(z), in the dtype of the context."""
+    return context * jax.nn.sigmoid(widen(logits)).astype(context.dtype)

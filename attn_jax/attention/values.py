@@ -1,0 +1,96 @@
+"""Values: what is summed, where that is not the annotations themselves."""
+
+from typing import Any
+
+from jaxtyping import Array, Float
+
+from attn_jax.attention.protocol import Values, scaled_normal
+from attn_jax.errors import InputError
+
+
+class Annotations(Values):
+    """h_j.
+
+    Paper: Bahdanau, Cho and Bengio 2014, section 3.1, equation 5.
+    Cost: none.
+    """
+
+
+class Embeddings(Values):
+    """x_j, the word vectors.
+
+    Queries are compared with annotations, which know their neighbours; what is summed knows the
+    words alone. These are the syntactic keys and the semantic values of the paper.
+
+    Paper: Russin, Jo, O'Reilly and Bengio 2019, section 3.
+    Cost: none.
+    """
+
+    reads_embeddings = True
+
+    def values(
+        self, p: Any, annotations: Float[Array, "S D"], embeddings: Array | None
+    ) -> Float[Array, "S E"]:
+        return words(self, embeddings)
+
+
+class Sum(Values):
+    """h_j + x_j; where their sizes differ, W h_j + x_j.
+
+    The paper maps the outputs of its encoder to the size of word vectors too. Its word vectors
+    include positions; here they do not.
+
+    Paper: Gehring et al. 2017, section 3.3, equation 2.
+    Cost: time S D E, memory S E.
+    """
+
+    reads_embeddings = True
+
+    def init(self, rng: Array, D: int, E: int) -> dict[str, Array]:
+        return {} if D == E else {"W": scaled_normal(rng, (D, E))}
+
+    def values(
+        self, p: Any, annotations: Float[Array, "S D"], embeddings: Array | None
+    ) -> Float[Array, "S E"]:
+        return (annotations @ p["W"] if p else annotations) + words(self, embeddings)
+
+
+class KeyValue(Values):
+    """v_j where [k_j; v_j] = h_j: half of an annotation is compared, the other half summed.
+
+    Every other feature belongs to the key, so that both directions of a bidirectional encoder have
+    a share in keys and in values.
+
+    Paper: Daniluk, Rocktäschel, Welbl and Riedel 2017, section 3.1, equations 5 to 8.
+    Cost: none.
+
+    Raises:
+      InputError: the number of features of an annotation is odd.
+    """
+
+    def init(self, rng: Array, D: int, E: int) -> dict[str, Array]:
+        if D % 2:
+            raise InputError(
+                f"{self.word} makes a key and a value of the halves of an annotation, whose "
+                f"features must be even in number, got {D}"
+            )
+        return {}
+
+    def compared(self, p: Any, annotations: Float[Array, "S D"]) -> Float[Array, "S K"]:
+        return annotations[:, ::2]
+
+    def values(
+        self, p: Any, annotations: Float[Array, "S D"], embeddings: Array | None
+    ) -> Float[Array, "S C"]:
+        return annotations[:, 1::2]
+
+
+def words(values: Values, embeddings: Float[Array, "S E"] | None) -> Float[Array, "S E"]:
+    """The word vectors.
+
+    Raises:
+      InputError: they were not handed on.
+    """
+    if embeddings is None:
+        raise InputError(f"the values {values.word} are made of word vectors: give `embeddings`")
+    return embeddings
