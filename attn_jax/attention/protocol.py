@@ -107,6 +107,8 @@ class Part(Value):
       InputError: a setting is not of its type or out of bounds, or is an array.
     """
 
+    may_be_own = True
+
     @classmethod
     def overrides(cls, method: str) -> bool:
         """Whether a class has a method that is not the neutral one of the protocol."""
@@ -128,7 +130,6 @@ class Weigher(Part):
       InputError: a setting is not of its type or out of bounds, or is an array.
     """
 
-    may_be_own = True
     reads: ClassVar[Sequence[str]] = ()  # of CARRIED, what it reads of earlier steps
 
     def __init_subclass__(cls) -> None:
@@ -308,7 +309,6 @@ class Mixing(Part):
     """What the heads of a step tell one another: by default, nothing."""
 
     name = "way to mix heads"  # for error messages
-    may_be_own = True
     non_negative: ClassVar[bool] = True  # weights stay so; else some losses and penalties refuse it
 
     def init(self, rng: Array, N: int) -> PyTree:

@@ -47,7 +47,7 @@ def test_a_part_that_passes(place):
     assert first == (
         "my_score:MyScore(sharpness=2.0), with queries of 5 and annotations of 32 features"
     )
-    assert lines == [f"ok     {check.holds}" for check in CHECKS if check.of_scores]
+    assert lines == [f"ok     {check.holds}" for check in CHECKS if check.of_all]
 
 
 def test_a_loss(place):

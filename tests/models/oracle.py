@@ -204,7 +204,8 @@ def hard_attention(model, source, before):
     cell = Cells(model.decoder.cell, first_states(model.decoder, summary, lasts))
     lowest = cell.cells[0].cell
     states = [cell.read(linear(lowest.input, y)) for y in vectors]
-    weights = [attend(model.decoder.attention, s, annotations)[1][0] for s in states]
+    words = word_vectors(model, source)
+    weights = [attend(model.decoder.attention, s, annotations, words)[1][0] for s in states]
     return hard_attention_oracle.hidden(model, states, weights, annotations, logits)
 
 

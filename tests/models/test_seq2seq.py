@@ -157,7 +157,8 @@ def test_no_gradient_from_padding_or_the_future(options):
     def loss(source_vectors, target_vectors):
         mask = jnp.asarray(SOURCE) != PAD
         annotations, summary = model.encoder(source_vectors, mask)
-        source = Source(model.decoder.project(annotations), mask, summary)
+        of_words = (source_vectors,) if model.values_are_of_words else ()
+        source = Source(model.decoder.project(annotations, *of_words), mask, summary)
         steps, _ = model.decoder(target_vectors, source)
         return (model.log_probabilities(steps, source)[:, step] ** 2).sum()
 
