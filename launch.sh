@@ -103,7 +103,7 @@ test)
     export JAX_PLATFORMS=${JAX_PLATFORMS:-cpu} # a process for each core would each want all of a GPU
     "$python" -m ruff check --quiet .
     "$python" -m ruff format --check --quiet .
-    "$python" -m pyrefly check --python-interpreter-path="$python" --summary=none
+    "$python" -m pyrefly check --python-interpreter-path="$python" --min-severity=error --summary=none
     exec "$python" -m pytest -n auto "$@"
     ;;
 bench)

@@ -7,6 +7,7 @@ import warnings
 import jax
 
 from attn_jax.cache import use_compilation_cache
+from attn_jax.errors import InputError
 
 # Vectors of 512 bits, if the processor has them, instead of XLA's default of 256.
 XLA_FLAGS = "--xla_cpu_prefer_vector_width=512"
@@ -21,6 +22,17 @@ def start() -> None:
     """
     use_compilation_cache()
     _use_wide_vectors()
+
+
+def start_training() -> None:
+    """Starts a process that trains, or that starts others that do: see `start`.
+
+    Raises:
+      InputError: JAX is configured for 64 bits.
+    """
+    if jax.config.jax_enable_x64:
+        raise InputError("parameters are trained in float32: unset JAX_ENABLE_X64")
+    start()
 
 
 @functools.cache  # once for a process

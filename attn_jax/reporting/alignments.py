@@ -7,8 +7,8 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import PowerNorm
-from matplotlib.image import AxesImage
 
 from attn_jax.errors import InputError
 from attn_jax.head_names import head_name
@@ -16,6 +16,7 @@ from attn_jax.reporting.style import COLOURS, Picture, styled
 
 LARGEST = 40.0  # inches of a figure; tokens are made smaller to stay below
 LONGEST = 32  # signs of a token
+SHADES = "Greys"
 TICKS = 0, 0.05, 0.2, 0.5, 1  # of the scale of weights
 ROUNDING = 1e-5  # by which a sum of weights may exceed 1
 
@@ -31,25 +32,30 @@ def room(tokens: Sequence[str]) -> float:
     return 0.08 * max(map(len, visible(tokens)))
 
 
-def _shaded(axes: Axes, alignment: np.ndarray) -> AxesImage:
-    """Draws weights on the scale of all figures, from 0 to 1; larger weights are as black as 1.
+def _norm() -> PowerNorm:
+    """The scale of all figures, from 0 to 1; larger weights are as black as 1.
 
     A shade stands for the square root of a weight, since otherwise soft weights over many positions
     would be white.
     """
-    return axes.imshow(alignment, cmap="Greys", norm=PowerNorm(0.5, vmin=0, vmax=1))
+    return PowerNorm(0.5, vmin=0, vmax=1)
+
+
+def _shade(axes: Axes, alignment: np.ndarray) -> None:
+    """Draws weights on that scale."""
+    axes.imshow(alignment, cmap=SHADES, norm=_norm())
 
 
 def add_scale(
     figure: Picture,
-    image: AxesImage,
     axes: Axes | Iterable[Axes],
     alignments: Iterable[np.ndarray],
     **how: Any,
 ) -> None:
     """Adds the scale of weights, pointed where some are larger than 1, as those of `gmm`."""
     extend = "max" if any(map(_exceeds, alignments)) else "neither"
-    figure.colorbar(image, ax=axes, label="weight", extend=extend, ticks=TICKS, format="%g", **how)
+    how |= {"label": "weight", "extend": extend, "ticks": TICKS, "format": "%g"}
+    figure.colorbar(ScalarMappable(_norm(), SHADES), ax=axes, **how)
 
 
 def _exceeds(alignment: np.ndarray) -> bool:
@@ -70,9 +76,9 @@ def draw_heat_map(
     alignment: np.ndarray,
     source: Sequence[str],
     target: Sequence[str],
-) -> AxesImage:
+) -> None:
     """Draws the weights [T, S] between S source and T target tokens."""
-    image = _shaded(axes, alignment)
+    _shade(axes, alignment)
     axes.set_xticks(range(len(source)), visible(source))
     axes.set_yticks(range(len(target)), visible(target))
     if max(map(len, source)) > 2:
@@ -82,7 +88,6 @@ def draw_heat_map(
     axes.set_xlabel("source")
     axes.set_ylabel("target")
     axes.spines[:].set_visible(True)
-    return image
 
 
 @styled
@@ -104,9 +109,9 @@ def heat_map(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]
     size = 1.7 + room(target) + token * len(source), 1.1 + room(source) + token * len(target)
     figure = Picture(figsize=size, layout="constrained")
     axes = figure.subplots()
-    image = draw_heat_map(axes, alignment, source, target)
+    draw_heat_map(axes, alignment, source, target)
     axes.tick_params(labelsize=9 * token / 0.26)
-    add_scale(figure, image, axes, [alignment], shrink=0.6)
+    add_scale(figure, axes, [alignment], shrink=0.6)
     return figure
 
 
@@ -137,7 +142,7 @@ def heads(
         figure = Picture(figsize=size, layout="compressed")
         all_axes = figure.subplots(layers, count, squeeze=False, sharex=True, sharey=True)
         for (layer, head), axes in np.ndenumerate(all_axes):
-            image = _shaded(axes, weights[layer, head])
+            _shade(axes, weights[layer, head])
             number = layer + 1, head + 1
             axes.set_title(head_name(*number) + notes.get(number, ""))
             axes.set_xticks(range(len(source)), visible(source), rotation=90)
@@ -146,7 +151,7 @@ def heads(
             axes.spines[:].set_visible(True)
         figure.supxlabel("source")
         figure.supylabel("target")
-        add_scale(figure, image, all_axes, [weights], shrink=0.5)
+        add_scale(figure, all_axes, [weights], shrink=0.5)
     return figure
 
 

@@ -77,14 +77,14 @@ def beside(panels: dict[str, Panel]) -> Picture:
     for axes in all_axes[len(panels) :]:
         axes.set_axis_off()
     for axes, title, panel in zip(all_axes, titles, panels.values(), strict=False):
-        image = draw_heat_map(axes, panel.alignment, panel.source, panel.written)
+        draw_heat_map(axes, panel.alignment, panel.source, panel.written)
         # All panels have the same size, even if a system stops at once or never.
         axes.set(xlim=(-0.5, widest - 0.5), ylim=(tallest - 0.5, -0.5))
         axes.set_title(title, fontweight="bold")
         # Outside of the sentence, where white would mean a weight of 0, and grey a larger one.
         axes.set_facecolor("#dce9f5")
         _mark_errors(axes, panel)
-    add_scale(figure, image, all_axes, (panel.alignment for panel in panels.values()), shrink=0.4)
+    add_scale(figure, all_axes, (panel.alignment for panel in panels.values()), shrink=0.4)
     return figure
 
 

@@ -32,7 +32,7 @@ from attn_jax.runs.folder import (
 )
 from attn_jax.runs.planning import check_grid, plan, possible
 from attn_jax.runs.slots import Slot, slots
-from attn_jax.startup import start
+from attn_jax.startup import start_training
 from attn_jax.training.loop import finished
 
 GRACE = 5.0  # seconds that runs have to end by themselves after an interrupt
@@ -209,10 +209,10 @@ def sweep(
       The folders of the runs.
 
     Raises:
-      InputError: the options, the folder or the data cannot be used; or runs have failed, while the
-        others have been finished.
+      InputError: the options, the folder or the data cannot be used, or JAX is configured for 64
+        bits; or runs have failed, while the others have been finished.
     """
-    start()
+    start_training()
     root, fixed = Path(root), config.given(options)
     given = list(map(config.given, systems))
     varied = {

@@ -20,7 +20,6 @@ from attn_jax.data.text_checks import (
     unknown_shares,
 )
 from attn_jax.data.vocabularies import kinds
-from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.loading import Place, best_checkpoint, experiment_of, load
 from attn_jax.models.seq2seq import initialize
@@ -31,7 +30,7 @@ from attn_jax.runs.checks import check, check_step
 from attn_jax.runs.evaluation import evaluate_split
 from attn_jax.runs.materials import initial_parameters, training_pairs, vocabularies
 from attn_jax.runs.validation import compared, criterion_of, validator
-from attn_jax.startup import start
+from attn_jax.startup import start_training
 from attn_jax.tokens import SPECIALS
 from attn_jax.training import devices, loop, precision
 from attn_jax.training.fallback import set_aside
@@ -73,9 +72,7 @@ def train(
       InputError: an option, the data or the folder cannot be used, training diverges, or JAX is
         configured for 64 bits.
     """
-    if jax.config.jax_enable_x64:
-        raise InputError("parameters are trained in float32: unset JAX_ENABLE_X64")
-    start()
+    start_training()
     workdir, given = Path(workdir), options_of.given(options)
     with folder.alone(workdir):
         if fallback:

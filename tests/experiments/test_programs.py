@@ -620,7 +620,10 @@ def test_what_is_no_run_cannot_be_used(workdir, tmp_path):
     assert "label=b[1] could not be read again" in said
     assert "another label in a sweep" in said
     assert not (tmp_path / "sweep").exists()
-    assert "trained in float32" in refused("train", "--workdir=x", JAX_ENABLE_X64="1")
+    grid = f"--workdir={tmp_path / 'sweep'}", *SMALL, "--grid.seed=1,2"
+    for refusing in (("train", "--workdir=x"), ("sweep", *grid)):
+        assert "trained in float32" in refused(*refusing, JAX_ENABLE_X64="1")
+    assert not (tmp_path / "sweep").exists()
     assert "--output is missing: the file to be written" in refused("export", "--workdir=x")
     line = refused("train", "--workdir=x", "--flagfile=nothing.flags")
     assert "nothing.flags: No such file or directory; presets are bahdanau-2014.flags" in line
