@@ -14,12 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from attn_jax import shorthands, value_names
-from attn_jax.attention.catalogue import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS
+from attn_jax.attention.catalogue import (
+    GATES,
+    MIXING,
+    NORMALIZERS,
+    SCORES,
+    SOURCES,
+    VALUES,
+    WINDOWS,
+)
 from attn_jax.attention.gates import Ungated
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.mixing import Apart
 from attn_jax.attention.protocol import Gate, Mixing, Normalizer, Part, Score, Values, Window
 from attn_jax.attention.scores import Additive
+from attn_jax.attention.sources import One as OneSource
+from attn_jax.attention.sources import Sources
 from attn_jax.attention.values import Annotations
 from attn_jax.attention.windows import Full
 from attn_jax.data.orders import ORDERS, Bucketed, Order
@@ -80,12 +90,20 @@ class Data:
         "parallel, in words or symbols: links of the training pairs, each a line such as 0-0 2-1"
     )
     columns: str = option(
-        "", "parallel, a TSV: columns of source and target, as in 1,2; when empty, it has only two"
+        "",
+        "parallel, a TSV: columns of source, target and perhaps a second source, as in 1,2 or "
+        "1,2,3; when empty, it has only two",
     )
     source: str = option("", "source side: file suffix (parallel) or language (TFDS)")
     target: str = option("", "target side: file suffix (parallel) or language (TFDS)")
+    second_source: str = option(
+        "", "second source, such as tags: file suffix (parallel, in files of a side each)"
+    )
     source_level: str = option("auto", "source tokens: word, character, symbol, subword or auto")
     target_level: str = option("auto", "target tokens: word, character, symbol, subword or auto")
+    second_level: str = option(
+        "tag", "second source tokens: tag (cut at spaces and ;), word, character, symbol or subword"
+    )
     words: int = option(0, "word level: how many of the most frequent are known; 0: all", low=0)
     min_count: int = option(2, "word level: occurrences in training that a known word needs", low=1)
     subwords: int = option(8000, "subword level: largest size of the vocabulary", low=8)
@@ -109,6 +127,11 @@ class Data:
         512, "longest sentence in tokens that is translated or evaluated", low=1
     )
     directory: str = path("where prepared data sets are kept; the user cache folder when empty")
+
+    @property
+    def sources(self) -> int:
+        """The number of sources: 1 or 2."""
+        return 2 if self.second_source or self.columns.count(",") == 2 else 1
 
 
 @dataclass(frozen=True)
@@ -173,6 +196,13 @@ class Model:
         Mixing,
         f"what several heads tell one another: {', '.join(MIXING)}, or your own. talking_heads: "
         "linear maps of scores and of weights over heads",
+    )
+    sources: Sources = value_option(
+        OneSource(),
+        Sources,
+        f"how the decoder attends to sources: {', '.join(SOURCES)}. All but one are for data with "
+        "a second source; hierarchical(score=dot,normalizer=sparsemax) gives that a mechanism of "
+        "its own, as concatenated does",
     )
     heads: int = option(1, "N, heads of queries", low=1)
     self_heads: int = option(0, "transformer: heads of self-attention; 0: N", low=0)

@@ -136,7 +136,7 @@ def _load_model(
 
     def untrained() -> Seq2Seq:
         # Without `initialize`, which refuses to begin some models that earlier runs have trained.
-        return Seq2Seq(options, len(source), len(target), rngs=nnx.Rngs(0))
+        return Seq2Seq(options, source.sizes, len(target), rngs=nnx.Rngs(0))
 
     return load_parameters(workdir, jax.eval_shape(untrained), checkpoint)
 

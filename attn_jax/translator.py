@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from jaxtyping import Int
 
+from attn_jax.attention.sources import Combined
 from attn_jax.data.pairs import pad
 from attn_jax.data.sentences import Sentence
 from attn_jax.data.vocabulary import Vocabulary, copies
@@ -89,11 +90,12 @@ class Translator:
                 f'products of bfloat16, jax.config.update("jax_default_matmul_precision", '
                 f'"{BFLOAT16}")'
             )
-        for words in (model.words for model in models):
-            if (words.source_size, words.target_size) != (len(source), len(target)):
+        for model in models:
+            sizes = model.source_sizes, model.words.target_size
+            if sizes != (source.sizes, len(target)):
                 raise InputError(
-                    f"a model of {words.source_size} source and {words.target_size} target tokens "
-                    f"does not go with vocabularies of {len(source)} and {len(target)}"
+                    f"a model of {_plus(sizes[0])} source and {sizes[1]} target tokens "
+                    f"does not go with vocabularies of {_plus(source.sizes)} and {len(target)}"
                 )
         self.models = tuple(models)
         self._heads = sum(model.heads for model in models)
@@ -311,7 +313,7 @@ class Translator:
         return jax.device_get(results)
 
     def _with_copies(self, hypothesis: Hypothesis, words: Sequence[str]) -> Hypothesis:
-        tokens = replaced(hypothesis.tokens, hypothesis.alignment[:-1], words)
+        tokens = replaced(hypothesis.tokens, hypothesis.alignment[:-1, : len(words)], words)
         return dataclasses.replace(hypothesis, text=self.target.join(tokens))
 
     def force(self, sources: Sequence[Text], targets: Sequence[Text | Hypothesis]) -> list[Forced]:
@@ -359,6 +361,12 @@ class Translator:
 
     def _posterior(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
         self._check_signs("a posterior")
+        apart = (model for model in self.models if isinstance(model.sources, Combined))
+        if not all(model.sums_over_alignments for model in apart):
+            raise InputError(
+                "this model has no posterior: it attends to each of two sources by itself; take "
+                "the weights"
+            )
         if len({model.sums_over_alignments for model in self.models}) > 1:
             raise InputError(
                 "these models have no common posterior: only some of them sum over alignments, as "
@@ -468,6 +476,10 @@ def hypothesis_of(result: SearchResult, source: Sequence[int], target: Vocabular
         # A copy, since a view would keep the weights of the whole batch in memory.
         np.array(result.weights[:, :, :steps, : len(source)]),
     )
+
+
+def _plus(sizes: tuple[int, ...]) -> str:
+    return " + ".join(map(str, sizes))
 
 
 def _without_padding(leaf: np.ndarray, row: int, real: tuple[int, int]) -> np.ndarray:

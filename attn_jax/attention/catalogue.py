@@ -24,6 +24,7 @@ from attn_jax.attention.scores import (
     Projected,
     ScaledDot,
 )
+from attn_jax.attention.sources import Concatenated, Flat, Hierarchical, One, Sources
 from attn_jax.attention.sparse import Entmax, Sparsemax
 from attn_jax.attention.values import Annotations, Embeddings, KeyValue, Sum
 from attn_jax.attention.windows import Full, LocalM, LocalP
@@ -69,6 +70,7 @@ WRAPPERS: dict[str, type[Normalizer]] = _by_name(Dropped)
 VALUES: dict[str, type[Values]] = _by_name(Annotations, Embeddings, Sum, KeyValue)
 GATES: dict[str, type[Gate]] = _by_name(Ungated, Elementwise, Headwise)
 MIXING: dict[str, type[Mixing]] = _by_name(Apart, TalkingHeads)
+SOURCES: dict[str, type[Sources]] = _by_name(One, Flat, Hierarchical, Concatenated)
 TABLES: dict[type[Part], Mapping[str, type[Part]]] = {
     Score: ChainMap(COMPOSITIONS, SCORES),  # a view: the scores first, also those added later
     Window: WINDOWS,
@@ -76,4 +78,5 @@ TABLES: dict[type[Part], Mapping[str, type[Part]]] = {
     Values: VALUES,
     Gate: GATES,
     Mixing: MIXING,
+    Sources: SOURCES,
 }

@@ -58,7 +58,7 @@ def _check_encoder(config: Model, rng: jax.Array) -> None:
 def _check_decoder(config: Model, rng: jax.Array) -> None:
     """Raises InputError if a step, or all steps, of a decoder do not return what they should."""
     which = f"model.decoder={config.decoder}"
-    model = initialize(config, 5, 5, rng)
+    model = initialize(config, (5,) * config.sources.count, 5, rng)
     decoder = model.decoder
     taken = len(inspect.signature(decoder.project).parameters)
     if config.values.reads_embeddings and taken == 1:

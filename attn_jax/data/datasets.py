@@ -18,7 +18,7 @@ from attn_jax.data.preparation import REMOVE, prepared
 from attn_jax.data.sentences import Sentence
 from attn_jax.data.synthetic import make_sequences
 from attn_jax.data.text_files import digest_of
-from attn_jax.data.vocabulary import PRETOKENIZERS, Vocabulary
+from attn_jax.data.vocabulary import Vocabulary, pretokenizer
 from attn_jax.errors import InputError
 
 
@@ -65,14 +65,14 @@ class Corpus:
 
         Args:
           split: `train`, `validation` or `test`.
-          source, target: how each side is cut, by a name in `PRETOKENIZERS`.
+          source, target: how each side is cut, as `pretokenizer` takes it.
 
         Raises:
           InputError: as for `examples`.
         """
         cut = split, source, target
         if cut not in self._texts:
-            cutters = PRETOKENIZERS[source], PRETOKENIZERS[target]
+            cutters = pretokenizer(source), pretokenizer(target)
             name = folder_name(self.builder.info.full_name, self.sides, *cut)
             self._texts[cut] = cut_in_files(
                 self.examples(split), cutters, self.directory / "cut" / name

@@ -23,7 +23,7 @@ class ParallelConfig(BuilderConfig):
     """The files of each split; the name holds a hash of their content."""
 
     files: dict[str, tuple[Path, ...]] = dataclasses.field(default_factory=dict)
-    columns: tuple[int, int] | None = None  # of source and target, where both are in one file
+    columns: tuple[int, ...] | None = None  # of the sides, where all are in one file
 
 
 class Parallel(TextPairs, skip_registration=True):
@@ -53,14 +53,15 @@ def make_parallel(config: Data, directory: str) -> tfds.core.DatasetBuilder:
 
     Raises:
       InputError: training or validation text is not given, a file cannot be used, or
-        `config.columns` does not name two columns.
+        `config.columns` does not name two or three columns.
     """
     files, columns = {}, find_columns(config.columns)
     digest = hashlib.sha256()
     for split, option in SPLITS.items():
         prefix = getattr(config, option)
         if prefix:
-            files[split] = find_sides(prefix, config.source, config.target)
+            sides = config.source, config.target, config.second_source
+            files[split] = find_sides(prefix, *sides)
             # Training leaves incomplete pairs out.
             read = read_pairs if split == "train" else read_complete
             for part in _written(split, read(files[split], columns)):

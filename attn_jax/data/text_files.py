@@ -9,6 +9,7 @@ from io import BufferedIOBase
 from pathlib import Path
 
 from attn_jax.data.compression import OPEN, damaged
+from attn_jax.data.two_texts import joined
 from attn_jax.errors import InputError
 
 MARK = b"\xef\xbb\xbf"  # of byte order, which some programs put before UTF-8 text
@@ -102,8 +103,8 @@ def _decoded(name: str, number: int, line: bytes) -> str:
         raise InputError(f"{name}, line {number}: not UTF-8 ({error.reason})") from error
 
 
-def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
-    """The file or files of one split: (TSV,) or (source side, target side).
+def find_sides(prefix: str, source: str, target: str, second: str = "") -> tuple[Path, ...]:
+    """The file or files of one split: (TSV,) or (source, target), perhaps with a second source.
 
     Raises:
       InputError: a file is missing, a suffix is missing, or one is given for a single file.
@@ -113,10 +114,10 @@ def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
         stem, _, suffix = prefix.removesuffix(packed).rpartition(".")
         if suffix and suffix in (source, target):
             raise InputError(f"{prefix} is one side of the text: give the prefix of both, {stem}")
-        if source or target:
+        if source or target or second:
             raise InputError(
-                f"{prefix} is one file with a source and a target column: leave out data.source "
-                "and data.target, which are the suffixes of two files"
+                f"{prefix} is one file with a source and a target column: leave out data.source, "
+                "data.target and data.second_source, which are the suffixes of files"
             )
         return (Path(prefix),)
     if not source or not target:
@@ -125,7 +126,7 @@ def find_sides(prefix: str, source: str, target: str) -> tuple[Path, ...]:
             f"missing file: {prefix} {why}; if it is the prefix of two files, PREFIX.de and "
             "PREFIX.en, give the suffixes, such as data.source=de data.target=en"
         )
-    return tuple(_existing(prefix, side) for side in (source, target))
+    return tuple(_existing(prefix, side) for side in (source, target, second) if side)
 
 
 def _existing(prefix: str, side: str) -> Path:
@@ -138,71 +139,87 @@ def _existing(prefix: str, side: str) -> Path:
     )
 
 
-def find_columns(text: str) -> tuple[int, int] | None:
+def find_columns(text: str) -> tuple[int, ...] | None:
     """The columns, from 0, of a text such as `1,2`, which counts from 1; None for an empty text.
+
+    They are those of the source, of the target and perhaps of a second source.
 
     Raises:
       InputError: the text is not of this form, or names one column twice.
     """
     if not text:
         return None
-    named = re.fullmatch(r"([1-9][0-9]{0,5}),([1-9][0-9]{0,5})", text.replace(" ", ""))
-    if not named or named[1] == named[2]:
+    named = text.replace(" ", "").split(",")
+    numbers = all(re.fullmatch(r"[1-9][0-9]{0,5}", number) for number in named)
+    if not numbers or len(named) not in (2, 3) or len({*named}) < len(named):
         raise InputError(
-            "data.columns must be the numbers of the source and the target column, from 1, as "
-            f"in 1,2, got {text!r}"
+            "data.columns must be the numbers of the source and the target column, and perhaps of "
+            f"a second source, from 1, as in 1,2 or 1,2,3, got {text!r}"
         )
-    return int(named[1]) - 1, int(named[2]) - 1
+    return tuple(int(number) - 1 for number in named)
 
 
 def read_pairs(
-    paths: tuple[Path, ...], columns: tuple[int, int] | None = None
+    paths: tuple[Path, ...], columns: tuple[int, ...] | None = None
 ) -> Iterator[tuple[str, str]]:
     """The sentence pairs of one split, one after another; a side of a pair may be empty.
 
+    Two sources are one text with a tab between them; it is empty where the first is.
+
     Args:
-      paths: one file of tab-separated columns, or the files of source and target.
-      columns: those of source and target, from 0; when None, there must be only these two.
+      paths: one file of tab-separated columns, or the files of source, target and perhaps a second
+        source.
+      columns: those of the same, from 0; when None, there must be only source and target.
 
     Raises:
       InputError: a file cannot be read, a line does not have these columns, or the sides have
         different numbers of lines.
     """
-    if len(paths) == 1:
-        yield from _read_columns(paths[0], columns)
-        return
-    source, target = map(iterate_lines, paths)
-    for read, pair in enumerate(itertools.zip_longest(source, target)):
-        if None in pair:
-            rest = 1 + sum(1 for _ in (source if pair[1] is None else target))
-            lines = [read if side is None else read + rest for side in pair]
+    lines = _read_columns(paths[0], columns) if len(paths) == 1 else _read_beside(paths)
+    for source, target, *second in lines:
+        yield joined(source, *second) if second and source.strip() else source, target
+
+
+def _read_beside(paths: tuple[Path, ...]) -> Iterator[tuple[str, ...]]:
+    """Lines of the same number."""
+    files = list(map(iterate_lines, paths))
+    for read, together in enumerate(itertools.zip_longest(*files)):
+        if None in together:
+            counts = [
+                read if line is None else read + 1 + sum(1 for _ in file)
+                for line, file in zip(together, files, strict=True)
+            ]
+            least = counts.index(read)
+            most = counts.index(max(counts))
+            first, other = sorted((least, most))
             raise InputError(
-                f"{paths[0]} has {lines[0]} lines, but {paths[1]} has {lines[1]}: line n of one "
-                "side must translate line n of the other"
+                f"{paths[first]} has {counts[first]} lines, but {paths[other]} has "
+                f"{counts[other]}: line n of one side must translate line n of the other"
             )
-        yield pair
+        yield together
 
 
-def _read_columns(path: Path, columns: tuple[int, int] | None) -> Iterator[tuple[str, str]]:
-    source, target = columns or (0, 1)
+def _read_columns(path: Path, columns: tuple[int, ...] | None) -> Iterator[list[str]]:
+    wanted = columns or (0, 1)
+    last = max(wanted)
     for number, line in enumerate(iterate_lines(path), start=1):
-        cells = line.split("\t") if line.strip() else [""] * (max(source, target) + 1)
+        cells = line.split("\t") if line.strip() else [""] * (last + 1)
         if columns is None and len(cells) != 2:
             hint = "; name those of source and target, as in data.columns=1,2"
             raise InputError(
                 f"{path}, line {number}: expected two columns with one tab between them, got "
                 f"{len(cells)}{hint if len(cells) > 2 else ''}"
             )
-        if max(source, target) >= len(cells):
+        if last >= len(cells):
             raise InputError(
-                f"{path}, line {number}: there is no column {max(source, target) + 1} of "
-                f"data.columns, but only {len(cells)}"
+                f"{path}, line {number}: there is no column {last + 1} of data.columns, but only "
+                f"{len(cells)}"
             )
-        yield cells[source], cells[target]
+        yield [cells[column] for column in wanted]
 
 
 def read_complete(
-    paths: tuple[Path, ...], columns: tuple[int, int] | None = None
+    paths: tuple[Path, ...], columns: tuple[int, ...] | None = None
 ) -> list[tuple[str, str]]:
     """The sentence pairs of a text that is decoded, no side of which may be empty.
 

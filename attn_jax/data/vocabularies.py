@@ -11,7 +11,9 @@ from pathlib import Path
 from attn_jax.config import Data
 from attn_jax.data.cuts import CutText
 from attn_jax.data.pairs import Example
-from attn_jax.data.vocabulary import LEVELS, PRETOKENIZERS, Vocabulary
+from attn_jax.data.two_sources import TwoSources
+from attn_jax.data.two_texts import BETWEEN, is_second, parted
+from attn_jax.data.vocabulary import LEVELS, Vocabulary, pretokenizer
 from attn_jax.errors import InputError, choose
 from attn_jax.files import reading, write_whole
 from attn_jax.tokens import SPECIALS
@@ -27,7 +29,7 @@ def build_vocabulary(level: str, texts: Sequence[str], config: Data) -> Vocabula
         learn it.
     """
     kind = choose(LEVELS, level, "level of tokens")
-    cut = PRETOKENIZERS[kind.pretokens]
+    cut = pretokenizer(kind.pretokens)
     return _built(kind, Counter(chain.from_iterable(map(cut, texts))), texts, config)
 
 
@@ -41,32 +43,42 @@ def _built(
 
 
 class Texts(Iterable[str]):
-    """Sides of examples as texts, which can be gone through several times.
+    """Texts of examples, which can be gone through several times.
 
     Args:
       examples: the examples.
-      sides: `source`, `target` or both, one after the other.
+      texts: the text of an example; of several functions, one after the other.
     """
 
-    def __init__(self, examples: Iterable[Example[str]], sides: Sequence[str]):
-        self._examples, self._sides = examples, sides
+    def __init__(self, examples: Iterable[Example[str]], *texts: Callable[[Example[str]], str]):
+        self._examples, self._texts = examples, texts
 
     def __iter__(self) -> Iterator[str]:
-        for side in self._sides:
-            yield from map(attrgetter(side), self._examples)
+        for text in self._texts:
+            yield from map(text, self._examples)
 
 
-def kinds(config: Data) -> list[type[Vocabulary]]:
-    """The kinds of the source and the target vocabulary.
+def kinds(config: Data) -> dict[str, type[Vocabulary]]:
+    """The kinds of the vocabularies of `source`, `target` and, if there is one, `second`.
 
     Raises:
       InputError: there is no such level; the message names the side.
     """
-    found = []
-    for side in SIDES:
+    found = {}
+    for side in (*SIDES, "second")[: 1 + config.sources]:
         with _naming(side):
-            found.append(choose(LEVELS, getattr(config, f"{side}_level"), "level of tokens"))
+            found[side] = choose(LEVELS, getattr(config, f"{side}_level"), "level of tokens")
     return found
+
+
+def cutting(config: Data) -> tuple[str, str]:
+    """How source and target are cut, as `pretokenizer` takes it.
+
+    Raises:
+      InputError: as for `kinds`.
+    """
+    source, target, *second = (kind.pretokens for kind in kinds(config).values())
+    return BETWEEN.join([source, *second]), target
 
 
 @contextlib.contextmanager
@@ -77,10 +89,53 @@ def _naming(side: str) -> Iterator[None]:
         raise InputError(f"the {side} side: {error}") from error
 
 
+class Training:
+    """The training text, by its sides: `source`, `target` and, if there are two sources, `second`.
+
+    Args:
+      text: cut.
+      examples: the same as text.
+      config: the options of the data.
+    """
+
+    def __init__(self, text: CutText, examples: Iterable[Example[str]], config: Data):
+        self._text, self._examples, self.config = text, examples, config
+
+    def build(self, kind: type[Vocabulary], *sides: str) -> Vocabulary:
+        """The vocabulary of one side, or of several together.
+
+        Raises:
+          InputError: as for `build_vocabulary`.
+        """
+        counts: Counter[str] = sum(map(self._counts, sides), Counter())
+        texts = Texts(self._examples, *map(self._reader, sides))
+        return _built(kind, counts, texts, self.config)
+
+    def _counts(self, side: str) -> Counter[str]:
+        if side == "target":
+            return self._text.target.counts()
+        counts, second = self._text.source.counts(), side == "second"
+        if self.config.sources == 1:
+            return counts
+        return Counter(
+            {
+                token.removeprefix(BETWEEN) if second else token: count
+                for token, count in counts.items()
+                if is_second(token) == second
+            }
+        )
+
+    def _reader(self, side: str) -> Callable[[Example[str]], str]:
+        if side == "target" or self.config.sources == 1:
+            return attrgetter(side)
+        place = 1 if side == "second" else 0
+        return lambda example: parted(example.source)[place]
+
+
 def separate(
     text: CutText, examples: Iterable[Example[str]], config: Data
 ) -> tuple[Vocabulary, Vocabulary]:
-    """A vocabulary for each side.
+    """A vocabulary for each side, and for a second source.
 
     Args:
       text: the training text, cut.
@@ -90,19 +145,20 @@ def separate(
     Raises:
       InputError: as for `build_vocabulary`; the message names the side.
     """
-    built = []
-    for side, kind in zip(SIDES, kinds(config), strict=True):
+    training, built = Training(text, examples, config), []
+    for side, kind in kinds(config).items():
         with _naming(side):
-            counts = getattr(text, side).counts()
-            built.append(_built(kind, counts, Texts(examples, [side]), config))
-    source, target = built
-    return source, target
+            built.append(training.build(kind, side))
+    source, target, *second = built
+    return _with_second(source, second), target
 
 
 def joint(
     text: CutText, examples: Iterable[Example[str]], config: Data
 ) -> tuple[Vocabulary, Vocabulary]:
     """One vocabulary for both sides, returned twice; arguments are those of `separate`.
+
+    A second source has its own.
 
     Raises:
       InputError: the sides have different levels, or as for `build_vocabulary`.
@@ -113,10 +169,15 @@ def joint(
             f"data.source_level={config.source_level} and "
             f"data.target_level={config.target_level}"
         )
-    kind = choose(LEVELS, config.source_level, "level of tokens")
-    counts = text.source.counts() + text.target.counts()
-    both = _built(kind, counts, Texts(examples, SIDES), config)
-    return both, both
+    training = Training(text, examples, config)
+    of_both, _, *kind_of_second = kinds(config).values()
+    both = training.build(of_both, *SIDES)
+    second = [training.build(kind, "second") for kind in kind_of_second]
+    return _with_second(both, second), both
+
+
+def _with_second(source: Vocabulary, second: Sequence[Vocabulary]) -> Vocabulary:
+    return TwoSources(source, *second) if second else source
 
 
 VOCABULARIES: dict[str, Callable] = {"separate": separate, "joint": joint}
@@ -138,10 +199,18 @@ def load_vocabulary(path: Path) -> Vocabulary:
 
 
 def as_json(vocabulary: Vocabulary) -> str:
-    """A vocabulary as JSON: its level, and its tokens or the SentencePiece model in base64."""
+    """A vocabulary as JSON: its level, and its tokens or the SentencePiece model in base64.
+
+    That of two sources has those of both.
+    """
+    return json.dumps(_described(vocabulary), ensure_ascii=False)
+
+
+def _described(vocabulary: Vocabulary) -> dict:
+    if isinstance(vocabulary, TwoSources):
+        return {"first": _described(vocabulary.first), "second": _described(vocabulary.second)}
     level = next(name for name, cls in LEVELS.items() if type(vocabulary) is cls)
-    content = {"level": level, **vocabulary.content()}
-    return json.dumps(content, ensure_ascii=False)
+    return {"level": level, **vocabulary.content()}
 
 
 def from_json(text: str, path: Path) -> Vocabulary:
@@ -150,7 +219,13 @@ def from_json(text: str, path: Path) -> Vocabulary:
     Raises:
       InputError: it is damaged.
     """
-    content = json.loads(text)
+    return _from_described(json.loads(text), path)
+
+
+def _from_described(content: dict, path: Path) -> Vocabulary:
+    if "second" in content:
+        sources = (_from_described(content[name], path) for name in ("first", "second"))
+        return TwoSources(*sources)
     vocabulary = LEVELS[content["level"]].from_content(content)
     # One token too few or too many would give all that follow other ids.
     if vocabulary.content() | {"level": content["level"]} != content:

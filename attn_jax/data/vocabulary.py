@@ -10,18 +10,36 @@ import sentencepiece
 from attn_jax.config import Data
 from attn_jax.data.sentences import Sentence
 from attn_jax.data.subword_model import SPACE, learn, without_null
+from attn_jax.data.two_texts import BETWEEN, marked, parted
 from attn_jax.data.words import SPACES, words_of
 from attn_jax.errors import InputError
 from attn_jax.tokens import EOS, SPECIALS, UNK
 
 # How a text is cut before any vocabulary is known. A vocabulary may cut a pretoken further.
-PRETOKENIZERS: dict[str, Callable[[str], list[str]]] = {"words": words_of, "characters": list}
+PRETOKENIZERS: dict[str, Callable[[str], list[str]]] = {
+    "words": words_of,
+    "characters": list,
+    "tags": lambda text: [tag for word in words_of(text) for tag in word.split(";") if tag],
+}
+
+
+def pretokenizer(name: str) -> Callable[[str], list[str]]:
+    """How a text is cut, by a name of `PRETOKENIZERS`, or by two names, of the texts in one."""
+    first, between, second = name.partition(BETWEEN)
+    if not between:
+        return PRETOKENIZERS[name]
+
+    def cut(text: str) -> list[str]:
+        one, other = parted(text)
+        return [*PRETOKENIZERS[first](one), *marked(PRETOKENIZERS[second](other))]
+
+    return cut
 
 
 class Vocabulary(abc.ABC):
     """Tokens and their ids, of which the first are those of `SPECIALS`."""
 
-    pretokens = "words"  # one of `PRETOKENIZERS`
+    pretokens = "words"  # what `pretokenizer` takes
     per_word = 1  # tokens of a word, roughly
 
     def __init__(self, tokens: Sequence[str]):
@@ -33,6 +51,15 @@ class Vocabulary(abc.ABC):
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers of tokens of each source."""
+        return (len(self),)
+
+    def first_tokens(self, sentence: Sentence) -> int:
+        """How many tokens of a sentence are those of the first source, which come first."""
+        return len(sentence.tokens)
 
     def tokens_of(self, pretokens: Sequence[str]) -> list[list[str]]:
         """The tokens of each pretoken."""
@@ -48,7 +75,7 @@ class Vocabulary(abc.ABC):
         """Cuts a text into tokens; a sentence that is cut already is returned as it is."""
         if isinstance(text, Sentence):
             return text
-        return self.sentence(text, PRETOKENIZERS[self.pretokens](text))
+        return self.sentence(text, pretokenizer(self.pretokens)(text))
 
     @abc.abstractmethod
     def join(self, tokens: Sequence[str]) -> str:
@@ -119,6 +146,21 @@ class Symbols(Vocabulary):
         return [" ".join(words_of(text))]
 
 
+class Tags(Symbols):
+    """Tags, such as those of a word form: separated by semicolons or spaces."""
+
+    pretokens = "tags"
+    per_word = 1
+
+    def sentence(self, text: str, pretokens: Sequence[str]) -> Sentence:
+        of_words = (PRETOKENIZERS[self.pretokens](word) for word in words_of(text))
+        words = [number for number, tags in enumerate(of_words) for _ in tags]
+        return Sentence(text, list(pretokens), words)
+
+    def join(self, tokens: Sequence[str]) -> str:
+        return ";".join(tokens)
+
+
 class Words(Vocabulary):
     """Words separated by spaces; rare ones are unknown."""
 
@@ -186,21 +228,28 @@ class Subwords(Vocabulary):
         return cls(base64.b64decode(content["model"]))
 
 
+def known(vocabulary: Vocabulary) -> int:
+    """How many tokens of text a vocabulary knows."""
+    return len(vocabulary) - len(SPECIALS) * len(vocabulary.sizes)
+
+
 LEVELS: dict[str, type[Vocabulary]] = {
     "word": Words,
     "character": Characters,
     "symbol": Symbols,
     "subword": Subwords,
+    "tag": Tags,
 }
 
 
 def copies(source: Vocabulary, target: Vocabulary, sentence: Sentence) -> list[str]:
-    """The replacement that each token of a source sentence offers for an unknown target token.
+    """The replacement that each token of a first source offers for an unknown target token.
 
     If target tokens are words, this is the source word that contains the token, else the token.
     """
+    tokens = sentence.tokens[: source.first_tokens(sentence)]
     if isinstance(target, Words):
         # A text in characters may be all spaces.
         words = words_of(sentence.text) or [sentence.text]
-        return [words[number] for number in sentence.words]
-    return [source.join([token]) for token in sentence.tokens]
+        return [words[number] for number, _ in zip(sentence.words, tokens, strict=False)]
+    return [source.join([token]) for token in tokens]

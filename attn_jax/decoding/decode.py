@@ -57,7 +57,7 @@ def decode(
             step,
             encoded,
             state,
-            source != PAD,
+            models[0].first_source(source) != PAD,
             limits,
             max_length,
             beam_size=search.beam_size,

@@ -16,7 +16,7 @@ from attn_jax.attention.steps import OVER_STEPS, Memory, Now, Queries
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import FAST
-from attn_jax.models.heads import Sizes, make_projections
+from attn_jax.models.heads import Sizes, Unprojected, make_projections
 
 TRAIN_STEP = ".train_step.value"  # how the path of that leaf of a model ends
 
@@ -73,7 +73,7 @@ class Attention(nnx.Module):
         def head(rng: Array) -> PyTree:
             return self.mechanism.init_head(rng, query_size, *self.projections.sizes)
 
-        self.parameters = nnx.Param(_widened(jax.vmap(jax.vmap(head))(heads)))  # [K, G, ...]
+        self.parameters = nnx.Param(widened(jax.vmap(jax.vmap(head))(heads)))  # [K, G, ...]
         self.mixing = config.mixing
         count = self.projections.shape[0] * self.projections.shape[1]
         _check_mixing(config, count)
@@ -82,7 +82,7 @@ class Attention(nnx.Module):
             "values": self.mechanism.values.init(rngs.params(), *of_annotation),
             "mixing": self.mixing.init(rngs.params(), count),
         }
-        self.shared = nnx.Param(_widened(first))
+        self.shared = nnx.Param(widened(first))
         # A leaf of the model only where it is read; training sets it after each step.
         reads = "train_step" in self.mechanism.carried
         self.train_step = nnx.Variable(jnp.zeros((), jnp.float32)) if reads else None
@@ -133,6 +133,22 @@ class Attention(nnx.Module):
 
         over = jax.vmap(jax.vmap(head, (0, None), axis_size=groups), (0, None), axis_size=heads)
         return jax.vmap(over, (None, 0))(self.parameters.get_value(), mask)
+
+    @property
+    def sizes(self) -> tuple[int]:
+        """The features of a context, of the only source."""
+        return (self.size,)
+
+    @property
+    def sums_values(self) -> bool:
+        """Whether contexts are the sums of values, which no head or part has a use for as such."""
+        without_heads = isinstance(self.projections, Unprojected)
+        return without_heads and not self.mechanism.reads_contexts
+
+    def alone(self, source: KeysAndValues) -> Float[Array, "B S O"]:
+        """The contexts if all weight is on one position, for each position. It has one head."""
+        values = jnp.swapaxes(source.values, 1, 2)  # [B, S, 1, C]
+        return self.projections.combine(values[..., None, :])
 
     @property
     def _done(self) -> Float[Array, ""]:
@@ -313,7 +329,7 @@ def _check_mixing(config: Model, heads: int) -> None:
         )
 
 
-def _widened(parameters: PyTree) -> PyTree:
+def widened(parameters: PyTree) -> PyTree:
     """Parameters in float32, as all are, whatever JAX's usual type is."""
     return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), parameters)
 

@@ -11,12 +11,12 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
 from attn_jax.models import dropout
-from attn_jax.models.attention import Attention, KeysAndValues
 from attn_jax.models.heads import LINEAR
 from attn_jax.models.linear import Linear
 from attn_jax.models.positions import POSITIONS, Rotary
 from attn_jax.models.randomness import split
 from attn_jax.models.residuals import make_residual
+from attn_jax.models.two_attentions import make_attention
 
 # The options of a model that the sublayers use.
 OPTIONS = dropout.OPTIONS | {
@@ -104,13 +104,13 @@ class CrossAttention(nnx.Module):
 
     def __init__(self, config: Model, *, rngs: nnx.Rngs):
         width = config.hidden_size
-        self.attention = Attention(
+        self.attention = make_attention(
             config, width, config.annotation_size, width, projection="linear", rngs=rngs
         )
         self.residual = make_residual(config, width, rngs=rngs)
 
     def step(
-        self, memory: PyTree, inputs: Float[Array, "B Q"], projected: KeysAndValues, mask: Array
+        self, memory: PyTree, inputs: Float[Array, "B Q"], projected: PyTree, mask: PyTree
     ) -> tuple[PyTree, Float[Array, "B Q"], Float[Array, "B N S"]]:
         """The new memory, the output and the weights of one query per sentence."""
         query = self.residual.enter(inputs)
@@ -120,8 +120,8 @@ class CrossAttention(nnx.Module):
     def __call__(
         self,
         inputs: Float[Array, "B T Q"],
-        projected: KeysAndValues,
-        mask: Bool[Array, "B S"],
+        projected: PyTree,
+        mask: PyTree[Bool[Array, "B S"]],
         rng: Key[Array, " B"] | None = None,
     ) -> tuple[Float[Array, "B T Q"], Float[Array, "B N T S"]]:
         """The outputs and the weights of all queries."""

@@ -14,15 +14,14 @@ from jaxtyping import Array, Float, Key, PyTree
 from attn_jax.config import Model
 from attn_jax.kernels.forms import FAST
 from attn_jax.models import heads, stacks
-from attn_jax.models.attention import Attention
 from attn_jax.models.dropout import make_dropout
 from attn_jax.models.first_states import make_first_state
-from attn_jax.models.heads import Unprojected
 from attn_jax.models.linear import Linear
 from attn_jax.models.randomness import split, split_stacked
 from attn_jax.models.readouts import make_readout
 from attn_jax.models.source import Source
 from attn_jax.models.stacks import make_stack
+from attn_jax.models.two_attentions import make_attention
 
 OneStep = tuple[PyTree, Float[Array, "B F"], Float[Array, "B L N S"]]
 AllSteps = tuple[Float[Array, "B T F"], Float[Array, "B L N T S"]]
@@ -44,7 +43,7 @@ class Recurrent(nnx.Module):
     )
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
-        self.attention = Attention(
+        self.attention = make_attention(
             config, config.hidden_size, config.annotation_size, projection="none", rngs=rngs
         )
         self.first_state = make_first_state(config, summary_size, rngs=rngs)
@@ -54,7 +53,9 @@ class Recurrent(nnx.Module):
         self.dropout = make_dropout(config)
 
     def project(
-        self, annotations: Float[Array, "B S D"], embeddings: Float[Array, "B S E"] | None = None
+        self,
+        annotations: PyTree[Float[Array, "B S D"]],
+        embeddings: PyTree[Float[Array, "B S E"]] = None,
     ) -> PyTree:
         """The keys and values of the annotations."""
         return self.attention.project(annotations, embeddings)
@@ -186,20 +187,16 @@ class Luong(Recurrent):
         self.readout = make_readout(config, config.hidden_size, self.usual_readout, rngs=rngs)
 
     def project(
-        self, annotations: Float[Array, "B S D"], embeddings: Float[Array, "B S E"] | None = None
+        self,
+        annotations: PyTree[Float[Array, "B S D"]],
+        embeddings: PyTree[Float[Array, "B S E"]] = None,
     ) -> PyTree:
         """The keys and values of the annotations; where possible, the values are W_c h_j."""
         projected = super().project(annotations, embeddings)
-        if not self._maps_values:
+        if not self.attention.sums_values:
             return projected
         of_context, _ = self._matrices()
         return projected._replace(values=self.forms.product(projected.values, of_context))
-
-    @property
-    def _maps_values(self) -> bool:
-        """Whether W_c is applied to values: not if heads, or a part, read their sum."""
-        without_heads = isinstance(self.attention.projections, Unprojected)
-        return without_heads and not self.attention.mechanism.reads_contexts
 
     def _matrices(self) -> list[Array]:
         """The parts of W_c, for a context and for a state."""
@@ -208,7 +205,7 @@ class Luong(Recurrent):
 
     def _attentional(self, outputs: Array, contexts: Array) -> Array:
         """The attentional states h̃."""
-        if not self._maps_values:
+        if not self.attention.sums_values:
             return jnp.tanh(self.combine(contexts, outputs))
         _, of_state = self._matrices()
         return jnp.tanh(contexts + self.forms.product(outputs, of_state))

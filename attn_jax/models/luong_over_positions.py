@@ -1,15 +1,15 @@
 """Luong's decoder for a readout over positions: it reads each position instead of their mean."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Key, PyTree
 
 from attn_jax.attention.gates import Ungated
+from attn_jax.attention.sources import Hierarchical
 from attn_jax.config import Model
 from attn_jax.errors import InputError
-from attn_jax.models.attention import KeysAndValues
 from attn_jax.models.decoders import Luong
 from attn_jax.models.marginal import Steps, logarithm
 from attn_jax.models.randomness import split
@@ -19,7 +19,7 @@ from attn_jax.models.source import Source
 class OfPositions(NamedTuple):
     """What is computed from the annotations once per sentence."""
 
-    attended: KeysAndValues
+    attended: PyTree  # keys and values
     features: Float[Array, "B S F"]  # W_c c_j, c_j the context if all weight is on position j
     moves: PyTree[Float[Array, "B S M"]]  # the part of c_j in the scores of moves, or None
 
@@ -53,15 +53,21 @@ class LuongOverPositions(Luong):
             )
         if not isinstance(mechanism.gate, Ungated):
             raise InputError(f"{sums}, which model.gate={mechanism.gate.brief()} does not gate")
+        if isinstance(config.sources, Hierarchical):
+            raise InputError(
+                f"{sums} of the first source, which model.sources=hierarchical mixes with the "
+                "second: give model.sources=concatenated or flat"
+            )
         super().__init__(config, summary_size, rngs=rngs)
 
     def project(
-        self, annotations: Float[Array, "B S D"], embeddings: Float[Array, "B S E"] | None = None
+        self,
+        annotations: PyTree[Float[Array, "B S D"]],
+        embeddings: PyTree[Float[Array, "B S E"]] = None,
     ) -> OfPositions:
         """Keys and values, and what is read of each position."""
-        attended = self.attention.project(annotations, embeddings)
-        alone = jnp.swapaxes(attended.values, 1, 2)[..., None, :]  # [B, S, 1, 1, H]
-        contexts = self.attention.projections.combine(alone)
+        attended: Any = self.attention.project(annotations, embeddings)
+        contexts = self.attention.alone(attended)
         of_context, _ = self._matrices()
         features = self.forms.product(contexts, of_context)
         return OfPositions(attended, features, self.readout.of_positions(contexts))
@@ -71,10 +77,11 @@ class LuongOverPositions(Luong):
         hidden, memory = state
         hidden = self.cell(hidden, self.cell.input(embedding))
         output = self.cell.output(hidden)
-        memory, _, weights = self.attention.step(
+        memory, context, weights = self.attention.step(
             memory, output, source.projected.attended, source.mask
         )
-        return (hidden, memory), self._steps(output, weights[:, 0], None), weights[:, None]
+        steps = self._steps(output, context, weights[:, 0], source, None)
+        return (hidden, memory), steps, weights[:, None]
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Key[Array, " B"] | None = None
@@ -86,17 +93,27 @@ class LuongOverPositions(Luong):
         rng_in, rng_steps, rng_attention, rng_out = split(rng, 4)
         outputs = self._outputs(embeddings, source, rng_in, rng_steps)
         attended = source.projected.attended
-        _, alignment = self.attention(outputs, attended, source.mask, rng_attention)
-        return self._steps(outputs, alignment[:, 0], rng_out), alignment[:, None]
+        contexts, alignment = self.attention(outputs, attended, source.mask, rng_attention)
+        steps = self._steps(outputs, contexts, alignment[:, 0], source, rng_out)
+        return steps, alignment[:, None]
 
     def _steps(
         self,
         outputs: Float[Array, "B *T Q"],
+        contexts: Float[Array, "B *T O"],
         weights: Float[Array, "B *T S"],
+        source: Source,
         rng: Key[Array, " B"] | None,
     ) -> Steps:
-        _, of_state = self._matrices()
-        of_states = self.forms.product(outputs, of_state)
+        mask = source.first_mask if weights.ndim == 2 else source.first_mask[:, None]
+        _, of_rest = self._matrices()
+        # The context of a second source, if there is one, is read as the state is.
+        rest = jnp.concatenate([contexts[..., self.attention.sizes[0] :], outputs], axis=-1)
+        of_states = self.forms.product(rest, of_rest)
         kept = self.dropout(jnp.ones_like(of_states), rng)
-        log_weights = logarithm(weights)
+        log_weights = logarithm(jnp.where(mask, weights, 0))
         return Steps(of_states, kept, log_weights, log_weights, self.readout.of_states(outputs))
+
+    def _matrices(self) -> list[Array]:
+        """The parts of W_c, for the context of a position and for all else that is read."""
+        return jnp.split(self.combine.kernel[...], [self.attention.sizes[0]])

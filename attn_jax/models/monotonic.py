@@ -160,7 +160,7 @@ class Monotonic(Marginal):
         logits = self._logits(words, source, now)[:, 0]
         normalizers = jax.nn.logsumexp(logits, axis=-1)
         belief = Belief(steps.of_states, prior, normalizers)
-        return belief, mixed(logits, normalizers, prior), jnp.exp(prior)[:, None, None]
+        return belief, mixed(logits, normalizers, prior), _shown(prior, weights, source)
 
     def read(
         self,
@@ -174,7 +174,7 @@ class Monotonic(Marginal):
         likelihoods = self._likelihoods(words, target, source, steps)
         every = jnp.ones(target.shape, bool)  # as in use, where nobody knows what is padding
         _, prior = self._forward(likelihoods, source, steps, every, total)
-        return steps._replace(log_prior=prior), jnp.exp(prior)[:, None, None]
+        return steps._replace(log_prior=prior), _shown(prior, weights, source)
 
     def _joint(
         self,
@@ -198,3 +198,13 @@ class Monotonic(Marginal):
         """The forward algorithm over known words."""
         of_steps = likelihoods, steps.log_weights, steps.moves
         return forward(*of_steps, source.projected.moves, real, over, self.forms.recomputed)
+
+
+def _shown(
+    log_prior: Float[Array, "B *T S"], weights: Float[Array, "B 1 1 *T S"], source: Source
+) -> Float[Array, "B 1 1 *T S"]:
+    """The prior in place of the weights of the first source; those of a second one stay."""
+    prior = jnp.exp(log_prior)[:, None, None]
+    rows, places = source.first_mask.shape
+    first = source.first_mask.reshape(rows, *[1] * (prior.ndim - 2), places)
+    return jnp.where(first, prior, weights)

@@ -151,7 +151,9 @@ class Decoder(Protocol):
         """It takes what `step` and `__call__` return beside the weights."""
 
     def project(
-        self, annotations: Float[Array, "B S D"], embeddings: Float[Array, "B S E"] | None = None
+        self,
+        annotations: PyTree[Float[Array, "B S D"]],
+        embeddings: PyTree[Float[Array, "B S E"]] = None,
     ) -> PyTree:
         """What is computed from the annotations once per sentence, such as keys and values.
 

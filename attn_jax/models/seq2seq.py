@@ -8,6 +8,7 @@ is differentiable in reverse mode, to any order; in forward mode (`jax.jvp`) on 
 """
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -29,6 +30,7 @@ from attn_jax.models.marginal import Marginal, Over, best, total
 from attn_jax.models.protocols import Decoder, Encoder
 from attn_jax.models.randomness import split
 from attn_jax.models.readouts import OVER_POSITIONS, find_readout
+from attn_jax.models.second_source import Encoded, make_second
 from attn_jax.models.source import Source
 from attn_jax.models.transformer import Transformer, TransformerEncoder
 from attn_jax.names import choose_or_import
@@ -57,7 +59,7 @@ class Reading(NamedTuple):
 
 # The options of every model; the parts that others choose say what they use.
 OPTIONS = frozenset(
-    {"encoder", "decoder", "score", "window", "normalizer", "values", "gate", "mixing"}
+    {"encoder", "decoder", "score", "window", "normalizer", "values", "gate", "mixing", "sources"}
     | {"embeddings", "embedding_size", "initialization"}
 )
 
@@ -101,7 +103,7 @@ class Seq2Seq(nnx.Module):
 
     Args:
       config: its parts and sizes.
-      source_size: words in the source vocabulary.
+      source_size: words in the source vocabulary, or in those of two sources.
       target_size: V, words in the target vocabulary.
       rngs: for the initial parameters.
 
@@ -109,7 +111,9 @@ class Seq2Seq(nnx.Module):
       InputError: an option is unknown, or options cannot be combined.
     """
 
-    def __init__(self, config: Model, source_size: int, target_size: int, *, rngs: nnx.Rngs):
+    def __init__(
+        self, config: Model, source_size: int | Sequence[int], target_size: int, *, rngs: nnx.Rngs
+    ):
         encoder = choose_or_import(ENCODERS, config.encoder, "encoder")
         if config.encoder == "backward" and isinstance(config.score, Last):
             raise InputError(
@@ -117,15 +121,32 @@ class Seq2Seq(nnx.Module):
                 "nothing else yet: give model.encoder=unidirectional or bidirectional"
             )
         decoder = find_decoder(config)
+        sizes = (source_size,) if isinstance(source_size, int) else tuple(source_size)
+        if len(sizes) != config.sources.count:
+            raise InputError(
+                f"model.sources={config.sources.brief()} is for {config.sources.count} source "
+                f"vocabularies, got {len(sizes)}"
+            )
+        self.sources = config.sources
         # A control's weights do not depend on the words.
         self.is_control = config.score.is_control
         self.values_are_of_words = config.values.reads_embeddings
         # Each part has its own key, so that its choice does not change the parameters of others.
         parts = [nnx.Rngs(rng) for rng in jax.random.split(rngs.params(), 3)]
         self.encoder = encoder(config, rngs=parts[0])
-        self.decoder = decoder(config, self.encoder.summary_size, rngs=parts[1])
+        self.second = make_second(config, encoder, *sizes, rngs=rngs) if len(sizes) == 2 else None
+        summary_size = self.encoder.summary_size
+        if self.second is not None:
+            summary_size += self.second.encoder.summary_size
+        self.decoder = decoder(config, summary_size, rngs=parts[1])
         features = self.decoder.readout.size
-        self.words = make_embeddings(config, source_size, target_size, features, rngs=parts[2])
+        self.words = make_embeddings(config, sizes[0], target_size, features, rngs=parts[2])
+
+    @property
+    def source_sizes(self) -> tuple[int, ...]:
+        """The words in the vocabulary of each source."""
+        first = self.words.source_size
+        return (first,) if self.second is None else (first, self.second.size)
 
     @property
     def heads(self) -> int:
@@ -144,13 +165,30 @@ class Seq2Seq(nnx.Module):
         return [module for _, module in nnx.iter_modules(self) if isinstance(module, Attention)]
 
     def encode(self, source: Int[Array, "B S"], rng: Key[Array, " B"] | None = None) -> Source:
-        """Encodes source sentences, padded with `PAD`. `rng` turns on dropout."""
+        """Encodes source sentences, padded with `PAD`. `rng` turns on dropout.
+
+        The words of a second source follow those of the first: see `models.second_source`.
+        """
+        if self.second is None:
+            encoded = self._encode(source, rng)
+        else:
+            rng_first, rng_second = split(rng, 2)
+            first = self._encode(self.first_source(source), rng_first)
+            encoded = self.second.joined(first, self.second.encode(source, rng_second))
+        # A decoder of the user's own need not know of word vectors unless values are made of them.
+        of_words = (encoded.vectors,) if self.values_are_of_words else ()
+        projected = self.decoder.project(encoded.annotations, *of_words)
+        return Source(projected, encoded.mask, encoded.summary)
+
+    def _encode(self, source: Int[Array, "B S"], rng: Key[Array, " B"] | None) -> Encoded:
         mask = source != PAD
         vectors = self.words.source(source)
         annotations, summary = self.encoder(vectors, mask, rng)
-        # A decoder of the user's own need not know of word vectors unless values are made of them.
-        of_words = (vectors,) if self.values_are_of_words else ()
-        return Source(self.decoder.project(annotations, *of_words), mask, summary)
+        return Encoded(vectors, annotations, mask, summary)
+
+    def first_source(self, source: Int[Array, "B S"]) -> Int[Array, "B S"]:
+        """The words of the first source alone."""
+        return source if self.second is None else self.second.first(source)
 
     def read(
         self,
@@ -261,7 +299,9 @@ def with_forms(model: Seq2Seq, forms: Forms) -> Seq2Seq:
 
 
 @functools.partial(jax.jit, static_argnames=("config", "source_size", "target_size"))
-def initialize(config: Model, source_size: int, target_size: int, rng: Array) -> Seq2Seq:
+def initialize(
+    config: Model, source_size: int | tuple[int, ...], target_size: int, rng: Array
+) -> Seq2Seq:
     """A model with its initial parameters, drawn in one compiled program.
 
     Raises:

@@ -3,6 +3,7 @@
 Vaswani et al. 2017, section 3.
 """
 
+import jax
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
@@ -10,7 +11,6 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from attn_jax.config import Model
 from attn_jax.errors import choose
 from attn_jax.models import blocks, heads
-from attn_jax.models.attention import KeysAndValues
 from attn_jax.models.blocks import CrossAttention, FeedForward, SelfAttention
 from attn_jax.models.decoders import AllSteps, OneStep
 from attn_jax.models.dropout import make_dropout
@@ -111,18 +111,19 @@ class DecoderBlock(nnx.Module):
         self.cross_attention = CrossAttention(config, rngs=rngs)
         self.feed_forward = FeedForward(config, config.hidden_size, rngs=rngs)
 
-    def start(self, mask: Bool[Array, "B S"], length: int) -> PyTree:
+    def start(self, mask: PyTree[Bool[Array, "B S"]], length: int) -> PyTree:
         """The state before the first word; targets have at most `length` words."""
         memory = self.cross_attention.attention.begin(mask)
-        return self.self_attention.empty(len(mask), length), memory
+        rows = len(jax.tree.leaves(mask)[0])
+        return self.self_attention.empty(rows, length), memory
 
     def step(
         self,
         state: PyTree,
         index: Int[Array, ""],
         inputs: Float[Array, "B Q"],
-        projected: KeysAndValues,
-        mask: Bool[Array, "B S"],
+        projected: PyTree,
+        mask: PyTree[Bool[Array, "B S"]],
     ) -> tuple[PyTree, Float[Array, "B Q"], Float[Array, "B N S"]]:
         """Processes the word at `index`. Returns the new state, the output and the weights."""
         cache, memory = state
@@ -133,8 +134,8 @@ class DecoderBlock(nnx.Module):
     def __call__(
         self,
         inputs: Float[Array, "B T Q"],
-        projected: KeysAndValues,
-        mask: Bool[Array, "B S"],
+        projected: PyTree,
+        mask: PyTree[Bool[Array, "B S"]],
         rng: Key[Array, " B"] | None,
     ) -> tuple[Float[Array, "B T Q"], Float[Array, "B N T S"]]:
         """Processes all words at once. Returns the outputs and the weights."""
@@ -165,8 +166,10 @@ class Transformer(nnx.Module):
         self.readout = make_readout(config, width, self.usual_readout, rngs=rngs)
 
     def project(
-        self, annotations: Float[Array, "B S D"], embeddings: Float[Array, "B S E"] | None = None
-    ) -> tuple[KeysAndValues, ...]:
+        self,
+        annotations: PyTree[Float[Array, "B S D"]],
+        embeddings: PyTree[Float[Array, "B S E"]] = None,
+    ) -> tuple[PyTree, ...]:
         """The keys and values of the annotations for each block's cross-attention."""
         attentions = [block.cross_attention.attention for block in self.blocks]
         return tuple(attention.project(annotations, embeddings) for attention in attentions)

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import PowerNorm
 
+from attn_jax.data.two_texts import named
 from attn_jax.errors import InputError
 from attn_jax.head_names import head_name
 from attn_jax.reporting.style import COLOURS, Picture, styled
@@ -22,8 +23,13 @@ ROUNDING = 1e-5  # by which a sum of weights may exceed 1
 
 
 def visible(tokens: Sequence[str]) -> list[str]:
-    """Tokens as they are drawn: a space as a sign, and of long ones the beginning."""
-    cut = (token if len(token) <= LONGEST else f"{token[: LONGEST - 1]}…" for token in tokens)
+    """Tokens as they are drawn: a space as a sign, and of long ones the beginning.
+
+    Those of a second source are drawn in brackets.
+    """
+    cut = (
+        token if len(token) <= LONGEST else f"{token[: LONGEST - 1]}…" for token in named(tokens)
+    )
     return ["␣" if token == " " else token for token in cut]
 
 

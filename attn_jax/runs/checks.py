@@ -22,9 +22,11 @@ from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.heads import Sizes
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.own_code import OWN, import_modules, imported_late, own_modules, own_options
-from attn_jax.tokens import PAD, UNK
+from attn_jax.tokens import PAD, SPECIALS, UNK
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
+
+SMALLEST = len(SPECIALS) + 1  # words in a vocabulary
 
 
 def check(experiment: Experiment) -> None:
@@ -36,6 +38,16 @@ def check(experiment: Experiment) -> None:
     choose(METRICS | {"auto": None}, experiment.train.metric, "metric")
     make_bleu(experiment.data.bleu_tokenizer)
     choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
+    sources, attended = experiment.data.sources, experiment.model.sources
+    if attended.count != sources:
+        raise InputError(
+            f"model.sources={attended.brief()} attends to {attended.count}, and the data have "
+            + (
+                "two sources: give model.sources=flat, hierarchical or concatenated"
+                if sources == 2
+                else "one source: name a second by data.columns=1,2,3 or data.second_source"
+            )
+        )
     kind = choose(EMBEDDINGS, experiment.model.embeddings, "kind of embeddings")
     if issubclass(kind, Shared) and experiment.data.vocabulary != "joint":
         raise InputError(
@@ -80,7 +92,7 @@ def check_step(experiment: Experiment, shape: Shape) -> Seq2Seq:
     def one_step(rng: jax.Array) -> tuple:
         ids = jnp.ones((rows, source), jnp.int32), jnp.ones((rows, target), jnp.int32)
         links = jnp.ones((rows, target, source))
-        state = init_state(initialize(experiment.model, 5, 5, rng), recipe)
+        state = init_state(untrained(experiment.model, rng), recipe)
         return train_step(state, (*ids, links), rng, recipe=recipe)
 
     with _own_failures(experiment):
@@ -132,11 +144,16 @@ def check_losses(experiment: Experiment) -> None:
             raise InputError(f"train.losses={loss}: {problem}")
 
 
+def untrained(config: Model, rng: jax.Array) -> Seq2Seq:
+    """A model of the smallest vocabularies."""
+    return initialize(config, (SMALLEST,) * config.sources.count, SMALLEST, rng)
+
+
 def check_encoder(config: Model) -> None:
     """Raises InputError if the user's own encoder reads padding."""
     if ":" not in config.encoder:
         return
-    model = initialize(config, 5, 5, jax.random.key(0))
+    model = untrained(config, jax.random.key(0))
     words, padding = [UNK] * 3, [PAD] * 2
 
     @jax.jit

@@ -19,7 +19,8 @@ from attn_jax.data.text_checks import (
     seen_in_training,
     unknown_shares,
 )
-from attn_jax.data.vocabularies import kinds
+from attn_jax.data.vocabularies import cutting
+from attn_jax.data.vocabulary import known
 from attn_jax.files import reading
 from attn_jax.loading import Place, best_checkpoint, experiment_of, load
 from attn_jax.models.seq2seq import initialize
@@ -31,7 +32,6 @@ from attn_jax.runs.evaluation import evaluate_split
 from attn_jax.runs.materials import initial_parameters, training_pairs, vocabularies
 from attn_jax.runs.validation import compared, criterion_of, validator
 from attn_jax.startup import start_training
-from attn_jax.tokens import SPECIALS
 from attn_jax.training import devices, loop, precision
 from attn_jax.training.fallback import set_aside
 from attn_jax.training.recipe import recipe_of
@@ -119,12 +119,12 @@ def train_alone(
     folder.check_content(workdir, corpus)
     config, device = experiment.train, jax.devices()[0]
     precision.check(config.compute, device)
-    ways = [kind.pretokens for kind in kinds(experiment.data)]
+    ways = cutting(experiment.data)
     splits = ["validation", "test"] if "test" in corpus.splits else ["validation"]
     text, others = corpus.text("train", *ways), {one: corpus.text(one, *ways) for one in splits}
     source, target = vocabularies(workdir, experiment, corpus, text)
     rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
-    model = initialize(experiment.model, len(source), len(target), rng_parameters)
+    model = initialize(experiment.model, source.sizes, len(target), rng_parameters)
     state, progress = loop.begin(config, model, workdir)
     step = int(state.parts.step)
     if config.initial and not step:  # not when resuming: that run may be gone by then
@@ -145,8 +145,7 @@ def train_alone(
     about = [
         f"{len(pairs)} training pairs ({pairs.left_out} left out, empty or of over "
         f"{config.max_length} tokens), "
-        f"{len(source) - len(SPECIALS)} source and {len(target) - len(SPECIALS)} target tokens "
-        f"known, {parameters} parameters",
+        f"{known(source)} source and {known(target)} target tokens known, {parameters} parameters",
         batches.summary(),
         unknown_shares(
             {"training": counts}

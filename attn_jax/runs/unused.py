@@ -25,7 +25,14 @@ class Concern(NamedTuple):
 
 
 def _cut_into(level: str) -> Callable[[Experiment], bool]:
-    return lambda run: level in (run.data.source_level, run.data.target_level)
+    return lambda run: (
+        level
+        in (
+            run.data.source_level,
+            run.data.target_level,
+            *[run.data.second_level] * (run.data.sources - 1),
+        )
+    )
 
 
 def _is_made(run: Experiment) -> bool:
@@ -58,6 +65,10 @@ CONCERNS: dict[str, Concern] = {
         "text of your own in one TSV",
         lambda run: run.data.name == "parallel" and not run.data.source,
     ),
+    "data.second_source": Concern(
+        "text of your own in files of a side each", lambda run: bool(run.data.source)
+    ),
+    "data.second_level": Concern("a second source", lambda run: run.data.sources == 2),
     "data.words": WORDS,
     "data.min_count": WORDS,
     "data.subwords": SUBWORDS,

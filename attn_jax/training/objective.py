@@ -49,10 +49,10 @@ class Objective:
             share = self.sampling * jnp.minimum(step / self.sampling_steps, 1)
             inputs = sampled(model, source, target, share, rng_words)
         reading = model.read(source, inputs, rng_model)
-        found = model.loss(reading, target, self.label_smoothing)
+        found, first = model.loss(reading, target, self.label_smoothing), model.first_source(source)
         for number, loss in enumerate(self.losses, start=1):
             rngs = jax.vmap(jax.random.fold_in, (0, None))(rng_model, number)
-            found += total(loss, reading.weights, source, target, links, step, rngs)
+            found += total(loss, reading.weights, first, target, links, step, rngs)
         return found
 
 

@@ -45,13 +45,16 @@ def contexts_of(attention, annotations):
     return values if heads.output is None else [linear(heads.output, v) for v in values]
 
 
-def hidden(model, states, weights, annotations, logits):
-    """The model of one sentence, from its states [T, H] and weights [T, S]."""
+def hidden(model, states, weights, annotations, logits, others):
+    """The model of one sentence, from its states [T, H] and weights [T, S].
+
+    What is read besides the context of a position and the state is `others` [T, C].
+    """
     decoder, readout = model.decoder, model.decoder.readout
-    contexts = contexts_of(decoder.attention, annotations)
+    contexts = contexts_of(getattr(decoder.attention, "first", decoder.attention), annotations)
     words, transitions = [], []
-    for s, alpha in zip(states, weights, strict=True):
-        each = read_positions(decoder, s, contexts)
+    for s, alpha, other in zip(states, weights, others, strict=True):
+        each = read_positions(decoder, np.concatenate([other, s]), contexts)
         words.append([softmax(logits(model, h)) for h in each])
         if type(readout).__name__ == "Marginal":
             transitions.append(np.tile(alpha, (len(alpha), 1)))

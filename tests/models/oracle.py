@@ -76,17 +76,46 @@ class Cells:
 
 
 def word_vectors(model, source):
+    """Those of an unpadded sentence; of two sources a pair, or both in one row."""
     words = getattr(model.words, "source_words", model.words.target_words)
-    return [double(words.embedding)[i] for i in source]
+    if model.second is None:
+        return [double(words.embedding)[i] for i in source]
+    size = model.words.source_size
+    first = [double(words.embedding)[i] for i in source if i < size]
+    second = [double(model.second.words.embedding)[i - size] for i in source if i >= size]
+    return first + second if in_one_row(model) else (first, second)
+
+
+def in_one_row(model):
+    return model.second is not None and hasattr(model.second, "of_first")
 
 
 def encode(model, source):
-    """The annotations [S, D], the summary and the last states of one unpadded sentence."""
+    """The annotations [S, D], the summary and the last states of one unpadded sentence.
+
+    Of two sources, the annotations are a pair, or both in one row.
+    """
     vectors = word_vectors(model, source)
-    if type(model.encoder).__name__ == "TransformerEncoder":
-        return transformer_oracle.encode(model.encoder, vectors)
+    if model.second is None:
+        return read(model.encoder, vectors)
+    if in_one_row(model):
+        count = sum(i < model.words.source_size for i in source)
+        vectors = vectors[:count], vectors[count:]
+    first, summary, lasts = read(model.encoder, vectors[0])
+    second, other, _ = read(model.second.encoder, vectors[1])
+    summary = np.concatenate([summary, other])
+    if not in_one_row(model):
+        return (first, second), summary, lasts
+    row = [linear(model.second.of_first, h) for h in first]
+    return np.array([*row, *(linear(model.second.of_second, h) for h in second)]), summary, lasts
+
+
+def read(encoder, vectors):
+    """The annotations [S, D], the summary and the last states of an encoder."""
+    if type(encoder).__name__ == "TransformerEncoder":
+        return transformer_oracle.encode(encoder, vectors)
     lasts = []
-    for number, layer in enumerate(model.encoder.layers):
+    for number, layer in enumerate(encoder.layers):
         kind = type(layer).__name__
         if kind == "Bidirectional":
             forward, backward = (Cell(each.cells[0]) for each in (layer.forward, layer.backward))
@@ -100,7 +129,7 @@ def encode(model, source):
             reader = Cell(layer.cell.cells[0])
             annotations = reader.run(vectors)
         lasts.append((reader.hidden, reader.memory))
-        if model.encoder.residual and number:
+        if encoder.residual and number:
             annotations = [a + x for a, x in zip(annotations, vectors, strict=True)]
         vectors = annotations
     return np.array(vectors), reader.hidden, lasts
@@ -134,8 +163,24 @@ def mixed(attention, name, of_heads):
     return [sum(of_heads[m] * matrix[m, n] for m in heads) for n in heads]
 
 
+def attend_to_both(attention, s, annotations, words):
+    """Contexts of two sources together: Zoph and Knight 2016, Libovický and Helcl 2017, 3.2."""
+    each = zip((attention.first, attention.second), annotations, words, strict=True)
+    (c, of_first), (d, of_second) = (attend(one, s, h, x) for one, h, x in each)
+    p = {name: double(value) for name, value in attention.parameters.get_value().items()}
+    if attention.sources.name == "concatenated":
+        both = np.concatenate([c, d])
+        return (both @ p["W"] if p else both), np.concatenate([of_first, of_second], axis=1)
+    scores = [p["v"] @ np.tanh(s @ p["W"] + x @ p[U]) for x, U in ((c, "U1"), (d, "U2"))]
+    beta, gamma = softmax(np.array(scores))
+    context = beta * c @ p["V1"] + gamma * d @ p["V2"]
+    return context, np.concatenate([beta * of_first, gamma * of_second], axis=1)
+
+
 def attend(attention, s, annotations, words):
     """The context [O] and the weights [N, S] of every head, with an additive score."""
+    if hasattr(attention, "sources"):
+        return attend_to_both(attention, s, annotations, words)
     parameters = attention.parameters.get_value()["score"]
     p = {name: double(value) for name, value in parameters.items()}
     heads = attention.projections
@@ -188,7 +233,8 @@ def decode(model, order, source, before):
     if model.sums_over_alignments:
         hidden = hard_attention(model, source, before)
         prior, words = hard_attention_oracle.filtered(hidden, before)
-        return np.log(words), prior[None, None]
+        _, second = of_second_source(model, source, luong_states(model, source, before))
+        return np.log(words), np.concatenate([prior, second], axis=1)[None, None]
     if order == "transformer":
         features, alignment = transformer_oracle.decode(model.decoder, vectors, annotations, read)
         features = [readout(model, x) for x in features]
@@ -197,16 +243,38 @@ def decode(model, order, source, before):
     return np.array([logits(model, f) for f in features]), alignment
 
 
-def hard_attention(model, source, before):
-    """The hidden Markov model of one sentence of Luong's decoder."""
-    annotations, summary, lasts = encode(model, source)
+def luong_states(model, source, before):
+    """The states [T, H] of Luong's decoder, which depend on the words alone."""
+    _, summary, lasts = encode(model, source)
     vectors = [double(model.words.target_words.embedding)[word] for word in before]
     cell = Cells(model.decoder.cell, first_states(model.decoder, summary, lasts))
     lowest = cell.cells[0].cell
-    states = [cell.read(linear(lowest.input, y)) for y in vectors]
-    words = word_vectors(model, source)
-    weights = [attend(model.decoder.attention, s, annotations, words)[1][0] for s in states]
-    return hard_attention_oracle.hidden(model, states, weights, annotations, logits)
+    return [cell.read(linear(lowest.input, y)) for y in vectors]
+
+
+def of_second_source(model, source, states):
+    """The contexts [T, C] and weights [T, S] of a second source; without one, C = S = 0."""
+    attention = getattr(model.decoder.attention, "second", None)
+    if attention is None:
+        return np.zeros((len(states), 0)), np.zeros((len(states), 0))
+    (_, annotations), *_ = encode(model, source)
+    _, words = word_vectors(model, source)
+    contexts, weights = zip(
+        *(attend(attention, s, annotations, words) for s in states), strict=True
+    )
+    return np.array(contexts), np.array(weights)[:, 0]
+
+
+def hard_attention(model, source, before):
+    """The hidden Markov model of one sentence of Luong's decoder."""
+    annotations, *_ = encode(model, source)
+    words, attention = word_vectors(model, source), model.decoder.attention
+    states = luong_states(model, source, before)
+    others, _ = of_second_source(model, source, states)
+    if hasattr(attention, "first"):
+        attention, annotations, words = attention.first, annotations[0], words[0]
+    weights = [attend(attention, s, annotations, words)[1][0] for s in states]
+    return hard_attention_oracle.hidden(model, states, weights, annotations, logits, others)
 
 
 def first_states(decoder, summary, lasts):

@@ -18,6 +18,8 @@ from tests.options import model_options
 
 SOURCE_SIZE, TARGET_SIZE = 17, 19
 SOURCE = np.array([[4, 9, 6, 7, 16], [5, 8, 11, PAD, PAD], [13, PAD, PAD, PAD, PAD]])
+SECOND = 11  # words in the vocabulary of a second source, whose ids follow those of the first
+BOTH = np.array([[4, 9, 6, 21, 27], [5, 18, 22, 21, PAD], [13, 25, PAD, PAD, PAD]])
 TARGET = np.array(
     [
         [7, 5, 18, 4, 9, 6, EOS],
@@ -38,7 +40,8 @@ def make(*, seed=1, target_size=TARGET_SIZE, **options):
     }
     config = model_options(**(sizes | options))
     # Without `jax.jit`: compiling the whole takes four times as long as compiling its operations.
-    model = initialize.__wrapped__(config, SOURCE_SIZE, target_size, jax.random.key(seed))
+    sizes = (SOURCE_SIZE, SECOND)[: config.sources.count]
+    model = initialize.__wrapped__(config, sizes, target_size, jax.random.key(seed))
     for number, attention in enumerate(model.attentions):
         # What mixes heads is the identity at first, which would hide a matrix that is transposed.
         p = attention.shared.get_value()
@@ -51,6 +54,11 @@ def make(*, seed=1, target_size=TARGET_SIZE, **options):
     return model
 
 
+def source_of(model):
+    """Source sentences for a model of one source or two."""
+    return SOURCE if model.second is None else BOTH
+
+
 @jax.jit
 def log_probabilities(model, source, target):
     steps, source, alignment = model.read(source, target)
@@ -61,6 +69,7 @@ WIDE = {"annotation_size": 22, "embedding_size": 22, "embeddings": "tied"}
 LAST = {"first_state": "last", **WIDE}
 DEEP = {"encoder_layers": 2, "decoder_layers": 2}
 SAME = {"annotation_size": 12, "embedding_size": 12}
+TWO = {"heads": 2, "head_size": 3}
 GROUPS = {"heads": 4, "self_heads": 2, "key_value_heads": 2, "head_size": 3}
 LUONG = {"cell": "lstm", "annotation_size": 22, **DEEP}
 # They cover all decoders, encoders, cells, readouts, stacks, norms, positions and first states.
@@ -99,6 +108,18 @@ MODELS = [
     {"decoder": "luong", "mixing": "talking_heads", "gate": "elementwise", "heads": 2},
     {"decoder": "luong_input_feeding", "mixing": "talking_heads", **GROUPS},
     {"decoder": "transformer", "mixing": "talking_heads", "decoder_layers": 2, **GROUPS},
+    {"decoder": "bahdanau", "sources": "flat"},
+    {"decoder": "bahdanau", "sources": "hierarchical(units=7)", "values": "sum", **TWO},
+    {"decoder": "luong", "sources": "concatenated", "encoder": "unidirectional", **WIDE},
+    {"decoder": "luong", "sources": "hierarchical(units=7)", "first_state": "zero"},
+    {"decoder": "luong_input_feeding", "sources": "hierarchical(units=7)", "cell": "lstm"},
+    {"decoder": "luong_input_feeding", "sources": "flat", "values": "embeddings"},
+    {"decoder": "transformer", "encoder": "transformer", "sources": "concatenated", **GROUPS},
+    {"decoder": "transformer", "sources": "hierarchical(units=7)", "heads": 2, **DEEP},
+    {"decoder": "transformer", "encoder": "transformer", "sources": "flat", "heads": 2, **WIDE},
+    {"decoder": "luong", "sources": "concatenated", "readout": "marginal"},
+    {"decoder": "luong", "sources": "concatenated", "readout": "monotonic"},
+    {"decoder": "luong", "sources": "flat", "readout": "marginal"},
 ]
 every_model = pytest.mark.parametrize(
     "options", MODELS, ids=lambda options: "-".join(map(str, options.values()))
@@ -108,9 +129,10 @@ every_model = pytest.mark.parametrize(
 @every_model
 def test_equals_the_papers_loop(options):
     model = make(**options)
-    actual, alignment = log_probabilities(model, SOURCE, TARGET)
-    for row in range(len(SOURCE)):
-        source = [i for i in SOURCE[row] if i != PAD]
+    sources = source_of(model)
+    actual, alignment = log_probabilities(model, sources, TARGET)
+    for row in range(len(sources)):
+        source = [i for i in sources[row] if i != PAD]
         target = [i for i in TARGET[row] if i != PAD]
         logits, weights = oracle.decode(model, options["decoder"], source, [BOS, *target[:-1]])
         expected = scipy.special.log_softmax(logits, axis=-1)
@@ -124,8 +146,9 @@ def test_equals_the_papers_loop(options):
 @every_model
 def test_steps_equal_the_teacher_forced_pass(options):
     model = make(**options)
-    expected, alignment = log_probabilities(model, SOURCE, TARGET)
-    encoded = jax.jit(Seq2Seq.encode)(model, SOURCE)
+    sources = source_of(model)
+    expected, alignment = log_probabilities(model, sources, TARGET)
+    encoded = jax.jit(Seq2Seq.encode)(model, sources)
     one_step = jax.jit(Seq2Seq.step)
     state, word = model.start(encoded, TARGET.shape[1]), jnp.full(3, BOS)
     for step in range(TARGET.shape[1]):
@@ -138,11 +161,12 @@ def test_steps_equal_the_teacher_forced_pass(options):
 @every_model
 def test_padding_and_neighbours_change_nothing(options):
     model = make(**options)
+    sources = source_of(model)
     together, _ = log_probabilities(
-        model, np.pad(SOURCE, ((0, 0), (0, 6))), np.pad(TARGET, ((0, 0), (0, 4)))
+        model, np.pad(sources, ((0, 0), (0, 6))), np.pad(TARGET, ((0, 0), (0, 4)))
     )
-    for row in range(len(SOURCE)):
-        source = SOURCE[row : row + 1, : np.count_nonzero(SOURCE[row])]
+    for row in range(len(sources)):
+        source = sources[row : row + 1, : np.count_nonzero(sources[row])]
         target = TARGET[row : row + 1, : np.count_nonzero(TARGET[row])]
         alone, _ = log_probabilities(model, source, target)
         steps = target.shape[1]

@@ -1,0 +1,154 @@
+"""Sources: what a decoder attends to besides the first source, such as the tags of a lemma.
+
+Flat attention is one mechanism over the annotations of both sources. Otherwise each source has a
+mechanism of its own, and these classes say what becomes of the two contexts.
+"""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from attn_jax.attention.normalizers import Softmax
+from attn_jax.attention.protocol import Normalizer, Part, Score, scaled_normal
+from attn_jax.attention.scores import Additive
+from attn_jax.attention.widening import widen
+from attn_jax.settings import setting
+
+
+class Sources(Part):
+    """How many sources there are, and how a decoder attends to them."""
+
+    name = "way to attend to sources"  # for error messages
+    may_be_own = False
+    count: ClassVar[int] = 2
+
+
+class One(Sources):
+    """There is one source.
+
+    Paper: Bahdanau, Cho and Bengio 2014, section 3.1.
+    Cost: none.
+    """
+
+    count = 1
+
+
+class Flat(Sources):
+    """One mechanism over both: α over all [P¹ h¹_j; P² h²_j], whose sum is the context.
+
+    The projections P map the annotations of both encoders to one space, in which they are compared
+    and summed: the paper's U_a and U_c, shared.
+
+    Paper: Libovický and Helcl 2017, section 3.1.
+    Cost: time S D², memory S D.
+    """
+
+
+class Combined(Sources):
+    """Each source has a mechanism of its own: the first that of the model, the second this one.
+
+    Attributes:
+      score: how well annotations of the second source match a query.
+      normalizer: from these scores to weights.
+    """
+
+    score: Score = Additive()
+    normalizer: Normalizer = Softmax()
+
+    def size(self, first: int, second: int) -> int:
+        """The features of a combined context, unless the decoder asks for others."""
+        raise NotImplementedError
+
+    def init(self, rng: Array, Q: int, C1: int, C2: int, O: int) -> Any:  # noqa: E741
+        """The first parameters.
+
+        Args:
+          rng: a random key.
+          Q: features of a decoder state.
+          C1, C2: features of the context of each source.
+          O: features of the combined context.
+        """
+        raise NotImplementedError
+
+    def combined(
+        self,
+        p: Any,
+        state: Float[Array, " Q"],
+        first: Float[Array, " C1"],
+        second: Float[Array, " C2"],
+    ) -> tuple[Float[Array, " O"], Float[Array, "2"]]:
+        """The combined context, and what the weights of each source are multiplied with in it."""
+        raise NotImplementedError
+
+
+class Concatenated(Combined):
+    """c = [c¹; c²]; for a decoder that wants O features, W [c¹; c²].
+
+    Paper: Zoph and Knight 2016, the multi-source attention.
+    Cost: none, or time T C O.
+    """
+
+    def size(self, first: int, second: int) -> int:
+        return first + second
+
+    def init(self, rng: Array, Q: int, C1: int, C2: int, O: int) -> dict[str, Array]:  # noqa: E741
+        return {} if O == C1 + C2 else {"W": scaled_normal(rng, (C1 + C2, O))}
+
+    def combined(
+        self,
+        p: Any,
+        state: Float[Array, " Q"],
+        first: Float[Array, " C1"],
+        second: Float[Array, " C2"],
+    ) -> tuple[Float[Array, " O"], Float[Array, "2"]]:
+        both = jnp.concatenate([first, second])
+        return (both @ p["W"] if p else both), jnp.ones(2, both.dtype)
+
+
+class Hierarchical(Combined):
+    """c = Σ_k β_k V_k cᵏ, β = softmax_k(v · tanh(W s + U_k cᵏ)): attention to the two contexts.
+
+    Attributes:
+      units: A, hidden units of the score of a context.
+
+    Paper: Libovický and Helcl 2017, section 3.2; V is their U_c.
+    Cost: time T (Q A + C A + C O), memory T A.
+    """
+
+    units: int = setting(256, low=1)
+
+    def size(self, first: int, second: int) -> int:
+        return first
+
+    def init(self, rng: Array, Q: int, C1: int, C2: int, O: int) -> dict[str, Array]:  # noqa: E741
+        shapes = {
+            "W": (Q, self.units),
+            "U1": (C1, self.units),
+            "U2": (C2, self.units),
+            "v": (self.units,),
+            "V1": (C1, O),
+            "V2": (C2, O),
+        }
+        rngs = jax.random.split(rng, len(shapes))
+        return {
+            name: scaled_normal(one, shape)
+            for one, (name, shape) in zip(rngs, shapes.items(), strict=True)
+        }
+
+    def combined(
+        self,
+        p: Any,
+        state: Float[Array, " Q"],
+        first: Float[Array, " C1"],
+        second: Float[Array, " C2"],
+    ) -> tuple[Float[Array, " O"], Float[Array, "2"]]:
+        of_state = state @ p["W"]
+        scores = [
+            jnp.tanh(of_state + first @ p["U1"]) @ p["v"],
+            jnp.tanh(of_state + second @ p["U2"]) @ p["v"],
+        ]
+        shares = jax.nn.softmax(widen(jnp.stack(scores))).astype(first.dtype)
+        context = shares[0] * (first @ p["V1"]) + shares[1] * (second @ p["V2"])
+        return context, shares

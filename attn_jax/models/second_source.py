@@ -1,0 +1,105 @@
+"""The second source of a sentence, such as the tags of a lemma, and how it joins the first.
+
+The words of both stand in one row of ids, those of the second behind those of the first and
+numbered after them: id k of the second vocabulary is V¹ + k, V¹ the size of the first.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+
+from attn_jax.attention.sources import Flat
+from attn_jax.config import Model
+from attn_jax.models.linear import Linear
+from attn_jax.models.protocols import Encoder
+from attn_jax.models.rows import behind, to_front
+from attn_jax.models.source import Summary
+from attn_jax.tokens import PAD
+
+
+class Encoded(NamedTuple):
+    """What encoders make of a batch: of one source, or leaves in pairs, of two."""
+
+    vectors: PyTree[Float[Array, "B S E"]]  # of the words
+    annotations: PyTree[Float[Array, "B S D"]]
+    mask: PyTree[Bool[Array, "B S"]]
+    summary: Summary
+
+
+class SecondSource(nnx.Module):
+    """Word vectors and an encoder of its own, like that of the first source.
+
+    Args:
+      config: the options of both encoders.
+      kind: of both encoders.
+      first_size: V¹, words in the first vocabulary.
+      size: words in the second vocabulary.
+      rngs: for the initial parameters.
+    """
+
+    def __init__(
+        self, config: Model, kind: type[Encoder], first_size: int, size: int, *, rngs: nnx.Rngs
+    ):
+        self.first_size, self.size = first_size, size
+        self.words = nnx.Embed(size, config.embedding_size, rngs=rngs)
+        self.encoder = kind(config, rngs=rngs)
+
+    def first(self, source: Int[Array, "B S"]) -> Int[Array, "B S"]:
+        """The words of the first source alone."""
+        return jnp.where(source < self.first_size, source, PAD)
+
+    def encode(self, source: Int[Array, "B S"], rng: Key[Array, " B"] | None) -> Encoded:
+        """Encodes the second source of each row, moved to its front."""
+        lengths = (self.first(source) != PAD).sum(axis=1)
+        words = jnp.where(source < self.first_size, PAD, source - self.first_size)
+        words = to_front(words, lengths)
+        vectors, mask = self.words.embedding[...][words], words != PAD
+        annotations, summary = self.encoder(vectors, mask, rng)
+        return Encoded(vectors, annotations, mask, summary)
+
+    def joined(self, first: Encoded, second: Encoded) -> Encoded:
+        """Both sources, each attended to by itself. The decoder starts from both summaries."""
+        vectors, annotations, mask, _ = zip(first, second, strict=True)
+        return Encoded(vectors, annotations, mask, _summary(first, second))
+
+
+class InOneRow(SecondSource):
+    """A second source whose annotations stand in one row with those of the first."""
+
+    def __init__(
+        self, config: Model, kind: type[Encoder], first_size: int, size: int, *, rngs: nnx.Rngs
+    ):
+        super().__init__(config, kind, first_size, size, rngs=rngs)
+        features = config.annotation_size
+        self.of_first = Linear(features, features, use_bias=False, rngs=rngs)
+        self.of_second = Linear(features, features, use_bias=False, rngs=rngs)
+
+    def joined(self, first: Encoded, second: Encoded) -> Encoded:
+        """Both sources in one row, their annotations mapped to one space."""
+        lengths = first.mask.sum(axis=1)
+
+        def in_row(one: Array, other: Array) -> Array:
+            return jnp.where(first.mask[..., None], one, behind(other, lengths))
+
+        return Encoded(
+            in_row(first.vectors, second.vectors),
+            in_row(self.of_first(first.annotations), self.of_second(second.annotations)),
+            first.mask | behind(second.mask, lengths),
+            _summary(first, second),
+        )
+
+
+def _summary(first: Encoded, second: Encoded) -> Summary:
+    """Both summaries, from which the first state of a decoder is computed."""
+    vectors = first.summary.vector, second.summary.vector
+    return Summary(jnp.concatenate(vectors, axis=-1), first.summary.states)
+
+
+def make_second(
+    config: Model, kind: type[Encoder], first_size: int, size: int, *, rngs: nnx.Rngs
+) -> SecondSource:
+    """The second source, as `model.sources` attends to it."""
+    how = InOneRow if isinstance(config.sources, Flat) else SecondSource
+    return how(config, kind, first_size, size, rngs=rngs)

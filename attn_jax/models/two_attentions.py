@@ -1,0 +1,142 @@
+"""The attention of a decoder to one source, or to each of two."""
+
+import dataclasses
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Bool, Float, Key
+
+from attn_jax.attention.sources import Combined
+from attn_jax.attention.steps import Memory
+from attn_jax.attention.windows import Full
+from attn_jax.config import Model
+from attn_jax.models.attention import Attention, KeysAndValues, widened
+from attn_jax.models.randomness import split
+from attn_jax.models.rows import behind
+
+Masks = tuple[Bool[Array, "B S"], Bool[Array, "B S"]]
+
+
+class TwoAttentions(nnx.Module):
+    """A mechanism for each source, whose contexts `model.sources` combines.
+
+    What an `Attention` takes or returns of the source is here a pair of these, except the weights:
+    those of the second source follow those of the first in one row, as their words do. Arguments
+    are those of `Attention`.
+    """
+
+    sums_values = False
+
+    def __init__(
+        self,
+        config: Model,
+        query_size: int,
+        annotation_size: int,
+        output_size: int | None = None,
+        *,
+        projection: str,
+        rngs: nnx.Rngs,
+    ):
+        assert isinstance(config.sources, Combined)
+        self.sources = config.sources
+        second = dataclasses.replace(
+            config, score=self.sources.score, window=Full(), normalizer=self.sources.normalizer
+        )
+        sizes = query_size, annotation_size, output_size
+        self.first = Attention(config, *sizes, projection=projection, rngs=rngs)
+        self.second = Attention(second, *sizes, projection=projection, rngs=rngs)
+        self.size = output_size or self.sources.size(*self.sizes)
+        first = self.sources.init(rngs.params(), query_size, *self.sizes, self.size)
+        self.parameters = nnx.Param(widened(first))
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The features of a context of each source."""
+        return self.first.size, self.second.size
+
+    def project(
+        self,
+        annotations: tuple[Float[Array, "B S D"], Float[Array, "B S D"]],
+        embeddings: tuple[Float[Array, "B S E"], Float[Array, "B S E"]] | None = None,
+    ) -> tuple[KeysAndValues, KeysAndValues]:
+        """The keys and values of each source."""
+        first, second = embeddings or (None, None)
+        of_first = self.first.project(annotations[0], first)
+        return of_first, self.second.project(annotations[1], second)
+
+    def alone(self, source: tuple[KeysAndValues, KeysAndValues]) -> Float[Array, "B S O"]:
+        """The contexts of the first source if all weight is on one position."""
+        return self.first.alone(source[0])
+
+    def begin(self, mask: Masks) -> tuple[Memory, Memory]:
+        """The memories before the first query."""
+        return self.first.begin(mask[0]), self.second.begin(mask[1])
+
+    def step(
+        self,
+        memory: tuple[Memory, Memory],
+        query: Float[Array, "B Q"],
+        source: tuple[KeysAndValues, KeysAndValues],
+        mask: Masks,
+        rng: Key[Array, " B"] | None = None,
+    ) -> tuple[tuple, Float[Array, "B O"], Float[Array, "B N S"]]:
+        """The new memories, the combined context and the weights of one query per sentence."""
+        rngs = split(rng, 2)
+        first, second = (
+            attention.step(memory[k], query, source[k], mask[k], rngs[k])
+            for k, attention in enumerate((self.first, self.second))
+        )
+        context, shares = jax.vmap(self._combined)(query, first[1], second[1])
+        return (first[0], second[0]), context, _in_row((first[2], second[2]), shares, mask)
+
+    def __call__(
+        self,
+        queries: Float[Array, "B T Q"],
+        source: tuple[KeysAndValues, KeysAndValues],
+        mask: Masks,
+        rng: Key[Array, " B"] | None = None,
+    ) -> tuple[Float[Array, "B T O"], Float[Array, "B N T S"]]:
+        """The combined contexts and the weights of T queries."""
+        rngs = split(rng, 2)
+        first, second = (
+            attention(queries, source[k], mask[k], rngs[k])
+            for k, attention in enumerate((self.first, self.second))
+        )
+        context, shares = jax.vmap(jax.vmap(self._combined))(queries, first[0], second[0])
+        return context, _in_row((first[1], second[1]), shares, mask)
+
+    @property
+    def _combined(self) -> partial:
+        return partial(self.sources.combined, self.parameters.get_value())
+
+
+def _in_row(
+    weights: tuple[Float[Array, "B N *T S"], Float[Array, "B N *T S"]],
+    shares: Float[Array, "B *T 2"],
+    mask: Masks,
+) -> Float[Array, "B N *T S"]:
+    """The weights of both sources in one row, multiplied with the share of their source."""
+    of_first, of_second = jnp.moveaxis(shares, -1, 0)[:, :, None, ..., None]
+    lengths = mask[0].sum(axis=1)
+    moved = jnp.moveaxis(behind(jnp.moveaxis(weights[1], -1, 1), lengths), 1, -1)
+    return of_first * weights[0] + of_second * moved
+
+
+AnyAttention = Attention | TwoAttentions
+
+
+def make_attention(
+    config: Model,
+    query_size: int,
+    annotation_size: int,
+    output_size: int | None = None,
+    *,
+    projection: str,
+    rngs: nnx.Rngs,
+) -> AnyAttention:
+    """The attention of a decoder, to both sources where each has a mechanism of its own."""
+    kind = TwoAttentions if isinstance(config.sources, Combined) else Attention
+    sizes = query_size, annotation_size, output_size
+    return kind(config, *sizes, projection=projection, rngs=rngs)
