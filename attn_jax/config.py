@@ -99,8 +99,12 @@ class Data:
     second_source: str = option(
         "", "second source, such as tags: file suffix (parallel, in files of a side each)"
     )
-    source_level: str = option("auto", "source tokens: word, character, symbol, subword or auto")
-    target_level: str = option("auto", "target tokens: word, character, symbol, subword or auto")
+    source_level: str = option(
+        "auto", "source tokens: word, character, symbol, subword, tag or auto"
+    )
+    target_level: str = option(
+        "auto", "target tokens: word, character, symbol, subword, tag or auto"
+    )
     second_level: str = option(
         "tag", "second source tokens: tag (cut at spaces and ;), word, character, symbol or subword"
     )

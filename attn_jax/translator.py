@@ -11,7 +11,6 @@ import jax
 import numpy as np
 from jaxtyping import Int
 
-from attn_jax.attention.sources import Combined
 from attn_jax.data.pairs import pad
 from attn_jax.data.sentences import Sentence
 from attn_jax.data.vocabulary import Vocabulary, copies
@@ -361,7 +360,7 @@ class Translator:
 
     def _posterior(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
         self._check_signs("a posterior")
-        apart = (model for model in self.models if isinstance(model.sources, Combined))
+        apart = (model for model in self.models if model.attends_apart)
         if not all(model.sums_over_alignments for model in apart):
             raise InputError(
                 "this model has no posterior: it attends to each of two sources by itself; take "

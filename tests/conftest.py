@@ -5,6 +5,7 @@ import os
 import jax
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
 os.environ["NPROC"] = "16"  # virtual devices on few cores can starve one another
@@ -12,6 +13,10 @@ os.environ["NPROC"] = "16"  # virtual devices on few cores can starve one anothe
 QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 if "OPTIMIZED" not in os.environ:
     os.environ["XLA_FLAGS"] = f"{QUICK} {os.environ.get('XLA_FLAGS', '')}"
+
+# Tests are of what is computed; on a busy machine anything may be slow.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 with install_import_hook("attn_jax", "beartype.beartype"):
     from attn_jax.cache import use_compilation_cache

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from attn_jax.data.sentences import Sentence
-from attn_jax.data.two_texts import BETWEEN, is_second, joined, marked, parted
+from attn_jax.data.two_texts import joined, marked, parted
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.data.words import words_of
-from attn_jax.tokens import UNK
+from attn_jax.tokens import BETWEEN, UNK, is_second
 
 
 class TwoSources(Vocabulary):
@@ -21,10 +21,14 @@ class TwoSources(Vocabulary):
     """
 
     def __init__(self, first: Vocabulary, second: Vocabulary):
-        self.first, self.second = first, second
+        self._first, self.second = first, second
         self.pretokens = BETWEEN.join([first.pretokens, second.pretokens])
         self.per_word = first.per_word
         self.tokens = [*first.tokens, *marked(second.tokens)]
+
+    @property
+    def first(self) -> Vocabulary:
+        return self._first
 
     @property
     def sizes(self) -> tuple[int, ...]:

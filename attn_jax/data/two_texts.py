@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from attn_jax.errors import InputError
-
-BETWEEN = "\t"
+from attn_jax.tokens import BETWEEN
 
 
 def joined(first: str, second: str) -> str:
@@ -30,13 +29,3 @@ def parted(text: str) -> tuple[str, str]:
 def marked(tokens: Iterable[str]) -> list[str]:
     """Tokens, or pretokens, of the second text, told from those of the first by a tab."""
     return [BETWEEN + token for token in tokens]
-
-
-def named(tokens: Iterable[str]) -> list[str]:
-    """Tokens as they are shown, those of the second text in brackets."""
-    return [f"[{token.removeprefix(BETWEEN)}]" if is_second(token) else token for token in tokens]
-
-
-def is_second(token: str) -> bool:
-    """Whether a token, or a pretoken, is one of the second text."""
-    return len(token) > 1 and token.startswith(BETWEEN)

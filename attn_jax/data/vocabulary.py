@@ -10,10 +10,10 @@ import sentencepiece
 from attn_jax.config import Data
 from attn_jax.data.sentences import Sentence
 from attn_jax.data.subword_model import SPACE, learn, without_null
-from attn_jax.data.two_texts import BETWEEN, marked, parted
+from attn_jax.data.two_texts import marked, parted
 from attn_jax.data.words import SPACES, words_of
 from attn_jax.errors import InputError
-from attn_jax.tokens import EOS, SPECIALS, UNK
+from attn_jax.tokens import BETWEEN, EOS, SPECIALS, UNK
 
 # How a text is cut before any vocabulary is known. A vocabulary may cut a pretoken further.
 PRETOKENIZERS: dict[str, Callable[[str], list[str]]] = {
@@ -51,6 +51,11 @@ class Vocabulary(abc.ABC):
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @property
+    def first(self) -> "Vocabulary":
+        """That of the first source."""
+        return self
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -252,4 +257,4 @@ def copies(source: Vocabulary, target: Vocabulary, sentence: Sentence) -> list[s
         # A text in characters may be all spaces.
         words = words_of(sentence.text) or [sentence.text]
         return [words[number] for number, _ in zip(sentence.words, tokens, strict=False)]
-    return [source.join([token]) for token in tokens]
+    return [source.first.join([token]) for token in tokens]

@@ -17,6 +17,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from attn_jax.attention.scores import Last
+from attn_jax.attention.sources import Combined
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import Forms
@@ -127,7 +128,7 @@ class Seq2Seq(nnx.Module):
                 f"model.sources={config.sources.brief()} is for {config.sources.count} source "
                 f"vocabularies, got {len(sizes)}"
             )
-        self.sources = config.sources
+        self.attends_apart = isinstance(config.sources, Combined)  # to each of two sources
         # A control's weights do not depend on the words.
         self.is_control = config.score.is_control
         self.values_are_of_words = config.values.reads_embeddings

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import PowerNorm
 
-from attn_jax.data.two_texts import named
 from attn_jax.errors import InputError
 from attn_jax.head_names import head_name
 from attn_jax.reporting.style import COLOURS, Picture, styled
+from attn_jax.tokens import shown
 
 LARGEST = 40.0  # inches of a figure; tokens are made smaller to stay below
 LONGEST = 32  # signs of a token
@@ -27,9 +27,8 @@ def visible(tokens: Sequence[str]) -> list[str]:
 
     Those of a second source are drawn in brackets.
     """
-    cut = (
-        token if len(token) <= LONGEST else f"{token[: LONGEST - 1]}…" for token in named(tokens)
-    )
+    whole = map(shown, tokens)
+    cut = (token if len(token) <= LONGEST else f"{token[: LONGEST - 1]}…" for token in whole)
     return ["␣" if token == " " else token for token in cut]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from rich.cells import cell_len, set_cell_size
 
-from attn_jax.data.two_texts import named
+from attn_jax.tokens import shown
 
 SHADES = " ░▒▓█"  # of weights up to 0.1, 0.3, 0.5, 0.8 and 1
 
@@ -18,10 +18,10 @@ def strips(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) 
       source: S tokens.
       target: T tokens, end of sentence included.
     """
-    shown, width = named(source), max(map(cell_len, target))
+    width = max(map(cell_len, target))
     shades = np.array(list(SHADES))[np.digitize(alignment, (0.1, 0.3, 0.5, 0.8))]
     padded = [set_cell_size(token, width) for token in target]
     return [
-        f"{token} |{''.join(row)}| {shown[weights.argmax()]} {weights.max():.2f}"
+        f"{token} |{''.join(row)}| {shown(source[weights.argmax()])} {weights.max():.2f}"
         for token, row, weights in zip(padded, shades, alignment, strict=True)
     ]

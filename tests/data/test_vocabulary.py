@@ -12,13 +12,13 @@ from attn_jax.data.cut_files import cut_in_files
 from attn_jax.data.pairs import Example
 from attn_jax.data.vocabularies import (
     build_vocabulary,
+    cutting,
     joint,
-    kinds,
     load_vocabulary,
     save_vocabulary,
     separate,
 )
-from attn_jax.data.vocabulary import LEVELS, PRETOKENIZERS, copies
+from attn_jax.data.vocabulary import LEVELS, copies, pretokenizer
 from attn_jax.errors import InputError
 from attn_jax.tokens import EOS, SPECIALS, UNK
 
@@ -29,7 +29,7 @@ DATA = Data(min_count=2, subwords=40)
 def of_sides(build, sources, targets, config):
     """The vocabularies of a training text, which is cut in memory."""
     examples = list(map(Example, sources, targets))
-    ways = tuple(PRETOKENIZERS[kind.pretokens] for kind in kinds(config))
+    ways = tuple(map(pretokenizer, cutting(config)))
     return build(cut_in_files(examples, ways, Path("/dev/null/nowhere")), examples, config)
 
 
@@ -44,7 +44,8 @@ def test_text_survives_the_round_trip(level, tmp_path):
     for text in TEXTS[:2]:
         ids = loaded.encode(text)
         assert UNK not in ids
-        assert loaded.join(loaded.decode([*ids, EOS, 7, 7])) == text
+        joined = text.replace(" ", ";") if level == "tag" else text
+        assert loaded.join(loaded.decode([*ids, EOS, 7, 7])) == joined
 
 
 @given(st.text(min_size=1))
