@@ -2,7 +2,7 @@ __version__: str
 
 # Mechanisms: parts, your own too, and how they compute weights and contexts.
 from .attention.attend import Sentence, attend, attend_all, attend_step, begin
-from .attention.catalogue import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS
+from .attention.catalogue import GATES, MIXING, NORMALIZERS, SCORES, SOURCES, VALUES, WINDOWS
 from .attention.mechanism import Mechanism
 from .attention.protocol import (
     Gate,
@@ -45,6 +45,7 @@ __all__ = [
     "MIXING",
     "NORMALIZERS",
     "SCORES",
+    "SOURCES",
     "VALUES",
     "WINDOWS",
     "Data",

@@ -12,7 +12,15 @@ from typing import Any
 
 import jax
 
-from attn_jax.attention.catalogue import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS
+from attn_jax.attention.catalogue import (
+    GATES,
+    MIXING,
+    NORMALIZERS,
+    SCORES,
+    SOURCES,
+    VALUES,
+    WINDOWS,
+)
 from attn_jax.attention.protocol import Gate, Mixing, Part, Values, Weigher
 from attn_jax.errors import InputError
 from attn_jax.models.readouts import OVER_POSITIONS
@@ -75,7 +83,8 @@ begins with the most important of these checks.
 
 What is summed is the annotations, unless `--model.values` says otherwise, and the sum is the
 context of a head, unless `--model.gate` does; `--model.mixing` is between heads: see
-[Models](models.md#values-gates-and-mixing).
+[Models](models.md#values-gates-and-mixing). `--model.sources` is of a second source, such as tags:
+see [Models](models.md#two-sources).
 
 T target steps, S source positions, Q units of the query, D features of an annotation, E of a word
 vector, C of a value, N heads, A hidden units (`units`, and `--model.alignment_size` for all that do
@@ -163,14 +172,15 @@ def mechanisms() -> str:
         return table.markdown(lambda cell: cell.replace("|", "\\|"))
 
     made = {title: catalogue(table) for title, table in tables.items()}
-    made["Readouts over positions"] = readouts()
+    made["Readouts over positions"] = without_parameters(OVER_POSITIONS)
+    made["Sources"] = without_parameters(SOURCES)
     sections = [f"## {title}\n\n{markdown(table)}\n" for title, table in made.items()]
     return "\n".join([INTRODUCTION, *sections])
 
 
-def readouts() -> Table:
-    """A row for each readout over positions: name, formula, cost and paper."""
-    docstrings = {name: one.__doc__ or "" for name, one in OVER_POSITIONS.items()}
+def without_parameters(classes: Mapping[str, type[Any]]) -> Table:
+    """A row for each class: name, formula, cost and paper."""
+    docstrings = {name: one.__doc__ or "" for name, one in classes.items()}
     rows = [
         [
             f"`{name}`",

@@ -3,7 +3,7 @@
 import attn_jax
 
 NAMES = """
-GATES LOSSES MIXING NORMALIZERS SCORES VALUES WINDOWS
+GATES LOSSES MIXING NORMALIZERS SCORES SOURCES VALUES WINDOWS
 Data Experiment Gate Hypothesis InputError Loss Mechanism Memory Mixing Model Normalizer Part Past
 Report Score Seen Sentence Train Translator Values Window
 attend attend_all attend_step begin check evaluate export heat_map inner load load_exported

@@ -21,6 +21,7 @@ from attn_jax.attention.scores import (
     Projected,
     ScaledDot,
 )
+from attn_jax.attention.sources import Concatenated, Flat, Hierarchical, One
 from attn_jax.attention.sparse import Entmax, Sparsemax
 from attn_jax.attention.values import Annotations, Embeddings, KeyValue, Sum
 from attn_jax.attention.windows import Full, LocalM, LocalP

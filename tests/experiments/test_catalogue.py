@@ -2,7 +2,8 @@
 
 import pytest
 
-from attn_jax import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS
+from attn_jax import GATES, MIXING, NORMALIZERS, SCORES, SOURCES, VALUES, WINDOWS
+from attn_jax.models.readouts import OVER_POSITIONS
 from experiments import catalogue
 
 
@@ -18,8 +19,9 @@ def test_every_mechanism_has_formula_cost_and_paper(table):
         assert all(row[-2:]), row[0]
 
 
-def test_every_readout_over_positions_has_formula_cost_and_paper():
-    assert all(map(all, catalogue.readouts().rows))
+@pytest.mark.parametrize("classes", [OVER_POSITIONS, SOURCES], ids=["readouts", "sources"])
+def test_what_has_no_parameters_of_a_head_has_formula_cost_and_paper(classes):
+    assert all(map(all, catalogue.without_parameters(classes).rows))
 
 
 def test_shapes_are_told_in_letters():
