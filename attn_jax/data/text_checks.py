@@ -80,14 +80,21 @@ def counts_of(
     )
 
 
-def unknown_shares(splits: dict[str, tuple[np.ndarray, np.ndarray]]) -> str | None:
+def unknown_shares(
+    splits: dict[str, tuple[np.ndarray, np.ndarray]], source: Vocabulary, target: Vocabulary
+) -> str | None:
     """A message with the share of unknown tokens in each split; None if all are known.
 
     Args:
       splits: how often each source and each target id occurs; all zero for a split without pairs.
+      source, target: the vocabularies.
     """
+    unknown = source.unknown_ids, target.unknown_ids
     shares = {
-        name: [100 * of_ids[UNK] / of_ids.sum() for of_ids in counts]
+        name: [
+            100 * of_ids[ids].sum() / of_ids.sum()
+            for ids, of_ids in zip(unknown, counts, strict=True)
+        ]
         for name, counts in splits.items()
         if all(of_ids.any() for of_ids in counts)
     }

@@ -34,6 +34,10 @@ class TwoSources(Vocabulary):
     def sizes(self) -> tuple[int, ...]:
         return len(self.first), len(self.second)
 
+    @property
+    def unknown_ids(self) -> list[int]:
+        return [UNK, len(self.first) + UNK]
+
     def tokens_of(self, pretokens: Sequence[str]) -> list[list[str]]:
         first, second = _apart(pretokens)
         of_first, of_second = iter(self.first.tokens_of(first)), iter(self.second.tokens_of(second))
@@ -67,7 +71,7 @@ class TwoSources(Vocabulary):
 
     def unknown(self, sentences: Iterable[Sentence]) -> list[str]:
         tokens = dict.fromkeys(token for sentence in sentences for token in sentence.tokens)
-        return [token for token in tokens if self._id(token) in (UNK, len(self.first) + UNK)]
+        return [token for token in tokens if self._id(token) in self.unknown_ids]
 
     def first_tokens(self, sentence: Sentence) -> int:
         return sum(not is_second(token) for token in sentence.tokens)

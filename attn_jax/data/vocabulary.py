@@ -62,6 +62,11 @@ class Vocabulary(abc.ABC):
         """The numbers of tokens of each source."""
         return (len(self),)
 
+    @property
+    def unknown_ids(self) -> list[int]:
+        """The ids of unknown tokens, one for each source."""
+        return [UNK]
+
     def first_tokens(self, sentence: Sentence) -> int:
         """How many tokens of a sentence are those of the first source, which come first."""
         return len(sentence.tokens)

@@ -149,7 +149,9 @@ def train_alone(
         batches.summary(),
         unknown_shares(
             {"training": counts}
-            | {split: counts_of(held_out[split], source, target) for split in splits}
+            | {split: counts_of(held_out[split], source, target) for split in splits},
+            source,
+            target,
         ),
         *seen_in_training(text, others),
         unused.told(experiment, given),
