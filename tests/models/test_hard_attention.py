@@ -265,6 +265,8 @@ def test_dropout_is_of_features_the_same_at_all_positions(readout):
         ({"window": "local_p"}, "those of additive, local_p, softmax need not sum to 1"),
         ({"score": "location_aware"}, "do not depend on earlier ones"),
         ({"normalizer": "forward"}, "do not depend on earlier ones"),
+        ({"gate": "headwise"}, "which model.gate=headwise does not gate"),
+        ({"sources": "hierarchical"}, "which model.sources=hierarchical mixes with the second"),
     ],
 )
 @both
