@@ -103,7 +103,7 @@ def imported(file: Path) -> set[str]:
 @pytest.mark.parametrize("layer", MAY_IMPORT)
 def test_imports_only_what_it_may(layer):
     folder = PACKAGE.joinpath(*layer.split("."))
-    files = folder.glob("*.py") if folder.is_dir() else [folder.with_suffix(".py")]
+    files = folder.rglob("*.py") if folder.is_dir() else [folder.with_suffix(".py")]
     for file in files:
         for module in imported(file):
             parts = module.split(".")

@@ -172,29 +172,42 @@ def read_run(folder: Path) -> Run:
     with reading(path):
         content = path.read_text("utf-8").strip()
     journal = read(run_files.journal(folder))
-    path = run_files.evaluation(folder, "test")
-    with reading(path):
-        evaluation = strict_json.loads(path.read_text("utf-8"))
-    path = run_files.predictions(folder, "test")
-    with reading(path), path.open(encoding="utf-8") as file:
-        # By iteration, since `splitlines` would also split at other characters of the text.
-        sentences = list(map(json.loads, file))
-    path = run_files.alignments(folder, "test")
-    with reading(path), path.open("rb") as file, np.load(file) as arrays:
-        weights = list(arrays.values())
     run = Run(
         options,
-        evaluation,
+        {},
         journal,
-        sentences,
-        weights,
+        [],
+        [],
         content,
         folder,
         code,
         provenance.read(folder),
     )
-    check_run(run)
-    return run
+    return of_split(run, "test")
+
+
+def of_split(run: Run, split: str) -> Run:
+    """A run with its evaluation on a split; checks that it holds what reports need.
+
+    Raises:
+      InputError: one of its files is missing or damaged.
+      OSError: one of its files may not be read.
+    """
+    path = run_files.evaluation(run.folder, split)
+    with reading(path):
+        evaluation = strict_json.loads(path.read_text("utf-8"))
+    path = run_files.predictions(run.folder, split)
+    with reading(path), path.open(encoding="utf-8") as file:
+        # By iteration, since `splitlines` would also split at other characters of the text.
+        sentences = list(map(json.loads, file))
+    path = run_files.alignments(run.folder, split)
+    with reading(path), path.open("rb") as file, np.load(file) as arrays:
+        weights = list(arrays.values())
+    evaluated = dataclasses.replace(
+        run, evaluation=evaluation, sentences=sentences, weights=weights
+    )
+    check_run(evaluated, split)
+    return evaluated
 
 
 def why_not_evaluated(folder: Path) -> str:
