@@ -13,6 +13,7 @@ from attn_jax import config, provenance, run_files, strict_json
 from attn_jax.attention.catalogue import SCORES
 from attn_jax.errors import InputError
 from attn_jax.evaluation.metrics import METRICS, bleu_counts, in_words, matching, ranking_metric
+from attn_jax.evaluation.significance import exchanged, resampled_bleu, resampled_mean
 from attn_jax.files import reading
 from attn_jax.journal import read
 from attn_jax.names import parse
@@ -95,6 +96,18 @@ class Run:
             [sentence[name] for sentence in self.sentences] for name in ("text_tokens", "target")
         )
         return np.array(matching(*tokens), int)
+
+    @functools.cached_property
+    def resampled(self) -> np.ndarray:
+        """BLEU or exact match of the test set, and of bootstrap samples of it, [1 + samples]."""
+        if self.in_words:
+            return resampled_bleu(self.counts)
+        return resampled_mean(100 * self.counts)
+
+    @functools.cached_property
+    def exchanged(self) -> np.ndarray:
+        """Sums of matches with random signs, by which exact match is compared, [samples]."""
+        return exchanged(self.counts)
 
     @property
     def has_gold(self) -> bool:

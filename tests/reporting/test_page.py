@@ -1,6 +1,7 @@
 """What `report.html` holds; `test_page_in_browser` is on what it does."""
 
 import base64
+import dataclasses
 import json
 import re
 import shutil
@@ -11,11 +12,17 @@ import pytest
 
 from attn_jax.errors import InputError
 from attn_jax.evaluation.edits import edit_distance
+from attn_jax.evaluation.significance import holm
+from attn_jax.reporting import tables
+from attn_jax.reporting.cautions import cautions
+from attn_jax.reporting.differences import differences
 from attn_jax.reporting.page.budget import Limits, Room
 from attn_jax.reporting.page.document import STATIC, document
 from attn_jax.reporting.page.sentences import edits_of, measures
 from attn_jax.reporting.page.weights import RAW, packed
+from attn_jax.reporting.ranking import p_values
 from attn_jax.reporting.report import report
+from attn_jax.reporting.runs import Run, find_runs
 from tests.reporting.test_report import SENTENCES, write_run
 
 
@@ -180,3 +187,77 @@ def test_nothing_of_a_page_is_fetched(root):
     for one in STATIC.iterdir():
         if one.name.endswith(".js") and "uPlot" not in one.name:
             assert not re.search(r"innerHTML|outerHTML|insertAdjacent|eval\(", one.read_text())
+
+
+def hits(right, seed=0, count=40, **options):
+    """A run of symbols of which the first sentences are right."""
+    sentences = [
+        {"text_tokens": [one if nth < right else "-"], "target": [one], "reference": one}
+        for nth, one in enumerate(map(str, range(count)))
+    ]
+    options = {"data.target_level": "symbol", "data.bleu_tokenizer": "13a", "seed": seed} | options
+    return Run(options, {"metrics": {"exact_match": 100 * right / count}}, [], sentences, [])
+
+
+def test_differences_are_between_all_systems_and_in_both_directions():
+    systems = {"a": [hits(36), hits(38, 1)], "b": [hits(20), hits(18, 1)], "c": [hits(35)]}
+    found = differences(systems)
+    np.testing.assert_allclose(found.difference[0], [np.nan, -45, -2.5])  # c has seed 0 alone
+    np.testing.assert_allclose(found.difference, -found.difference.T)
+    np.testing.assert_allclose(found.low, -found.high.T)
+    assert found.low[0, 1] < -45 < found.high[0, 1] < 0
+    assert found.p[0].tolist()[1:] == p_values(systems)[1:]
+    np.testing.assert_allclose(found.p, found.p.T)
+    for row in range(3):
+        np.testing.assert_allclose(found.holm[row], holm(found.p[row]))
+    few = differences({"a": [hits(3, count=5)], "b": [hits(1, count=5)]})
+    assert np.isnan(few.low).all()
+    assert few.p[0, 1] > 0.2
+
+
+def test_intervals_of_differences_hold_what_they_should(generator):
+    """Those of 95 % of test sets hold the true difference, here of 20 points."""
+
+    def run(right):
+        sentences = [{"text_tokens": [int(r)], "target": [1], "reference": "1"} for r in right]
+        return dataclasses.replace(hits(0), sentences=sentences)
+
+    held = 0
+    for _ in range(150):
+        first, second = (run(generator.random(200) < share) for share in (0.5, 0.7))
+        found = differences({"a": [first], "b": [second]})
+        held += found.low[0, 1] <= 20 <= found.high[0, 1]
+    assert held / 150 == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 150))
+
+
+def test_the_page_compares_with_the_baseline_that_is_asked_for(root):
+    write_run(root / "c", "dot", 0, 50.0)
+    told = written(root, baseline="last")["comparison"]
+    assert told["systems"][told["baseline"]] == "last"
+    quality, cost, length = told["tables"]
+    assert tables.P not in quality["heading"]
+    assert {"system", "parameters", "seconds"} < set(cost["heading"])
+    assert length["heading"][1:] == ["1", "2", "3"]
+    assert told["differences"]["difference"][0] == [None, 0, 0]  # all wrote the same
+
+
+def test_unfair_and_small_comparisons_are_told(root):
+    def warned(**systems):
+        return list(cautions(systems))
+
+    (run, *_), _ = find_runs(root)
+    options = run.options | {"train.steps": 20}
+    run = dataclasses.replace(run, options=options)
+    three = [dataclasses.replace(run, options=options | {"seed": seed}) for seed in range(3)]
+    assert warned(one=three) == []
+    (seeds, rate) = warned(one=three, other=[run])
+    assert seeds.startswith("Fewer than three seeds (1 seed)")
+    assert rate.startswith("All systems were trained with one learning rate")
+    larger = dataclasses.replace(run, evaluation=run.evaluation | {"parameters": 2468})
+    slower = options | {"train.learning_rate": 0.5, "train.batch_size": 7}
+    longer = [dataclasses.replace(larger, options=slower)] * 3
+    assert warned(one=three, other=longer) == [
+        "Unequal parameters: from 1,234 (one) to 2,468 (other), 100 % more. What is better may be "
+        "the size.",
+        "Unequal training, train.batch_size: one: 64; other: 7.",
+    ]

@@ -17,6 +17,7 @@ SCRIPTS = (
     "elements.js",
     "scale.js",
     "data.js",
+    "tables.js",
     "lines.js",
     "grid.js",
     "panel.js",

@@ -7,6 +7,7 @@ from typing import Any
 from attn_jax import run_files
 from attn_jax.errors import InputError
 from attn_jax.files import write_whole
+from attn_jax.reporting.page import comparisons
 from attn_jax.reporting.page.budget import Limits, Room
 from attn_jax.reporting.page.document import document
 from attn_jax.reporting.page.sentences import split
@@ -18,26 +19,24 @@ SPLITS = "test", "validation", "train"
 TITLE = "Comparison of attention mechanisms"
 
 
-def check_baseline(baseline: str, comparisons: Sequence[Comparison]) -> None:
+def check_baseline(baseline: str, compared: Sequence[Comparison]) -> None:
     """Raises InputError if a baseline is named that no comparison has."""
-    known = dict.fromkeys(label for comparison in comparisons for label in comparison.systems)
+    known = dict.fromkeys(label for comparison in compared for label in comparison.systems)
     if baseline and baseline not in known:
         raise InputError(f"there is no system {baseline!r} for baseline: {', '.join(known)}")
 
 
-def write_page(
-    comparisons: Sequence[Comparison], folder: Path, baseline: str, limits: Limits
-) -> Path:
+def write_page(compared: Sequence[Comparison], folder: Path, baseline: str, limits: Limits) -> Path:
     """Writes `report.html` into a folder and returns its path.
 
     Args:
-      comparisons: at least one, each of which is a data set of the page.
+      compared: at least one, each of which is a data set of the page.
       folder: where to write.
       baseline: the system that others are compared with at first; if empty, the best.
       limits: how much is in the page.
     """
     room = Room(limits)
-    sets = [of_comparison(comparison, baseline, limits, room) for comparison in comparisons]
+    sets = [of_comparison(comparison, baseline, limits, room) for comparison in compared]
     data = {"title": TITLE, "sets": sets, "notes": list(about_page(limits, room))}
     path = folder / "report.html"
     write_whole(path, document(f"{TITLE}: {folder.absolute().name}", data))
@@ -52,6 +51,7 @@ def of_comparison(
     chosen = baseline if baseline in comparison.systems else best
     return {
         "name": comparison.name,
+        "comparison": comparisons.described(comparison, chosen),
         "splits": [
             split(name, systems, chosen, limits, room)
             for name, systems in splits(comparison.systems)

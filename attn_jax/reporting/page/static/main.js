@@ -11,10 +11,14 @@ function redraw() {
 }
 
 function showSet(set, place) {
+  const tables = set.comparison && new Tables(set.comparison);
   const viewer = set.splits.length ? new Viewer(set.splits) : null;
-  place.replaceChildren(
-    viewer && section("alignments", "What each token looks at", viewer.element));
-  parts = [viewer].filter((part) => part);
+  const drawn = [
+    tables && section("comparison", "Comparison", tables.element),
+    viewer && section("alignments", "What each token looks at", viewer.element),
+  ];
+  place.replaceChildren(...drawn.filter((part) => part));
+  parts = [tables, viewer].filter((part) => part);
   redraw();
 }
 

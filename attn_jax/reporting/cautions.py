@@ -1,0 +1,43 @@
+"""Where a comparison is unfair or too small, in plain words."""
+
+from collections.abc import Iterator
+
+from attn_jax.reporting.about import of_each, unfinished
+from attn_jax.reporting.systems import Systems, runs_of
+
+FEWEST_SEEDS = 3
+UNEQUAL = 1.05  # times as many parameters, above which sizes are unequal
+BUDGET = ("train.steps", "train.batch_size", "train.patience")
+
+
+def cautions(systems: Systems) -> Iterator[str]:
+    """What makes differences between systems uncertain, or not only those of their attention."""
+    few = {label: len(runs) for label, runs in systems.items() if len(runs) < FEWEST_SEEDS}
+    if few:
+        told = of_each((label, f"{count} seed{'s' * (count > 1)}") for label, count in few.items())
+        yield (
+            f"Fewer than three seeds ({told}): how much another seed would change is not known, "
+            "and p-values are about test sentences alone."
+        )
+    yield from unfinished(systems)
+    if len(systems) == 1:
+        return
+    sizes = {label: runs[0].evaluation["parameters"] for label, runs in systems.items()}
+    small, large = min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)
+    if sizes[large] > UNEQUAL * sizes[small]:
+        more = 100 * (sizes[large] / sizes[small] - 1)
+        yield (
+            f"Unequal parameters: from {sizes[small]:,} ({small}) to {sizes[large]:,} ({large}), "
+            f"{more:.0f} % more. What is better may be the size."
+        )
+    for name in BUDGET:
+        values = [(label, run.brief(name)) for label, runs in systems.items() for run in runs]
+        if len({value for _, value in values}) > 1:
+            yield f"Unequal training, {name}: {of_each(values)}."
+    rates = {run.brief("train.learning_rate") for run in runs_of(systems)}
+    tuned = {run.options["train.optimizer"] for run in runs_of(systems)}
+    if len(rates) == len(tuned) == 1:
+        yield (
+            "All systems were trained with one learning rate, which may suit some better than "
+            "others."
+        )
