@@ -261,3 +261,40 @@ def test_unfair_and_small_comparisons_are_told(root):
         "the size.",
         "Unequal training, train.batch_size: one: 64; other: 7.",
     ]
+
+
+def test_curves_are_means_and_ranges_over_the_steps_that_all_seeds_reached(tmp_path):
+    for seed, (steps, rate) in enumerate([((10, 15, 20), 2.0), ((10, 20), 4.0)]):
+        write_run(tmp_path / str(seed), "dot", seed, 50.0)
+        lines = (
+            {
+                "step": step,
+                "valid_perplexity": step,
+                "valid_exact_match": 50 + seed,
+                "steps_per_second": rate,
+                "target_tokens_per_second": 100 * rate,
+            }
+            for step in steps
+        )
+        journal = "".join(json.dumps(line) + "\n" for line in lines)
+        (tmp_path / str(seed) / "metrics.jsonl").write_text(journal)
+    match, perplexity, length, errors, position = written(tmp_path)["charts"]
+    drawn = match["lines"]["dot"]
+    assert drawn["x"] == [[10, 20], [1000, 2000], [3.75, 7.5]]  # 5 and 2.5 seconds, then as much
+    assert (drawn["mean"], drawn["low"], drawn["high"]) == ([50.5] * 2, [50] * 2, [51] * 2)
+    assert perplexity["log"]
+    assert perplexity["lines"]["dot"]["mean"] == [10, 20]
+    assert length["xs"][0]["ticks"] == ["1", "2", "3"]
+    assert length["lines"]["dot"]["mean"] == [0, 100, 0]  # of the sentences of test_report
+    assert errors["lines"]["dot"]["mean"] == [100, 0, 66.667]
+    assert position["lines"]["dot"]["x"] == [[1, 2, 3]]
+    # Right are both tokens of the first sentence, and of the third that from position 3.
+    np.testing.assert_allclose(position["lines"]["dot"]["mean"], [100 / 3, 50, 100], rtol=1e-4)
+
+
+def test_a_single_validation_is_no_curve(root):
+    for run in "ab":
+        file = root / run / "metrics.jsonl"
+        file.write_text(file.read_text().splitlines()[0])
+    titles = [chart["y"] for chart in written(root)["charts"]]
+    assert titles[0].startswith("test exact match")

@@ -18,6 +18,7 @@ SCRIPTS = (
     "scale.js",
     "data.js",
     "tables.js",
+    "curves.js",
     "lines.js",
     "grid.js",
     "panel.js",

@@ -9,6 +9,7 @@ from attn_jax.errors import InputError
 from attn_jax.files import write_whole
 from attn_jax.reporting.page import comparisons
 from attn_jax.reporting.page.budget import Limits, Room
+from attn_jax.reporting.page.curves import charts
 from attn_jax.reporting.page.document import document
 from attn_jax.reporting.page.sentences import split
 from attn_jax.reporting.pages import Comparison
@@ -52,6 +53,7 @@ def of_comparison(
     return {
         "name": comparison.name,
         "comparison": comparisons.described(comparison, chosen),
+        "charts": list(charts(comparison)),
         "splits": [
             split(name, systems, chosen, limits, room)
             for name, systems in splits(comparison.systems)

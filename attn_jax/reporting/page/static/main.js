@@ -12,13 +12,15 @@ function redraw() {
 
 function showSet(set, place) {
   const tables = set.comparison && new Tables(set.comparison);
+  const curves = set.charts.length ? new Curves(set.charts, set.comparison) : null;
   const viewer = set.splits.length ? new Viewer(set.splits) : null;
   const drawn = [
     tables && section("comparison", "Comparison", tables.element),
+    curves && section("curves", "Curves", curves.element),
     viewer && section("alignments", "What each token looks at", viewer.element),
   ];
   place.replaceChildren(...drawn.filter((part) => part));
-  parts = [tables, viewer].filter((part) => part);
+  parts = [tables, curves, viewer].filter((part) => part);
   redraw();
 }
 
