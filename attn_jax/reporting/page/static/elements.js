@@ -14,9 +14,10 @@ function make(tag, options = {}, ...children) {
 
 /** A choice with a label; `choices` are pairs of value and text. Calls `chosen` with the value. */
 function choice(label, choices, value, chosen) {
-  const select = make("select", { onchange: () => chosen(select.value) });
+  choice.count = (choice.count ?? 0) + 1;
+  const select = make("select", { id: `choice-${choice.count}`, onchange: () => chosen(select.value) });
   fill(select, choices, value);
-  return { select, element: make("label", { className: "choice" }, make("span", {}, label), select) };
+  return { select, element: make("div", { className: "choice" }, make("label", { htmlFor: select.id }, label), select) };
 }
 
 function fill(select, choices, value) {

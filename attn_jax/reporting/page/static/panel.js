@@ -38,10 +38,12 @@ class Panel {
   /** Draws a sentence of a system in one of the views. */
   async show(system, sentence, view) {
     if (this.sentence !== sentence) this.pinned = this.hovered = null;
-    Object.assign(this, { sentence, view: null });
+    const turn = {};
+    Object.assign(this, { sentence, turn, view: null });
     this.fillHeads(system, sentence);
-    this.alignment = await alignmentOf(system, sentence, this.head);
-    if (this.sentence !== sentence) return; // another was chosen meanwhile
+    const alignment = await alignmentOf(system, sentence, this.head);
+    if (this.turn !== turn) return; // something else was chosen meanwhile
+    this.alignment = alignment;
     this.notes.replaceChildren(...notesOf(system, sentence));
     if (!this.alignment) {
       this.drawing.replaceChildren(make("p", { className: "notes" },
