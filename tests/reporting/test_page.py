@@ -251,7 +251,7 @@ def test_unfair_and_small_comparisons_are_told(root):
     three = [dataclasses.replace(run, options=options | {"seed": seed}) for seed in range(3)]
     assert warned(one=three) == []
     (seeds, rate) = warned(one=three, other=[run])
-    assert seeds.startswith("Fewer than three seeds (1 seed)")
+    assert seeds.startswith("Fewer than three seeds: other. How much")
     assert rate.startswith("All systems were trained with one learning rate")
     larger = dataclasses.replace(run, evaluation=run.evaluation | {"parameters": 2468})
     slower = options | {"train.learning_rate": 0.5, "train.batch_size": 7}
@@ -261,6 +261,10 @@ def test_unfair_and_small_comparisons_are_told(root):
         "the size.",
         "Unequal training, train.batch_size: one: 64; other: 7.",
     ]
+    many = {f"s{nth}": [run] for nth in range(5)} | {f"t{nth}": longer[:1] for nth in range(5)}
+    seeds, _, budget = warned(**many)
+    assert seeds.startswith("Fewer than three seeds: 10 of 10 systems. How much")
+    assert budget == "Unequal training, train.batch_size: 2 values, such as 64 and 7."
 
 
 def test_curves_are_means_and_ranges_over_the_steps_that_all_seeds_reached(tmp_path):

@@ -1,8 +1,11 @@
+const NARROWEST = 15; // pixels of a cell, in which a label is still read
+const BESIDE = 90; // and of the labels beside the cells
+
 /** Target tokens down and source tokens across: shades, or with `bars` a bar for each weight. */
 function gridView(scene, room, bars) {
   const { sentence, alignment } = scene;
   const width = alignment.width, steps = alignment.steps;
-  const cell = Math.max(15, Math.min(28, Math.floor((room - 90) / width)));
+  const cell = Math.max(NARROWEST, Math.min(28, Math.floor((room - BESIDE) / width)));
   const row = bars ? 34 : cell;
   const mirrored = isRightToLeft(sentence.source.join(" "));
   const left = (source) => (mirrored ? width - 1 - source : source) * cell;

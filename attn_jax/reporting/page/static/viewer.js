@@ -170,11 +170,18 @@ class Viewer {
     this.legend.replaceChildren(...(this.view === "bars" ? [] : [scaleLegend()]));
     this.panels[1].element.hidden = this.split.systems.length < 2;
     this.element.classList.toggle("two", this.chosen[1] !== NONE);
+    this.element.classList.toggle("stacked", this.isWide());
     this.panels.forEach((panel, nth) => {
       const system = this.system(nth);
       panel.element.classList.toggle("empty", !system);
       if (system) panel.show(system, system.sentences[this.place], this.view);
     });
+  }
+
+  /** Whether a matrix is too wide for two of them side by side. */
+  isWide() {
+    const longest = Math.max(...[0, 1].map((nth) => this.system(nth)?.sentences[this.place].source.length ?? 0));
+    return this.view !== "lines" && longest * NARROWEST + BESIDE > this.element.querySelector(".shown").clientWidth / 2 - 12;
   }
 
   /** Keys that work wherever the focus is, but for fields. */
