@@ -75,7 +75,8 @@ MAY_IMPORT = {
     "runs": BASE
     | {"alignment", "attention", "checks", "data", "decoding", "evaluation", "loading", "models"}
     | {"reporting", "runs", "startup", "training", "translator"},
-    "translator": BASE | {"kernels", "data", "models", "decoding"},
+    # A translation shows itself.
+    "translator": BASE | {"kernels", "data", "models", "decoding", "reporting.page"},
     "loading": BASE | {"startup", "data", "models", "decoding", "training", "translator"},
     "exporting": BASE | {"data", "decoding", "loading", "translator"},
 }

@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from attn_jax.errors import InputError
+from attn_jax.errors import InputError, choose
 from attn_jax.reporting import tables
 from attn_jax.reporting.about import searches, unfinished
 from attn_jax.reporting.page.budget import Limits
-from attn_jax.reporting.page.page import check_baseline, write_page
+from attn_jax.reporting.page.page import write_page
 from attn_jax.reporting.pages import Comparison, compare, write_report
 from attn_jax.reporting.ranking import about_ranks
 from attn_jax.reporting.runs import find_runs
@@ -90,7 +90,9 @@ def report(
             f"end if the data have one, `evaluate` at any time{reasons}"
         )
     comparisons = list(compare(runs))
-    check_baseline(baseline, comparisons)
+    known = {label: None for comparison in comparisons for label in comparison.systems}
+    if baseline:
+        choose(known, baseline, "system for baseline")
     if not os.access(root, os.W_OK):
         return Report(root, comparisons, left_out, None, None, None)
     page, data = write_report(comparisons, root), write_runs(comparisons, root)

@@ -16,6 +16,7 @@ from attn_jax.evaluation.significance import holm
 from attn_jax.reporting import tables
 from attn_jax.reporting.cautions import cautions
 from attn_jax.reporting.differences import differences
+from attn_jax.reporting.page.alone import MOST, Weighed, write_viewer
 from attn_jax.reporting.page.budget import Limits, Room
 from attn_jax.reporting.page.document import STATIC, document
 from attn_jax.reporting.page.sentences import edits_of, measures
@@ -159,7 +160,7 @@ def test_what_comes_first_finds_room_and_nothing_after_what_found_none():
         ({"page_megabytes": float("nan")}, "page_megabytes must be at least 0, got nan"),
         (
             {"baseline": "dot"},
-            "there is no system 'dot' for baseline: additive, heads=2, last",
+            "unknown system for baseline 'dot'",
         ),
     ],
 )
@@ -302,3 +303,24 @@ def test_a_single_validation_is_no_curve(root):
         file.write_text(file.read_text().splitlines()[0])
     titles = [chart["y"] for chart in written(root)["charts"]]
     assert titles[0].startswith("test exact match")
+
+
+def test_a_page_of_its_own_says_what_it_leaves_out(tmp_path):
+    generator = np.random.default_rng(0)
+    shape = 1, 2, 3, 2
+    pairs = [
+        Weighed(
+            ["a", "b"], ["A", "B", "</s>"], generator.dirichlet(np.ones(2), shape[:3]), {(0, 1)}
+        )
+        for _ in range(MOST + 1)
+    ]
+    texts = [(f"a b {nth}", f"A B {nth}") for nth in range(MOST + 1)]
+    write_viewer(tmp_path / "a.html", texts, {"one": pairs, "other": pairs})
+    data = data_of((tmp_path / "a.html").read_text("utf-8"))
+    ((split,),) = (one["splits"] for one in data["sets"])
+    assert len(split["sentences"]) == len(split["systems"][1]["sentences"]) == MOST
+    assert data["notes"] == [f"The first {MOST} of {MOST + 1} pairs are in this page."]
+    shown = split["systems"][0]["sentences"][7]
+    assert shown["links"] == [[1, 0]]
+    np.testing.assert_allclose(unpacked(shown["heads"], shape), pairs[7].weights, atol=0.004)
+    assert "wrong" not in shown  # without a reference

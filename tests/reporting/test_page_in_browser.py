@@ -8,9 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, expect, sync_playwright
 
-from attn_jax.reporting.page.document import document
-from attn_jax.reporting.page.sentences import shown
-from attn_jax.reporting.page.weights import packed
+from attn_jax.reporting.page.alone import Weighed, write_viewer
 from attn_jax.reporting.report import report
 from tests.reporting.test_report import write_run
 
@@ -209,7 +207,7 @@ def test_systems_disagree_where_their_weights_of_the_same_tokens_do(page, root):
 
 def test_text_of_data_is_shown_as_it_is(page):
     choose(page, 1)
-    assert page.locator(".texts p").first.inner_text() == f"{HOSTILE} a b c d"
+    assert page.locator(".texts dd").first.inner_text() == f"{HOSTILE} a b c d"
     assert page.locator("main b").count() == 0
     assert tokens(page, "source").first.inner_text() == HOSTILE
 
@@ -433,18 +431,10 @@ def test_curves_are_zoomed_and_systems_hidden(page):
 def long_page(folder, length):
     """A page of one sentence with as many tokens on each side."""
     generator = np.random.default_rng(0)
-    alignment = generator.dirichlet(np.full(length, 0.05), length)
+    weights = generator.dirichlet(np.full(length, 0.05), (1, 1, length))
     source, target = ([f"{side}{n}" for n in range(length)] for side in "st")
-    entry = shown(source, target, alignment) | {"mean": packed(alignment)}
-    system = {"name": "one", "seed": 0, "layers": 1, "heads": 1, "sentences": [entry]}
-    split = {
-        "name": "test",
-        "sentences": [{"number": 1, "source": " ".join(source), "reference": None}],
-        "systems": [system],
-    }
-    one = {"name": "long", "comparison": None, "charts": [], "splits": [split]}
-    data = {"title": "Long", "sets": [one], "notes": []}
-    (folder / "long.html").write_text(document("Long", data), "utf-8")
+    pair = Weighed(source, target, weights)
+    write_viewer(folder / "long.html", [(" ".join(source), " ".join(target))], {"": [pair]})
     return folder / "long.html"
 
 
@@ -495,3 +485,20 @@ def test_axe_finds_nothing_serious(visit, file, scheme):
         serious = [one for one in found if one["impact"] in ("serious", "critical")]
         told = [(one["id"], [node["html"][:120] for node in one["nodes"]][:3]) for one in serious]
         assert not told
+
+
+def test_texts_without_references_are_a_page_of_their_own(visit, tmp_path):
+    pair = Weighed(["a", "b"], ["B", "A"], np.array([[[[0.25, 0.75], [1, 0]]]]), {(1, 0), (0, 1)})
+    other = pair._replace(weights=pair.weights[:, :, ::-1])
+    texts, systems = [("a b", "B A"), ("a b", "B A")], {"one": [pair] * 2, "other": [other, pair]}
+    write_viewer(tmp_path / "a.html", texts, systems)
+    page = visit(tmp_path / "a.html")
+    assert page.locator(".texts").inner_text().split() == ["source", "a", "b", "target", "B", "A"]
+    assert page.locator("table").count() == 0
+    tokens(page, "target").first.hover()
+    assert numbers(page, "source") == [0.25, 0.75]
+    assert "gold" in tokens(page, "source").nth(1).get_attribute("class")
+    page.get_by_label("Sort by").select_option("disagreement of A and B")
+    page.wait_for_selector(".sentences .value")
+    # Of both steps, 0.75 of the weight is elsewhere.
+    assert page.locator(".sentences .value").all_inner_texts() == ["75\xa0%", "0\xa0%"]

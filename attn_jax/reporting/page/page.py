@@ -20,13 +20,6 @@ SPLITS = "test", "validation", "train"
 TITLE = "Comparison of attention mechanisms"
 
 
-def check_baseline(baseline: str, compared: Sequence[Comparison]) -> None:
-    """Raises InputError if a baseline is named that no comparison has."""
-    known = dict.fromkeys(label for comparison in compared for label in comparison.systems)
-    if baseline and baseline not in known:
-        raise InputError(f"there is no system {baseline!r} for baseline: {', '.join(known)}")
-
-
 def write_page(compared: Sequence[Comparison], folder: Path, baseline: str, limits: Limits) -> Path:
     """Writes `report.html` into a folder and returns its path.
 

@@ -57,11 +57,13 @@ async function alignmentOf(system, sentence, head = "mean") {
 
 /**
  * How far two systems are apart in where they look for the same token, in percent of their weights:
- * the mean over the reference's tokens that both wrote. Null if there are none to compare.
+ * the mean over the reference's tokens that both wrote, or without a reference, over all tokens.
+ * Null if there are none to compare.
  */
 async function disagreement(system, other, nth) {
   const [one, two] = [system.sentences[nth], other.sentences[nth]];
-  if (!one.wanted || one.source.join("\n") !== two.source.join("\n") || one.wanted.join("\n") !== two.wanted.join("\n")) return null;
+  const same = (name) => (one[name] ?? []).join("\n") === (two[name] ?? []).join("\n");
+  if (!same("source") || !same(one.wanted ? "wanted" : "target")) return null;
   const [first, second] = await Promise.all([alignmentOf(system, one), alignmentOf(other, two)]);
   if (!first || !second) return null;
   const places = writtenAt(two);
@@ -74,8 +76,9 @@ async function disagreement(system, other, nth) {
   return apart.length ? (100 * apart.reduce((sum, one) => sum + one, 0)) / apart.length : null;
 }
 
-/** The step at which each token of the reference was written, by its place. */
+/** The step at which each token of the reference was written, by its place; without one, all steps. */
 function writtenAt(sentence) {
+  if (!sentence.wanted) return new Map(sentence.target.map((_, place) => [place, place]));
   const wrong = new Set(sentence.wrong.map(([said]) => said));
   const missing = new Set([...sentence.wrong, ...sentence.missing].map(([, wanted]) => wanted));
   const said = sentence.target.map((_, place) => place).filter((place) => !wrong.has(place));

@@ -17,7 +17,7 @@ function showSet(set, place) {
   const drawn = [
     tables && section("comparison", "Comparison", tables.element),
     curves && section("curves", "Curves", curves.element),
-    viewer && section("alignments", "What each token looks at", viewer.element),
+    viewer && section("alignments", tables && "What each token looks at", viewer.element),
   ];
   place.replaceChildren(...drawn.filter((part) => part));
   parts = [tables, curves, viewer].filter((part) => part);
@@ -25,7 +25,7 @@ function showSet(set, place) {
 }
 
 function section(id, title, ...children) {
-  return make("section", { id, className: "part" }, make("h2", {}, title), children);
+  return make("section", { id, className: "part" }, title && make("h2", {}, title), children);
 }
 
 async function main() {
@@ -38,7 +38,7 @@ async function main() {
     make("header", {}, make("h1", {}, data.title), chosen.element,
       make("button", { type: "button", className: "theme", onclick: switchTheme, title: "key t" }, "Light / dark")),
     place,
-    make("footer", {}, data.notes.map((note) => make("p", {}, note))));
+    make("footer", { hidden: !data.notes.length }, data.notes.map((note) => make("p", {}, note))));
   showSet(data.sets[0], place);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;

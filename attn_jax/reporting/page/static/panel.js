@@ -59,7 +59,7 @@ class Panel {
   }
 
   fillHeads(system, sentence) {
-    const choices = [["mean", system.layers * system.heads > 1 ? "mean over all" : "the only one"]];
+    const choices = [["mean", "mean over all"]];
     if (sentence.heads) {
       for (let layer = 0; layer < system.layers; layer += 1) {
         for (let head = 0; head < system.heads; head += 1) {
@@ -69,7 +69,7 @@ class Panel {
     }
     if (!choices.some(([value]) => value === this.head)) this.head = "mean";
     fill(this.heads.select, choices, this.head);
-    this.heads.select.disabled = choices.length === 1;
+    this.heads.element.hidden = choices.length === 1;
   }
 
   scene() {
@@ -175,6 +175,8 @@ function notesOf(system, sentence) {
   for (const [name, [title, unit, count]] of Object.entries(MEASURES)) {
     if (sentence[name] !== undefined && sentence[name] !== null) facts.push(`${title} ${digits(sentence[name], count)}${unit}`);
   }
+  const count = system.layers * system.heads;
+  if (count > 1 && !sentence.heads) facts.push(`mean over ${count} heads, of which the page has not each`);
   const shown = sentence.target.length;
   if (sentence.steps > shown) facts.push(`the first ${shown} of ${sentence.steps} steps`);
   return facts.flatMap((fact, nth) => [nth ? " · " : "", make("span", { className: "fact" }, fact)]);

@@ -43,15 +43,13 @@ class Viewer {
     });
     this.items = make("ol", { className: "sentences", "aria-label": "Sentences", onkeydown: (event) => this.listKey(event) });
     this.views = switches("View", VIEWS, this.view, (view) => this.changeView(view));
-    this.source = make("p", { className: "text", dir: "auto" });
-    this.reference = make("p", { className: "text", dir: "auto" });
+    this.texts = make("dl", { className: "texts" });
     this.legend = make("div", { className: "legend" });
     const keys = KEYS.map(([key, does]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, does)]);
     this.element.replaceChildren(
       make("aside", {}, split.element, this.search, this.sorting.element, this.items),
       make("div", { className: "shown" },
-        make("dl", { className: "texts" }, make("dt", {}, "source"), make("dd", {}, this.source),
-          make("dt", {}, "reference"), make("dd", {}, this.reference)),
+        this.texts,
         make("div", { className: "bar-of-views" }, this.views.element, this.legend,
           make("p", { className: "hint notes" }, "Point at a token, or go to it with the arrow keys; click or Enter pins it.")),
         make("div", { className: "panels" }, this.panels.map(({ element }) => element)),
@@ -70,12 +68,8 @@ class Viewer {
     const known = Object.keys(MEASURES).filter((name) => split.systems.some(({ sentences }) =>
       sentences.some((sentence) => sentence[name] !== undefined && sentence[name] !== null)));
     const orders = known.map((name) => [name, `${MEASURES[name][0]} of A`]);
-    if (names.length > 1) {
-      orders.unshift(["given", "difference in errors"]);
-      orders.push(["disagreement", "disagreement of A and B"]);
-    } else {
-      orders.unshift(["given", "as given"]);
-    }
+    orders.unshift(["given", names.length > 1 && known.includes("error") ? "difference in errors" : "as given"]);
+    if (names.length > 1) orders.push(["disagreement", "disagreement of A and B"]);
     if (!orders.some(([name]) => name === this.order)) this.order = "given";
     fill(this.sorting.select, orders, this.order);
     this.element.querySelector("aside").hidden = split.sentences.length < 2;
@@ -113,7 +107,7 @@ class Viewer {
     }));
     if (order !== this.order || query !== this.search.value.toLowerCase()) return; // of an earlier choice
     const sign = ASCENDING.includes(order) ? 1 : -1;
-    const texts = ({ source, reference }, nth) => [source, reference, own.sentences[nth].target.join(" ")].join("\n").toLowerCase();
+    const texts = ({ source, target, reference }, nth) => [source, target, reference, own.sentences[nth].target.join(" ")].join("\n").toLowerCase();
     this.found = this.split.sentences.map((_, nth) => nth)
       .filter((nth) => texts(this.split.sentences[nth], nth).includes(query))
       .sort((one, two) => (values[one] === null) - (values[two] === null) || sign * (values[one] - values[two]));
@@ -163,10 +157,10 @@ class Viewer {
 
   /** Draws everything anew. */
   show() {
-    const { source, reference } = this.split.sentences[this.place];
-    this.source.textContent = source;
-    this.reference.textContent = reference ?? "";
-    this.reference.parentElement.hidden = this.reference.parentElement.previousSibling.hidden = !reference;
+    const { source, target, reference } = this.split.sentences[this.place];
+    const texts = Object.entries({ source, target, reference }).filter(([, text]) => text !== undefined && text !== null);
+    this.texts.replaceChildren(...texts.flatMap(([name, text]) =>
+      [make("dt", {}, name), make("dd", { className: "text", dir: "auto" }, text)]));
     this.legend.replaceChildren(...(this.view === "bars" ? [] : [scaleLegend()]));
     this.panels[1].element.hidden = this.split.systems.length < 2;
     this.element.classList.toggle("two", this.chosen[1] !== NONE);
