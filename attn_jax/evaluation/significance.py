@@ -1,10 +1,11 @@
 """Whether systems differ significantly, over the sentences of a test set and over seeds."""
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
 
-from attn_jax.evaluation.metrics import make_bleu
+from attn_jax.evaluation.metrics import bleu_of
 
 # Sentences that a bootstrap needs. Resampled differences of fewer vary too little: this is how many
 # of 2,000 equal pairs of systems (600 for BLEU) had p < 0.05, where 5 % should:
@@ -14,9 +15,10 @@ from attn_jax.evaluation.metrics import make_bleu
 #   ratios        28.3   23.4   15.2    7.6    7.1    6.1    7.0    6.0    4.4  %
 #   exchanges      0.0    0.0    0.0    0.5    1.2    1.9    2.5    2.4    3.7  %  (of hits)
 FEWEST = 20
+SAMPLES = 10_000  # of a bootstrap: p-values of many comparisons, once adjusted, need small ones
 
 
-def resampled_bleu(counts: np.ndarray, samples: int = 1000) -> np.ndarray:
+def resampled_bleu(counts: np.ndarray, samples: int = SAMPLES) -> np.ndarray:
     """BLEU of a test set, and of bootstrap samples of its sentences, [1 + samples].
 
     The samples are those of Koehn 2004. Test sets of the same size have the same ones, so that
@@ -27,24 +29,17 @@ def resampled_bleu(counts: np.ndarray, samples: int = 1000) -> np.ndarray:
       counts: the `bleu_counts` of one run, [N, 10].
       samples: number of bootstrap samples.
     """
-    metric = make_bleu("none")  # for its smoothing, which is that of all tokenisations
-    smoothing = metric.smooth_method, metric.smooth_value
-
-    def bleu(counts: np.ndarray) -> float:
-        correct, total, (said, wanted) = np.split(counts, [4, 8])
-        return metric.compute_bleu([*correct], [*total], said, wanted, *smoothing).score
-
-    return np.array([bleu(of_sample) for of_sample in _resampled(len(counts), samples) @ counts])
+    return bleu_of(_resampled(counts, samples))
 
 
-def resampled_mean(values: np.ndarray, samples: int = 1000) -> np.ndarray:
+def resampled_mean(values: np.ndarray, samples: int = SAMPLES) -> np.ndarray:
     """The mean over a test set, and over the samples of `resampled_bleu`, [1 + samples].
 
     Args:
       values: of each sentence, [N].
       samples: number of bootstrap samples.
     """
-    return _resampled(len(values), samples) @ values / len(values)
+    return _resampled(values, samples) / len(values)
 
 
 def exchanged(counts: np.ndarray, samples: int = 10000) -> np.ndarray:
@@ -93,22 +88,27 @@ def ratios_differ(
     Returns:
       The p-value; NaN for fewer than `FEWEST` sentences.
     """
-    drawn = _resampled(len(first), samples)
     ours, theirs = (
         parts / np.maximum(wholes, 1e-30)
-        for parts, wholes in ((drawn @ np.asarray(one, float)).T for one in (first, second))
+        for parts, wholes in (_resampled(np.asarray(one), samples).T for one in (first, second))
     )
     return bootstrapped(ours - theirs, len(first))
 
 
-def _resampled(sentences: int, samples: int) -> np.ndarray:
-    """How often each of N sentences is in a test set, once, and in its samples, [1 + samples, N].
+def _resampled(values: np.ndarray, samples: int) -> np.ndarray:
+    """Sums over a test set, and over bootstrap samples of it, [N, ...] to [1 + samples, ...]."""
+    whole = np.asarray(values, float)
+    # A few hundred samples at a time, to save memory.
+    blocks = np.array_split(_drawn(len(whole), samples), 1 + samples // 500)
+    return np.concatenate([whole.sum(axis=0)[None], *(b.astype(float) @ whole for b in blocks)])
 
-    Samples are drawn with replacement, and always the same.
-    """
+
+@functools.lru_cache(maxsize=1)  # for all runs of a test set, since drawing takes seconds
+def _drawn(sentences: int, samples: int) -> np.ndarray:
+    """How often each of N sentences is in each sample, drawn with replacement, [samples, N]."""
     generator = np.random.default_rng(0)
     drawn = generator.multinomial(sentences, np.full(sentences, 1 / sentences), samples)
-    return np.concatenate([np.ones((1, sentences), int), drawn])
+    return drawn.astype(np.uint8)  # of over 255 sentences, none is drawn as often as that
 
 
 def bootstrapped(differences: np.ndarray, sentences: int) -> float:
@@ -129,17 +129,16 @@ def bootstrapped(differences: np.ndarray, sentences: int) -> float:
     return float((far.sum() + 1) / (len(samples) + 1))
 
 
-def holm(p_values: np.ndarray) -> np.ndarray:
-    """p-values of several comparisons, adjusted so that all of them hold together. Holm 1979.
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values of several tests, so adjusted that one in twenty families has one below 0.05.
 
-    Args:
-      p_values: [N]; NaN is no comparison, and stays.
+    Holm 1979. NaN, which stands for no test, stays and does not count.
     """
-    adjusted = np.full(len(p_values), np.nan)
-    known = np.flatnonzero(~np.isnan(p_values))
-    order = known[np.argsort(p_values[known], kind="stable")]
-    factors = np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(factors * p_values[order]), 1)
+    adjusted, largest = [np.nan] * len(p_values), 0.0
+    tested = [place for place in np.argsort(p_values) if not np.isnan(p_values[place])]
+    for number, place in enumerate(tested):
+        largest = max(largest, min(1.0, (len(tested) - number) * p_values[place]))
+        adjusted[place] = largest
     return adjusted
 
 

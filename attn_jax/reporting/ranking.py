@@ -15,7 +15,7 @@ _RULE = (
     "of a rank may differ."
 )
 _RULES = {
-    "bleu": _RULE.format("BLEU", "paired bootstrap, two-sided, 1,000 samples"),
+    "bleu": _RULE.format("BLEU", "paired bootstrap, two-sided, 10,000 samples"),
     "exact_match": _RULE.format("exact match", "approximate randomisation, 10,000 draws"),
 }
 
