@@ -191,5 +191,6 @@ class Viewer {
 }
 
 const MARKS = "A darker shade is a larger weight (its square root, so that small ones are seen); weights are rounded to 8 bits. "
-  + "A wavy red line is under a token that is wrong or too many; a red bar stands where tokens are missing, by the edits that error rates count. "
+  + "Orange is a negative weight, as mixed heads may give; weights above 1 are shaded as 1. "
+  + "A wavy line is under a token that is wrong or too many; a bar stands where tokens are missing, by the edits that error rates count. "
   + "Gold links, where known, are dotted green lines or green frames.";
