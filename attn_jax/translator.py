@@ -2,9 +2,11 @@
 
 import dataclasses
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, overload
 
 import jax
@@ -24,7 +26,7 @@ from attn_jax.decoding.unknown import replaced
 from attn_jax.errors import InputError, choose
 from attn_jax.kernels.factors import BFLOAT16
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.tokens import EOS, PAD
+from attn_jax.tokens import EOS, PAD, SPECIALS
 
 Text = str | Sentence  # a sentence is not cut into tokens again
 
@@ -44,11 +46,25 @@ class Hypothesis:
     score: float  # by which a search ranks the hypotheses of a sentence
     # [L, N, T, S], for each layer and head; T includes the end of the sentence.
     weights: np.ndarray = dataclasses.field(repr=False)
+    source: Sentence = dataclasses.field(repr=False)  # of S tokens
 
     @property
     def alignment(self) -> np.ndarray:
         """The mean of the weights over layers and heads, [T, S]."""
         return self.weights.mean(axis=(0, 1))
+
+    def page(self, path: str | os.PathLike[str]) -> None:
+        """Writes an HTML file that shows what each token looks at, in a browser, without a network.
+
+        Args:
+          path: of the file, which is replaced if it exists.
+        """
+        # Translating does without pages.
+        from attn_jax.reporting.page.alone import Weighed, write_viewer
+
+        steps = [*self.tokens, SPECIALS[EOS]][: self.weights.shape[2]]
+        pair = Weighed(self.source.tokens, steps, self.weights)
+        write_viewer(Path(path), [(self.source.text, self.text)], {"": [pair]})
 
 
 class Translator:
@@ -279,7 +295,9 @@ class Translator:
             for row, index in enumerate(indices):
                 hypotheses = [
                     hypothesis_of(
-                        jax.tree.map(itemgetter((row, nth)), results), sources[index], self.target
+                        jax.tree.map(itemgetter((row, nth)), results),
+                        sentences[index],
+                        self.target,
                     )
                     for nth in range(search.n_best)
                     if np.isfinite(results.score[row, nth])
@@ -463,7 +481,7 @@ class Translator:
         return cut
 
 
-def hypothesis_of(result: SearchResult, source: Sequence[int], target: Vocabulary) -> Hypothesis:
+def hypothesis_of(result: SearchResult, source: Sentence, target: Vocabulary) -> Hypothesis:
     """A hypothesis from one result, [T] and [L, N, T, S], of a search for a source sentence."""
     steps = np.count_nonzero(result.tokens != PAD)
     tokens = target.decode(result.tokens[:steps].tolist())
@@ -473,7 +491,8 @@ def hypothesis_of(result: SearchResult, source: Sequence[int], target: Vocabular
         float(result.log_probability),
         float(result.score),
         # A copy, since a view would keep the weights of the whole batch in memory.
-        np.array(result.weights[:, :, :steps, : len(source)]),
+        np.array(result.weights[:, :, :steps, : len(source.tokens)]),
+        source,
     )
 
 

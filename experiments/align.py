@@ -41,6 +41,7 @@ from attn_jax.files import writing
 from attn_jax.head_names import HEADS, Head
 from attn_jax.loading import experiment_of, load, located
 from attn_jax.reporting.alignments import heads, heat_map
+from attn_jax.reporting.page.alone import Weighed, write_viewer
 from attn_jax.reporting.printing import print_table
 from attn_jax.reporting.style import save
 from attn_jax.reporting.tables import Table, p_cell
@@ -201,6 +202,8 @@ def check_flags() -> None:
         FLAGS.weights.endswith(".npz") and Path(FLAGS.weights).parent.is_dir()
     ):
         raise InputError(f"--weights must be a file .npz in a folder that exists: {FLAGS.weights}")
+    if FLAGS.page and not (FLAGS.page.endswith(".html") and Path(FLAGS.page).parent.is_dir()):
+        raise InputError(f"--page must be a file .html in a folder that exists: {FLAGS.page}")
     if FLAGS.figures and Path(FLAGS.figures).is_file():
         raise InputError(f"--figures must be a folder, and {FLAGS.figures} is a file")
 
@@ -233,6 +236,38 @@ def draw_all(folder: Path, translator: Translator, pairs: Pairs, weights: list[n
             save(figure, folder / f"heads-{number}.png")
 
 
+def write_page(
+    translator: Translator,
+    texts: Texts,
+    pairs: Pairs,
+    directions: dict[str, list[np.ndarray]],
+    golds: list[Gold] | None,
+) -> None:
+    """Writes a page to look at the pairs: what links are made of, and the model's own weights.
+
+    Args:
+      translator: the model of the forward direction.
+      texts: the pairs.
+      pairs: the same, cut into tokens.
+      directions: the weights [T, S] between the units of each pair, from which links are made.
+      golds: the gold links of each pair, if known.
+    """
+    units = UNITS[FLAGS.unit]
+    sides = [[units(sentence)[0] for sentence in of_side] for of_side in pairs]
+    links = [gold.possible for gold in golds] if golds else [()] * len(sides[0])
+    systems = {
+        f"{name}, {FLAGS.unit}s": list(
+            map(Weighed, *sides, [of_pair[None, None] for of_pair in weights], links)
+        )
+        for name, weights in directions.items()
+    }
+    systems["each layer and head, tokens"] = [
+        Weighed(source.tokens, [*target.tokens, SPECIALS[EOS]], np.asarray(forced.weights))
+        for source, target, forced in zip(*pairs, translator.force(*pairs), strict=True)
+    ]
+    write_viewer(Path(FLAGS.page), list(zip(*texts, strict=True)), systems)
+
+
 def main() -> None:
     """Writes links to standard output, and scores, weights and pictures if flags ask for them."""
     check_flags()
@@ -258,9 +293,11 @@ def main() -> None:
     links = {"forward": list(map(extract, forward))}
     weights: dict[str, Any] = {f"forward_{nth}": of_pair for nth, of_pair in enumerate(forward)}
     chosen = "forward"
+    directions = {"forward": forward}
     if reverse and reversed_pairs:
         backward = unit_weights("reverse", reverse, reversed_pairs, flip(development), extract)
         weights |= {f"reverse_{nth}": of_pair for nth, of_pair in enumerate(backward)}
+        directions["reverse"] = [of_pair.T for of_pair in backward]
         links["reverse"] = [turned(extract(of_pair)) for of_pair in backward]
         # Others are only to be compared with the gold links.
         others = {name: one() for name, one in SYMMETRIZATIONS.items()} if golds else {}
@@ -274,6 +311,8 @@ def main() -> None:
             np.savez(file, **weights)
     if FLAGS.figures:
         draw_all(Path(FLAGS.figures), translator, pairs, forward)
+    if FLAGS.page:
+        write_page(translator, texts, pairs, directions, golds)
     # Printed last, since the reader of the links may close the pipe.
     for of_pair in links[chosen]:
         print(pharaoh(of_pair))
@@ -322,4 +361,7 @@ if __name__ == "__main__":
         "file .npz for the weights [T, S] between units: forward_0, …; with --reverse reverse_0, …",
     )
     absl_flags.DEFINE_string("figures", "", "folder for a heat map of each pair")
+    absl_flags.DEFINE_string(
+        "page", "", "file .html to look at all pairs in a browser, with every layer and head"
+    )
     run(main)

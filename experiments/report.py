@@ -1,5 +1,8 @@
 """Tables and figures of the runs under a folder: `./launch.sh report --workdir=runs/main`."""
 
+from absl import flags as absl_flags
+
+from attn_jax.reporting.page.budget import Limits
 from attn_jax.reporting.printing import print_report
 from attn_jax.reporting.report import report
 
@@ -9,10 +12,31 @@ from .program import run
 
 
 def main() -> None:
-    """Prints the tables; writes `report.md` with its figures, and `runs.csv`, into the folder."""
-    print_report(report(FLAGS.workdir))
+    """Prints the tables; writes `report.html`, `report.md` with its figures, and `runs.csv`."""
+    made = report(
+        FLAGS.workdir,
+        FLAGS.baseline,
+        page_sentences=FLAGS.page_sentences,
+        page_systems=FLAGS.page_systems,
+        page_megabytes=FLAGS.page_megabytes,
+    )
+    print_report(made)
 
 
 if __name__ == "__main__":
     flags.define_workdir("folder with runs beneath it")
+    absl_flags.DEFINE_string(
+        "baseline", "", "system that report.html compares others with at first; by default the best"
+    )
+    absl_flags.DEFINE_integer(
+        "page_sentences", Limits.sentences, "most sentences of a split in report.html"
+    )
+    absl_flags.DEFINE_integer(
+        "page_systems",
+        Limits.systems,
+        "systems, best first, of which report.html has all layers and heads, as of the baseline",
+    )
+    absl_flags.DEFINE_float(
+        "page_megabytes", Limits.megabytes, "most megabytes of weights in report.html"
+    )
     run(main)

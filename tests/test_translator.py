@@ -39,6 +39,7 @@ from attn_jax.tokens import BOS, EOS, SPECIALS, UNK
 from attn_jax.training import loop
 from attn_jax.translator import Translator
 from tests.options import model_options
+from tests.reporting.test_page import data_of, unpacked
 from tests.test_damage import train_in
 
 OPTIONS = {
@@ -133,6 +134,20 @@ def test_what_is_drawn_depends_on_the_seed_and_the_place_alone(translator):
     assert any(one.text != other.text for one, other in drawn)
     other = translator.translate(SENTENCES, seed=1, **options)
     assert [h.text for own in other for h in own] != [h.text for own in drawn for h in own]
+
+
+def test_a_hypothesis_writes_a_page_of_itself(translator, tmp_path):
+    (hypothesis,) = translator.translate(["3 1 4"])
+    hypothesis.page(tmp_path / "a.html")
+    data = data_of((tmp_path / "a.html").read_text("utf-8"))
+    ((test,),) = (one["splits"] for one in data["sets"])
+    assert test["sentences"] == [
+        {"number": 1, "source": "3 1 4", "target": "4 1 3", "reference": None}
+    ]
+    (shown,) = test["systems"][0]["sentences"]
+    assert shown["source"] == ["3", "1", "4"]
+    assert shown["target"] == ["4", "1", "3", "</s>"]
+    np.testing.assert_allclose(unpacked(shown["mean"], (4, 3)), hypothesis.alignment, atol=0.004)
 
 
 def test_lengths_are_kept(translator):

@@ -122,6 +122,21 @@ def bleu_counts(hypotheses: Sequence[str], references: Sequence[str], tokenizer:
     return np.array([[*s.counts, *s.totals, s.sys_len, s.ref_len] for s in scores])
 
 
+def bleu_of(counts: np.ndarray) -> np.ndarray:
+    """BLEU from sums of `bleu_counts`, [..., 10] to [...], with sacrebleu's exponential smoothing.
+
+    It is what `sacrebleu.BLEU.compute_bleu` says of one sum; a bootstrap needs thousands.
+    """
+    correct, total = counts[..., :4], counts[..., 4:8]
+    said, wanted = counts[..., 8], counts[..., 9]
+    # An order of n-grams without a match counts as 1/2 of one, the next such one as 1/4, ….
+    matched = np.where(correct == 0, 0.5 ** np.cumsum(correct == 0, axis=-1), correct)
+    precision = (matched / np.maximum(total, 1)).prod(axis=-1) ** 0.25
+    brevity = np.exp(np.minimum(1 - wanted / np.maximum(said, 1), 0))
+    known = (correct > 0).any(axis=-1) & (total > 0).all(axis=-1)
+    return np.where(known, 100 * brevity * precision, 0)
+
+
 def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
     """Corpus chrF (0 to 100) and its signature. Popović 2015."""
     return _of_corpus(sacrebleu.CHRF(), hypotheses, references)

@@ -1,72 +1,77 @@
 """Whether systems differ significantly, over the sentences of a test set and over seeds."""
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 
 import numpy as np
 
-from attn_jax.evaluation.metrics import make_bleu
+from attn_jax.evaluation.metrics import bleu_of
 
 # Sentences that a bootstrap needs. Resampled differences of fewer vary too little: this is how many
 # of 2,000 equal pairs of systems (600 for BLEU) had p < 0.05, where 5 % should:
 #
 #   sentences        2      3      5     10     15     20     30     50    100
-#   bleu_differs  36.2   23.8   14.5    9.7    6.8    7.3    5.7    6.2    6.2  %
-#   ratios_differ 28.3   23.4   15.2    7.6    7.1    6.1    7.0    6.0    4.4  %
-#   counts_differ  0.0    0.0    0.0    0.5    1.2    1.9    2.5    2.4    3.7  %  (of hits)
+#   BLEU          36.2   23.8   14.5    9.7    6.8    7.3    5.7    6.2    6.2  %
+#   ratios        28.3   23.4   15.2    7.6    7.1    6.1    7.0    6.0    4.4  %
+#   exchanges      0.0    0.0    0.0    0.5    1.2    1.9    2.5    2.4    3.7  %  (of hits)
 FEWEST = 20
+SAMPLES = 10_000  # of a bootstrap: p-values of many comparisons, once adjusted, need small ones
 
 
-def bleu_differs(first: np.ndarray, second: np.ndarray, samples: int = 1000) -> float:
-    """The p-value of two systems having the same BLEU, the mean over seeds, by paired bootstrap.
+def resampled_bleu(counts: np.ndarray, samples: int = SAMPLES) -> np.ndarray:
+    """BLEU of a test set, and of bootstrap samples of its sentences, [1 + samples].
 
-    All seeds share the resampled sentences, since a sentence that is hard for one seed is hard for
-    another. The samples are those of Koehn 2004. sacrebleu counts them on one side only, which of
-    equal systems finds twice as many to differ as its p-value says.
+    The samples are those of Koehn 2004. Test sets of the same size have the same ones, so that
+    differences of systems are paired, and so have all seeds, since a sentence that is hard for one
+    seed is hard for another.
 
     Args:
-      first, second: of each seed, the `bleu_counts` of the system, [I, N, 10].
+      counts: the `bleu_counts` of one run, [N, 10].
       samples: number of bootstrap samples.
-
-    Returns:
-      The p-value; NaN for fewer than `FEWEST` sentences.
     """
-    metric = make_bleu("none")  # for its smoothing, which is that of all tokenisations
-    smoothing = metric.smooth_method, metric.smooth_value
-    counts = np.array([first, second])
-
-    def bleu(counts: np.ndarray) -> float:
-        correct, total, (said, wanted) = np.split(counts, [4, 8])
-        return metric.compute_bleu([*correct], [*total], said, wanted, *smoothing).score
-
-    def difference(weights: np.ndarray) -> np.ndarray:
-        drawn = np.einsum("DN,IJNK->DIJK", weights, counts)
-        scores = np.apply_along_axis(bleu, -1, drawn).mean(axis=-1)
-        return scores[:, 0] - scores[:, 1]
-
-    return _bootstrapped(difference, counts.shape[2], samples)
+    return bleu_of(_resampled(counts, samples))
 
 
-def counts_differ(
-    first: Sequence[int] | np.ndarray, second: Sequence[int] | np.ndarray, samples: int = 10000
-) -> float:
-    """The p-value of two systems having the same sum, by approximate randomisation.
+def resampled_mean(values: np.ndarray, samples: int = SAMPLES) -> np.ndarray:
+    """The mean over a test set, and over the samples of `resampled_bleu`, [1 + samples].
 
-    The share of samples, in which the systems are swapped in random sentences, with at least the
-    observed absolute difference. Noreen 1989; Riezler and Maxwell 2005. It holds for any number of
+    Args:
+      values: of each sentence, [N].
+      samples: number of bootstrap samples.
+    """
+    return _resampled(values, samples) / len(values)
+
+
+def exchanged(counts: np.ndarray, samples: int = 10000) -> np.ndarray:
+    """Sums of counts whose signs are random, [samples], for approximate randomisation.
+
+    The difference of two systems with random sentences swapped is that of their sums, since those
+    of all systems have the same signs. Noreen 1989; Riezler and Maxwell 2005.
+
+    Args:
+      counts: of each sentence, such as edits or hits, [N].
+      samples: number of samples, rounded down to a multiple of 100.
+    """
+    counts = np.asarray(counts, float)  # of floats, products are faster
+    generator = np.random.default_rng(0)
+    sums = [  # a hundred at a time, to save memory
+        (generator.integers(0, 2, (100, len(counts))) * 2.0 - 1) @ counts
+        for _ in range(samples // 100)
+    ]
+    return np.concatenate(sums)
+
+
+def exchanged_p(observed: float, sums: np.ndarray) -> float:
+    """The p-value of two systems having the same sum.
+
+    The share of samples with at least the observed absolute difference. It holds for any number of
     sentences: of n, it cannot be below 2 / 2^n.
 
     Args:
-      first, second: of each sentence, a count for the system, such as edits or hits.
-      samples: number of samples, rounded down to a multiple of 100.
+      observed: the difference of the two sums of counts.
+      sums: the difference of the sums that `exchanged` returns.
     """
-    differences = np.subtract(first, second, dtype=float)  # of floats, products are faster
-    observed = abs(differences.sum())
-    generator = np.random.default_rng(0)
-    reached = 0
-    for _ in range(samples // 100):  # a hundred at a time, to save memory
-        signs = generator.integers(0, 2, (100, len(differences))) * 2.0 - 1
-        reached += np.sum(np.abs(signs @ differences) >= observed)
-    return float((reached + 1) / (samples // 100 * 100 + 1))
+    return float((np.sum(np.abs(sums) >= abs(observed)) + 1) / (len(sums) + 1))
 
 
 def ratios_differ(
@@ -83,35 +88,58 @@ def ratios_differ(
     Returns:
       The p-value; NaN for fewer than `FEWEST` sentences.
     """
-    counts = np.array([first, second], float)  # [2, sentences, 2]
-
-    def difference(weights: np.ndarray) -> np.ndarray:
-        parts, wholes = np.moveaxis(np.einsum("DN,INK->IKD", weights, counts), 1, 0)
-        ratios = parts / np.maximum(wholes, 1e-30)
-        return ratios[0] - ratios[1]
-
-    return _bootstrapped(difference, counts.shape[1], samples)
+    ours, theirs = (
+        parts / np.maximum(wholes, 1e-30)
+        for parts, wholes in (_resampled(np.asarray(one), samples).T for one in (first, second))
+    )
+    return bootstrapped(ours - theirs, len(first))
 
 
-def _bootstrapped(
-    difference: Callable[[np.ndarray], np.ndarray], sentences: int, samples: int
-) -> float:
-    """The share of samples at least as far from the observed difference as that is from 0.
+def _resampled(values: np.ndarray, samples: int) -> np.ndarray:
+    """Sums over a test set, and over bootstrap samples of it, [N, ...] to [1 + samples, ...]."""
+    whole = np.asarray(values, float)
+    # A few hundred samples at a time, to save memory.
+    blocks = np.array_split(_drawn(len(whole), samples), 1 + samples // 500)
+    return np.concatenate([whole.sum(axis=0)[None], *(b.astype(float) @ whole for b in blocks)])
 
-    Efron and Tibshirani 1993, chapter 16. NaN for fewer than `FEWEST` sentences.
+
+@functools.lru_cache(maxsize=1)  # for all runs of a test set, since drawing takes seconds
+def _drawn(sentences: int, samples: int) -> np.ndarray:
+    """How often each of N sentences is in each sample, drawn with replacement, [samples, N]."""
+    generator = np.random.default_rng(0)
+    drawn = generator.multinomial(sentences, np.full(sentences, 1 / sentences), samples)
+    return drawn.astype(np.uint8)  # of over 255 sentences, none is drawn as often as that
+
+
+def bootstrapped(differences: np.ndarray, sentences: int) -> float:
+    """The p-value of a difference: the share of samples at least as far from it as it is from 0.
+
+    Efron and Tibshirani 1993, chapter 16. NaN for fewer than `FEWEST` sentences. sacrebleu counts
+    samples on one side only, which of equal systems finds twice as many to differ as its p-value
+    says.
 
     Args:
-      difference: maps the number of times that each sample holds each sentence, [D, N], to [D].
-      sentences: N.
-      samples: D, of sentences with replacement.
+      differences: that of the test set, and those of its samples.
+      sentences: in the test set.
     """
     if sentences < FEWEST:
         return np.nan
-    generator = np.random.default_rng(0)
-    weights = generator.multinomial(sentences, np.full(sentences, 1 / sentences), samples)
-    (observed,) = difference(np.ones((1, sentences), int))
-    far = np.abs(difference(weights) - observed) >= abs(observed) - 1e-12
-    return float((far.sum() + 1) / (samples + 1))
+    observed, *samples = differences
+    far = np.abs(samples - observed) >= abs(observed) - 1e-12
+    return float((far.sum() + 1) / (len(samples) + 1))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values of several tests, so adjusted that one in twenty families has one below 0.05.
+
+    Holm 1979. NaN, which stands for no test, stays and does not count.
+    """
+    adjusted, largest = [np.nan] * len(p_values), 0.0
+    tested = [place for place in np.argsort(p_values) if not np.isnan(p_values[place])]
+    for number, place in enumerate(tested):
+        largest = max(largest, min(1.0, (len(tested) - number) * p_values[place]))
+        adjusted[place] = largest
+    return adjusted
 
 
 def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:

@@ -11,26 +11,39 @@ from attn_jax.reporting.tables import escaped
 
 def about(systems: Systems, profile: Profile) -> Iterator[str]:
     """Paragraphs on what was compared, and how."""
-    first = first_run(systems)
+    yield escaped(evaluated(systems))
+    yield from map(escaped, own_tokens(systems, profile))
+    yield from map(escaped, unfinished(systems))
+    if shared := " ".join(shared_options(systems)):
+        yield f"Options of all systems: `{shared}`"
+    yield from map(escaped, made(systems))
+    if options_of := labelled(systems):
+        yield "\n".join(
+            f"- {escaped(label)}: " + (f"`{' '.join(options)}`" if options else "only defaults")
+            for label, options in options_of.items()
+        )
+
+
+def evaluated(systems: Systems) -> str:
+    """On what the systems were evaluated, and how."""
     criteria = dict.fromkeys(run.criterion for run in runs_of(systems))
     metrics = " or ".join(criteria).replace("_", " ")
-    yield (
-        f"{first.evaluation['sentences']} test sentences; mean ± standard deviation over seeds. "
-        f"Each run is evaluated at the checkpoint with its best validation {metrics}. "
-        f"{escaped(searches(systems))}"
+    return (
+        f"{first_run(systems).evaluation['sentences']} test sentences; mean ± standard deviation "
+        f"over seeds. Each run is evaluated at the checkpoint with its best validation {metrics}. "
+        f"{searches(systems)}"
     )
+
+
+def own_tokens(systems: Systems, profile: Profile) -> Iterator[str]:
+    """What cannot be compared of systems that cut text into different tokens."""
     if not same_tokens(systems):
-        lengths = f" Lengths are in tokens of {escaped(next(iter(systems)))}."
+        lengths = f" Lengths are in tokens of {next(iter(systems))}."
         yield (
             "The systems cut text into different tokens: perplexity, token accuracy and symbol "
             "error rate are computed on each system's own tokens, and cannot be compared."
             + (lengths if profile.tells_more else "")
         )
-    yield from map(escaped, unfinished(systems))
-    if shared := " ".join(shared_options(systems)):
-        yield f"Options of all systems: `{shared}`"
-    yield from map(escaped, made(systems))
-    yield from labelled(systems)
 
 
 def made(systems: Systems) -> Iterator[str]:
@@ -61,8 +74,8 @@ def made(systems: Systems) -> Iterator[str]:
             )
 
 
-def labelled(systems: Systems) -> Iterator[str]:
-    """Lists the options of each label, if any vary."""
+def labelled(systems: Systems) -> dict[str, list[str]]:
+    """The options of each label, as flags, if any vary."""
     usual = config.values(config.Experiment())
     varying = [
         name for name in varying_facts(runs_of(systems)) if name in usual and name != "label"
@@ -74,11 +87,7 @@ def labelled(systems: Systems) -> Iterator[str]:
         for label, (run, *_) in systems.items()
         if run.options["label"]
     }
-    if varying and options_of:
-        yield "\n".join(
-            f"- {escaped(label)}: " + (f"`{' '.join(options)}`" if options else "only defaults")
-            for label, options in options_of.items()
-        )
+    return options_of if varying else {}
 
 
 def separated(first: Run, run: Run) -> str:

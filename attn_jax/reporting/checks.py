@@ -54,13 +54,18 @@ EVALUATION: Shape = {
 }
 
 
-def check_run(run: "Run") -> None:
-    """Raises InputError, which names the file, if a run does not hold what reports need."""
+def check_run(run: "Run", split: str) -> None:
+    """Raises InputError, which names the file, if a run does not hold what reports need.
+
+    Args:
+      run: a run with its evaluation on a split.
+      split: the name of the split.
+    """
     _check_options(run, run_files.flags(run.folder))
-    _check_sentences(run, run_files.predictions(run.folder, "test"))
-    _check_evaluation(run, run_files.evaluation(run.folder, "test"))
+    _check_sentences(run, run_files.predictions(run.folder, split))
+    _check_evaluation(run, run_files.evaluation(run.folder, split))
     _check_journal(run, run_files.journal(run.folder))
-    _check_weights(run, run_files.alignments(run.folder, "test"))
+    _check_weights(run, run_files.alignments(run.folder, split))
 
 
 def _check_options(run: "Run", file: Path) -> None:

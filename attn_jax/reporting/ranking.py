@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attn_jax.evaluation.significance import FEWEST, bleu_differs, counts_differ
+from attn_jax.evaluation.significance import FEWEST, bootstrapped, exchanged_p
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run
 
@@ -15,7 +15,7 @@ _RULE = (
     "of a rank may differ."
 )
 _RULES = {
-    "bleu": _RULE.format("BLEU", "paired bootstrap, two-sided, 1,000 samples"),
+    "bleu": _RULE.format("BLEU", "paired bootstrap, two-sided, 10,000 samples"),
     "exact_match": _RULE.format("exact match", "approximate randomisation, 10,000 draws"),
 }
 
@@ -26,7 +26,7 @@ def about_ranks(systems: Systems) -> list[str]:
         return []
     first = first_run(systems)
     sentences = len(first.sentences)
-    lowest = 2.0 ** (1 - sentences)  # p-value of `counts_differ`
+    lowest = 2.0 ** (1 - sentences)  # p-value of `exchanged_p`
     if first.in_words and sentences < FEWEST:
         why = f"a p-value of BLEU needs at least {FEWEST}"
     elif not first.in_words and lowest >= LEVEL:
@@ -45,10 +45,17 @@ def p_value(first: list[Run], second: list[Run]) -> float:
     Args:
       first, second: the runs of the system, one for each seed, with the same seeds in both.
     """
-    ours, theirs = (np.array([run.counts for run in runs]) for runs in (first, second))
     if first[0].in_words:
-        return bleu_differs(ours, theirs)
-    return counts_differ(ours.sum(axis=0), theirs.sum(axis=0))
+        ours, theirs = (
+            np.mean([run.resampled for run in runs], axis=0) for runs in (first, second)
+        )
+        return bootstrapped(ours - theirs, len(first[0].sentences))
+    # Of the counts over all seeds, in which the same sentences are swapped.
+    sums = sum(
+        ours.exchanged - theirs.exchanged for ours, theirs in zip(first, second, strict=True)
+    )
+    hits = [sum(run.counts.sum() for run in runs) for runs in (first, second)]
+    return exchanged_p(hits[0] - hits[1], np.asarray(sums))
 
 
 def paired(first: list[Run], second: list[Run]) -> tuple[list[Run], list[Run]]:

@@ -4,9 +4,11 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from attn_jax.errors import InputError
+from attn_jax.errors import InputError, choose
 from attn_jax.reporting import tables
 from attn_jax.reporting.about import searches, unfinished
+from attn_jax.reporting.page.budget import Limits
+from attn_jax.reporting.page.page import write_page
 from attn_jax.reporting.pages import Comparison, compare, write_report
 from attn_jax.reporting.ranking import about_ranks
 from attn_jax.reporting.runs import find_runs
@@ -19,8 +21,9 @@ class Report(NamedTuple):
     root: Path
     comparisons: list[Comparison]
     left_out: dict[Path, str]  # folders, and why
-    page: Path | None  # None if the folder cannot be written to
+    page: Path | None  # in Markdown; None if the folder cannot be written to
     data: Path | None  # every run, as CSV
+    html: Path | None  # to look into in a browser
 
     def __repr__(self) -> str:
         names = [comparison.name for comparison in self.comparisons]
@@ -50,14 +53,32 @@ def about_quality(comparison: Comparison) -> list[str]:
     return [note for note in notes if note]
 
 
-def report(folder: str | Path) -> Report:
+def report(
+    folder: str | Path,
+    baseline: str = "",
+    *,
+    page_sentences: int = Limits.sentences,
+    page_systems: int = Limits.systems,
+    page_megabytes: float = Limits.megabytes,
+) -> Report:
     """Compares all evaluated runs under a folder, whose metrics and weights it reads.
 
-    Writes `report.md` with its figures, and `runs.csv`, into the folder, if that is possible.
+    Writes `report.html`, `report.md` with its figures, and `runs.csv`, into the folder, if that is
+    possible.
+
+    Args:
+      folder: the folder.
+      baseline: the system that `report.html` compares others with at first; by default the best.
+      page_sentences: most sentences of a split in `report.html`.
+      page_systems: how many systems, best first, and the baseline, have all their layers and heads
+        in `report.html`; others have the mean.
+      page_megabytes: the most that weights take in `report.html`.
 
     Raises:
-      InputError: there is no such folder, or it holds no evaluated run.
+      InputError: there is no such folder, it holds no evaluated run or no such baseline, or a
+        number is too low.
     """
+    limits = Limits(page_sentences, page_systems, page_megabytes)
     root = Path(folder)
     if not root.is_dir():
         raise InputError(f"there is no folder {root}")
@@ -69,7 +90,11 @@ def report(folder: str | Path) -> Report:
             f"end if the data have one, `evaluate` at any time{reasons}"
         )
     comparisons = list(compare(runs))
+    known = {label: None for comparison in comparisons for label in comparison.systems}
+    if baseline:
+        choose(known, baseline, "system for baseline")
     if not os.access(root, os.W_OK):
-        return Report(root, comparisons, left_out, None, None)
+        return Report(root, comparisons, left_out, None, None, None)
     page, data = write_report(comparisons, root), write_runs(comparisons, root)
-    return Report(root, comparisons, left_out, page, data)
+    html = write_page(comparisons, root, baseline, limits)
+    return Report(root, comparisons, left_out, page, data, html)

@@ -13,6 +13,7 @@ from attn_jax import config, provenance, run_files, strict_json
 from attn_jax.attention.catalogue import SCORES
 from attn_jax.errors import InputError
 from attn_jax.evaluation.metrics import METRICS, bleu_counts, in_words, matching, ranking_metric
+from attn_jax.evaluation.significance import exchanged, resampled_bleu, resampled_mean
 from attn_jax.files import reading
 from attn_jax.journal import read
 from attn_jax.names import parse
@@ -96,6 +97,18 @@ class Run:
         )
         return np.array(matching(*tokens), int)
 
+    @functools.cached_property
+    def resampled(self) -> np.ndarray:
+        """BLEU or exact match of the test set, and of bootstrap samples of it, [1 + samples]."""
+        if self.in_words:
+            return resampled_bleu(self.counts)
+        return resampled_mean(100 * self.counts)
+
+    @functools.cached_property
+    def exchanged(self) -> np.ndarray:
+        """Sums of matches with random signs, by which exact match is compared, [samples]."""
+        return exchanged(self.counts)
+
     @property
     def has_gold(self) -> bool:
         """Whether all sentences have a gold alignment."""
@@ -172,29 +185,42 @@ def read_run(folder: Path) -> Run:
     with reading(path):
         content = path.read_text("utf-8").strip()
     journal = read(run_files.journal(folder))
-    path = run_files.evaluation(folder, "test")
-    with reading(path):
-        evaluation = strict_json.loads(path.read_text("utf-8"))
-    path = run_files.predictions(folder, "test")
-    with reading(path), path.open(encoding="utf-8") as file:
-        # By iteration, since `splitlines` would also split at other characters of the text.
-        sentences = list(map(json.loads, file))
-    path = run_files.alignments(folder, "test")
-    with reading(path), path.open("rb") as file, np.load(file) as arrays:
-        weights = list(arrays.values())
     run = Run(
         options,
-        evaluation,
+        {},
         journal,
-        sentences,
-        weights,
+        [],
+        [],
         content,
         folder,
         code,
         provenance.read(folder),
     )
-    check_run(run)
-    return run
+    return of_split(run, "test")
+
+
+def of_split(run: Run, split: str) -> Run:
+    """A run with its evaluation on a split; checks that it holds what reports need.
+
+    Raises:
+      InputError: one of its files is missing or damaged.
+      OSError: one of its files may not be read.
+    """
+    path = run_files.evaluation(run.folder, split)
+    with reading(path):
+        evaluation = strict_json.loads(path.read_text("utf-8"))
+    path = run_files.predictions(run.folder, split)
+    with reading(path), path.open(encoding="utf-8") as file:
+        # By iteration, since `splitlines` would also split at other characters of the text.
+        sentences = list(map(json.loads, file))
+    path = run_files.alignments(run.folder, split)
+    with reading(path), path.open("rb") as file, np.load(file) as arrays:
+        weights = list(arrays.values())
+    evaluated = dataclasses.replace(
+        run, evaluation=evaluation, sentences=sentences, weights=weights
+    )
+    check_run(evaluated, split)
+    return evaluated
 
 
 def why_not_evaluated(folder: Path) -> str:

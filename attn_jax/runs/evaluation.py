@@ -22,7 +22,7 @@ from attn_jax.loading import Place, best_checkpoint, experiment_of, load
 from attn_jax.runs.folder import check_content
 from attn_jax.translator import Translator
 
-PICTURED = 16  # sentences whose alignments are kept for figures
+PICTURED = 32  # sentences whose alignments are kept for figures and pages
 
 
 def evaluate(workdir: Place, split: str = "test", **search: Any) -> dict[str, Any]:

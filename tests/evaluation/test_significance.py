@@ -6,20 +6,35 @@ import numpy as np
 import pytest
 from sacrebleu.significance import PairedTest
 
-from attn_jax.evaluation.metrics import bleu_counts, make_bleu
+from attn_jax.evaluation.metrics import bleu_counts, bleu_of, make_bleu
 from attn_jax.evaluation.significance import (
     FEWEST,
-    bleu_differs,
-    counts_differ,
+    bootstrapped,
+    exchanged,
+    exchanged_p,
+    holm,
     interval,
     ratios_differ,
+    resampled_bleu,
+    resampled_mean,
 )
 
 
 def bleu_p(first, second, references, samples=1000):
     """The p-value of systems with these texts, of each seed."""
-    systems = ([bleu_counts(of, references, "none") for of in texts] for texts in (first, second))
-    return bleu_differs(*map(np.array, systems), samples)
+    ours, theirs = (
+        np.mean(
+            [resampled_bleu(bleu_counts(of, references, "none"), samples) for of in texts], axis=0
+        )
+        for texts in (first, second)
+    )
+    return bootstrapped(ours - theirs, len(references))
+
+
+def counts_differ(first, second, samples=10000):
+    """The p-value of systems with these counts."""
+    sums = exchanged(first, samples) - exchanged(second, samples)
+    return exchanged_p(np.sum(first) - np.sum(second), sums)
 
 
 def test_randomisation_equals_all_exchanges(generator):
@@ -149,3 +164,40 @@ def test_the_interval_has_students_quantiles(generator, count, quantile):
     assert high - low == pytest.approx(2 * quantile * error, rel=1e-3)
     assert (low + high) / 2 == pytest.approx(values.mean())
     assert interval([99.5, 99.5]) == (99.5, 99.5)
+
+
+def test_p_values_that_hold_together():
+    """Holm 1979: the smallest times their number, the next times one less; none falls again."""
+    p_values = np.array([0.01, np.nan, 0.04, 0.03, 0.005])
+    np.testing.assert_allclose(holm(p_values), [0.03, np.nan, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1, 1]
+    assert holm([]) == []
+
+
+def test_samples_of_a_mean_spread_as_its_standard_error_says(generator):
+    hits = generator.integers(0, 2, 400)
+    observed, *samples = resampled_mean(hits, 4000)
+    assert observed == hits.mean()
+    assert np.std(samples) == pytest.approx(np.std(hits) / 20, rel=0.1)
+
+
+def test_bleu_of_sums_is_sacrebleu_s(generator):
+    """Also where n-grams of an order do not match or do not exist, and nothing was said."""
+    metric = make_bleu("none")
+    counts = generator.integers(0, 4, (400, 10)) * generator.integers(0, 2, (400, 1))
+    counts = np.concatenate([counts, generator.integers(50, 100, (20, 10)), np.zeros((1, 10), int)])
+    counts[:, 4:8] += counts[:, :4]  # there are at least as many n-grams as match
+    counts[:, 8] = counts[:, 4]
+    expected = [
+        metric.compute_bleu(
+            list(one[:4]),
+            list(one[4:8]),
+            int(one[8]),
+            int(one[9]),
+            metric.smooth_method,
+            metric.smooth_value,
+        ).score
+        for one in counts
+    ]
+    assert 0 < np.mean(np.array(expected) == 0) < 0.9
+    np.testing.assert_allclose(bleu_of(counts), expected, rtol=1e-9)

@@ -22,6 +22,7 @@ from attn_jax.data.vocabulary import Symbols
 from attn_jax.runs.folder import alone
 from experiments.align import best_reading
 from tests.experiments.programs import SMALL, program, refused, works
+from tests.reporting.test_page import data_of
 
 
 @pytest.fixture(scope="module")
@@ -412,12 +413,18 @@ def test_align_writes_links_weights_and_pictures(workdir, tmp_path):
         f"--targets={tmp_path / 'b'}",
         f"--weights={tmp_path / 'w.npz'}",
         f"--figures={tmp_path / 'figures'}",
+        f"--page={tmp_path / 'page.html'}",
     )
     assert "forward, target: unknown to the model: 'gnu'\n" in done.stderr
     assert [len(line.split()) for line in done.stdout.splitlines()] == [3, 2]
     with np.load(tmp_path / "w.npz") as weights:
         assert [weights[name].shape for name in weights] == [(3, 3), (2, 2)]
     assert len(list((tmp_path / "figures").glob("*.png"))) == 2
+    data = data_of((tmp_path / "page.html").read_text("utf-8"))
+    ((of_texts,),) = (one["splits"] for one in data["sets"])
+    assert [one["target"] for one in of_texts["sentences"]] == ["3 2 gnu", "5 4"]
+    names = [system["name"] for system in of_texts["systems"]]
+    assert names == ["forward, words", "each layer and head, tokens"]
 
 
 def test_a_transformer_with_what_goes_with_it(tmp_path):

@@ -445,7 +445,7 @@ def test_without_gold_alignments_sharpness_is_told(tmp_path, capsys):
     (comparison,) = compare(find_runs(tmp_path)[0])
     assert comparison.quality.heading[-1] == "sharpness %"
     assert comparison.quality.rows[0][-1] == "52.50 ± 3.54"
-    print_report(Report(tmp_path, [comparison], {}, tmp_path, tmp_path))
+    print_report(Report(tmp_path, [comparison], {}, tmp_path, tmp_path, tmp_path))
     for told in (capsys.readouterr().out, write_report([comparison], tmp_path).read_text()):
         assert tables.ABOUT_SHARPNESS in told
         assert tables.ABOUT_ALIGNMENT not in told
@@ -469,7 +469,7 @@ def test_one_range_of_lengths_is_not_told(tmp_path, capsys):
         np.savez(tmp_path / run / "alignments.test.npz", *weights)
     (comparison,) = compare(find_runs(tmp_path)[0])
     page = write_report([comparison], tmp_path).read_text()
-    print_report(Report(tmp_path, [comparison], {}, tmp_path, tmp_path))
+    print_report(Report(tmp_path, [comparison], {}, tmp_path, tmp_path, tmp_path))
     assert not (tmp_path / "reverse-length.png").exists()
     assert "length" not in page.lower()
     assert "source tokens" not in page + capsys.readouterr().out
@@ -639,7 +639,7 @@ def test_why_systems_stand_apart_is_told(tmp_path, capsys, first, second, refere
         f"These systems are not compared with those of reverse, since {why}"
     )
     assert other.apart in write_report([other], tmp_path).read_text()
-    print_report(Report(tmp_path, [other], {}, tmp_path, tmp_path))
+    print_report(Report(tmp_path, [other], {}, tmp_path, tmp_path, tmp_path))
     assert other.apart in capsys.readouterr().out
 
 
@@ -721,7 +721,7 @@ def test_runs_whose_code_is_not_at_hand_are_reported(tmp_path):
     assert set(comparisons[0].systems) == {"dot", "not_here:Similar(sharpness=5.0)"}
     page = write_report(comparisons, tmp_path)
     assert "| not_here:Similar(sharpness=5.0) | 2 |" in page.read_text()
-    print_report(Report(tmp_path, comparisons, {}, page, page))
+    print_report(Report(tmp_path, comparisons, {}, page, page, page))
 
 
 def test_profiles_by_hand(root):
@@ -865,7 +865,7 @@ def test_a_test_set_too_small_for_p_values_is_told(tmp_path, capsys):
         "3 test sentences are too few to tell systems apart (a p-value of BLEU needs at least 20)"
     )
     assert told in write_report([comparison], tmp_path).read_text()
-    print_report(Report(tmp_path, [comparison], {}, tmp_path, tmp_path))
+    print_report(Report(tmp_path, [comparison], {}, tmp_path, tmp_path, tmp_path))
     assert told in capsys.readouterr().out
     with write_runs([comparison], tmp_path).open() as lines:
         assert [row["p_vs_best"] for row in csv.DictReader(lines)] == ["", ""]

@@ -1,0 +1,168 @@
+"""What the viewer shows of a sentence: its tokens, errors, gold links, measures and weights."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attn_jax.evaluation.edits import edit_path
+from attn_jax.reporting.page.budget import Limits, Room
+from attn_jax.reporting.runs import Run
+from attn_jax.reporting.sentences import telling_sentences
+from attn_jax.reporting.systems import Systems
+from attn_jax.tokens import EOS, SPECIALS
+
+MOST_STEPS = 200  # most steps shown of a sentence, which a poorly trained model may never end
+
+
+class Edits(NamedTuple):
+    """How a sentence differs from its reference, by the edits that its error rate counts."""
+
+    kept: list[tuple[int, int]]  # the places of a token in both
+    wrong: list[tuple[int, int | None]]  # of one that replaces another, or that is too many
+    missing: list[tuple[int, int]]  # the place before which a token is missing, and its own
+
+
+def edits_of(said: Sequence[str], reference: Sequence[str]) -> Edits:
+    """The edits of what a system wrote, as `beside` draws them.
+
+    Args:
+      said: with or without the end of the sentence, which is no error.
+      reference: without the end of the sentence.
+    """
+    if said and said[-1] == SPECIALS[EOS]:
+        said = said[:-1]
+    edits, following = Edits([], [], []), 0
+    for place, wanted in edit_path(said, reference):
+        if place is None:
+            assert wanted is not None  # an edit has a place on one side
+            edits.missing.append((following, wanted))
+            continue
+        following = place + 1
+        if wanted is not None and said[place] == reference[wanted]:
+            edits.kept.append((place, wanted))
+        else:
+            edits.wrong.append((place, wanted))
+    return edits
+
+
+def measures(alignment: np.ndarray) -> dict[str, float]:
+    """What sentences can be sorted by.
+
+    Args:
+      alignment: weights [T, S].
+
+    Returns:
+      `entropy`, of the weights of a step in nats, mean over steps, where weights are taken as
+      shares of their sum; and `coverage`, the percentage of each source token's weight in all
+      steps, at most 100, mean over source tokens.
+    """
+    sizes = np.abs(np.nan_to_num(alignment.astype(float), posinf=0, neginf=0))
+    shares = sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1e-30)
+    entropy = -(shares * np.log(np.maximum(shares, 1e-30))).sum(axis=1).mean()
+    coverage = 100 * np.minimum(sizes.sum(axis=0), 1).mean()
+    return {"entropy": round(float(entropy), 3), "coverage": round(float(coverage), 1)}
+
+
+def shown(
+    source: Sequence[str],
+    target: Sequence[str],
+    alignment: np.ndarray,
+    reference: Sequence[str] | None = None,
+    gold: Sequence[int] | None = None,
+) -> dict[str, Any]:
+    """A sentence under one system, without weights.
+
+    Args:
+      source: S tokens.
+      target: the tokens that it wrote, at least T, with the end of the sentence if it came to that.
+      alignment: the mean over layers and heads, [T, S].
+      reference: the tokens that were wanted, without the end of the sentence, if known.
+      gold: the source position of each token of the reference, if known.
+    """
+    steps = len(alignment)
+    sentence: dict[str, Any] = {
+        "source": list(source),
+        "target": list(target[:steps]),
+        "steps": len(target),
+        **measures(alignment),
+    }
+    if reference is not None:
+        edits = edits_of(target, reference)
+        count = len(edits.wrong) + len(edits.missing)
+        sentence |= {
+            "wanted": list(reference),
+            "wrong": edits.wrong,
+            "missing": edits.missing,
+            "error": round(100 * count / max(1, len(reference)), 1),
+        }
+        if gold is not None:
+            links = [[said, gold[wanted]] for said, wanted in edits.kept if said < steps]
+            sentence["links"] = links
+            if links:
+                missed = [alignment[said].argmax() != position for said, position in links]
+                sentence["missed"] = round(100 * float(np.mean(missed)), 1)
+    return sentence
+
+
+def of_run(run: Run, index: int) -> tuple[dict[str, Any], np.ndarray]:
+    """A sentence of a run, and its weights [L, N, T, S]."""
+    sentence, weights = run.sentences[index], run.weights[index][:, :, :MOST_STEPS]
+    whole = run.weights[index].shape[2]
+    target = [*sentence["hypothesis"], SPECIALS[EOS]][:whole]
+    alignment = weights.mean(axis=(0, 1))
+    described = shown(sentence["source"], target, alignment, sentence["target"], sentence["gold"])
+    if "log_probability" in sentence:
+        described["confidence"] = round(sentence["log_probability"] / max(1, whole), 4)
+    return described, weights
+
+
+def split(name: str, systems: Systems, baseline: str, limits: Limits, room: Room) -> dict[str, Any]:
+    """The sentences of a split under all systems, as the viewer reads them.
+
+    While there is room, weights are added in the order of their importance: of each sentence, most
+    telling first, the mean of every system; then all layers and heads of the best systems and of
+    the baseline.
+
+    Args:
+      name: of the split.
+      systems: the first run of each is shown.
+      baseline: the name of a system.
+      limits: how much is to be in the page.
+      room: what is left in it.
+    """
+    indices = telling_sentences(systems, limits.sentences)
+    firsts = {label: runs[0] for label, runs in systems.items()}
+    entries: dict[str, list[dict[str, Any]]] = {label: [] for label in firsts}
+    for index in indices:
+        for label, run in firsts.items():
+            described, weights = of_run(run, index)
+            entries[label].append(described | {"mean": room.take(weights.mean(axis=(0, 1)))})
+    detailed = dict.fromkeys([*list(firsts)[: limits.systems], baseline])
+    for place, index in enumerate(indices):
+        for label in detailed:
+            weights = firsts[label].weights[index]
+            if weights.shape[0] * weights.shape[1] > 1:
+                entries[label][place]["heads"] = room.take(weights[:, :, :MOST_STEPS])
+    first = next(iter(firsts.values()))
+    return {
+        "name": name,
+        "sentences": [
+            {
+                "number": index + 1,
+                "source": first.sentences[index]["source_text"],
+                "reference": first.sentences[index]["reference"],
+            }
+            for index in indices
+        ],
+        "systems": [
+            {
+                "name": label,
+                "seed": run.seed,
+                "layers": run.weights[0].shape[0],
+                "heads": run.weights[0].shape[1],
+                "sentences": entries[label],
+            }
+            for label, run in firsts.items()
+        ],
+    }

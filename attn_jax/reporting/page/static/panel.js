@@ -1,0 +1,183 @@
+/** Where a sentence differs from its reference: what each wrong token should be, and what is missing. */
+function errorsOf(sentence) {
+  const token = (wanted) => (wanted === null ? null : sentence.wanted[wanted]);
+  const missing = new Map();
+  for (const [before, wanted] of sentence.missing ?? []) {
+    missing.set(before, [...(missing.get(before) ?? []), token(wanted)]);
+  }
+  return { wrong: new Map((sentence.wrong ?? []).map(([said, wanted]) => [said, token(wanted)])), missing };
+}
+
+/** One system's view of the sentence. */
+class Panel {
+  constructor(name, changed) {
+    this.name = name;
+    this.changed = changed;
+    this.pinned = null;
+    this.hovered = null;
+    this.head = "mean";
+    this.system = choice(`System ${name}`, [], "", (value) => this.changed({ system: value }));
+    this.heads = choice("Layer and head", [], "mean", (value) => {
+      this.head = value;
+      this.changed({});
+    });
+    this.notes = make("p", { className: "notes" });
+    this.drawing = make("div", { className: "drawing", tabIndex: 0, role: "group",
+      "aria-label": `Alignment of system ${name}: arrow keys choose a token, Enter pins it`,
+      onkeydown: (event) => this.key(event) });
+    this.readout = make("p", { className: "readout", "aria-live": "polite" });
+    this.element = make("section", { className: "panel", "aria-label": `System ${name}` },
+      make("div", { className: "controls" }, this.system.element, this.heads.element),
+      this.notes, this.readout, this.drawing);
+  }
+
+  get active() {
+    return this.hovered ?? this.pinned;
+  }
+
+  /** Draws a sentence of a system in one of the views. */
+  async show(system, sentence, view) {
+    if (this.sentence !== sentence) this.pinned = this.hovered = null;
+    const turn = {};
+    Object.assign(this, { sentence, turn, view: null });
+    this.fillHeads(system, sentence);
+    const alignment = await alignmentOf(system, sentence, this.head);
+    if (this.turn !== turn) return; // something else was chosen meanwhile
+    this.alignment = alignment;
+    this.notes.replaceChildren(...notesOf(system, sentence));
+    if (!this.alignment) {
+      this.drawing.replaceChildren(make("p", { className: "notes" },
+        "The weights of this sentence are not in the page, which would have become too large."));
+      this.tell();
+      return;
+    }
+    const scene = this.scene();
+    const room = this.element.clientWidth;
+    this.view = view === "lines" ? linesView(scene) : gridView(scene, room, view === "bars");
+    this.drawing.replaceChildren(this.view.element);
+    this.paint();
+  }
+
+  fillHeads(system, sentence) {
+    const choices = [["mean", "mean over all"]];
+    if (sentence.heads) {
+      for (let layer = 0; layer < system.layers; layer += 1) {
+        for (let head = 0; head < system.heads; head += 1) {
+          choices.push([`${layer}.${head}`, `layer ${layer + 1}, head ${head + 1}`]);
+        }
+      }
+    }
+    if (!choices.some(([value]) => value === this.head)) this.head = "mean";
+    fill(this.heads.select, choices, this.head);
+    this.heads.element.hidden = choices.length === 1;
+  }
+
+  scene() {
+    const { sentence, alignment } = this;
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(`--${name}`).trim();
+    return {
+      sentence,
+      alignment,
+      ...errorsOf(sentence),
+      colours: { line: css(shade(0.5)), negative: css(shade(-0.5)), gold: colour("gold"), rule: colour("rule") },
+      weights: ({ side, index }) => (side === "target" ? alignment.row(index) : alignment.column(index)),
+      goldOf: ({ side, index }) => new Set((sentence.links ?? [])
+        .filter(([target, source]) => (side === "target" ? target : source) === index)
+        .map(([target, source]) => (side === "target" ? source : target))),
+      isPinned: (side, index) => this.pinned !== null && this.pinned.side === side && this.pinned.index === index,
+      hover: (active) => this.hover(active),
+      pin: (active) => this.pin(active),
+    };
+  }
+
+  hover(active) {
+    this.hovered = active;
+    this.paint();
+  }
+
+  /** Pins a token, or frees it if it was pinned. */
+  pin(active) {
+    const same = this.pinned && active && this.pinned.side === active.side && this.pinned.index === active.index
+      && this.pinned.other === active.other;
+    this.pinned = same ? null : active;
+    this.hovered = null;
+    this.paint();
+  }
+
+  paint() {
+    this.view?.paint(this.active);
+    this.tell();
+  }
+
+  key(event) {
+    const steps = { ArrowDown: 1, ArrowUp: -1 };
+    if (event.ctrlKey || event.metaKey || event.altKey || !this.view) return;
+    const active = this.active ?? null;
+    if (event.key in steps) {
+      const side = active?.side ?? "target";
+      const last = this.sentence[side].length - 1;
+      const index = active ? active.index + steps[event.key] : 0;
+      this.hovered = { side, index: Math.max(0, Math.min(last, index)) };
+    } else if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
+      const side = event.key === "ArrowLeft" ? "source" : "target";
+      this.hovered = active?.side === side ? active : { side, index: active ? this.strongest(active) : 0 };
+    } else if ((event.key === "Enter" || event.key === " ") && active) {
+      this.pin(active);
+      event.preventDefault();
+      return;
+    } else if (event.key === "Escape") {
+      this.pinned = this.hovered = null;
+    } else {
+      return;
+    }
+    event.preventDefault();
+    this.paint();
+    if (this.hovered) this.view.label(this.hovered.side, this.hovered.index).scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  /** The token of the other side with the largest weight. */
+  strongest({ side, index }) {
+    const weights = [...(side === "target" ? this.alignment.row(index) : this.alignment.column(index))];
+    return weights.indexOf(Math.max(...weights));
+  }
+
+  /** The active token in words, for those who do not see shades. */
+  tell() {
+    this.readout.replaceChildren(...(this.active && this.view ? this.told(this.active, this.sentence) : []));
+  }
+
+  told(active, sentence) {
+    const { side, index } = active;
+    const opposite = side === "target" ? "source" : "target";
+    const quoted = (token) => make("bdi", { className: "quoted" }, visible(token));
+    const weights = [...(side === "target" ? this.alignment.row(index) : this.alignment.column(index))];
+    const places = active.other !== undefined ? [active.other]
+      : weights.map((_, place) => place).filter((place) => Math.abs(weights[place]) >= LEAST_NUMBER)
+        .sort((one, two) => Math.abs(weights[two]) - Math.abs(weights[one])).slice(0, 5);
+    const parts = [quoted(sentence[side][index]), side === "target" ? " looks at" : " is looked at by"];
+    places.forEach((place, nth) => parts.push(nth ? ", " : " ", quoted(sentence[opposite][place]), ` ${digits(weights[place], 2)}`));
+    if (!places.length) parts.push(" nothing");
+    if (side !== "target") return parts;
+    const { wrong, missing } = errorsOf(sentence);
+    if (wrong.has(index)) {
+      parts.push(...(wrong.get(index) === null ? [". It is too much"] : [". The reference has ", quoted(wrong.get(index))]));
+    }
+    if (missing.has(index)) parts.push(". Before it is missing ", quoted(missing.get(index).join(" ")));
+    return parts;
+  }
+}
+
+/** What is known of a sentence under a system, in words. */
+function notesOf(system, sentence) {
+  const facts = [];
+  if (system.seed !== null) facts.push(`seed ${system.seed}`);
+  for (const [name, [title, unit, count]] of Object.entries(MEASURES)) {
+    if (sentence[name] !== undefined && sentence[name] !== null) facts.push(`${title} ${digits(sentence[name], count)}${unit}`);
+  }
+  const count = system.layers * system.heads;
+  if (count > 1 && !sentence.heads) facts.push(`mean over ${count} heads, of which the page has not each`);
+  const shown = sentence.target.length;
+  if (sentence.steps > shown) facts.push(`the first ${shown} of ${sentence.steps} steps`);
+  return facts.flatMap((fact, nth) => [nth ? " · " : "", make("span", { className: "fact" }, fact)]);
+}

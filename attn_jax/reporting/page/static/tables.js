@@ -1,0 +1,122 @@
+/** The size of a cell for sorting: its first number, or nothing. */
+function sizeOf(cell) {
+  if (cell.startsWith("<")) return 0;
+  const found = cell.replaceAll(",", "").replaceAll("−", "-").match(/[-+]?\d+(\.\d+)?|inf/);
+  if (!found) return null;
+  return found[0] === "inf" ? Infinity : Number(found[0]);
+}
+
+/** Whether a column holds figures, as `tables.is_figure` says. */
+function isFigure(cells) {
+  return cells.every((cell) => !/\p{L}/u.test(cell.replace(/\b(to|inf)\b/g, "")));
+}
+
+function pText(p) {
+  if (p === null) return "–";
+  return p < 0.0005 ? "<0.001" : p.toFixed(3);
+}
+
+function signed(value) {
+  return (value > 0 ? "+" : "") + digits(value, 2);
+}
+
+/** A table that is sorted by its headings. `chosen` is called with the name of a row that is clicked. */
+class SortedTable {
+  constructor({ title, heading, rows, notes }, chosen = null) {
+    Object.assign(this, { title, heading, rows, chosen, column: null, ascending: true });
+    this.table = make("table", {});
+    this.element = make("div", { className: "table" }, make("h3", {}, title),
+      make("div", { className: "scrolled", tabIndex: 0, role: "region", "aria-label": title }, this.table),
+      notes.length ? make("details", { className: "notes" }, make("summary", {}, "What the columns say"),
+        notes.map((note) => make("p", {}, note))) : null);
+  }
+
+  show(baseline = null) {
+    this.baseline = baseline;
+    const figures = this.heading.map((_, nth) => nth > 0 && isFigure(this.rows.map((row) => row[nth])));
+    const head = this.heading.map((text, nth) => {
+      const order = nth === this.column ? (this.ascending ? "ascending" : "descending") : null;
+      return make("th", { scope: "col", className: figures[nth] ? "figure" : "", "aria-sort": order },
+        make("button", { type: "button", onclick: () => this.sort(nth) }, text));
+    });
+    const body = this.sorted().map((row) => {
+      const name = row[0];
+      const cells = row.slice(1).map((cell, nth) => make("td", { className: figures[nth + 1] ? "figure" : "" }, cell));
+      const label = this.chosen
+        ? make("button", { type: "button", "aria-pressed": String(name === baseline), title: "compare the others with this one" }, name)
+        : name;
+      const line = make("tr", { className: name === baseline ? "baseline" : "" }, make("th", { scope: "row" }, label), cells);
+      if (this.chosen) line.addEventListener("click", () => this.chosen(name));
+      return line;
+    });
+    const focused = this.table.contains(document.activeElement) ? document.activeElement.textContent : null;
+    this.table.replaceChildren(make("thead", {}, make("tr", {}, head)), make("tbody", {}, body));
+    if (focused !== null) [...this.table.querySelectorAll("button")].find((button) => button.textContent === focused)?.focus();
+  }
+
+  sort(column) {
+    this.ascending = this.column === column ? !this.ascending : column === 0;
+    this.column = column;
+    this.show(this.baseline);
+  }
+
+  /** The rows by the chosen column; those without a figure are last. */
+  sorted() {
+    if (this.column === null) return this.rows;
+    const sign = this.ascending ? 1 : -1;
+    if (this.column === 0) return this.rows.toSorted((one, two) => sign * one[0].localeCompare(two[0]));
+    const sizes = new Map(this.rows.map((row) => [row, sizeOf(row[this.column])]));
+    return this.rows.toSorted((one, two) => {
+      const [left, right] = [sizes.get(one), sizes.get(two)];
+      if (left === null || right === null) return (left === null) - (right === null);
+      return left === right ? 0 : sign * (left < right ? -1 : 1);
+    });
+  }
+}
+
+/** All tables of a comparison, and the baseline that quality is compared with. */
+class Tables {
+  constructor(comparison) {
+    this.comparison = comparison;
+    this.baseline = comparison.systems[comparison.baseline];
+    const [quality, ...others] = comparison.tables;
+    this.plain = quality;
+    this.quality = new SortedTable(quality, comparison.differences && ((name) => this.compareWith(name)));
+    this.others = others.map((table) => new SortedTable(table));
+    this.hint = make("p", { className: "notes", hidden: !comparison.differences, "aria-live": "polite" });
+    const warnings = comparison.cautions.map((text) => make("li", {}, text));
+    this.element = make("div", { className: "tables" },
+      warnings.length ? make("ul", { className: "cautions", "aria-label": "What to be careful about" }, warnings) : null,
+      this.hint, this.quality.element, this.others.map(({ element }) => element),
+      make("details", { className: "notes" }, make("summary", {}, "How this was made"),
+        comparison.about.map((text) => make("p", {}, text))));
+  }
+
+  show() {
+    this.compareWith(this.baseline);
+    for (const table of this.others) table.show();
+  }
+
+  /** Puts the differences from a system after its rank. */
+  compareWith(baseline) {
+    const { differences, systems, measure } = this.comparison;
+    this.baseline = baseline;
+    if (differences) {
+      const own = systems.indexOf(baseline);
+      const value = (name, row) => differences[name][own][systems.indexOf(row[0])];
+      const columns = [`Δ ${measure}`, "95 % of Δ", "p", "p Holm"];
+      const cells = (row) => {
+        if (row[0] === baseline) return ["–", "", "", ""];
+        const low = value("low", row);
+        return [signed(value("difference", row)), low === null ? "–" : `${signed(low)} to ${signed(value("high", row))}`,
+          pText(value("p", row)), pText(value("holm", row)) + (value("holm", row) < 0.05 ? " *" : "")];
+      };
+      const at = this.plain.heading.indexOf("rank") + 1;
+      this.quality.heading = this.plain.heading.toSpliced(at, 0, ...columns);
+      this.quality.rows = this.plain.rows.map((row) => row.toSpliced(at, 0, ...cells(row)));
+    }
+    this.quality.show(differences ? baseline : null);
+    this.hint.replaceChildren("Δ is the difference from ", make("strong", {}, baseline),
+      "; click a system to compare with it. * marks p Holm < 0.05.");
+  }
+}

@@ -1,0 +1,326 @@
+"""What `report.html` holds; `test_page_in_browser` is on what it does."""
+
+import base64
+import dataclasses
+import json
+import re
+import shutil
+import zlib
+
+import numpy as np
+import pytest
+
+from attn_jax.errors import InputError
+from attn_jax.evaluation.edits import edit_distance
+from attn_jax.evaluation.significance import holm
+from attn_jax.reporting import tables
+from attn_jax.reporting.cautions import cautions
+from attn_jax.reporting.differences import differences
+from attn_jax.reporting.page.alone import MOST, Weighed, write_viewer
+from attn_jax.reporting.page.budget import Limits, Room
+from attn_jax.reporting.page.document import STATIC, document
+from attn_jax.reporting.page.sentences import edits_of, measures
+from attn_jax.reporting.page.weights import RAW, packed
+from attn_jax.reporting.ranking import p_values
+from attn_jax.reporting.report import report
+from attn_jax.reporting.runs import Run, find_runs
+from tests.reporting.test_report import SENTENCES, write_run
+
+
+def inflated(text):
+    return zlib.decompress(base64.b64decode(text), RAW)
+
+
+def unpacked(text, shape):
+    """Weights as `data.js` reads them."""
+    codes = np.frombuffer(inflated(text["data"]), np.int8 if text["signed"] else np.uint8)
+    roots = codes.astype(float) / (127 if text["signed"] else 255)
+    return (text["peak"] * np.sign(roots) * roots**2).reshape(shape)
+
+
+def data_of(page):
+    """What a page holds, as `main.js` reads it."""
+    (text,) = re.findall(r'id="data">([\w+/=]*)</script>', page)
+    return json.loads(inflated(text))
+
+
+@pytest.fixture
+def root(tmp_path):
+    write_run(tmp_path / "a", "last", 0, 40.0)
+    write_run(tmp_path / "b", "additive", 0, 90.0, **{"model.heads": 2})
+    return tmp_path
+
+
+def written(root, **options):
+    (one,) = data_of(report(root, **options).html.read_text("utf-8"))["sets"]
+    return one
+
+
+def test_weights_are_as_exact_as_is_said():
+    generator = np.random.default_rng(0)
+    weights = generator.dirichlet(np.full(50, 0.2), (2, 3, 7)).astype(np.float32)
+    read = unpacked(packed(weights), weights.shape)
+    assert np.abs(read - weights).max() <= 0.004
+    small = weights < 0.01
+    assert np.abs(read - weights)[small].max() <= 0.0004
+    large = 5 * weights - 1  # of mixed heads, and larger than 1
+    text = packed(large)
+    assert text["signed"]
+    assert text["peak"] == pytest.approx(np.abs(large).max())
+    assert np.abs(unpacked(text, large.shape) - large).max() <= 2 * 0.004 * text["peak"]
+
+
+def test_the_weights_in_the_page_are_those_of_the_run(root):
+    (test,) = written(root)["splits"]
+    best, last = test["systems"]
+    assert [best["name"], last["name"]] == ["additive, heads=2", "last"]
+    first, _, third = (test["sentences"][nth]["number"] - 1 for nth in range(3))
+    assert {first, third} < {0, 1, 2}
+    shown = best["sentences"][0]
+    shape = len(shown["target"]), len(shown["source"])
+    weights = np.load(root / "b" / "alignments.test.npz")[f"arr_{first}"]
+    np.testing.assert_allclose(
+        unpacked(shown["mean"], shape), weights.mean(axis=(0, 1)), atol=0.004
+    )
+    np.testing.assert_allclose(unpacked(shown["heads"], weights.shape), weights, atol=0.004)
+    assert "heads" not in last["sentences"][0]  # it has only one
+
+
+def test_errors_are_those_of_the_error_rate():
+    said, reference = list("abcxz"), list("bcdefz")
+    kept, wrong, missing = edits_of([*said, "</s>"], reference)
+    assert len(wrong) + len(missing) == edit_distance(said, reference)
+    assert [(said[one], reference[other]) for one, other in kept] == [(s, s) for s in "bcz"]
+    assert wrong == [(0, None), (3, 2)]
+    assert [place for place, _ in missing] == [4, 4]  # e and f, after d, for which x stands
+    assert edits_of([], ["a"]) == ([], [], [(0, 0)])
+
+
+def test_measures_of_a_sentence_by_hand():
+    alignment = np.array([[1.0, 0, 0], [0.5, 0.5, 0]])
+    assert measures(alignment) == {"entropy": 0.347, "coverage": 50.0}  # ln 2 / 2, and 1.5 / 3
+
+
+def test_gold_links_are_of_tokens_that_are_right(root):
+    (test,) = written(root)["splits"]
+    by_number = {
+        one["number"]: shown
+        for one, shown in zip(test["sentences"], test["systems"][0]["sentences"], strict=True)
+    }
+    assert by_number[1]["links"] == [[0, 1], [1, 0]]
+    assert by_number[1]["missed"] == 100
+    assert by_number[2]["links"] == []  # its only token is wrong
+    assert by_number[3]["links"] == [[0, 2]]
+    assert by_number[3]["missing"] == [[1, 1], [1, 2]]
+
+
+def test_other_splits_are_shown_where_they_were_evaluated(root):
+    for name in ("evaluation.test.json", "predictions.test.jsonl", "alignments.test.npz"):
+        for run in "ab":
+            shutil.copy(root / run / name, root / run / name.replace("test", "validation"))
+    test, validation = written(root)["splits"]
+    assert validation == test | {"name": "validation"}
+    (root / "a" / "alignments.validation.npz").write_bytes(b"damaged")
+    _, validation = written(root)["splits"]
+    assert [system["name"] for system in validation["systems"]] == ["additive, heads=2"]
+    said = [one | {"reference": "other"} for one in SENTENCES]
+    (root / "a" / "predictions.validation.jsonl").write_text("\n".join(map(json.dumps, said)))
+    shutil.copy(root / "a" / "alignments.test.npz", root / "a" / "alignments.validation.npz")
+    _, validation = written(root)["splits"]
+    assert [system["name"] for system in validation["systems"]] == ["additive, heads=2"]
+
+
+def test_a_page_holds_no_more_than_it_may(root):
+    (test,) = written(root, page_sentences=1)["splits"]
+    assert len(test["sentences"]) == 1
+    (test,) = written(root, page_systems=0, baseline="last")["splits"]
+    assert "heads" not in test["systems"][0]["sentences"][0]
+    page = report(root, page_megabytes=0.00005)
+    data = data_of(page.html.read_text("utf-8"))
+    ((test,),) = (one["splits"] for one in data["sets"])
+    means = [shown["mean"] for system in test["systems"] for shown in system["sentences"]]
+    assert None in means
+    assert 0 < sum(len(text["data"]) for text in means if text) <= 50
+    assert re.search(r"\d+ arrays of weights were left out", data["notes"][1])
+
+
+def test_what_comes_first_finds_room_and_nothing_after_what_found_none():
+    room = Room(Limits(megabytes=0.00004))
+    large, small = np.random.default_rng(0).random((20, 20)), np.ones((1, 1))
+    assert room.take(small) is not None
+    assert room.take(large) is None
+    assert room.take(small) is None
+    assert room.left_out == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"page_sentences": 0}, "page_sentences must be at least 1, got 0"),
+        ({"page_megabytes": float("nan")}, "page_megabytes must be at least 0, got nan"),
+        (
+            {"baseline": "dot"},
+            "unknown system for baseline 'dot'",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_of_a_page_is_refused_and_nothing_written(root, options, why):
+    with pytest.raises(InputError, match=re.escape(why)):
+        report(root, **options)
+    assert not list(root.glob("report.*"))
+
+
+def test_text_of_data_is_never_html():
+    hostile = "</script><img src=x onerror=alert(1)>\u2028\ud800"
+    page = document(hostile, {"title": hostile, "sets": []})
+    assert "<img" not in page
+    assert page.count("</script>") == 3
+    assert data_of(page)["title"] == hostile.replace("\ud800", "?")
+
+
+def test_nothing_of_a_page_is_fetched(root):
+    """Neither by its own scripts, nor by the library, whose licence comes with it."""
+    page = report(root).html.read_text("utf-8")
+    assert "default-src 'none'" in page
+    assert not re.search(r"(src|href)=[\"']?(http|//)", page)
+    assert not re.search(r"@import|url\((?!data:)", page)
+    assert "Leon Sorokin" in page
+    for one in STATIC.iterdir():
+        if one.name.endswith(".js") and "uPlot" not in one.name:
+            assert not re.search(r"innerHTML|outerHTML|insertAdjacent|eval\(", one.read_text())
+
+
+def hits(right, seed=0, count=40, **options):
+    """A run of symbols of which the first sentences are right."""
+    sentences = [
+        {"text_tokens": [one if nth < right else "-"], "target": [one], "reference": one}
+        for nth, one in enumerate(map(str, range(count)))
+    ]
+    options = {"data.target_level": "symbol", "data.bleu_tokenizer": "13a", "seed": seed} | options
+    return Run(options, {"metrics": {"exact_match": 100 * right / count}}, [], sentences, [])
+
+
+def test_differences_are_between_all_systems_and_in_both_directions():
+    systems = {"a": [hits(36), hits(38, 1)], "b": [hits(20), hits(18, 1)], "c": [hits(35)]}
+    found = differences(systems)
+    np.testing.assert_allclose(found.difference[0], [np.nan, -45, -2.5])  # c has seed 0 alone
+    np.testing.assert_allclose(found.difference, -found.difference.T)
+    np.testing.assert_allclose(found.low, -found.high.T)
+    assert found.low[0, 1] < -45 < found.high[0, 1] < 0
+    assert found.p[0].tolist()[1:] == p_values(systems)[1:]
+    np.testing.assert_allclose(found.p, found.p.T)
+    for row in range(3):
+        np.testing.assert_allclose(found.holm[row], holm(found.p[row]))
+    few = differences({"a": [hits(3, count=5)], "b": [hits(1, count=5)]})
+    assert np.isnan(few.low).all()
+    assert few.p[0, 1] > 0.2
+
+
+def test_intervals_of_differences_hold_what_they_should(generator):
+    """Those of 95 % of test sets hold the true difference, here of 20 points."""
+
+    def run(right):
+        sentences = [{"text_tokens": [int(r)], "target": [1], "reference": "1"} for r in right]
+        return dataclasses.replace(hits(0), sentences=sentences)
+
+    held = 0
+    for _ in range(150):
+        first, second = (run(generator.random(200) < share) for share in (0.5, 0.7))
+        found = differences({"a": [first], "b": [second]})
+        held += found.low[0, 1] <= 20 <= found.high[0, 1]
+    assert held / 150 == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 150))
+
+
+def test_the_page_compares_with_the_baseline_that_is_asked_for(root):
+    write_run(root / "c", "dot", 0, 50.0)
+    told = written(root, baseline="last")["comparison"]
+    assert told["systems"][told["baseline"]] == "last"
+    quality, cost, length = told["tables"]
+    assert tables.P not in quality["heading"]
+    assert {"system", "parameters", "seconds"} < set(cost["heading"])
+    assert length["heading"][1:] == ["1", "2", "3"]
+    assert told["differences"]["difference"][0] == [None, 0, 0]  # all wrote the same
+
+
+def test_unfair_and_small_comparisons_are_told(root):
+    def warned(**systems):
+        return list(cautions(systems))
+
+    (run, *_), _ = find_runs(root)
+    options = run.options | {"train.steps": 20}
+    run = dataclasses.replace(run, options=options)
+    three = [dataclasses.replace(run, options=options | {"seed": seed}) for seed in range(3)]
+    assert warned(one=three) == []
+    (seeds, rate) = warned(one=three, other=[run])
+    assert seeds.startswith("Fewer than three seeds: other. How much")
+    assert rate.startswith("All systems were trained with one learning rate")
+    larger = dataclasses.replace(run, evaluation=run.evaluation | {"parameters": 2468})
+    slower = options | {"train.learning_rate": 0.5, "train.batch_size": 7}
+    longer = [dataclasses.replace(larger, options=slower)] * 3
+    assert warned(one=three, other=longer) == [
+        "Unequal parameters: from 1,234 (one) to 2,468 (other), 100 % more. What is better may be "
+        "the size.",
+        "Unequal training, train.batch_size: one: 64; other: 7.",
+    ]
+    many = {f"s{nth}": [run] for nth in range(5)} | {f"t{nth}": longer[:1] for nth in range(5)}
+    seeds, _, budget = warned(**many)
+    assert seeds.startswith("Fewer than three seeds: 10 of 10 systems. How much")
+    assert budget == "Unequal training, train.batch_size: 2 values, such as 64 and 7."
+
+
+def test_curves_are_means_and_ranges_over_the_steps_that_all_seeds_reached(tmp_path):
+    for seed, (steps, rate) in enumerate([((10, 15, 20), 2.0), ((10, 20), 4.0)]):
+        write_run(tmp_path / str(seed), "dot", seed, 50.0)
+        lines = (
+            {
+                "step": step,
+                "valid_perplexity": step,
+                "valid_exact_match": 50 + seed,
+                "steps_per_second": rate,
+                "target_tokens_per_second": 100 * rate,
+            }
+            for step in steps
+        )
+        journal = "".join(json.dumps(line) + "\n" for line in lines)
+        (tmp_path / str(seed) / "metrics.jsonl").write_text(journal)
+    match, perplexity, length, errors, position = written(tmp_path)["charts"]
+    drawn = match["lines"]["dot"]
+    assert drawn["x"] == [[10, 20], [1000, 2000], [3.75, 7.5]]  # 5 and 2.5 seconds, then as much
+    assert (drawn["mean"], drawn["low"], drawn["high"]) == ([50.5] * 2, [50] * 2, [51] * 2)
+    assert perplexity["log"]
+    assert perplexity["lines"]["dot"]["mean"] == [10, 20]
+    assert length["xs"][0]["ticks"] == ["1", "2", "3"]
+    assert length["lines"]["dot"]["mean"] == [0, 100, 0]  # of the sentences of test_report
+    assert errors["lines"]["dot"]["mean"] == [100, 0, 66.667]
+    assert position["lines"]["dot"]["x"] == [[1, 2, 3]]
+    # Right are both tokens of the first sentence, and of the third that from position 3.
+    np.testing.assert_allclose(position["lines"]["dot"]["mean"], [100 / 3, 50, 100], rtol=1e-4)
+
+
+def test_a_single_validation_is_no_curve(root):
+    for run in "ab":
+        file = root / run / "metrics.jsonl"
+        file.write_text(file.read_text().splitlines()[0])
+    titles = [chart["y"] for chart in written(root)["charts"]]
+    assert titles[0].startswith("test exact match")
+
+
+def test_a_page_of_its_own_says_what_it_leaves_out(tmp_path):
+    generator = np.random.default_rng(0)
+    shape = 1, 2, 3, 2
+    pairs = [
+        Weighed(
+            ["a", "b"], ["A", "B", "</s>"], generator.dirichlet(np.ones(2), shape[:3]), {(0, 1)}
+        )
+        for _ in range(MOST + 1)
+    ]
+    texts = [(f"a b {nth}", f"A B {nth}") for nth in range(MOST + 1)]
+    write_viewer(tmp_path / "a.html", texts, {"one": pairs, "other": pairs})
+    data = data_of((tmp_path / "a.html").read_text("utf-8"))
+    ((split,),) = (one["splits"] for one in data["sets"])
+    assert len(split["sentences"]) == len(split["systems"][1]["sentences"]) == MOST
+    assert data["notes"] == [f"The first {MOST} of {MOST + 1} pairs are in this page."]
+    shown = split["systems"][0]["sentences"][7]
+    assert shown["links"] == [[1, 0]]
+    np.testing.assert_allclose(unpacked(shown["heads"], shape), pairs[7].weights, atol=0.004)
+    assert "wrong" not in shown  # without a reference

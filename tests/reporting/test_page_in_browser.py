@@ -1,0 +1,504 @@
+"""`report.html` in a real browser, without a network: what readers do with it."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Error, expect, sync_playwright
+
+from attn_jax.reporting.page.alone import Weighed, write_viewer
+from attn_jax.reporting.report import report
+from tests.reporting.test_report import write_run
+
+NAMES = "chromium", "chromium-browser", "google-chrome", "chrome"
+HOSTILE = "<b>bold</b></script>"
+ARABIC = ["القطة", "تجلس", "على", "الحصيرة", "الجديدة"]
+COUNT = 24
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    with sync_playwright() as playwright:
+        try:  # without a sandbox, which a container cannot have
+            started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        except Error as error:
+            pytest.skip(f"no browser, neither {', '.join(NAMES)} nor Playwright's: {error}"[:200])
+        yield started
+        started.close()
+
+
+def sentence(number):
+    """A sentence whose target is its source in capitals, from the end."""
+    source = [f"w{number}", "a", "b", "c", "d", "e"][: 5 + number % 2]
+    source = {0: [HOSTILE, "a", "b", "c", "d"], 1: ARABIC}.get(number, source)
+    target = [token.upper() for token in reversed(source)]
+    gold = list(reversed(range(len(source))))
+    return {"source": source, "target": target, "gold": gold}
+
+
+def write_system(folder, score, seed, right, heads=1):
+    """A run that writes the first sentences right, and of others leaves out the first token."""
+    write_run(folder, score, seed, 100 * right / COUNT, **{"model.heads": heads})
+    generator = np.random.default_rng(seed + len(score))
+    lines, weights = [], []
+    for number in range(COUNT):
+        one = sentence(number)
+        said = one["target"] if number < right else ["X", *one["target"][2:]]
+        texts = {"source_text": one["source"], "reference": one["target"], "text": said}
+        one |= {name: " ".join(tokens) for name, tokens in texts.items()}
+        one |= {"hypothesis": said, "text_tokens": said, "log_probability": -0.5 * number}
+        lines.append(json.dumps(one))
+        shape = 1, heads, len(said) + 1
+        weights.append(generator.dirichlet(np.full(len(one["source"]), 0.4), shape))
+    (folder / "predictions.test.jsonl").write_text("\n".join(lines), "utf-8")
+    np.savez(folder / "alignments.test.npz", *weights)
+    file = folder / "evaluation.test.json"
+    evaluation = json.loads(file.read_text())
+    file.write_text(json.dumps(evaluation | {"sentences": COUNT}))
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp("runs")
+    write_system(root / "a", "additive", 0, 22, heads=2)
+    write_system(root / "b", "additive", 1, 20, heads=2)
+    write_system(root / "c", "dot", 0, 12)
+    write_system(root / "d", "last", 0, 3)
+    return root
+
+
+@pytest.fixture(scope="module")
+def file(root):
+    return report(root).html
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens a file as a reader does; no error may come of it, and nothing be fetched."""
+    contexts, faults = [], []
+
+    def open_page(file, **options):
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+        context.set_offline(True)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", lambda one: one.url == file.as_uri() or faults.append(one.url))
+        page.goto(file.as_uri())
+        page.wait_for_selector("html[data-ready] .panel .token")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not faults
+
+
+@pytest.fixture
+def page(visit, file):
+    return visit(file)
+
+
+def column(page, title, table=0):
+    """The cells of a column of a table."""
+    element = page.locator(".table").nth(table)
+    headings = element.locator("thead th").all_inner_texts()
+    nth = [heading.strip() for heading in headings].index(title)
+    rows = element.locator("tbody tr").all()
+    return [row.locator("th, td").nth(nth).inner_text() for row in rows]
+
+
+def panel(page, name="A"):
+    return page.get_by_role("region", name=f"System {name}")
+
+
+def tokens(page, side, name="A"):
+    return panel(page, name).locator(f".{side} .token")
+
+
+def numbers(page, side, name="A"):
+    """The numbers at the tokens of one side; 0 where there is none."""
+    told = tokens(page, side, name).locator(".number").all_inner_texts()
+    return [float(text) if text else 0.0 for text in told]
+
+
+def choose(page, number):
+    """Chooses a sentence by its number in the test set."""
+    page.locator(".sentences button", has=page.get_by_text(str(number), exact=True)).first.click()
+    page.wait_for_function(
+        "n => document.querySelector('[aria-current=true] .nth').textContent == n", arg=str(number)
+    )
+    page.wait_for_timeout(50)  # until weights are unpacked
+
+
+def weights_of(root, run, number):
+    return np.load(root / run / "alignments.test.npz")[f"arr_{number - 1}"]
+
+
+def test_tables_are_sorted_by_their_headings(page):
+    assert column(page, "system") == ["additive, heads=2", "dot", "last"]
+    heading = page.locator(".table").first.get_by_role("button", name="ppl")
+    heading.click()
+    assert column(page, "ppl") == ["187.50", "150.00", "112.50 ± 5.89"]
+    assert column(page, "system")[0] == "last"
+    heading.press("Enter")
+    assert column(page, "system") == ["additive, heads=2", "dot", "last"]
+    assert page.locator("[aria-sort=ascending]").inner_text() == "ppl"
+    # What has no figure is last in either order.
+    interval = page.locator(".table").first.get_by_role("button", name="95 % of exact %")
+    for _ in range(2):
+        interval.click()
+        assert column(page, "95 % of exact %")[1:] == ["–", "–"]  # noqa: RUF001
+
+
+def test_a_click_on_a_system_compares_all_others_with_it(page):
+    assert column(page, "Δ exact %") == ["–", "−41.67", "−79.17"]  # noqa: RUF001
+    page.locator(".table").first.get_by_role("button", name="dot", exact=True).click()
+    assert column(page, "Δ exact %") == ["+41.67", "–", "−37.50"]  # noqa: RUF001
+    low, high = (float(s.replace("−", "-")) for s in column(page, "95 % of Δ")[0].split(" to "))  # noqa: RUF001
+    assert 0 < low < 41.67 < high
+    p = [float(text.strip("<* ")) for text in column(page, "p")[::2]]
+    adjusted = [float(text.strip("<* ")) for text in column(page, "p Holm")[::2]]
+    assert min(adjusted) == pytest.approx(2 * min(p), abs=0.002)
+    assert page.locator("tr.baseline").inner_text().startswith("dot")
+    assert page.get_by_text("Δ is the difference from dot").is_visible()
+    page.locator("tbody tr", has_text="last").first.locator("td").first.click()
+    assert page.locator("tr.baseline").inner_text().startswith("last")
+
+
+def test_a_baseline_is_asked_for_by_name(visit, root, tmp_path):
+    folder = shutil.copytree(root, tmp_path / "copy")
+    page = visit(report(folder, baseline="last").html)
+    assert column(page, "Δ exact %")[-1] == "–"  # noqa: RUF001
+
+
+def test_sentences_are_searched_and_sorted(page):
+    numbers = page.locator(".sentences .nth")
+    assert numbers.count() == COUNT
+    page.get_by_role("searchbox").fill("القطة")
+    assert numbers.all_inner_texts() == ["2"]
+    page.get_by_role("searchbox").fill("nothing has this")
+    assert page.get_by_text("no sentence has this").is_visible()
+    page.get_by_role("searchbox").fill("")
+    sorting = page.get_by_label("Sort by")
+    sorting.select_option("confidence")
+    page.wait_for_selector(".sentences .value")
+    assert numbers.first.inner_text() == "23"  # -11 / 5 nats; of the last, it is -11.5 / 6
+    values = page.locator(".sentences .value").all_inner_texts()
+    assert values == sorted(values, key=lambda text: float(text.replace("−", "-")))  # noqa: RUF001
+    sorting.select_option("error")
+    page.wait_for_function("document.querySelector('.sentences .value').textContent.includes('%')")
+    assert {*numbers.all_inner_texts()[:2]} == {"23", "24"}  # which the first run writes wrong
+
+
+def test_systems_disagree_where_their_weights_of_the_same_tokens_do(page, root):
+    page.get_by_label("Sort by").select_option("disagreement")
+    page.wait_for_selector(".sentences .value")
+    first, second = (weights_of(root, run, 1).mean(axis=(0, 1)) for run in "ac")
+    apart = 50 * np.abs(first[:5] - second[:5]).sum(axis=1).mean()  # both write it right
+    told = page.locator(".sentences li", has_text=HOSTILE).locator(".value").inner_text()
+    assert float(told.rstrip("\xa0%")) == pytest.approx(apart, abs=1)
+
+
+def test_text_of_data_is_shown_as_it_is(page):
+    choose(page, 1)
+    assert page.locator(".texts dd").first.inner_text() == f"{HOSTILE} a b c d"
+    assert page.locator("main b").count() == 0
+    assert tokens(page, "source").first.inner_text() == HOSTILE
+
+
+def test_pointing_at_a_token_shows_what_it_looks_at_and_what_looks_at_it(page, root):
+    choose(page, 7)
+    weights = weights_of(root, "a", 7).mean(axis=(0, 1))
+    for view in ("l", "m", "b"):
+        page.keyboard.press(view)
+        tokens(page, "target").nth(1).hover()
+        np.testing.assert_allclose(numbers(page, "source"), weights[1], atol=0.0095)
+        tokens(page, "source").nth(2).hover()
+        np.testing.assert_allclose(numbers(page, "target"), weights[:, 2], atol=0.0095)
+        assert numbers(page, "source") == [0] * weights.shape[1]
+        colours = [
+            tokens(page, "target").nth(n).evaluate("one => one.style.backgroundColor")
+            for n in weights[:, 2].argsort()
+        ]
+        red = [int(one[4:].split()[0].rstrip(",")) for one in colours if one]
+        assert red == sorted(red, reverse=True)  # the larger the darker
+        page.mouse.move(2, 2)
+        assert numbers(page, "target") == [0] * weights.shape[0]
+
+
+def test_a_cell_of_the_matrix_is_told(page, root):
+    choose(page, 7)
+    page.keyboard.press("m")
+    cells = panel(page).locator(".cells")
+    box = cells.bounding_box()
+    weights = weights_of(root, "a", 7).mean(axis=(0, 1))
+    steps, width = weights.shape
+    page.mouse.move(
+        box["x"] + box["width"] * (2.5 / width), box["y"] + box["height"] * (1.5 / steps)
+    )
+    told = panel(page).locator(".readout").inner_text()
+    assert told.endswith(f" {weights[1, 2]:.2f}")
+    pixels = cells.locator("canvas").evaluate(
+        "one => [...one.getContext('2d').getImageData(0, 0, one.width, one.height).data]"
+    )
+    red = np.array(pixels).reshape(steps, width, 4)[..., 0]
+    assert (np.diff(red.ravel()[weights.ravel().argsort()]) <= 1).all()  # the larger the darker
+
+
+def test_a_click_pins_a_token_until_the_next(page):
+    choose(page, 7)
+    target = tokens(page, "target")
+    target.nth(1).click()
+    page.mouse.move(2, 2)
+    before = numbers(page, "source")
+    assert sum(before) > 0.9
+    assert "pinned" in target.nth(1).get_attribute("class")
+    target.nth(2).hover()
+    assert numbers(page, "source") != before  # pointing goes before pinning
+    page.mouse.move(2, 2)
+    assert numbers(page, "source") == before
+    target.nth(1).click()
+    page.mouse.move(2, 2)
+    assert sum(numbers(page, "source")) == 0
+
+
+def test_one_or_two_systems_and_any_head(page, root):
+    choose(page, 7)
+    assert panel(page).get_by_label("Layer and head").locator("option").all_inner_texts() == [
+        "mean over all",
+        "layer 1, head 1",
+        "layer 1, head 2",
+    ]
+    panel(page).get_by_label("Layer and head").select_option("layer 1, head 2")
+    page.wait_for_timeout(50)
+    tokens(page, "target").first.hover()
+    head = weights_of(root, "a", 7)[0, 1, 0]
+    np.testing.assert_allclose(numbers(page, "source"), head, atol=0.0095)
+    panel(page, "B").get_by_label("System B", exact=True).select_option("last")
+    expect(tokens(page, "target", "B")).to_have_count(5)  # it leaves out one of five
+    tokens(page, "target", "B").first.hover()
+    weights = weights_of(root, "d", 7)[0, 0, 0]
+    np.testing.assert_allclose(numbers(page, "source", "B"), weights, atol=0.0095)
+    panel(page, "B").get_by_label("System B", exact=True).select_option("none")
+    assert tokens(page, "target", "B").first.is_hidden()
+
+
+def test_errors_and_gold_links_are_marked(page):
+    choose(page, 7)
+    target = tokens(page, "target", "B")
+    panel(page, "B").get_by_label("System B", exact=True).select_option("last")
+    expect(target.nth(0)).to_have_class("token wrong")
+    assert "wrong" not in target.nth(1).get_attribute("class")
+    assert "missing-before" in target.nth(1).get_attribute("class")
+    target.nth(0).hover()
+    assert panel(page, "B").locator(".readout").inner_text().endswith("The reference has D")
+    target.nth(1).hover()
+    assert panel(page, "B").locator(".readout").inner_text().endswith("Before it is missing C")
+    page.keyboard.press("m")
+    # It writes X for the first of five tokens, and leaves out the second.
+    assert panel(page, "B").locator(".link").count() == 3
+    assert panel(page, "A").locator(".link").count() == 5
+    tokens(page, "target").nth(0).hover()
+    assert "gold" in tokens(page, "source").nth(4).get_attribute("class")
+
+
+def test_everything_can_be_done_by_keys(page):
+    def current():
+        return page.locator("[aria-current=true] .nth").inner_text()
+
+    order = page.locator(".sentences .nth").all_inner_texts()
+    assert current() == order[0]
+    page.keyboard.press("n")
+    assert current() == order[1]
+    page.keyboard.press("p")
+    assert current() == order[0]
+    for key, view in (("m", ".grid"), ("b", ".grid.bars"), ("l", ".lines")):
+        page.keyboard.press(key)
+        page.wait_for_selector(f".panel {view}")
+    page.keyboard.press("/")
+    page.keyboard.type("w7n")  # in a field, letters are letters
+    assert page.get_by_role("searchbox").input_value() == "w7n"
+    page.get_by_role("searchbox").fill("")
+    assert current() == order[0]
+    panel(page).locator(".drawing").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert "active" in tokens(page, "target").nth(1).get_attribute("class")
+    page.keyboard.press("Enter")
+    assert "pinned" in tokens(page, "target").nth(1).get_attribute("class")
+    page.keyboard.press("ArrowLeft")
+    active = panel(page).locator(".source .active")
+    assert active.count() == 1
+    page.keyboard.press("Escape")
+    assert panel(page).locator(".active, .pinned").count() == 0
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.keyboard.press("t")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+def brightness(page):
+    """Of the darkest and the brightest pixel of the matrix, from 0 to 255."""
+    pixels = (
+        panel(page)
+        .locator("canvas")
+        .evaluate("one => [...one.getContext('2d').getImageData(0, 0, one.width, one.height).data]")
+    )
+    means = np.array(pixels).reshape(-1, 4)[:, :3].mean(axis=1)
+    return means.min(), means.max()
+
+
+def test_light_dark_and_paper(page):
+    page.keyboard.press("m")
+    paper = brightness(page)
+    assert paper[1] > 240
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_timeout(100)
+    assert brightness(page)[0] < 40
+    page.get_by_role("button", name="Light / dark").click()
+    page.wait_for_timeout(100)
+    assert brightness(page) == paper
+    page.get_by_role("button", name="Light / dark").click()
+    page.emulate_media(color_scheme="dark", media="print")
+    page.wait_for_timeout(100)
+    assert brightness(page) == paper
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.locator("aside").is_hidden()
+    assert tokens(page, "source").first.is_visible()
+
+
+@pytest.mark.parametrize("view", ["l", "m", "b"])
+def test_a_phone_shows_all_without_scrolling_aside(page, view):
+    page.set_viewport_size(PHONE)
+    page.keyboard.press(view)
+    page.wait_for_timeout(100)
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= PHONE["width"]
+    tokens(page, "target").first.click()
+    assert sum(numbers(page, "source")) > 0.9
+
+
+def test_a_source_from_right_to_left_has_its_first_token_at_the_right(page, root):
+    choose(page, 2)
+    page.keyboard.press("m")
+    places = [tokens(page, "source").nth(n).bounding_box()["x"] for n in range(len(ARABIC))]
+    assert places == sorted(places, reverse=True)
+    box = panel(page).locator(".cells").bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 4, box["y"] + 4)
+    weights = weights_of(root, "a", 2).mean(axis=(0, 1))
+    assert panel(page).locator(".readout").inner_text().endswith(f"{ARABIC[0]} {weights[0, 0]:.2f}")
+
+
+def test_curves_are_zoomed_and_systems_hidden(page):
+    legend = page.get_by_label("Systems", exact=True)
+    over = page.locator(".u-over")
+    over.hover()
+    assert all(legend.locator(".value").all_inner_texts())
+    legend.get_by_role("button", name="dot").click()
+    over.hover()
+    additive, dot, last = legend.locator(".value").all_inner_texts()
+    assert not dot
+    assert additive
+    assert last
+    page.mouse.move(2, 2)
+    before = page.locator(".chart canvas").screenshot()
+    box = over.bounding_box()
+    page.mouse.move(box["x"] + 50, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 250, box["y"] + 30)
+    page.mouse.up()
+    page.mouse.move(2, 2)
+    page.wait_for_timeout(100)
+    zoomed = page.locator(".chart canvas").screenshot()
+    assert zoomed != before
+    page.get_by_role("button", name="Reset zoom").click()
+    page.mouse.move(2, 2)
+    page.wait_for_timeout(100)
+    assert page.locator(".chart canvas").screenshot() == before
+    for nth in range(page.get_by_label("Show").locator("option").count()):
+        page.get_by_label("Show").select_option(index=nth)
+        assert page.locator(".chart canvas").is_visible()
+    page.get_by_role("button", name="None", exact=True).click()
+    assert page.locator(".chart canvas").count() == 0
+    page.get_by_role("button", name="All", exact=True).click()
+    assert page.locator(".chart canvas").is_visible()
+
+
+def long_page(folder, length):
+    """A page of one sentence with as many tokens on each side."""
+    generator = np.random.default_rng(0)
+    weights = generator.dirichlet(np.full(length, 0.05), (1, 1, length))
+    source, target = ([f"{side}{n}" for n in range(length)] for side in "st")
+    pair = Weighed(source, target, weights)
+    write_viewer(folder / "long.html", [(" ".join(source), " ".join(target))], {"": [pair]})
+    return folder / "long.html"
+
+
+@pytest.mark.parametrize("view", ["l", "m", "b"])
+def test_pointing_at_a_token_of_200_takes_no_time(visit, tmp_path, view):
+    page = visit(long_page(tmp_path, 200))
+    page.keyboard.press(view)
+    page.wait_for_timeout(300)
+    times = page.evaluate(
+        """async () => {
+          const times = [];
+          const labels = document.querySelectorAll('.target .token');
+          for (let nth = 0; nth < 40; nth += 1) {
+            await new Promise(requestAnimationFrame);
+            const start = performance.now();
+            labels[3 * nth].dispatchEvent(new PointerEvent('pointerover', {bubbles: true}));
+            document.body.offsetHeight; // style and layout are a part of it
+            times.push(performance.now() - start);
+          }
+          return times;
+        }"""
+    )
+    print(f"{view}: median {np.median(times):.1f} ms, largest {max(times):.1f} ms")
+    assert np.median(times) < 50
+    assert sum(numbers(page, "source")) > 0.9
+
+
+def test_tokens_stay_where_they_are_under_the_pointer(page):
+    """However much is told of them, on a phone as well."""
+    page.set_viewport_size(PHONE)
+    for name in ("A", "B"):
+        target = tokens(page, "target", name)
+        places = set()
+        for nth in range(target.count()):
+            target.nth(nth).dispatch_event("pointerover")
+            places.add(target.first.evaluate("one => one.getBoundingClientRect().top + scrollY"))
+        assert len(places) == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(visit, file, scheme):
+    page = visit(file, color_scheme=scheme)
+    for view in ("l", "m"):
+        page.keyboard.press(view)
+        page.wait_for_timeout(100)
+        page.mouse.move(2, 2)
+        found = Axe().run(page).response["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        told = [(one["id"], [node["html"][:120] for node in one["nodes"]][:3]) for one in serious]
+        assert not told
+
+
+def test_texts_without_references_are_a_page_of_their_own(visit, tmp_path):
+    pair = Weighed(["a", "b"], ["B", "A"], np.array([[[[0.25, 0.75], [1, 0]]]]), {(1, 0), (0, 1)})
+    other = pair._replace(weights=pair.weights[:, :, ::-1])
+    texts, systems = [("a b", "B A"), ("a b", "B A")], {"one": [pair] * 2, "other": [other, pair]}
+    write_viewer(tmp_path / "a.html", texts, systems)
+    page = visit(tmp_path / "a.html")
+    assert page.locator(".texts").inner_text().split() == ["source", "a", "b", "target", "B", "A"]
+    assert page.locator("table").count() == 0
+    tokens(page, "target").first.hover()
+    assert numbers(page, "source") == [0.25, 0.75]
+    assert "gold" in tokens(page, "source").nth(1).get_attribute("class")
+    page.get_by_label("Sort by").select_option("disagreement of A and B")
+    page.wait_for_selector(".sentences .value")
+    # Of both steps, 0.75 of the weight is elsewhere.
+    assert page.locator(".sentences .value").all_inner_texts() == ["75\xa0%", "0\xa0%"]
