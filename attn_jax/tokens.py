@@ -11,6 +11,6 @@ def is_second(token: str) -> bool:
     return len(token) > 1 and token.startswith(BETWEEN)
 
 
-def shown(token: str) -> str:
+def bracketed(token: str) -> str:
     """A token as people see it, in brackets if it is one of a second source."""
     return f"[{token.removeprefix(BETWEEN)}]" if is_second(token) else token

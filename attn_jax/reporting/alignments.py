@@ -13,7 +13,7 @@ from matplotlib.colors import PowerNorm
 from attn_jax.errors import InputError
 from attn_jax.head_names import head_name
 from attn_jax.reporting.style import COLOURS, Picture, styled
-from attn_jax.tokens import shown
+from attn_jax.tokens import bracketed
 
 LARGEST = 40.0  # inches of a figure; tokens are made smaller to stay below
 LONGEST = 32  # signs of a token
@@ -27,7 +27,7 @@ def visible(tokens: Sequence[str]) -> list[str]:
 
     Those of a second source are drawn in brackets.
     """
-    whole = map(shown, tokens)
+    whole = map(bracketed, tokens)
     cut = (token if len(token) <= LONGEST else f"{token[: LONGEST - 1]}…" for token in whole)
     return ["␣" if token == " " else token for token in cut]
 

@@ -10,7 +10,7 @@ from attn_jax.reporting.page.budget import Limits, Room
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.sentences import telling_sentences
 from attn_jax.reporting.systems import Systems
-from attn_jax.tokens import EOS, SPECIALS
+from attn_jax.tokens import EOS, SPECIALS, bracketed
 
 MOST_STEPS = 200  # most steps shown of a sentence, which a poorly trained model may never end
 
@@ -82,7 +82,7 @@ def shown(
     """
     steps = len(alignment)
     sentence: dict[str, Any] = {
-        "source": list(source),
+        "source": list(map(bracketed, source)),
         "target": list(target[:steps]),
         "steps": len(target),
         **measures(alignment),
