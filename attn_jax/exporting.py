@@ -24,6 +24,7 @@ from jaxtyping import Array, Int
 from attn_jax import strict_json
 from attn_jax.cache import use_compilation_cache
 from attn_jax.data.pairs import pad
+from attn_jax.data.sentences import Sentence
 from attn_jax.data.vocabularies import as_json, from_json
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.decoding.decode import decode
@@ -31,9 +32,10 @@ from attn_jax.decoding.options import Search, search_of
 from attn_jax.decoding.search import SearchResult
 from attn_jax.errors import InputError, reason
 from attn_jax.files import reading, writing
+from attn_jax.hypothesis import Hypothesis
 from attn_jax.loading import Place, load
 from attn_jax.tokens import BOS, EOS, PAD, UNK
-from attn_jax.translator import Hypothesis, hypothesis_of
+from attn_jax.translator import hypothesis_of
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 FORMAT = 1
@@ -200,7 +202,7 @@ class Exported:
             raise InputError(f"n_best must be from 1 to the {most} of the export, got {n_best}")
         if isinstance(sentences, str):
             raise InputError(f"expected a list of source sentences, got one: {sentences[:60]!r}")
-        sources = [self._encode(number, text) for number, text in enumerate(sentences, start=1)]
+        sources = [self._cut(number, text) for number, text in enumerate(sentences, start=1)]
         size = self.about["batch_size"]
         found = [
             hypotheses
@@ -209,22 +211,24 @@ class Exported:
         ]
         return [best for best, *_ in found] if n_best is None else [of[:n_best] for of in found]
 
-    def _encode(self, number: int, sentence: str) -> list[int]:
+    def _cut(self, number: int, sentence: str) -> Sentence:
         if not isinstance(sentence, str):
             raise InputError(f"source sentence {number} is not text: {sentence!r}")
-        ids, most = self.source.encode(sentence), self.about["source_length"]
-        if not ids:
+        cut, most = self.source.cut(sentence), self.about["source_length"]
+        count = len(cut.tokens)
+        if not count:
             raise InputError(f"source sentence {number} is empty")
-        if len(ids) > most:
+        if count > most:
             raise InputError(
-                f"source sentence {number} has {len(ids)} tokens, more than the {most} of the "
+                f"source sentence {number} has {count} tokens, more than the {most} of the "
                 f"export (source_length): {sentence[:40]!r} …"
             )
-        return ids
+        return cut
 
-    def _of_batch(self, sources: list[list[int]]) -> Iterator[list[Hypothesis]]:
+    def _of_batch(self, sources: list[Sentence]) -> Iterator[list[Hypothesis]]:
         size, length = self.about["batch_size"], self.about["source_length"]
-        batch = pad(sources + [[]] * (size - len(sources)), length)
+        ids = [self.source.ids(source.tokens) for source in sources]
+        batch = pad(ids + [[]] * (size - len(ids)), length)
         results = jax.device_get(SearchResult(*self._run(batch)))
         for row, source in enumerate(sources):
             finite = np.flatnonzero(np.isfinite(results.score[row]))

@@ -39,5 +39,11 @@ def test_the_comparison_of_an_own_score_with_dot_is_a_table(cells):
     assert all(float(percentage) > 80 for percentage in exact.values())
 
 
-def test_the_heat_map_shows(cells):
-    assert "image/png" in shown(cells[-1])
+def test_a_translation_shows_its_weights(cells):
+    html = shown(cells[4])["text/html"]
+    assert "a b c d e f</p>" in html
+    assert html.count("<tr>") == 1 + 7  # the source, then each target token with the end
+
+
+def test_figures_show(cells):
+    assert all("image/png" in shown(cell) for cell in cells[5:])
