@@ -87,6 +87,7 @@ MAY_IMPORT = {
     | {"kernels", "data", "models", "decoding", "hypothesis"}
     | {"reporting.beside", "reporting.style"},
     "loading": BASE | {"startup", "data", "models", "decoding", "training", "translator"},
+    "trained": set(),  # runs that the package brings along
     "exporting": BASE | {"data", "decoding", "hypothesis", "loading", "translator"},
 }
 THIRD_PARTY = {
