@@ -44,10 +44,11 @@ def _abreast(page: Page, labels: Iterable[str]) -> int:
 def _legend(figure: Picture, axes: Axes, page: Page) -> None:
     """Adds a legend outside of the axes, since there may be many lines."""
     handles, labels = axes.get_legend_handles_labels()
-    how = {"loc": "outside right upper"}
-    if page != SCREEN:
-        how = {"loc": "outside lower center", "ncols": min(len(labels), _abreast(page, labels))}
-    figure.legend(handles, labels, frameon=False, **how)
+    if page == SCREEN:
+        figure.legend(handles, labels, loc="outside right upper", frameon=False)
+    else:
+        count = min(len(labels), _abreast(page, labels))
+        figure.legend(handles, labels, loc="outside lower center", ncols=count, frameon=False)
 
 
 def _mean_line(axes: Axes, lines: Sequence[dict[int, float]], label: str, nth: int) -> None:

@@ -1,13 +1,15 @@
 """The report on the runs under a folder."""
 
 import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from attn_jax.errors import InputError
+from attn_jax.errors import InputError, choose
 from attn_jax.reporting import tables
 from attn_jax.reporting.about import searches, unfinished
 from attn_jax.reporting.pages import Comparison, compare, write_report
+from attn_jax.reporting.paper import FORMATS, write_paper
 from attn_jax.reporting.ranking import about_ranks
 from attn_jax.reporting.runs import find_runs
 from attn_jax.reporting.runs_csv import write_runs
@@ -21,6 +23,7 @@ class Report(NamedTuple):
     left_out: dict[Path, str]  # folders, and why
     page: Path | None  # None if the folder cannot be written to
     data: Path | None  # every run, as CSV
+    paper: Sequence[Path] = ()  # tables, figures and pairs of systems, if asked for
 
     def __repr__(self) -> str:
         names = [comparison.name for comparison in self.comparisons]
@@ -50,14 +53,23 @@ def about_quality(comparison: Comparison) -> list[str]:
     return [note for note in notes if note]
 
 
-def report(folder: str | Path) -> Report:
+def report(folder: str | Path, baseline: str = "", *, formats: Collection[str] = ()) -> Report:
     """Compares all evaluated runs under a folder, whose metrics and weights it reads.
 
     Writes `report.md` with its figures, and `runs.csv`, into the folder, if that is possible.
 
+    Args:
+      folder: the folder.
+      baseline: the system from which tables for a paper mark others to differ; by default the best.
+      formats: what to write for a paper besides: `latex` for `report.tex` and `pairs.csv`, `pdf`
+        and `svg` for figures.
+
     Raises:
-      InputError: there is no such folder, or it holds no evaluated run.
+      InputError: there is no such folder, it holds no evaluated run or no such baseline, or there
+        is no such format.
     """
+    for name in formats:
+        choose(dict.fromkeys(FORMATS), name, "format")
     root = Path(folder)
     if not root.is_dir():
         raise InputError(f"there is no folder {root}")
@@ -69,7 +81,11 @@ def report(folder: str | Path) -> Report:
             f"end if the data have one, `evaluate` at any time{reasons}"
         )
     comparisons = list(compare(runs))
+    known = {label: None for comparison in comparisons for label in comparison.systems}
+    if baseline:
+        choose(known, baseline, "system for baseline")
     if not os.access(root, os.W_OK):
         return Report(root, comparisons, left_out, None, None)
     page, data = write_report(comparisons, root), write_runs(comparisons, root)
-    return Report(root, comparisons, left_out, page, data)
+    paper = write_paper(comparisons, root, formats, baseline)
+    return Report(root, comparisons, left_out, page, data, paper)

@@ -37,6 +37,7 @@ STYLE = {
     "axes.titlesize": 10,
     "figure.titlesize": 10,
     "pdf.fonttype": 42,  # TrueType, since publishers refuse the Type 3 that is usual
+    "svg.hashsalt": "attn_jax",  # its names of parts would be random
 }
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 
@@ -96,10 +97,10 @@ def _drawn(figure: Figure, kind: str) -> bytes:
     """A figure as the content of a file; says once if signs are missing, not for each of them."""
     data = io.BytesIO()
     # A figure for a page keeps its size, which is that of the column.
-    box = {"dpi": 130, "bbox_inches": "tight"} if kind == "png" else {}
+    box = "tight" if kind == "png" else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", "Glyph .* missing from font")
-        figure.savefig(data, format=kind, metadata=UNDATED[kind], **box)
+        figure.savefig(data, format=kind, dpi=130, bbox_inches=box, metadata=UNDATED[kind])
     for warning in caught:
         if "missing from font" in str(warning.message):
             _tell_of_boxes()
