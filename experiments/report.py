@@ -26,7 +26,7 @@ if __name__ == "__main__":
     absl_flags.DEFINE_list(
         "format",
         [],
-        f"what to write for a paper besides, several with commas: {', '.join(FORMATS)} (tables "
-        "with pairs.csv, and figures)",
+        f"what to write for a paper, into the folder paper beneath: {', '.join(FORMATS)} (tables "
+        "with pairs.csv, and figures), several with commas",
     )
     run(main)

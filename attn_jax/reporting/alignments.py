@@ -181,19 +181,17 @@ def heads(
       page: what it is drawn for. Tokens that could not be read on it are left out.
     """
     layers, count, *_ = weights.shape
-    across = 1.3 + room(target) + 0.3 * count
-    token = min(
-        0.19,
-        (page.width - across) / (count * len(source)),
-        LARGEST / (count * len(source)),
-        LARGEST / (layers * len(target)),
-    )
-    size = (
-        across + token * count * len(source),
-        0.9 + 0.3 * bool(title) + room(source) + layers * (0.3 + token * len(target)),
-    )
+    sides, around = count * len(source), 1.3 + 0.3 * count
+    most = min(0.19, LARGEST / sides, LARGEST / (layers * len(target)))
+    token = min(most, (page.width - around - room(target)) / sides)
     font = 7 * token / 0.19
     told = font >= SMALLEST or page == SCREEN
+    beside, above = (room(target), room(source)) if told else (0, 0)
+    token = token if told else min(most, (page.width - around) / sides)
+    size = (
+        around + beside + token * sides,
+        0.9 + 0.3 * bool(title) + above + layers * (0.3 + token * len(target)),
+    )
     with mpl.rc_context({"font.size": 7, "axes.titlesize": 7, "figure.titlesize": 9}):
         figure = Picture(figsize=size, layout="compressed")
         all_axes = figure.subplots(layers, count, squeeze=False, sharex=True, sharey=True)

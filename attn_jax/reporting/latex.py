@@ -66,6 +66,7 @@ def floating(kind: str, content: str, caption: str, label: str, wide: bool) -> s
     """
     star = "*" if wide else ""
     told = rf"\caption{{{latex(caption)}}}" "\n" rf"\label{{{label}}}"
-    parts = [told, content] if kind == "table" else [content, told]
+    # Many styles leave no room between a caption and a table below it.
+    parts = [told, r"\smallskip", "", content] if kind == "table" else [content, told]
     inside = "\n".join([r"\centering", r"\small", *parts])
     return f"\\begin{{{kind}{star}}}\n{inside}\n\\end{{{kind}{star}}}"

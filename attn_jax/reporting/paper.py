@@ -28,18 +28,19 @@ MARKS = {0.001: "***", 0.01: "**", 0.05: "*"}  # of p-values below these
 BASELINE = "\N{DAGGER}"
 HEAD = (
     "% Tables and figures of a comparison, for \\input in a paper that has\n"
-    "% \\usepackage{booktabs,graphicx}. Names with signs of other scripts need LuaLaTeX."
+    "% \\usepackage[T1]{fontenc}\\usepackage{booktabs,graphicx}; from another folder, also\n"
+    "% \\graphicspath{{paper/}}. Names with signs of other scripts need LuaLaTeX."
 )
 
 
 def write_paper(
     comparisons: Sequence[Comparison], folder: Path, formats: Collection[str], baseline: str = ""
 ) -> list[Path]:
-    """Writes what goes into a paper into a folder.
+    """Writes what goes into a paper.
 
     Args:
-      comparisons: of the runs under the folder.
-      folder: where to write.
+      comparisons: of some runs.
+      folder: where to write; it is made if there is something to write.
       formats: of `FORMATS`; `latex` makes `report.tex`, with the figures if there are PDFs, and
         `pairs.csv`.
       baseline: the system from which others are marked to differ; by default, and where there is
@@ -48,13 +49,15 @@ def write_paper(
     Returns:
       The files.
     """
+    if not formats:
+        return []
+    folder.mkdir(exist_ok=True)
+    kinds = [kind for kind in FIGURES if kind in formats]
     written = [
         path
         for comparison in comparisons
         for drawing in _drawings(comparison)
-        for path in _save(
-            comparison, drawing, folder, [kind for kind in FIGURES if kind in formats]
-        )
+        for path in _save(comparison, drawing, folder, kinds)
     ]
     if "latex" not in formats:
         return written
@@ -96,7 +99,7 @@ def figures_of(comparison: Comparison) -> Iterator[str]:
         page = min(drawing.columns, key=lambda page: page.width)
         content = rf"\includegraphics{{{name}-{drawing.kind}-{page.name}.pdf}}"
         label = f"fig:{name}-{drawing.kind}"
-        yield floating("figure", content, drawing.caption, label, page == TWO_COLUMNS)
+        yield floating("figure", content, f"{drawing.caption}.", label, page == TWO_COLUMNS)
 
 
 def tables_of(comparison: Comparison, pairs: Sequence[Pair], baseline: str) -> Iterator[str]:
@@ -200,8 +203,8 @@ def _about_marks(comparison: Comparison, reference: str) -> str:
     levels = ", ".join(f"{mark} p < {level}" for level, mark in sorted(MARKS.items(), reverse=True))
     others = len(systems) - 1
     return (
-        f"{metric}: {levels} of the difference from {BASELINE} {reference} ({test}, over the "
-        f"sentences of all shared seeds; Holm-adjusted for {others} comparisons)."
+        f"{metric[0].upper()}{metric[1:]}: {levels} of the difference from {BASELINE} {reference} "
+        f"({test}, over the sentences of all shared seeds; Holm-adjusted for {others} comparisons)."
     )
 
 
@@ -235,4 +238,4 @@ def _by_length(comparison: Comparison) -> tuple[str, str]:
     ]
     table = Table(["source tokens", *plain.heading[1:]], plain.rows)
     rows = list(zip(map(latex, names), *cells, strict=True))
-    return tabular(table, rows), f"{title} by source length in tokens."
+    return tabular(table, rows), f"{title[0].upper()}{title[1:]} by source length in tokens."

@@ -91,5 +91,5 @@ def print_report(report: Report) -> None:
         raise InputError(f"cannot write into {report.root}: this is all of the report")
     print(f"each run: {report.data}")
     print(f"report: {report.page}")
-    for path in report.paper:
-        print(f"for a paper: {path}")
+    if report.paper:
+        print(f"for a paper: {report.paper[0].parent} ({len(report.paper)} files)")

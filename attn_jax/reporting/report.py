@@ -61,8 +61,8 @@ def report(folder: str | Path, baseline: str = "", *, formats: Collection[str] =
     Args:
       folder: the folder.
       baseline: the system from which tables for a paper mark others to differ; by default the best.
-      formats: what to write for a paper besides: `latex` for `report.tex` and `pairs.csv`, `pdf`
-        and `svg` for figures.
+      formats: what to write for a paper, into the folder `paper` in it: `latex` for `report.tex`
+        and `pairs.csv`, `pdf` and `svg` for figures.
 
     Raises:
       InputError: there is no such folder, it holds no evaluated run or no such baseline, or there
@@ -87,5 +87,5 @@ def report(folder: str | Path, baseline: str = "", *, formats: Collection[str] =
     if not os.access(root, os.W_OK):
         return Report(root, comparisons, left_out, None, None)
     page, data = write_report(comparisons, root), write_runs(comparisons, root)
-    paper = write_paper(comparisons, root, formats, baseline)
+    paper = write_paper(comparisons, root / "paper", formats, baseline)
     return Report(root, comparisons, left_out, page, data, paper)

@@ -13,10 +13,13 @@ from matplotlib.figure import Figure
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import holm
 from attn_jax.reporting import alignments
+from attn_jax.reporting.curves import learning_curves
 from attn_jax.reporting.latex import latex
 from attn_jax.reporting.paper import HEAD
 from attn_jax.reporting.report import report
-from attn_jax.reporting.style import ONE_COLUMN, TWO_COLUMNS, save
+from attn_jax.reporting.runs import find_runs
+from attn_jax.reporting.style import ONE_COLUMN, SCREEN, TWO_COLUMNS, save
+from attn_jax.reporting.systems import by_system
 from tests.reporting.test_report import write_run
 
 SENTENCES = 60
@@ -91,7 +94,7 @@ def test_a_caption_says_how_significance_was_tested_and_what_runs_cost(root):
     (caption,) = re.findall(r"\\caption\{(reverse\. Quality.*)\}", text)
     for told in (
         r"60 test sentences; mean $\pm$ standard deviation over seeds 0, 1.",
-        r"exact match: * p $<$ 0.05, ** p $<$ 0.01, *** p $<$ 0.001",
+        r"Exact match: * p $<$ 0.05, ** p $<$ 0.01, *** p $<$ 0.001",
         r"$\dagger$ additive (approximate randomisation, two-sided, 10,000 draws",
         "Holm-adjusted for 3 comparisons",
         "Budget of a run: 20 steps, 10 seconds.",
@@ -176,13 +179,17 @@ def test_tokens_that_could_not_be_read_are_not_drawn_for_a_narrow_column():
     assert alignments.is_legible(TWO_COLUMNS, ["a"] * 35, ["b"])
 
 
+def test_heads_leave_out_tokens_that_could_not_be_read():
+    weights = np.ones((1, 8, 3, 20)) / 20
+    for page, labels in ((SCREEN, 20), (TWO_COLUMNS, 0)):
+        figure = alignments.heads(weights, ["a"] * 20, ["b"] * 3, page=page)
+        assert figure.get_figwidth() <= page.width
+        assert len(figure.axes[0].get_xticks()) == labels
+
+
 @pytest.mark.parametrize("page", [ONE_COLUMN, TWO_COLUMNS])
 def test_a_figure_has_a_title_and_its_texts_do_not_overlap(root, page):
     """Title, axes and legend each have a place of their own."""
-    from attn_jax.reporting.curves import learning_curves
-    from attn_jax.reporting.runs import find_runs
-    from attn_jax.reporting.systems import by_system
-
     figure = learning_curves(by_system(find_runs(root)[0]), page)
     assert isinstance(figure, Figure)
     figure.draw_without_rendering()
@@ -211,15 +218,16 @@ def test_an_unknown_format_is_refused(root):
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
 def test_the_tables_and_figures_compile(root):
     report(root, formats=["latex", "pdf"])
-    (root / "paper.tex").write_text(
+    folder = root / "paper"
+    (folder / "paper.tex").write_text(
         r"\documentclass[twocolumn]{article}\usepackage[T1]{fontenc}\usepackage{booktabs,graphicx}"
         r"\begin{document}\input{report}\end{document}"
     )
     done = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
-        cwd=root,
+        cwd=folder,
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stdout[-2000:]
-    assert (root / "paper.pdf").is_file()
+    assert (folder / "paper.pdf").is_file()
