@@ -26,6 +26,7 @@ from .errors import InputError
 
 # Trained models.
 from .exporting import export, load_exported
+from .hypothesis import Hypothesis
 from .loading import load
 from .reporting.alignments import heat_map
 from .reporting.report import Report, report
@@ -37,7 +38,7 @@ from .startup import start
 
 # Losses of the weights of attention, your own too.
 from .training.losses import LOSSES, Loss, Seen
-from .translator import Hypothesis, Translator
+from .translator import Translator
 
 __all__ = [
     "GATES",

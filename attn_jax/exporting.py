@@ -32,9 +32,10 @@ from attn_jax.decoding.options import Search, search_of
 from attn_jax.decoding.search import SearchResult
 from attn_jax.errors import InputError, reason
 from attn_jax.files import reading, writing
+from attn_jax.hypothesis import Hypothesis
 from attn_jax.loading import Place, load
 from attn_jax.tokens import BOS, EOS, PAD, UNK
-from attn_jax.translator import Hypothesis, hypothesis_of
+from attn_jax.translator import hypothesis_of
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 FORMAT = 1

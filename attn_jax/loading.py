@@ -22,6 +22,9 @@ from attn_jax.translator import Translator
 
 Place = str | Path
 
+# Runs that the package brings along, by name; presets say how they were trained.
+TRAINED = Path(__file__).parent / "trained"
+
 
 def load(
     paths: Place | Sequence[Place],
@@ -36,6 +39,7 @@ def load(
 
     Args:
       paths: the folder of a run, or of one checkpoint in it, such as `runs/mine/checkpoints/1500`;
+        or the name of a run that the package brings along, `dates`, if there is no such folder;
         or several of these, which must have the same vocabularies.
       checkpoint: which one to take from the folder of a run: `best` by the validation metric,
         `last`, or the number of a step.
@@ -97,9 +101,12 @@ def located(place: Path, checkpoint: str = "best") -> tuple[Path, str]:
     """The folder of a run, and the checkpoint in it, that a path stands for.
 
     Args:
-      place: the folder of a run, or of one checkpoint in it.
+      place: the folder of a run, or of one checkpoint in it; or the name of a run that the package
+        brings along, if there is no such folder.
       checkpoint: what to return as the checkpoint if `place` is the folder of a run.
     """
+    if not place.exists() and run_files.flags(TRAINED / place.parts[0]).is_file():
+        place = TRAINED / place
     workdir = place.parent.parent
     named = place.name.isdigit() or place.name in ("best", "last")
     a_run = run_files.flags(place).is_file()  # whatever its folder is called

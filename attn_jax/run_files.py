@@ -33,6 +33,11 @@ def journal(workdir: Path) -> Path:
     return workdir / "metrics.jsonl"
 
 
+def events(workdir: Path) -> Path:
+    """The folder of event files, which TensorBoard reads."""
+    return workdir / "events"
+
+
 def checkpoints(workdir: Path) -> Path:
     """The folder of checkpoints, each in a folder named after its step."""
     return workdir / "checkpoints"

@@ -2,12 +2,10 @@
 
 import dataclasses
 import itertools
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
-from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import jax
 import numpy as np
@@ -24,9 +22,13 @@ from attn_jax.decoding.options import Search, search_of
 from attn_jax.decoding.search import SearchResult
 from attn_jax.decoding.unknown import replaced
 from attn_jax.errors import InputError, choose
+from attn_jax.hypothesis import Hypothesis
 from attn_jax.kernels.factors import BFLOAT16
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.tokens import EOS, PAD, SPECIALS
+from attn_jax.tokens import EOS, PAD
+
+if TYPE_CHECKING:
+    from attn_jax.reporting.style import Picture
 
 Text = str | Sentence  # a sentence is not cut into tokens again
 
@@ -34,37 +36,6 @@ Text = str | Sentence  # a sentence is not cut into tokens again
 # when there is no other.
 PROBABLE, WHOLE = 1e-3, 0.99
 USUAL = 64  # tokens of the longest sentence for which `warm_up` compiles unless it is told to
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Hypothesis:
-    """A translation, and what the model attended to at each token."""
-
-    text: str
-    tokens: list[str]  # as predicted; in the text, source words may replace `<unk>`
-    log_probability: float  # of the tokens and the end of the sentence, in nats
-    score: float  # by which a search ranks the hypotheses of a sentence
-    # [L, N, T, S], for each layer and head; T includes the end of the sentence.
-    weights: np.ndarray = dataclasses.field(repr=False)
-    source: Sentence = dataclasses.field(repr=False)  # of S tokens
-
-    @property
-    def alignment(self) -> np.ndarray:
-        """The mean of the weights over layers and heads, [T, S]."""
-        return self.weights.mean(axis=(0, 1))
-
-    def page(self, path: str | os.PathLike[str]) -> None:
-        """Writes an HTML file that shows what each token looks at, in a browser, without a network.
-
-        Args:
-          path: of the file, which is replaced if it exists.
-        """
-        # Translating does without pages.
-        from attn_jax.reporting.page.alone import Weighed, write_viewer
-
-        steps = [*self.tokens, SPECIALS[EOS]][: self.weights.shape[2]]
-        pair = Weighed(self.source.tokens, steps, self.weights)
-        write_viewer(Path(path), [(self.source.text, self.text)], {"": [pair]})
 
 
 class Translator:
@@ -416,6 +387,42 @@ class Translator:
 
         by_pair = self._over_pairs(log_probabilities, sources, targets)
         return np.array([of_pair.sum() for of_pair in by_pair])
+
+    def compare(
+        self,
+        other: "Translator",
+        sentence: Text,
+        reference: str = "",
+        *,
+        names: tuple[str, str] = ("this", "other"),
+        **options: Any,
+    ) -> "Picture":
+        """Draws a sentence as this model and another translate it, side by side.
+
+        Args:
+          other: the other model, whose vocabularies may differ.
+          sentence: the source sentence.
+          reference: its translation; where given, errors are marked: tokens that are wrong or too
+            many in red, and a red line where tokens are missing.
+          names: what the panels are called, before their translations.
+          **options: as for `translate`, for both.
+
+        Raises:
+          InputError: as in `translate`, or both names are the same.
+        """
+        # Translating does without figures.
+        from attn_jax.reporting.beside import Panel, beside
+
+        if len({*names}) < 2:
+            raise InputError(f"both models are called {names[0]!r}: give two names")
+        text = sentence.text if isinstance(sentence, Sentence) else sentence
+        panels = {}
+        for name, model in zip(names, (self, other), strict=True):
+            (found,) = model.translate([text], **options)
+            wanted = model.target.cut(reference).tokens if reference else found.tokens
+            panel = Panel(found.alignment, found.source.tokens, found.steps, wanted)
+            panels[f"{name}: {found.text}"] = panel
+        return beside(panels)
 
     def _over_pairs(
         self, run: Callable, sources: Sequence[Text], targets: Sequence[Text | Hypothesis]

@@ -3,6 +3,7 @@
 from absl import flags as absl_flags
 
 from attn_jax.reporting.page.budget import Limits
+from attn_jax.reporting.paper import FORMATS
 from attn_jax.reporting.printing import print_report
 from attn_jax.reporting.report import report
 
@@ -16,6 +17,7 @@ def main() -> None:
     made = report(
         FLAGS.workdir,
         FLAGS.baseline,
+        formats=FLAGS.format,
         page_sentences=FLAGS.page_sentences,
         page_systems=FLAGS.page_systems,
         page_megabytes=FLAGS.page_megabytes,
@@ -26,7 +28,16 @@ def main() -> None:
 if __name__ == "__main__":
     flags.define_workdir("folder with runs beneath it")
     absl_flags.DEFINE_string(
-        "baseline", "", "system that report.html compares others with at first; by default the best"
+        "baseline",
+        "",
+        "system that report.html compares others with at first, and from which tables for a paper "
+        "mark others to differ; by default the best",
+    )
+    absl_flags.DEFINE_list(
+        "format",
+        [],
+        f"what to write for a paper, into the folder paper beneath: {', '.join(FORMATS)} (tables "
+        "with pairs.csv, and figures), several with commas",
     )
     absl_flags.DEFINE_integer(
         "page_sentences", Limits.sentences, "most sentences of a split in report.html"

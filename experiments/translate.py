@@ -19,10 +19,10 @@ from attn_jax.data.sentences import Sentence
 from attn_jax.data.text_checks import warn_of_unknown
 from attn_jax.data.text_files import read_data, text_lines
 from attn_jax.errors import InputError
+from attn_jax.hypothesis import Hypothesis
 from attn_jax.loading import load
 from attn_jax.reporting.terminal import strips
-from attn_jax.tokens import EOS, SPECIALS
-from attn_jax.translator import Hypothesis, Translator
+from attn_jax.translator import Translator
 
 from . import flags
 from .flags import FLAGS
@@ -115,8 +115,8 @@ def converse(translator: Translator, options: dict) -> None:
         warn_of_unknown(translator.source, [sentence])
         for hypothesis in hypotheses:
             print(f"\n{hypothesis.text}   ({hypothesis.log_probability:.2f} nats)")
-            written = [*hypothesis.tokens, SPECIALS[EOS]]
-            print("\n".join(strips(hypothesis.alignment, sentence.tokens, written)))
+            shades = strips(hypothesis.alignment, hypothesis.source.tokens, hypothesis.steps)
+            print("\n".join(shades))
 
 
 def _asked() -> str:

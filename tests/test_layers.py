@@ -39,6 +39,8 @@ VALUES = (
     "training.optimizer",
     "training.precision",
 )
+# What draws the weights of a sentence, also for a translation itself.
+DRAWING = ("reporting.alignments", "reporting.beside", "reporting.hover")
 MAY_IMPORT = {
     "errors": set(),
     "tokens": set(),
@@ -75,10 +77,18 @@ MAY_IMPORT = {
     "runs": BASE
     | {"alignment", "attention", "checks", "data", "decoding", "evaluation", "loading", "models"}
     | {"reporting", "runs", "startup", "training", "translator"},
-    # A translation shows itself.
-    "translator": BASE | {"kernels", "data", "models", "decoding", "reporting.page"},
+    "hypothesis": {"data", "tokens", "reporting.page", "reporting.style", *DRAWING},
+    **dict.fromkeys(
+        DRAWING,
+        {"errors", "evaluation.edits", "head_names", "tokens", "reporting.alignments"}
+        | {"reporting.labels", "reporting.style"},
+    ),
+    "translator": BASE
+    | {"kernels", "data", "models", "decoding", "hypothesis"}
+    | {"reporting.beside", "reporting.style"},
     "loading": BASE | {"startup", "data", "models", "decoding", "training", "translator"},
-    "exporting": BASE | {"data", "decoding", "loading", "translator"},
+    "trained": set(),  # runs that the package brings along
+    "exporting": BASE | {"data", "decoding", "hypothesis", "loading", "translator"},
 }
 THIRD_PARTY = {
     "kernels": {"jax", "jaxtyping"},
@@ -118,7 +128,7 @@ def test_imports_only_what_it_may(layer):
 
 def test_every_layer_is_known():
     layers = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith("__")}
-    assert layers == {*MAY_IMPORT} - {*VALUES}
+    assert layers == {*MAY_IMPORT} - {*VALUES, *DRAWING}
 
 
 def test_flags_stay_in_the_programs():

@@ -1,5 +1,6 @@
-"""The page on the library, run as a notebook in a fresh kernel."""
+"""The notebooks, and the page on the library as one, run in a fresh kernel."""
 
+import csv
 import re
 from pathlib import Path
 
@@ -7,16 +8,49 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-PAGE = Path(__file__).parents[1] / "docs" / "library.md"
+DOCS = Path(__file__).parents[1] / "docs"
+NOTEBOOKS = ("lecture", "cross_attention")
+
+
+def run(notebook, folder):
+    """The code cells of a notebook after they have run in a folder."""
+    where = {"metadata": {"path": str(folder)}}
+    cells = NotebookClient(notebook, timeout=600, resources=where).execute().cells
+    return [cell for cell in cells if cell.cell_type == "code"]
 
 
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory):
     """The cells of the page after they have run."""
-    sources = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), flags=re.DOTALL)
+    text = (DOCS / "library.md").read_text("utf-8")
+    sources = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, sources)))
-    where = {"metadata": {"path": str(tmp_path_factory.mktemp("notebook"))}}
-    return NotebookClient(notebook, timeout=600, resources=where).execute().cells
+    return run(notebook, tmp_path_factory.mktemp("notebook"))
+
+
+def opened(name):
+    return nbformat.read(DOCS / f"{name}.ipynb", as_version=4)
+
+
+@pytest.fixture(scope="module")
+def lecture(tmp_path_factory):
+    """The cells of the lecture, by a piece of their source, and the runs that it has trained."""
+    folder = tmp_path_factory.mktemp("lecture")
+    cells = run(opened("lecture"), folder)
+    with (folder / "runs" / "lecture" / "runs.csv").open() as file:
+        return cells, {row["system"]: row for row in csv.DictReader(file)}
+
+
+@pytest.fixture(scope="module")
+def cross_attention(tmp_path_factory):
+    """The cells of the notebook on cross-attention."""
+    return run(opened("cross_attention"), tmp_path_factory.mktemp("cross_attention"))
+
+
+def cell(cells, text):
+    """The one cell with a text in its source."""
+    (found,) = (one for one in cells if text in one.source)
+    return found
 
 
 def shown(cell):
@@ -39,5 +73,76 @@ def test_the_comparison_of_an_own_score_with_dot_is_a_table(cells):
     assert all(float(percentage) > 80 for percentage in exact.values())
 
 
-def test_the_heat_map_shows(cells):
-    assert "image/png" in shown(cells[-1])
+def test_a_translation_shows_its_weights(cells):
+    html = shown(cells[4])["text/html"]
+    assert "a b c d e f</p>" in html
+    assert html.count("<tr>") == 1 + 7  # the source, then each target token with the end
+
+
+def test_figures_show(cells):
+    assert all("image/png" in shown(cell) for cell in cells[5:])
+
+
+def test_the_bottleneck_of_the_lecture_is_one(lecture):
+    """Attention reads what a fixed vector has forgotten, and the figure of it shows."""
+    cells, runs = lecture
+    exact = {name: float(run["exact_match"]) for name, run in runs.items()}
+    assert exact["additive"] > 90
+    assert exact["last"] < 60
+    assert "image/png" in shown(cell(cells, "reverse-length.png"))
+
+
+def test_what_the_lecture_computes_by_hand_is_what_the_library_computes(lecture):
+    cells, _ = lecture
+    compared = [shown(one)["text/plain"] for one in cells if "np.allclose" in one.source]
+    assert len(compared) == 3
+    assert all("True" in text and "False" not in text for text in compared)
+    assert "got 3 and 4" in shown(cell(cells, "Dot().init"))["text/plain"]
+
+
+def test_the_model_of_the_lecture_needs_what_it_looks_at(lecture):
+    cells, _ = lecture
+    text = shown(cell(cells, "most attended symbol"))["text/plain"]
+    most, other = map(int, re.findall(r"(\d+)%", text))
+    assert most > 60 > 30 > other
+
+
+def test_the_figures_of_the_lecture_show(lecture):
+    cells, _ = lecture
+    drawn = [one for one in cells if re.search(r"(heat_map|bars|compare)\(.*\)$", one.source)]
+    assert len(drawn) == 8
+    assert all("image/png" in shown(one) for one in drawn)
+    assert "<table>" in shown(cell(cells, "\nhypothesis"))["text/html"]
+
+
+def test_the_shapes_of_cross_attention_are_those_that_are_told(cross_attention):
+    shapes = [
+        ("Q.shape, K.shape", "((1, 3, 4), (1, 5, 4), (1, 5, 4))"),
+        ("\nscores.shape", "(1, 3, 5)"),
+        ("\noutput.shape", "(1, 3, 4)"),
+        ("queries.shape, keys.shape", "((1, 3, 4), (1, 6, 4), (1, 3, 6))"),
+        ("q.shape, k.shape", "((1, 2, 3, 2), (1, 2, 5, 2), (1, 2, 3, 5), (1, 2, 3, 2))"),
+    ]
+    for source, text in shapes:
+        assert shown(cell(cross_attention, source))["text/plain"].strip() == text
+    assert shown(cell(cross_attention, "np.allclose(output"))["text/plain"] == "(True, True)"
+
+
+def test_the_block_is_that_of_pytorch(cross_attention):
+    pytest.importorskip("torch")
+    text = shown(cell(cross_attention, "theirs"))["text/plain"]
+    assert text == "weights agree: True\noutputs agree: True\n"
+
+
+def test_the_heads_of_the_trained_transformer_show(cross_attention):
+    assert shown(cross_attention[-2])["text/plain"].startswith("(1, 4, ")
+    assert "image/png" in shown(cross_attention[-1])
+    assert "1998-03-03" in shown(cross_attention[-3])["text/html"]
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_cells_are_short_and_shown_as_they_ran(name):
+    for one in opened(name).cells:
+        if one.cell_type == "code":
+            assert len(one.source.splitlines()) <= 18, one.source
+            assert not any(output.output_type == "error" for output in one.outputs)

@@ -87,6 +87,44 @@ def test_translates_what_it_learned(translator):
         np.testing.assert_allclose(hypothesis.alignment.sum(axis=1), 1, rtol=1e-5)
 
 
+def test_a_hypothesis_knows_its_source_and_draws_itself(translator):
+    (hypothesis,) = translator.translate(["3 1 4"])
+    assert hypothesis.source == translator.source.cut("3 1 4")
+    assert hypothesis.steps == ["4", "1", "3", "</s>"]
+    axes, _ = hypothesis.heat_map().axes
+    np.testing.assert_array_equal(axes.images[0].get_array(), hypothesis.alignment)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["3", "1", "4"]
+    assert [axes.get_ylabel() for axes in hypothesis.bars().axes] == hypothesis.steps
+    axes, _ = hypothesis.heads().axes
+    np.testing.assert_array_equal(axes.images[0].get_array(), hypothesis.weights[0, 0])
+    html = hypothesis._repr_html_()
+    assert "3 1 4</p>" in html
+    assert "4 1 3</p>" in html
+
+
+def test_a_hypothesis_that_does_not_end_draws_the_steps_that_it_has(translator):
+    (hypothesis,) = translator.translate(["3 1 4"], min_length=2, max_length=2)
+    assert len(hypothesis.steps) == len(hypothesis.alignment)
+    axes, _ = hypothesis.heat_map().axes
+    assert len(axes.get_yticklabels()) == len(hypothesis.alignment)
+
+
+def test_two_models_are_compared_on_a_sentence(translator, workdir):
+    early = attn_jax.load(workdir, checkpoint="150")
+    figure = translator.compare(early, "3 1 4", "4 1 4", names=("late", "early"))
+    late, other, _ = figure.axes
+    assert late.get_title() == "late: 4 1 3"
+    assert other.get_title().startswith("early: ")
+    (hypothesis,) = translator.translate(["3 1 4"])
+    np.testing.assert_array_equal(late.images[0].get_array(), hypothesis.alignment)
+    colours = [label.get_color() for label in late.get_yticklabels()]
+    assert colours == ["black", "black", "red", "black"]
+    unmarked, *_ = translator.compare(early, "3 1 4").axes
+    assert {label.get_color() for label in unmarked.get_yticklabels()} == {"black"}
+    with pytest.raises(InputError, match="both models are called 'a': give two names"):
+        translator.compare(early, "3 1 4", names=("a", "a"))
+
+
 def test_scores_equal_those_of_the_search(translator):
     hypotheses = translator.translate(SENTENCES)
     texts = [hypothesis.text for hypothesis in hypotheses]

@@ -1,4 +1,4 @@
-"""The wheel alone: it brings the command, the programs and the presets."""
+"""The wheel alone: it brings the command, the programs, the presets and a trained model."""
 
 import os
 import subprocess
@@ -48,6 +48,12 @@ def test_the_command_sweeps_a_preset(command, tmp_path):
     )
     assert swept.returncode == 0, swept.stderr
     assert (tmp_path / "runs" / "model.score=dot" / "evaluation.test.json").is_file()
+
+
+def test_the_command_translates_with_the_model_that_comes_along(command, tmp_path):
+    (tmp_path / "dates.txt").write_text("mardi 3 mars 1998\n")
+    read = command("translate", "--workdir=dates", "--input=dates.txt", cwd=tmp_path)
+    assert read.stdout == "1998-03-03\n", read.stderr
 
 
 def test_the_command_refuses_in_one_sentence(command, tmp_path):

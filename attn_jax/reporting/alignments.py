@@ -12,11 +12,14 @@ from matplotlib.colors import PowerNorm
 
 from attn_jax.errors import InputError
 from attn_jax.head_names import head_name
-from attn_jax.reporting.style import COLOURS, Picture, styled
+from attn_jax.reporting.labels import wrapped
+from attn_jax.reporting.style import COLOURS, ONE_COLUMN, SCREEN, Page, Picture, styled
 from attn_jax.tokens import bracketed
 
 LARGEST = 40.0  # inches of a figure; tokens are made smaller to stay below
 LONGEST = 32  # signs of a token
+TOKEN = 0.26  # inches of a token of a heat map on a screen
+SMALLEST = 4.0  # points of a token that can be read in print
 SHADES = "Greys"
 TICKS = 0, 0.05, 0.2, 0.5, 1  # of the scale of weights
 ROUNDING = 1e-5  # by which a sum of weights may exceed 1
@@ -96,7 +99,13 @@ def draw_heat_map(
 
 
 @styled
-def heat_map(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Picture:
+def heat_map(
+    alignment: np.ndarray,
+    source: Sequence[str],
+    target: Sequence[str],
+    title: str = "",
+    page: Page = SCREEN,
+) -> Picture:
     """The weights of one sentence, target tokens down and source tokens across.
 
     Bahdanau, Cho and Bengio 2014, figure 3.
@@ -105,19 +114,54 @@ def heat_map(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]
       alignment: weights [T, S].
       source: S tokens.
       target: T tokens, end of sentence included.
+      title: stands above.
+      page: what it is drawn for.
 
     Raises:
       InputError: the numbers of tokens are others.
     """
     _check_sizes(alignment, source, target)
-    token = min(0.26, LARGEST / max(len(source), len(target)))
-    size = 1.7 + room(target) + token * len(source), 1.1 + room(source) + token * len(target)
-    figure = Picture(figsize=size, layout="constrained")
-    axes = figure.subplots()
-    draw_heat_map(axes, alignment, source, target)
-    axes.tick_params(labelsize=9 * token / 0.26)
-    add_scale(figure, axes, [alignment], shrink=0.6)
+    token = token_size(page, source, target)
+    size = (
+        _beside(page, target) + token * len(source),
+        (1.1 + 0.4 * _is_narrow(page) + 0.25 * bool(title) + room(source)) * page.scale
+        + token * len(target),
+    )
+    with mpl.rc_context(page.rc):
+        figure = Picture(figsize=size, layout="constrained")
+        axes = figure.subplots()
+        draw_heat_map(axes, alignment, source, target)
+        axes.set_title(wrapped(title, int(size[0] / (0.085 * page.scale))))
+        axes.tick_params(labelsize=font_of(page, token))
+        where = {"location": "bottom", "shrink": 0.9} if _is_narrow(page) else {"shrink": 0.6}
+        add_scale(figure, axes, [alignment], **where)
     return figure
+
+
+def token_size(page: Page, source: Sequence[str], target: Sequence[str]) -> float:
+    """Inches of a token of a heat map, with which it fits on a page."""
+    left = (page.width - _beside(page, target)) / len(source)
+    return min(TOKEN * page.scale, left, LARGEST / max(len(source), len(target)))
+
+
+def is_legible(page: Page, source: Sequence[str], target: Sequence[str]) -> bool:
+    """Whether the tokens of a heat map can be read on a page."""
+    return font_of(page, token_size(page, source, target)) >= SMALLEST
+
+
+def _is_narrow(page: Page) -> bool:
+    """Whether a scale has its place below the weights."""
+    return page == ONE_COLUMN
+
+
+def _beside(page: Page, target: Sequence[str]) -> float:
+    """Inches beside the weights of a heat map: target tokens, and the scale if it stands there."""
+    return ((0.6 if _is_narrow(page) else 1.7) + room(target)) * page.scale
+
+
+def font_of(page: Page, token: float) -> float:
+    """Points of the text of a token of so many inches."""
+    return page.font * token / (TOKEN * page.scale)
 
 
 @styled
@@ -126,6 +170,8 @@ def heads(
     source: Sequence[str],
     target: Sequence[str],
     notes: Mapping[tuple[int, int], str] = MappingProxyType({}),
+    title: str = "",
+    page: Page = SCREEN,
 ) -> Picture:
     """The weights of each layer and head, layers down and heads across.
 
@@ -136,14 +182,22 @@ def heads(
       source: S tokens.
       target: T tokens, end of sentence included.
       notes: suffixes of the titles, by layer and head, both counted from 1.
+      title: stands above.
+      page: what it is drawn for. Tokens that could not be read on it are left out.
     """
     layers, count, *_ = weights.shape
-    token = min(0.19, LARGEST / (count * len(source)), LARGEST / (layers * len(target)))
+    sides, around = count * len(source), 1.3 + 0.3 * count
+    most = min(0.19, LARGEST / sides, LARGEST / (layers * len(target)))
+    token = min(most, (page.width - around - room(target)) / sides)
+    font = 7 * token / 0.19
+    told = font >= SMALLEST or page == SCREEN
+    beside, above = (room(target), room(source)) if told else (0, 0)
+    token = token if told else min(most, (page.width - around) / sides)
     size = (
-        1.3 + room(target) + count * (0.3 + token * len(source)),
-        0.9 + room(source) + layers * (0.3 + token * len(target)),
+        around + beside + token * sides,
+        0.9 + 0.3 * bool(title) + above + layers * (0.3 + token * len(target)),
     )
-    with mpl.rc_context({"font.size": 7, "axes.titlesize": 7}):
+    with mpl.rc_context({"font.size": 7, "axes.titlesize": 7, "figure.titlesize": 9}):
         figure = Picture(figsize=size, layout="compressed")
         all_axes = figure.subplots(layers, count, squeeze=False, sharex=True, sharey=True)
         for (layer, head), axes in np.ndenumerate(all_axes):
@@ -152,8 +206,11 @@ def heads(
             axes.set_title(head_name(*number) + notes.get(number, ""))
             axes.set_xticks(range(len(source)), visible(source), rotation=90)
             axes.set_yticks(range(len(target)), visible(target))
-            axes.tick_params(labelsize=7 * token / 0.19)
+            axes.tick_params(labelsize=font, labelbottom=told, labelleft=told)
             axes.spines[:].set_visible(True)
+        if not told:
+            all_axes[0, 0].set(xticks=[], yticks=[])  # of all, which share them
+        figure.suptitle(title)
         figure.supxlabel("source")
         figure.supylabel("target")
         add_scale(figure, all_axes, [weights], shrink=0.5)
@@ -161,25 +218,35 @@ def heads(
 
 
 @styled
-def step_bars(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Picture:
+def step_bars(
+    alignment: np.ndarray,
+    source: Sequence[str],
+    target: Sequence[str],
+    title: str = "",
+    page: Page = SCREEN,
+) -> Picture:
     """The weights of each step as a separate bar chart. Arguments and errors as in `heat_map`."""
     _check_sizes(alignment, source, target)
-    figure = Picture(
-        figsize=(
-            1.1 + room(target) + min(0.24 * len(source), LARGEST),
-            0.4 + room(source) + min(0.42 * len(target), LARGEST),
-        ),
-        layout="constrained",
+    beside = (1.1 + room(target)) * page.scale
+    bar = min(0.24 * page.scale, LARGEST / len(source), (page.width - beside) / len(source))
+    size = (
+        beside + bar * len(source),
+        (0.4 + 0.3 * bool(title) + room(source) + min(0.42 * len(target), LARGEST)) * page.scale,
     )
-    all_axes = figure.subplots(len(target), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-    for axes, weights, token in zip(all_axes, alignment, visible(target), strict=True):
-        axes.bar(range(len(source)), weights, color=COLOURS[0])
-        axes.set_ylim(0, 1)
-        axes.set_yticks([])
-        axes.set_ylabel(token, rotation=0, ha="right", va="center")
-    all_axes[-1].set_xticks(range(len(source)), visible(source))
-    if max(map(len, source)) > 2:
-        all_axes[-1].tick_params(axis="x", rotation=90)
-    cut = ", larger ones cut off" if _exceeds(alignment) else ""
-    all_axes[-1].set_xlabel(f"source (bars are weights from 0 to 1{cut})")
+    with mpl.rc_context(page.rc):
+        figure = Picture(figsize=size, layout="constrained")
+        all_axes = figure.subplots(len(target), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        for axes, weights, token in zip(all_axes, alignment, visible(target), strict=True):
+            axes.bar(range(len(source)), weights, color=COLOURS[0])
+            axes.set_ylim(0, 1)
+            axes.set_yticks([])
+            axes.set_ylabel(token, rotation=0, ha="right", va="center")
+        last = all_axes[-1]
+        last.set_xticks(range(len(source)), visible(source))
+        last.tick_params(axis="x", labelsize=page.font * min(1, bar / (0.15 * page.scale)))
+        if max(map(len, source)) > 2:
+            last.tick_params(axis="x", rotation=90)
+        cut = ", larger ones cut off" if _exceeds(alignment) else ""
+        last.set_xlabel(f"source (bars are weights from 0 to 1{cut})")
+        figure.suptitle(title)
     return figure

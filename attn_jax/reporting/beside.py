@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from attn_jax.evaluation.edits import edit_path, matches
-from attn_jax.reporting.alignments import add_scale, draw_heat_map, room
+from attn_jax.reporting.alignments import add_scale, draw_heat_map, font_of, room
 from attn_jax.reporting.labels import wrapped
-from attn_jax.reporting.style import Picture, styled
+from attn_jax.reporting.style import SCREEN, Page, Picture, styled
 from attn_jax.tokens import EOS, SPECIALS
 
 WIDEST = 12.0  # inches of several panels side by side
+SCALE = 0.8  # inches of the scale beside them
 NARROWEST = 3.2  # inches of one of them, to leave room for its title
 
 
@@ -53,38 +55,46 @@ def errors(said: Sequence[str], reference: Sequence[str]) -> Errors:
 
 
 @styled
-def beside(panels: dict[str, Panel]) -> Picture:
+def beside(panels: dict[str, Panel], page: Page = SCREEN) -> Picture:
     """The same sentence under several systems, with their errors.
 
     Tokens that replace others of the reference or are too many are red, and a red line stands where
     tokens are missing.
+
+    Args:
+      panels: the sentence under each system, by its name.
+      page: what it is drawn for.
     """
     widest = max(len(panel.source) for panel in panels.values())
     tallest = max(len(panel.written) for panel in panels.values())
-    token = np.clip(2.4 / max(widest, tallest), 0.26, 0.5)  # inches of a token
-    across = 0.2 + max(room(panel.written) for panel in panels.values())
-    down = 0.2 + max(room(panel.source) for panel in panels.values())
-    width = max(NARROWEST, 0.4 + across + token * widest)
-    columns = min(len(panels), max(2, int(WIDEST / width)))
+    token = page.scale * np.clip(2.4 / max(widest, tallest), 0.26, 0.5)  # inches of a token
+    around = page.scale * (0.6 + max(room(panel.written) for panel in panels.values()))
+    down = page.scale * (0.2 + max(room(panel.source) for panel in panels.values()))
+    width = max(NARROWEST * page.scale, around + token * widest)
+    columns = min(len(panels), max(page.abreast, int(min(WIDEST, page.width) / width)))
     rows = -(-len(panels) // columns)
     columns = -(-len(panels) // rows)  # as evenly filled rows as possible
-    titles = [wrapped(label, int(9 * width)) for label in panels]
+    width = min(width, (page.width - SCALE) / columns)
+    token = min(token, (width - around) / widest)
+    titles = [wrapped(label, int(9 * width / page.scale)) for label in panels]
     lines = 1 + max(title.count("\n") for title in titles)
-    height = 0.9 + 0.17 * lines + down + token * tallest
+    height = (0.9 + 0.17 * lines) * page.scale + down + token * tallest
     layout = ConstrainedLayoutEngine(h_pad=0.15)
-    figure = Picture(figsize=(columns * width + 0.8, rows * height), layout=layout)
-    all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes in all_axes[len(panels) :]:
-        axes.set_axis_off()
-    for axes, title, panel in zip(all_axes, titles, panels.values(), strict=False):
-        draw_heat_map(axes, panel.alignment, panel.source, panel.written)
-        # All panels have the same size, even if a system stops at once or never.
-        axes.set(xlim=(-0.5, widest - 0.5), ylim=(tallest - 0.5, -0.5))
-        axes.set_title(title, fontweight="bold")
-        # Outside of the sentence, where white would mean a weight of 0, and grey a larger one.
-        axes.set_facecolor("#dce9f5")
-        _mark_errors(axes, panel)
-    add_scale(figure, all_axes, (panel.alignment for panel in panels.values()), shrink=0.4)
+    with mpl.rc_context(page.rc):
+        figure = Picture(figsize=(columns * width + SCALE, rows * height), layout=layout)
+        all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axes in all_axes[len(panels) :]:
+            axes.set_axis_off()
+        for axes, title, panel in zip(all_axes, titles, panels.values(), strict=False):
+            draw_heat_map(axes, panel.alignment, panel.source, panel.written)
+            # All panels have the same size, even if a system stops at once or never.
+            axes.set(xlim=(-0.5, widest - 0.5), ylim=(tallest - 0.5, -0.5))
+            axes.set_title(title, fontweight="bold")
+            axes.tick_params(labelsize=min(page.font, font_of(page, token)))
+            # Outside of the sentence, where white would mean a weight of 0, and grey a larger one.
+            axes.set_facecolor("#dce9f5")
+            _mark_errors(axes, panel)
+        add_scale(figure, all_axes, (panel.alignment for panel in panels.values()), shrink=0.4)
     return figure
 
 

@@ -92,3 +92,5 @@ def print_report(report: Report) -> None:
     print(f"each run: {report.data}")
     print(f"report: {report.page}")
     print(f"page, for a browser: {report.html}")
+    if report.paper:
+        print(f"for a paper: {report.paper[0].parent} ({len(report.paper)} files)")

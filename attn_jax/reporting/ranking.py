@@ -14,9 +14,10 @@ _RULE = (
     "the sentences of all these seeds together ({}, p < 0.05). So the first and the last system "
     "of a rank may differ."
 )
-_RULES = {
-    "bleu": _RULE.format("BLEU", "paired bootstrap, two-sided, 10,000 samples"),
-    "exact_match": _RULE.format("exact match", "approximate randomisation, 10,000 draws"),
+# By which test systems are said to differ in a metric.
+TESTS = {
+    "bleu": ("BLEU", "paired bootstrap, two-sided, 10,000 samples"),
+    "exact_match": ("exact match", "approximate randomisation, two-sided, 10,000 draws"),
 }
 
 
@@ -24,6 +25,14 @@ def about_ranks(systems: Systems) -> list[str]:
     """How the systems are ranked, or that their test set is too small for that; not of one."""
     if len(systems) == 1:
         return []
+    why = too_few(systems)
+    return [
+        f"{why}, so all share a rank." if why else _RULE.format(*TESTS[first_run(systems).measure])
+    ]
+
+
+def too_few(systems: Systems) -> str:
+    """That and why the test sentences are too few for any difference; empty if they are enough."""
     first = first_run(systems)
     sentences = len(first.sentences)
     lowest = 2.0 ** (1 - sentences)  # p-value of `exchanged_p`
@@ -32,9 +41,8 @@ def about_ranks(systems: Systems) -> list[str]:
     elif not first.in_words and lowest >= LEVEL:
         why = f"p cannot be below {lowest:.2g}"
     else:
-        return [_RULES[first.measure]]
-    too_few = f"{sentences} test sentences are too few to tell systems apart ({why})"
-    return [f"{too_few}, so all share a rank."]
+        return ""
+    return f"{sentences} test sentences are too few to tell systems apart ({why})"
 
 
 def p_value(first: list[Run], second: list[Run]) -> float:

@@ -1,6 +1,7 @@
 """The report on the runs under a folder."""
 
 import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from attn_jax.reporting.about import searches, unfinished
 from attn_jax.reporting.page.budget import Limits
 from attn_jax.reporting.page.page import write_page
 from attn_jax.reporting.pages import Comparison, compare, write_report
+from attn_jax.reporting.paper import FORMATS, write_paper
 from attn_jax.reporting.ranking import about_ranks
 from attn_jax.reporting.runs import find_runs
 from attn_jax.reporting.runs_csv import write_runs
@@ -24,6 +26,7 @@ class Report(NamedTuple):
     page: Path | None  # in Markdown; None if the folder cannot be written to
     data: Path | None  # every run, as CSV
     html: Path | None  # to look into in a browser
+    paper: Sequence[Path] = ()  # tables, figures and pairs of systems, if asked for
 
     def __repr__(self) -> str:
         names = [comparison.name for comparison in self.comparisons]
@@ -57,6 +60,7 @@ def report(
     folder: str | Path,
     baseline: str = "",
     *,
+    formats: Collection[str] = (),
     page_sentences: int = Limits.sentences,
     page_systems: int = Limits.systems,
     page_megabytes: float = Limits.megabytes,
@@ -68,17 +72,22 @@ def report(
 
     Args:
       folder: the folder.
-      baseline: the system that `report.html` compares others with at first; by default the best.
+      baseline: the system that others are compared with, at first in `report.html` and in tables
+        for a paper; by default the best.
+      formats: what to write for a paper, into the folder `paper` in it: `latex` for `report.tex`
+        and `pairs.csv`, `pdf` and `svg` for figures.
       page_sentences: most sentences of a split in `report.html`.
       page_systems: how many systems, best first, and the baseline, have all their layers and heads
         in `report.html`; others have the mean.
       page_megabytes: the most that weights take in `report.html`.
 
     Raises:
-      InputError: there is no such folder, it holds no evaluated run or no such baseline, or a
-        number is too low.
+      InputError: there is no such folder, it holds no evaluated run or no such baseline, there is
+        no such format, or a number is too low.
     """
     limits = Limits(page_sentences, page_systems, page_megabytes)
+    for name in formats:
+        choose(dict.fromkeys(FORMATS), name, "format")
     root = Path(folder)
     if not root.is_dir():
         raise InputError(f"there is no folder {root}")
@@ -97,4 +106,5 @@ def report(
         return Report(root, comparisons, left_out, None, None, None)
     page, data = write_report(comparisons, root), write_runs(comparisons, root)
     html = write_page(comparisons, root, baseline, limits)
-    return Report(root, comparisons, left_out, page, data, html)
+    paper = write_paper(comparisons, root / "paper", formats, baseline)
+    return Report(root, comparisons, left_out, page, data, html, paper)

@@ -6,6 +6,7 @@ import logging
 import sys
 import warnings
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -34,8 +35,40 @@ STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlesize": 10,
+    "figure.titlesize": 10,
+    "pdf.fonttype": 42,  # TrueType, since publishers refuse the Type 3 that is usual
+    "svg.hashsalt": "attn_jax",  # its names of parts would be random
 }
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+
+# What a figure leaves out of its file, so that the same figure is the same file.
+UNDATED = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+
+
+class Page(NamedTuple):
+    """What a figure is drawn for: its width, and sizes that go with it."""
+
+    width: float  # most inches
+    font: float  # points
+    abreast: int  # most charts side by side
+    name: str  # in the name of a file
+
+    @property
+    def scale(self) -> float:
+        """Sizes of text and what holds it, compared with those on a screen."""
+        return self.font / STYLE["font.size"]
+
+    @property
+    def rc(self) -> dict[str, Any]:
+        """What a figure for this page changes of the style."""
+        sizes = ("font.size", "axes.titlesize", "figure.titlesize")
+        return {name: self.scale * STYLE[name] for name in sizes}
+
+
+SCREEN = Page(float("inf"), STYLE["font.size"], 2, "")
+# The columns of the ACL, which are narrower than those of most others.
+ONE_COLUMN = Page(3.03, 7, 1, "one-column")
+TWO_COLUMNS = Page(6.3, 8, 2, "two-columns")
 
 # Decorates functions that draw, so that other figures, as in a notebook, keep their own style.
 styled = mpl.rc_context(STYLE)
@@ -49,18 +82,25 @@ class Picture(Figure):
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Writes a figure as PNG."""
+    """Writes a figure as PNG, PDF or SVG, which the suffix of the path says."""
     with writing(path) as (beside,):
-        beside.write_bytes(png(figure))
+        beside.write_bytes(_drawn(figure, path.suffix[1:]))
+
+
+def png(figure: Figure) -> bytes:
+    """A figure as PNG."""
+    return _drawn(figure, "png")
 
 
 @styled
-def png(figure: Figure) -> bytes:
-    """A figure as PNG; says once if signs are missing, which Matplotlib does for each."""
+def _drawn(figure: Figure, kind: str) -> bytes:
+    """A figure as the content of a file; says once if signs are missing, not for each of them."""
     data = io.BytesIO()
+    # A figure for a page keeps its size, which is that of the column.
+    box = "tight" if kind == "png" else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", "Glyph .* missing from font")
-        figure.savefig(data, format="png", dpi=130, bbox_inches="tight")
+        figure.savefig(data, format=kind, dpi=130, bbox_inches=box, metadata=UNDATED[kind])
     for warning in caught:
         if "missing from font" in str(warning.message):
             _tell_of_boxes()

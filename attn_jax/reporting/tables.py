@@ -112,15 +112,27 @@ def interval_over_seeds(values: Sequence[float]) -> str:
     return f"{max(low, 0):.1f} to {min(high, 100):.1f}"
 
 
+def shown_metrics(systems: Systems) -> list[str]:
+    """The metrics that a table of quality has, in order."""
+    measured = {name for runs in systems.values() for run in runs for name in run.metrics}
+    hidden = {*(OF_SYMBOLS if first_run(systems).in_words else OF_TEXT)}
+    if "alignment_accuracy" in measured:
+        hidden.add("sharpness")
+    return [name for name in TITLES if name in measured - hidden]
+
+
+def metric_cell(name: str, runs: Sequence[Run]) -> str:
+    """A metric of a system in a table of quality; empty if none of its runs has it."""
+    values = [run.metrics[name] for run in runs if name in run.metrics]
+    if name == "alignment_shift":
+        return ", ".join(f"{value:+d}" for value in sorted(set(values)))
+    return mean_and_deviation(values) if values else ""
+
+
 def quality(systems: Systems, ranks: Sequence[int], p_values: Sequence[float]) -> Table:
     """The rank, p-value and metrics of each system on the test split; `ABOUT_P` says which p."""
     first = first_run(systems)
-    metrics = {label: [run.metrics for run in runs] for label, runs in systems.items()}
-    measured = {name for of_runs in metrics.values() for of_run in of_runs for name in of_run}
-    hidden = {*(OF_SYMBOLS if first.in_words else OF_TEXT)}
-    if "alignment_accuracy" in measured:
-        hidden.add("sharpness")
-    known = [name for name in TITLES if name in measured - hidden]
+    known = shown_metrics(systems)
     seeded = any(len(runs) > 1 for runs in systems.values())
     compared = not np.isnan(p_values).all()
     rows = []
@@ -130,13 +142,7 @@ def quality(systems: Systems, ranks: Sequence[int], p_values: Sequence[float]) -
             row.append(p_cell(p))
         if seeded:
             row.append(interval_over_seeds([run.quality for run in runs]))
-        for name in known:
-            values = [of_run[name] for of_run in metrics[label] if name in of_run]
-            if name == "alignment_shift":
-                row.append(", ".join(f"{value:+d}" for value in sorted(set(values))))
-            else:
-                row.append(mean_and_deviation(values) if values else "")
-        rows.append(row)
+        rows.append(row + [metric_cell(name, runs) for name in known])
     heading = ["system", "seeds", "rank"]
     heading += [P] if compared else []
     heading += [f"95 % of {TITLES[first.measure]}"] if seeded else []

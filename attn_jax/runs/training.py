@@ -1,6 +1,7 @@
 """Trains one model in a folder, and evaluates it."""
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from attn_jax.reporting.printing import best_step, print_evaluation
 from attn_jax.runs import folder, unused
 from attn_jax.runs.checks import check, check_step
 from attn_jax.runs.evaluation import evaluate_split
+from attn_jax.runs.events import PICTURED, Events
 from attn_jax.runs.materials import initial_parameters, training_pairs, vocabularies
 from attn_jax.runs.validation import compared, criterion_of, validator
 from attn_jax.startup import start_training
@@ -172,17 +174,24 @@ def train_alone(
     try_place(workdir)  # after the record: a kill meanwhile leaves a run that can begin again
     keep_code(workdir, experiment)
     folder.forget_evaluations(workdir)
-    with provenance.session(workdir, step):
+    measure = validator(validation, source, target, experiment.data, PICTURED)
+    with provenance.session(workdir, step), closing(Events(workdir, experiment, step)) as events:
+
+        def hear(record: dict[str, Any]) -> None:
+            events.write(record)
+            if on_record:
+                on_record(record)
+
         loop.fit(
             config,
             state,
             progress,
             batches.from_step,
-            validator(validation, source, target, experiment.data),
+            events.measured(measure),
             workdir,
             rng=rng_dropout,
             criterion=criterion_of(experiment, validation),
-            on_record=on_record,
+            on_record=hear,
         )
     folder.forget_evaluations(workdir)  # that other processes may have written in the meantime
     validations, kept = journal.read(run_files.journal(workdir)), best_checkpoint(workdir).name

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from attn_jax.config import Data, Experiment
 from attn_jax.data.pairs import Example
 from attn_jax.data.vocabulary import Vocabulary
-from attn_jax.evaluation.assess import assess
+from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.metrics import METRICS, in_words, ranking_metric
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.progress import Criterion
@@ -40,19 +40,32 @@ def compared(experiment: Experiment, examples: Sequence[Example]) -> list[Criter
 
 
 def validator(
-    examples: Sequence[Example], source: Vocabulary, target: Vocabulary, data: Data
-) -> Callable[[Seq2Seq], dict[str, float]]:
-    """The function that measures a model on validation examples."""
+    examples: Sequence[Example],
+    source: Vocabulary,
+    target: Vocabulary,
+    data: Data,
+    pictured: int,
+) -> Callable[[Seq2Seq], Assessment]:
+    """The function that measures a model on validation examples.
 
-    def measured(model: Seq2Seq) -> dict[str, float]:
+    Args:
+      examples: of the validation, with sentences as their sides.
+      source, target: the vocabularies.
+      data: the options of the data.
+      pictured: of how many sentences weights are kept.
+    """
+
+    def measured(model: Seq2Seq) -> Assessment:
         translator = Translator([model], source, target, data.max_length)
-        metrics = assess(translator, examples, data.bleu_tokenizer, {}).metrics
-        if metrics["perplexity"] > 2 * len(target):  # a model that has learned little yet is nearer
+        assessment = assess(translator, examples, data.bleu_tokenizer, {}, pictured)
+        if assessment.metrics["perplexity"] > 2 * len(
+            target
+        ):  # a model that has learned little yet is nearer
             print(
                 "warning: the model is worse than one to which all tokens are equally probable; "
                 "training may need a smaller train.learning_rate",
                 file=sys.stderr,
             )
-        return metrics
+        return assessment
 
     return measured

@@ -13,8 +13,9 @@ from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.reporting import curves, profiles, tables
 from attn_jax.reporting.about import about, searches, shared_options, unfinished
+from attn_jax.reporting.drawings import seeds_drawn
 from attn_jax.reporting.labels import wrapped
-from attn_jax.reporting.pages import compare, seeds_drawn, write_report
+from attn_jax.reporting.pages import compare, write_report
 from attn_jax.reporting.printing import print_report, print_table
 from attn_jax.reporting.profiles import Bin, by_length, by_position, length_bins
 from attn_jax.reporting.ranking import p_values, ranks

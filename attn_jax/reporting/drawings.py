@@ -1,0 +1,129 @@
+"""Which figures a comparison has, with their captions; each can be drawn for several pages."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from attn_jax.reporting import alignments, curves
+from attn_jax.reporting.about import of_each
+from attn_jax.reporting.beside import Panel, beside
+from attn_jax.reporting.profiles import Profile
+from attn_jax.reporting.runs import Run
+from attn_jax.reporting.sentences import MOST_STEPS, sentence_of
+from attn_jax.reporting.style import ONE_COLUMN, TWO_COLUMNS, Page, Picture
+from attn_jax.reporting.systems import Systems, runs_of
+
+MOST_BARS = 20  # most steps drawn as bars, each about as high as two rows of a heat map
+
+
+class Drawing(NamedTuple):
+    """A figure of a comparison."""
+
+    kind: str  # in the name of its file
+    draw: Callable[..., Picture]  # takes `page`
+    caption: str
+    columns: tuple[Page, ...] = (ONE_COLUMN, TWO_COLUMNS)  # of a paper, on which it can be read
+
+
+def of_quality(systems: Systems, profile: Profile) -> dict[str, Drawing]:
+    """Figures of quality, by kind, as far as there is something to draw."""
+    known = {label: runs for label, runs in systems.items() if all(run.has_gold for run in runs)}
+    several = any(len(runs) > 1 for runs in systems.values())
+    bands = " (bands: lowest to highest over seeds)" if several else ""
+    shared = ", at the steps that all seeds reached" if several else ""
+    found = []
+    if profile.tells_more:
+        draw = partial(curves.quality_by_length, profile)
+        found.append(Drawing("length", draw, f"Quality by source length{bands}"))
+    if any(len(run.journal) > 1 for run in runs_of(systems)):
+        draw = partial(curves.learning_curves, systems)
+        found.append(Drawing("learning", draw, f"Learning curves{shared}{bands}"))
+    if known:
+        draw = partial(curves.accuracy_by_position, known)
+        found.append(Drawing("position", draw, f"Accuracy by source position{bands}"))
+    return {drawing.kind: drawing for drawing in found}
+
+
+def one_sentence(systems: Systems, index: int) -> Iterator[Drawing]:
+    """Figures of one sentence: under the best system, also step by step, and under all systems.
+
+    The best system is that with attention.
+    """
+    panels, drawn = {}, {}
+    for label, runs in systems.items():
+        sentence = drawn[label] = sentence_of(runs[0], index)
+        reference = runs[0].sentences[index]["target"]
+        alignment = sentence.weights.mean(axis=(0, 1))
+        panels[label] = Panel(alignment, sentence.source, sentence.target, reference)
+    # The weights of a control show nothing of the sentence.
+    attending = [label for label, (run, *_) in systems.items() if not run.is_control]
+    label = (attending or list(systems))[0]
+    panel, sentence = panels[label], drawn[label]
+    fitting = TWO_COLUMNS, ONE_COLUMN
+    columns = tuple(
+        page for page in fitting if alignments.is_legible(page, panel.source, panel.written)
+    )
+    yield Drawing(
+        "alignment",
+        partial(alignments.heat_map, panel.alignment, panel.source, panel.written, label),
+        f"What {label} attends to as it writes each token (seed {systems[label][0].seed}"
+        f"{sentence.cut(MOST_STEPS)})",
+        columns or (TWO_COLUMNS,),
+    )
+    steps = panel.alignment[:MOST_BARS], panel.source, panel.written[:MOST_BARS]
+    yield Drawing(
+        "steps",
+        partial(alignments.step_bars, *steps, label),
+        f"The same weights as bars, step by step ({label}{sentence.cut(MOST_BARS)})",
+        columns or (TWO_COLUMNS,),
+    )
+    if len(panels) > 1:
+        # Otherwise one system that does not end would leave the panels of all others empty.
+        longest = max(len(panel.reference) for panel in panels.values())
+        most = min(MOST_STEPS, 2 * (longest + 1))
+        is_cut = any(sentence.cut(most) for sentence in drawn.values())
+        cut = f"; at most the first {most} steps" if is_cut else ""
+        panels = {
+            label: panel._replace(alignment=panel.alignment[:most])
+            for label, panel in panels.items()
+        }
+        caption = (
+            "The same sentence under each system; what lies beyond its end is blue. Errors as its "
+            "error rate counts them: tokens that are wrong or too many are red, and a red line "
+            f"stands where tokens are missing ({seeds_drawn(systems)}{cut})"
+        )
+        yield Drawing("beside", partial(beside, panels), caption, (TWO_COLUMNS,))
+
+
+def seeds_drawn(systems: Systems) -> str:
+    """The seed of the run that is drawn for each system."""
+    return of_each((label, f"seed {run.seed}") for label, (run, *_) in systems.items())
+
+
+def all_heads(systems: Systems, index: int) -> Iterator[tuple[Run, Drawing]]:
+    """One sentence under each layer and head of the systems that have several; and their runs."""
+    for number, (label, (run, *_)) in enumerate(systems.items(), start=1):
+        sentence = sentence_of(run, index)
+        if sentence.weights[..., 0, 0].size > 1:
+            known = accuracies(run)
+            tokens = sentence.source, sentence.written
+            percentages = ", with its alignment accuracy" if known else ""
+            seed = f"seed {run.seed}{sentence.cut(MOST_STEPS)}"
+            yield (
+                run,
+                Drawing(
+                    f"heads-{number}",
+                    partial(alignments.heads, sentence.weights, *tokens, known, label),
+                    f"Each layer and head of {label} ({seed}){percentages}",
+                    (TWO_COLUMNS,),
+                ),
+            )
+
+
+def accuracies(run: Run) -> dict[tuple[int, int], str]:
+    """The alignment accuracy of each layer and head, where known, as a suffix of its title."""
+    return {
+        (entry["layer"], entry["head"]): f": {entry['alignment_accuracy']:.0f}%"
+        for entry in run.evaluation["heads"]
+        if "alignment_accuracy" in entry
+    }

@@ -1,0 +1,241 @@
+"""What goes into a paper: `report.tex` with tables, figures as PDF and SVG, and `pairs.csv`."""
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from attn_jax.evaluation.metrics import METRICS
+from attn_jax.evaluation.significance import holm
+from attn_jax.files import write_whole
+from attn_jax.reporting import drawings, tables
+from attn_jax.reporting.about import searches
+from attn_jax.reporting.drawings import Drawing
+from attn_jax.reporting.latex import WIDE, bold, floating, latex, tabular
+from attn_jax.reporting.pages import Comparison
+from attn_jax.reporting.pairs import Pair, pairs_of, write_pairs
+from attn_jax.reporting.ranking import TESTS, too_few
+from attn_jax.reporting.sentences import telling_sentences
+from attn_jax.reporting.style import TWO_COLUMNS, save
+from attn_jax.reporting.systems import first_run, runs_of, same_tokens, stem
+from attn_jax.reporting.tables import TITLES, Table
+
+FIGURES = "pdf", "svg"
+FORMATS = "latex", *FIGURES
+LARGER_IS_BETTER = METRICS | {"ter": False, "alignment_accuracy": True}
+OF_TOKENS = "perplexity", "token_accuracy", "symbol_error_rate"
+MARKS = {0.001: "***", 0.01: "**", 0.05: "*"}  # of p-values below these
+BASELINE = "\N{DAGGER}"
+HEAD = (
+    "% Tables and figures of a comparison, for \\input in a paper that has\n"
+    "% \\usepackage[T1]{fontenc}\\usepackage{booktabs,graphicx}; from another folder, also\n"
+    "% \\graphicspath{{paper/}}. Names with signs of other scripts need LuaLaTeX."
+)
+
+
+def write_paper(
+    comparisons: Sequence[Comparison], folder: Path, formats: Collection[str], baseline: str = ""
+) -> list[Path]:
+    """Writes what goes into a paper.
+
+    Args:
+      comparisons: of some runs.
+      folder: where to write; it is made if there is something to write.
+      formats: of `FORMATS`; `latex` makes `report.tex`, with the figures if there are PDFs, and
+        `pairs.csv`.
+      baseline: the system from which others are marked to differ; by default, and where there is
+        none of that name, the best.
+
+    Returns:
+      The files.
+    """
+    if not formats:
+        return []
+    folder.mkdir(exist_ok=True)
+    kinds = [kind for kind in FIGURES if kind in formats]
+    written = [
+        path
+        for comparison in comparisons
+        for drawing in _drawings(comparison)
+        for path in _save(comparison, drawing, folder, kinds)
+    ]
+    if "latex" not in formats:
+        return written
+    compared = [(comparison, pairs_of(comparison.systems)) for comparison in comparisons]
+    parts = [HEAD]
+    for comparison, pairs in compared:
+        parts += tables_of(comparison, pairs, baseline)
+        if "pdf" in formats:
+            parts += figures_of(comparison)
+    page = folder / "report.tex"
+    write_whole(page, "\n\n".join(parts) + "\n")
+    return [page, write_pairs(compared, folder), *written]
+
+
+def _drawings(comparison: Comparison) -> Iterator[Drawing]:
+    systems = comparison.systems
+    yield from drawings.of_quality(systems, comparison.profile).values()
+    index = telling_sentences(systems, 1)[0]
+    yield from drawings.one_sentence(systems, index)
+    yield from (drawing for _, drawing in drawings.all_heads(systems, index))
+
+
+def _save(
+    comparison: Comparison, drawing: Drawing, folder: Path, kinds: Collection[str]
+) -> Iterator[Path]:
+    """Writes a figure for each width on which it can be read; yields the files."""
+    for page in drawing.columns if kinds else ():
+        figure = drawing.draw(page=page)
+        for kind in kinds:
+            path = folder / f"{stem(comparison.name)}-{drawing.kind}-{page.name}.{kind}"
+            save(figure, path)
+            yield path
+
+
+def figures_of(comparison: Comparison) -> Iterator[str]:
+    """The figures of a comparison, each for the fewest columns on which it can be read."""
+    name = stem(comparison.name)
+    for drawing in _drawings(comparison):
+        page = min(drawing.columns, key=lambda page: page.width)
+        content = rf"\includegraphics{{{name}-{drawing.kind}-{page.name}.pdf}}"
+        label = f"fig:{name}-{drawing.kind}"
+        yield floating("figure", content, f"{drawing.caption}.", label, page == TWO_COLUMNS)
+
+
+def tables_of(comparison: Comparison, pairs: Sequence[Pair], baseline: str) -> Iterator[str]:
+    """The tables of a comparison: quality, cost and, if there are several, ranges of length."""
+    systems, name = comparison.systems, stem(comparison.name)
+    reference = baseline if baseline in systems else next(iter(systems))
+    told = {
+        "quality": (_quality(comparison, pairs, reference), _about_quality(comparison, reference)),
+        "cost": (_plain(comparison.cost), f"Cost. {tables.about_cost(comparison.cost)}"),
+    }
+    if comparison.profile.tells_more:
+        told["length"] = _by_length(comparison)
+    for kind, (content, caption) in told.items():
+        wide = content.splitlines()[2].count(" & ") >= WIDE
+        text = f"{comparison.name}. {caption}"
+        yield floating("table", content, text, f"tab:{name}-{kind}", wide)
+
+
+def _plain(table: Table) -> str:
+    return tabular(table, [list(map(latex, row)) for row in table.rows])
+
+
+def _quality(comparison: Comparison, pairs: Sequence[Pair], reference: str) -> str:
+    """The metrics of each system, the best in bold, with marks for significance."""
+    systems = comparison.systems
+    names = tables.shown_metrics(systems)
+    measure, marks = first_run(systems).measure, _marks(pairs, reference)
+    columns = []
+    for name in names:
+        plain = [tables.metric_cell(name, runs) for runs in systems.values()]
+        means = [
+            np.mean([run.metrics.get(name, np.nan) for run in runs]) for runs in systems.values()
+        ]
+        cells = _with_best(plain, means, _direction(name, comparison))
+        if name == measure:
+            cells = [
+                f"{cell}$^{{{marks[label]}}}$" if marks.get(label) else cell
+                for cell, label in zip(cells, systems, strict=True)
+            ]
+        columns.append((TITLES[name], plain, cells))
+    seeds = [str(len(runs)) for runs in systems.values()]
+    columns = [
+        ("system", list(systems), list(map(latex, systems))),
+        *([("seeds", seeds, seeds)] if set(seeds) != {"1"} else []),
+        *columns,
+    ]
+    heading, plain, cells = zip(*columns, strict=True)
+    table = Table(list(heading), [list(row) for row in zip(*plain, strict=True)])
+    return tabular(table, list(zip(*cells, strict=True)))
+
+
+def _direction(name: str, comparison: Comparison) -> int:
+    """1 if a metric is the better the larger it is, -1 if the smaller; 0 if it has no best."""
+    if name not in LARGER_IS_BETTER or len(comparison.systems) < 2:
+        return 0
+    if name in OF_TOKENS and not same_tokens(comparison.systems):
+        return 0
+    return 1 if LARGER_IS_BETTER[name] else -1
+
+
+def _with_best(plain: Sequence[str], means: Sequence[float], direction: int) -> list[str]:
+    """Cells in LaTeX, of which the best, and those that show the same mean, are bold."""
+    finite = [mean for mean in means if np.isfinite(mean)]
+    if not direction or not finite:
+        return list(map(latex, plain))
+    best = max(finite, key=lambda mean: direction * mean)
+    shown = {cell.split(" ± ")[0] for cell, mean in zip(plain, means, strict=True) if mean == best}
+    return [bold(cell) if cell.split(" ± ")[0] in shown else latex(cell) for cell in plain]
+
+
+def _marks(pairs: Sequence[Pair], reference: str) -> dict[str, str]:
+    """The mark of each system: that of the baseline, and those of systems that differ from it."""
+    against = [pair for pair in pairs if reference in (pair.first, pair.second)]
+    marks = {reference: r"\dagger"} if against else {}
+    for pair, p in zip(against, holm([pair.p for pair in against]), strict=True):
+        other = pair.second if pair.first == reference else pair.first
+        marks[other] = next((mark for level, mark in MARKS.items() if p < level), "")
+    return marks
+
+
+def _about_quality(comparison: Comparison, reference: str) -> str:
+    """The caption of the table of quality: the test, seeds and budget."""
+    systems = comparison.systems
+    first, runs = first_run(systems), runs_of(systems)
+    seeds = sorted({run.seed for run in runs})
+    over = f"mean ± standard deviation over seeds {', '.join(map(str, seeds))}"
+    told = [
+        f"Quality on {first.evaluation['sentences']:,} test sentences"
+        + (f"; {over}." if len(seeds) > 1 else f", seed {seeds[0]}.")
+    ]
+    if len(systems) > 1:
+        told += ["The best is bold.", _about_marks(comparison, reference)]
+    return " ".join([*told, _budget(comparison), searches(systems)])
+
+
+def _about_marks(comparison: Comparison, reference: str) -> str:
+    systems = comparison.systems
+    if why := too_few(systems):
+        return f"No difference is marked: {why}."
+    metric, test = TESTS[first_run(systems).measure]
+    levels = ", ".join(f"{mark} p < {level}" for level, mark in sorted(MARKS.items(), reverse=True))
+    others = len(systems) - 1
+    return (
+        f"{metric[0].upper()}{metric[1:]}: {levels} of the difference from {BASELINE} {reference} "
+        f"({test}, over the sentences of all shared seeds; Holm-adjusted for {others} comparisons)."
+    )
+
+
+def _budget(comparison: Comparison) -> str:
+    """How long the runs were trained, and on what."""
+    runs = runs_of(comparison.systems)
+    steps = _range([run.journal[-1]["step"] for run in runs])
+    seconds = _range([round(run.seconds) for run in runs])
+    kinds = dict.fromkeys(
+        of_session["devices"]["kind"] for run in runs for of_session in run.sessions
+    )
+    device = f" on {', '.join(kinds)}" if kinds else ""
+    return f"Budget of a run: {steps} steps, {seconds} seconds{device}."
+
+
+def _range(values: Sequence[int]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _by_length(comparison: Comparison) -> tuple[str, str]:
+    """The table of the first metric by source length, the best of each range in bold; a caption."""
+    plain = tables.by_length(comparison.profile)
+    title, figures = next(iter(comparison.profile.figures.items()))
+    direction = 1 if len(comparison.systems) > 1 else 0
+    means = [values.mean(axis=0) for values in figures.values()]
+    names, *columns = zip(*plain.rows, strict=True)
+    cells = [
+        _with_best(column, of_range, direction)
+        for column, of_range in zip(columns, zip(*means, strict=True), strict=True)
+    ]
+    table = Table(["source tokens", *plain.heading[1:]], plain.rows)
+    rows = list(zip(map(latex, names), *cells, strict=True))
+    return tabular(table, rows), f"{title[0].upper()}{title[1:]} by source length in tokens."
