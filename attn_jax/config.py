@@ -25,7 +25,7 @@ from attn_jax.attention.windows import Full
 from attn_jax.data.orders import ORDERS, Bucketed, Order
 from attn_jax.errors import InputError, choose
 from attn_jax.head_names import SEVERAL, Heads
-from attn_jax.options import absolute, checked, fields, option, path
+from attn_jax.options import Duration, absolute, checked, duration, fields, option, path
 from attn_jax.settings import Value
 from attn_jax.shorthands import UNITS
 from attn_jax.training.losses import LOSSES, Loss
@@ -279,7 +279,15 @@ class Train:
     max_length: int = option(100, "pairs with more tokens on a side are left out", low=1)
     buckets: int = option(6, "most padded shapes, and so compilations", low=1)
     valid_every: int = option(500, "steps between validations, each with a checkpoint", low=1)
-    keep: int = option(2, "last checkpoints that are kept, besides the best", low=1)
+    keep: int = option(2, "last validations whose checkpoints are kept, besides the best", low=1)
+    save_every: Duration = duration(
+        "10min",
+        "time between checkpoints besides those of validations: 90s, 1h; 0: none",
+        low=0,
+    )
+    grace: Duration = duration(
+        "30s", "time to save in, once SIGTERM or SIGINT has told the run to end", low=1
+    )
     skip: int = option(
         10,
         "steps in a row that are left out, as their loss or gradient is not finite, before "
@@ -314,6 +322,7 @@ PLACES = tuple(f"data.{name}" for name in ("train", "valid", "test", "links", "d
 MAY_CHANGE = {
     "label",
     *(f"train.{name}" for name in ("steps", "valid_every", "keep", "skip", "patience")),
+    *(f"train.{name}" for name in ("save_every", "grace")),
     *PLACES,
 }
 

@@ -18,7 +18,7 @@ from typing import IO, Any
 from attn_jax import config, run_files
 from attn_jax.config import Experiment, Options
 from attn_jax.data.datasets import open_corpus
-from attn_jax.errors import INTERRUPTED, InputError, Terminated
+from attn_jax.errors import INTERRUPTED, TRY_AGAIN, InputError
 from attn_jax.loading import Place, experiment_of
 from attn_jax.own_code import own_modules
 from attn_jax.runs import unused
@@ -34,8 +34,6 @@ from attn_jax.runs.planning import check_grid, plan, possible
 from attn_jax.runs.slots import Slot, slots
 from attn_jax.startup import start_training
 from attn_jax.training.loop import finished
-
-GRACE = 5.0  # seconds that runs have to end by themselves after an interrupt
 
 
 class InUse(InputError):
@@ -72,7 +70,7 @@ def train_in(folder: Path, options: dict, slot: Slot, running: list[subprocess.P
         status = process.wait()
         log.seek(begin)
         lines = log.read().splitlines()
-    if status == INTERRUPTED:
+    if status in (TRY_AGAIN, INTERRUPTED):
         raise InputError(f"{folder.name} was interrupted")
     if f"error: {in_use(folder)}" in lines:  # by a program that is no sweep, and locks no log
         raise InUse(f"left {folder.name} alone: {in_use(folder)}")
@@ -135,6 +133,17 @@ def unfinished(root: Path, planned: dict[str, dict], wanted: dict[str, Experimen
     return waiting
 
 
+def end(running: list[subprocess.Popen]) -> None:
+    """Hands a signal on to runs, which may have got it from the terminal too; waits for their end.
+
+    They save within their grace.
+    """
+    for process in running:
+        process.terminate()  # has no effect on one that has ended
+    for process in running:
+        process.wait()
+
+
 def train_all(root: Path, waiting: dict[str, dict], places: list[Slot]) -> None:
     """Trains and evaluates runs, each as soon as there is a slot for it.
 
@@ -164,16 +173,12 @@ def train_all(root: Path, waiting: dict[str, dict], places: list[Slot]) -> None:
         futures = {label: pool.submit(work, label) for label in waiting}
         try:
             wait(futures.values())
-        except KeyboardInterrupt as interrupt:
+        except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             try:
-                if not isinstance(interrupt, Terminated):
-                    # A terminal interrupts the runs too, `kill -INT` does not.
-                    begun = [future for future in futures.values() if not future.cancelled()]
-                    wait(begun, GRACE)
-            finally:
-                for process in running:
-                    process.terminate()  # has no effect on one that has ended
+                end(running)
+            except KeyboardInterrupt:
+                end(running)  # at once, as they see it
             raise
     errors = {label: future.exception() for label, future in futures.items()}
     left = [label for label, error in errors.items() if isinstance(error, InUse)]
