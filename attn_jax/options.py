@@ -34,8 +34,9 @@ class Duration(float):
         """
         if not isinstance(given, str):
             return super().__new__(cls, given)
-        number, unit = re.fullmatch(r"\s*(.*?)\s*(d|h|min|s|)\s*", given, re.DOTALL).groups()
-        return super().__new__(cls, float(number) * cls.UNITS.get(unit, 1))
+        text = given.strip()
+        unit = next((each for each in cls.UNITS if text.endswith(each)), "s")
+        return super().__new__(cls, float(text.removesuffix(unit)) * cls.UNITS[unit])
 
     def __str__(self) -> str:
         """The text in the largest unit of which it is a whole number."""

@@ -55,8 +55,9 @@ class Progress(NamedTuple):
           facts: of the checkpoint.
           records: the journal up to the checkpoint.
         """
-        known = {name: facts[name] for name in cls._fields if name in facts}
-        known = {"validated": step} | known  # earlier versions kept checkpoints of validations only
+        # Earlier versions kept checkpoints of validations only.
+        known: dict[str, Any] = {"validated": step}
+        known |= {name: facts[name] for name in cls._fields if name in facts}
         if isinstance(facts["best"], list):
             return cls(**known | {"best": tuple(facts["best"])})
         # Of an earlier version, in which the first of equal values was the best.

@@ -3,6 +3,7 @@
 Each option has a flag `--grid.<option>=value,value`; every combination that makes sense is one run,
 in a folder of its own. `--systems=FILE` names a file with the flags of one system on each line, to
 be combined with the grid. The same command again skips finished runs and resumes the others.
+`--join` works on the sweep too, from another shell or another machine with the same folder.
 """
 
 import shlex
@@ -14,7 +15,7 @@ from absl import flags as absl_flags
 from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.runs.slots import MOST_JOBS
-from attn_jax.runs.sweeping import sweep
+from attn_jax.runs.sweeping import join_sweep, sweep
 
 from . import flags
 from .flag_files import found
@@ -57,16 +58,29 @@ def main() -> None:
     """Trains and evaluates all runs that are not finished."""
     # This process only checks the runs, so it leaves accelerators to them.
     jax.config.update("jax_platforms", "cpu")
-    systems = read_systems(Path(found(FLAGS.systems))) if FLAGS.systems else []
-    sweep(
-        flags.given(),
-        FLAGS.workdir,
-        grid=grid(),
-        systems=systems,
-        jobs=FLAGS.jobs,
-        may_be_idle=flags.from_files(),
-    )
+    worker = {"jobs": FLAGS.jobs, "only": FLAGS.only, "part": FLAGS.part}
+    if FLAGS.join:
+        refuse_options()
+        join_sweep(FLAGS.workdir, **worker)
+    else:
+        systems = read_systems(Path(found(FLAGS.systems))) if FLAGS.systems else []
+        sweep(
+            flags.given(),
+            FLAGS.workdir,
+            grid=grid(),
+            systems=systems,
+            may_be_idle=flags.from_files(),
+            **worker,
+        )
     print(f"report --workdir={FLAGS.workdir} compares them")
+
+
+def refuse_options() -> None:
+    """Raises InputError if options are given beside those of the plan."""
+    given = [*flags.given(), *(f"grid.{name}" for name in grid())]
+    given += ["systems"] if FLAGS.systems else []
+    if given:
+        raise InputError(f"--join takes the plan as it is: leave out --{given[0]}")
 
 
 if __name__ == "__main__":
@@ -81,4 +95,9 @@ if __name__ == "__main__":
         f"runs at a time; 0: one for each GPU, else for each core, at most {MOST_JOBS}",
         lower_bound=0,
     )
+    absl_flags.DEFINE_bool("join", False, "work on the sweep that was planned in this folder")
+    absl_flags.DEFINE_integer("only", 0, "number of the only run to make, as --list counts them")
+    absl_flags.DEFINE_string("part", "1/1", "runs to make: 3/8 is every eighth, from the third on")
+    absl_flags.DEFINE_bool("list", False, "list the runs and how far they are, and make none")
+    absl_flags.DEFINE_bool("dry_run", False, "list the runs and the time they need, and make none")
     run(main, OF_TRAINING)

@@ -80,6 +80,7 @@ def fit(
     rng: jax.Array,
     criterion: Criterion,
     on_record: Callable[[dict], None] | None = None,
+    on_step: Callable[[int, float], None] | None = None,
 ) -> None:
     """Trains a model, starting or resuming from what `begin` returned.
 
@@ -93,6 +94,7 @@ def fit(
       rng: the key of everything random in training; each step derives its own from it.
       criterion: decides which validation is the best.
       on_record: is called with the record of each validation.
+      on_step: is called every `LOOK_EVERY` steps with the number of steps done and a loss.
 
     Raises:
       InputError: the loss, its gradient or the validation perplexity stays, or is, not finite.
@@ -166,6 +168,8 @@ def fit(
                 progress = progress.trained(new, seconds, skipped)
                 progress = progress._replace(rates=throughput.rates())
                 advance(step, new[-1])
+                if on_step:
+                    on_step(step, new[-1])
                 if step == first + 1:
                     took = f"{seconds:.1f} s, compilation included"
                     console.print(f"step {step}: loss {new[-1]:.3f} ({took})")
