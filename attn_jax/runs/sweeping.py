@@ -28,6 +28,7 @@ from attn_jax.runs.folder import (
 from attn_jax.runs.planning import check_grid, possible
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.slots import slots
+from attn_jax.runs.view import Board, shown
 from attn_jax.runs.working import Worker, is_done
 from attn_jax.startup import start_training
 
@@ -81,7 +82,7 @@ def sweep(
       KeyboardInterrupt: it was interrupted; its runs have saved, and the same call goes on.
     """
     planned = planned_sweep(options, root, grid or {}, systems, may_be_idle)
-    return _work(_part_of(planned, only, part), jobs)
+    return _work(part_of(planned, only, part), jobs)
 
 
 def join_sweep(root: Place, *, jobs: int = 0, only: int = 0, part: str = "1/1") -> list[Path]:
@@ -103,7 +104,7 @@ def join_sweep(root: Place, *, jobs: int = 0, only: int = 0, part: str = "1/1") 
       InputError: there is no plan in the folder; or as in `sweep`.
       KeyboardInterrupt: as in `sweep`.
     """
-    return _work(_part_of(sweep_in(root), only, part), jobs)
+    return _work(part_of(sweep_in(root), only, part), jobs)
 
 
 def planned_sweep(
@@ -165,11 +166,6 @@ def sweep_in(root: Place) -> Sweep:
     return Sweep(root, plan, wanted)
 
 
-def tell(line: str) -> None:
-    """Prints a line and its newline at once, so that other threads cannot print between them."""
-    print(f"{line}\n", end="", flush=True)
-
-
 def _check_all(
     root: Path, runs: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, Experiment]
 ) -> None:
@@ -193,7 +189,12 @@ def _check_all(
     tell_inherited(kept)
 
 
-def _part_of(whole: Sweep, only: int, part: str) -> Sweep:
+def part_of(whole: Sweep, only: int = 0, part: str = "1/1") -> Sweep:
+    """Those of the runs that one worker is to make, as in `sweep`.
+
+    Raises:
+      InputError: there is no such run or part.
+    """
     chosen = whole.plan.chosen(only, part)
     return whole._replace(wanted={n: run for n, run in whole.wanted.items() if n in chosen})
 
@@ -211,6 +212,7 @@ def _work(todo: Sweep, jobs: int) -> list[Path]:
         flush=True,
     )
     if waiting:
-        runs = {label: plan.runs[label] for label in waiting}
-        Worker(root, runs, wanted, tell).work(places)
+        runs, board = {label: plan.runs[label] for label in waiting}, Board(root)
+        with shown(board) as tell:
+            Worker(root, runs, wanted, tell, board.summary).work(places)
     return [root / label for label in wanted]

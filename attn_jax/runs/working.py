@@ -130,6 +130,7 @@ class Worker:
       runs: the options of the runs to make, by the names of their folders.
       wanted: the same runs as experiments.
       tell: shows a line.
+      standing: says how far the sweep is.
     """
 
     def __init__(
@@ -138,8 +139,9 @@ class Worker:
         runs: Mapping[str, Mapping[str, Any]],
         wanted: Mapping[str, Experiment],
         tell: Callable[[str], None],
+        standing: Callable[[], str],
     ):
-        self._root, self._wanted, self._tell = root, wanted, tell
+        self._root, self._wanted, self._tell, self._standing = root, wanted, tell, standing
         self._options, self._todo = runs, dict(runs)
         self._running: list[subprocess.Popen] = []
         self._failures: list[str] = []
@@ -196,7 +198,6 @@ class Worker:
             with beating(held, lambda: None):
                 options, flags = self._options[label], [f"--claim={held.file}"]
                 train_in(self._root / label, options, slot, taken.log, self._running, flags)
-            self._tell(f"finished {label}")
         except InUse as error:
             state, why = claims.PAUSED, str(error)
             self._left.append(label)
@@ -207,6 +208,8 @@ class Worker:
             self._failures.append(why)
             self._tell(why)
         held.tell(state=state, why=why)
+        if state == claims.FINISHED:
+            self._tell(f"finished {label} ({self._standing()})")
 
     def _next(self) -> Taken | None:
         """Claims a run; None if all are done, or others are training them."""

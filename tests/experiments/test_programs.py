@@ -162,7 +162,8 @@ def test_a_sweep_says_at_once_which_run_failed(tmp_path):
     _, begun, said, *others = done.stdout.splitlines()
     assert begun == "started model.score=lost:own"
     assert failed in said
-    assert others == ["started model.score=dot", "finished model.score=dot"]
+    done_now = "finished model.score=dot (1 of 2 done, 1 failed)"
+    assert others == ["started model.score=dot", done_now]
     assert done.returncode == 2
     assert failed in done.stderr
 

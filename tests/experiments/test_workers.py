@@ -116,8 +116,8 @@ def made(monkeypatch):
 
 
 def worker(root, told=None):
-    wanted = dict.fromkeys(PLAN.runs)
-    return Worker(root, PLAN.runs, wanted, (told if told is not None else []).append)
+    tell = print if told is None else told.append
+    return Worker(root, PLAN.runs, dict.fromkeys(PLAN.runs), tell, lambda: "so far")
 
 
 def test_workers_share_the_runs(tmp_path, made):
@@ -223,7 +223,7 @@ def test_a_worker_that_joins_goes_on_with_the_run_of_one_that_was_killed(tmp_pat
     first.wait()
     told = works("sweep", f"--workdir={root}", "--join", "--jobs=1", "--only=1").stdout
     assert "1 runs, 0 of them finished" in told
-    assert "started seed=0\nfinished seed=0\n" in told
+    assert "started seed=0\nfinished seed=0 (1 of 2 done" in told
     assert "resuming from step" in (root / "seed=0.log").read_text()
     assert not (root / "seed=1").exists()
     line = refused("sweep", f"--workdir={root}", "--join", "--grid.seed=0,1")
