@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attn_jax import shorthands, value_names
+from attn_jax import changes, shorthands, value_names
 from attn_jax.attention.catalogue import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS
 from attn_jax.attention.gates import Ungated
 from attn_jax.attention.mechanism import Mechanism
@@ -301,7 +301,22 @@ class Train:
         "exact_match, bleu, chrf, word_error_rate, symbol_error_rate, or auto: as reports rank, by "
         "bleu for sentences, else by exact_match. Of equal values, the lower perplexity is better",
     )
+    change: str = option(
+        "",
+        "from now on, or from a step on: learning_rate=1e-4, or optimizer=sgd,batch_size=32@1500; "
+        "several are joined by ;. What may change: " + ", ".join(changes.CHANGEABLE),
+    )
     initial: str = path("another run whose best parameters to start from, or one checkpoint in it")
+
+    def after(self, step: int) -> "Train":
+        """The options with which the step after `step` steps is trained, as `change` says."""
+        if not self.change:
+            return self
+        options = values(Experiment(train=self)) | {changes.NAME: ""}
+        for each in changes.read(self.change):
+            if each.step is not None and each.step <= step:
+                options |= each.options
+        return train_of(options)
 
 
 @dataclass(frozen=True)
@@ -322,7 +337,7 @@ PLACES = tuple(f"data.{name}" for name in ("train", "valid", "test", "links", "d
 MAY_CHANGE = {
     "label",
     *(f"train.{name}" for name in ("steps", "valid_every", "keep", "skip", "patience")),
-    *(f"train.{name}" for name in ("save_every", "grace")),
+    *(f"train.{name}" for name in ("save_every", "grace", "change")),
     *PLACES,
 }
 
@@ -400,6 +415,11 @@ def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
     for name, held in HELD.items():
         if name in found:
             found[name] = held.canonical(found[name], units)
+    if changes.NAME in found:
+        each = changes.read(found[changes.NAME])
+        for change in each:
+            canonical(change.options)
+        found[changes.NAME] = changes.joined(each)
     return shorthands.unfolded(found)
 
 

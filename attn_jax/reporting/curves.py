@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatter, StrMethodFormatter
 
+from attn_jax import changes
 from attn_jax.reporting.labels import wrapped
 from attn_jax.reporting.profiles import Profile, by_position
 from attn_jax.reporting.style import COLOURS, Picture, styled
@@ -58,6 +59,16 @@ def _mean_line(axes: Axes, lines: Sequence[dict[int, float]], label: str, nth: i
         )
 
 
+def _mark_changes(axes: Axes, text: str, nth: int) -> None:
+    """Draws a line where options of training change, in the colour of a system, and says which."""
+    colour = COLOURS[nth % len(COLOURS)]
+    for change in changes.read(text):
+        axes.axvline(change.step or 0, linestyle="dotted", linewidth=1, color=colour)
+        said = str(change._replace(step=None))
+        where = {"xycoords": ("data", "axes fraction"), "rotation": "vertical", "va": "top"}
+        axes.annotate(said, (change.step or 0, 0.98), ha="right", color=colour, size=6, **where)
+
+
 @styled
 def learning_curves(systems: Systems) -> Picture:
     """Validation perplexity, if it can be compared, and BLEU or exact match, by training step."""
@@ -70,6 +81,7 @@ def learning_curves(systems: Systems) -> Picture:
         for nth, (label, runs) in enumerate(systems.items()):
             lines = [{line["step"]: line[name] for line in run.journal} for run in runs]
             _mean_line(axes, lines, label, nth)
+            _mark_changes(axes, first_run({label: runs}).options[changes.NAME], nth)
         axes.set_xlabel("training step")
     *perplexity, quality = all_axes
     for axes in perplexity:

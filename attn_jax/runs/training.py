@@ -134,7 +134,9 @@ def train_alone(
     state, progress = loop.begin(config, model, workdir)
     step = int(state.parts.step)
     if config.initial and not step:  # not when resuming: that run may be gone by then
-        state = init_state(initial_parameters(Path(config.initial), model), recipe_of(config))
+        state = init_state(
+            initial_parameters(Path(config.initial), model), recipe_of(config.after(0))
+        )
     held_out = {split: corpus.sentences(split, source, target) for split in splits}
     validation = held_out["validation"]
     for split, examples in held_out.items():

@@ -201,15 +201,12 @@ class Worker:
         except InUse as error:
             state, why = claims.PAUSED, str(error)
             self._left.append(label)
-            self._tell(why)
         except InputError as error:
             paused = isinstance(error, Interrupted)
             state, why = claims.PAUSED if paused else claims.FAILED, str(error)
             self._failures.append(why)
-            self._tell(why)
-        held.tell(state=state, why=why)
-        if state == claims.FINISHED:
-            self._tell(f"finished {label} ({self._standing()})")
+        held.tell(state=state, why=why)  # first, since there may be no one left to tell
+        self._tell(why or f"finished {label} ({self._standing()})")
 
     def _next(self) -> Taken | None:
         """Claims a run; None if all are done, or others are training them."""

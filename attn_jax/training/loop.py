@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 from rich.console import Console
 
-from attn_jax import facts, journal, run_files
+from attn_jax import changes, facts, journal, run_files
 from attn_jax.config import Train
 from attn_jax.errors import InputError, Paused
 from attn_jax.files import reading
@@ -21,7 +21,13 @@ from attn_jax.training.notice import Notice, Told
 from attn_jax.training.progress_bar import progress_bar
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.saving import WritableCheckpoints
-from attn_jax.training.step import FlatState, init_state, resume, train_step
+from attn_jax.training.step import (
+    FlatState,
+    init_state,
+    resume,
+    train_step,
+    with_optimizer,
+)
 from attn_jax.training.throughput import Throughput
 from attn_jax.training.validations import diverged, record_of, summary, warnings
 
@@ -36,11 +42,12 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Prog
     Raises:
       InputError: the checkpoint or the journal is damaged, or the checkpoint is of another model.
     """
-    state = init_state(model, recipe_of(config))
     if run_files.journal(workdir).exists():
         journal.read(run_files.journal(workdir))  # checked now, since `fit` writes to it
     checkpoints = Checkpoints(run_files.checkpoints(workdir))
     step = checkpoints.latest
+    # After a step, the state is of the optimiser that has made it.
+    state = init_state(model, recipe_of(config.after((step or 1) - 1)))
     if step is None:
         return state, Progress()
     state = resume(
@@ -113,9 +120,11 @@ def fit(
         if progress.validated and not records.exists():
             console.print(f"warning: {records} is missing, and begins anew")
         journal.truncate(records, progress.validated)
-        recipe, mesh = recipe_of(config), make_mesh(config)
+        now = config.after(max(step - 1, 0))
+        recipe, mesh = recipe_of(now), make_mesh(now)
         if mesh is not None:
             state = replicate(state, mesh)
+        changed = {change.step: change for change in changes.read(config.change)}
 
         def save(score: Goodness | None) -> None:
             """Writes a checkpoint, with a score if it is of a validation."""
@@ -153,6 +162,16 @@ def fit(
                     on_record(record)
                 throughput.reset()
                 continue
+            if step in changed:
+                console.print(f"from step {step} on: {changed[step]}")
+                if mesh is not None:
+                    state = first_replica(state)
+                before, now = now, config.after(step)
+                recipe, mesh = recipe_of(now), make_mesh(now)
+                if type(now.optimizer) is not type(before.optimizer):
+                    state = with_optimizer(state, recipe)
+                if mesh is not None:
+                    state = replicate(state, mesh)
             batch = next(following)
             state, loss = train_step(state, batch, rng, recipe=recipe, mesh=mesh)
             step += 1
