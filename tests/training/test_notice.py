@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -236,6 +238,13 @@ def test_what_a_process_ignores_stays_ignored():
     with Notice(30) as told:
         os.kill(os.getpid(), signal.SIGINT)
         assert not told.given
+
+
+def test_where_jax_is_distributed_its_notice_of_preemption_saves(tmp_path):
+    command = [sys.executable, "-m", "tests.training.preempted", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout == f"saved at step {kept(tmp_path)[-1]}, as SIGTERM asked\n", done.stderr
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize(
