@@ -107,11 +107,11 @@ def watch(root: Path) -> None:
             for line in changes(before, runs):
                 say(line)
             before = {run.label: run.state for run in runs}
+            if are_over(runs):
+                break
             if say is tell and time.monotonic() - said >= SAY_EVERY:
                 say(summary(runs))
                 said = time.monotonic()
-            if are_over(runs):
-                break
             time.sleep(LOOK_EVERY)
     tell(board.summary())
 
