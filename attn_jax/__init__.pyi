@@ -31,7 +31,7 @@ from .loading import load
 from .reporting.alignments import heat_map
 from .reporting.report import Report, report
 from .runs.evaluation import evaluate
-from .runs.sweeping import sweep
+from .runs.sweeping import join_sweep, sweep
 from .runs.training import train
 from .settings import inner, setting
 from .startup import start
@@ -79,6 +79,7 @@ __all__ = [
     "export",
     "heat_map",
     "inner",
+    "join_sweep",
     "load",
     "load_exported",
     "report",

@@ -16,6 +16,7 @@ ENVIRONMENT = {
 PROGRAMS = {
     "train": "trains one model and evaluates it",
     "sweep": "trains every combination of a grid of options",
+    "watch": "shows how far a sweep is that runs elsewhere",
     "report": "tables and figures of trained models",
     "evaluate": "scores a trained model on a text",
     "translate": "translates lines",

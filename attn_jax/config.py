@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attn_jax import shorthands, value_names
+from attn_jax import changes, shorthands, value_names
 from attn_jax.attention.catalogue import (
     GATES,
     MIXING,
@@ -35,7 +35,7 @@ from attn_jax.attention.windows import Full
 from attn_jax.data.orders import ORDERS, Bucketed, Order
 from attn_jax.errors import InputError, choose
 from attn_jax.head_names import SEVERAL, Heads
-from attn_jax.options import absolute, checked, fields, option, path
+from attn_jax.options import Duration, absolute, checked, duration, fields, option, path
 from attn_jax.settings import Value
 from attn_jax.shorthands import UNITS
 from attn_jax.training.losses import LOSSES, Loss
@@ -313,7 +313,15 @@ class Train:
     max_length: int = option(100, "pairs with more tokens on a side are left out", low=1)
     buckets: int = option(6, "most padded shapes, and so compilations", low=1)
     valid_every: int = option(500, "steps between validations, each with a checkpoint", low=1)
-    keep: int = option(2, "last checkpoints that are kept, besides the best", low=1)
+    keep: int = option(2, "last validations whose checkpoints are kept, besides the best", low=1)
+    save_every: Duration = duration(
+        "10min",
+        "time between checkpoints besides those of validations: 90s, 1h; 0: none",
+        low=0,
+    )
+    grace: Duration = duration(
+        "30s", "time to save in, once SIGTERM or SIGINT has told the run to end", low=1
+    )
     skip: int = option(
         10,
         "steps in a row that are left out, as their loss or gradient is not finite, before "
@@ -327,7 +335,22 @@ class Train:
         "exact_match, bleu, chrf, word_error_rate, symbol_error_rate, or auto: as reports rank, by "
         "bleu for sentences, else by exact_match. Of equal values, the lower perplexity is better",
     )
+    change: str = option(
+        "",
+        "from now on, or from a step on: learning_rate=1e-4, or optimizer=sgd,batch_size=32@1500; "
+        "several are joined by ;. What may change: " + ", ".join(changes.CHANGEABLE),
+    )
     initial: str = path("another run whose best parameters to start from, or one checkpoint in it")
+
+    def after(self, step: int) -> "Train":
+        """The options with which the step after `step` steps is trained, as `change` says."""
+        if not self.change:
+            return self
+        options = values(Experiment(train=self)) | {changes.NAME: ""}
+        for each in changes.read(self.change):
+            if each.step is not None and each.step <= step:
+                options |= each.options
+        return train_of(options)
 
 
 @dataclass(frozen=True)
@@ -348,6 +371,7 @@ PLACES = tuple(f"data.{name}" for name in ("train", "valid", "test", "links", "d
 MAY_CHANGE = {
     "label",
     *(f"train.{name}" for name in ("steps", "valid_every", "keep", "skip", "patience")),
+    *(f"train.{name}" for name in ("save_every", "grace", "change")),
     *PLACES,
 }
 
@@ -425,6 +449,11 @@ def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
     for name, held in HELD.items():
         if name in found:
             found[name] = held.canonical(found[name], units)
+    if changes.NAME in found:
+        each = changes.read(found[changes.NAME])
+        for change in each:
+            canonical(change.options)
+        found[changes.NAME] = changes.joined(each)
     return shorthands.unfolded(found)
 
 

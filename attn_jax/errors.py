@@ -19,6 +19,11 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM from a scheduler or `kill`: unlike Ctrl-C, it does not reach child processes."""
 
 
+class Paused(KeyboardInterrupt):
+    """Training has saved and ended, as a signal told it to: the same call goes on from there."""
+
+
+TRY_AGAIN = 75  # the exit status of a program that a signal has ended: the same command goes on
 INTERRUPTED = 130  # the exit status of a program after an interrupt, as shells have it
 
 

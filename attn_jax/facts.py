@@ -33,6 +33,11 @@ def of_run(workdir: Path) -> dict[str, Any]:
     }
 
 
+def file_of(checkpoint: Path) -> Path:
+    """The file of the facts of the checkpoint in a folder, as Orbax names it."""
+    return checkpoint / "facts" / "metadata"
+
+
 def sealed(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts with their own digest."""
     return facts | {DIGEST: _digest(facts)}
@@ -48,7 +53,7 @@ def read(checkpoint: Path, advice: str = "") -> dict[str, Any]:
     Raises:
       InputError: they are missing or damaged.
     """
-    file = checkpoint / "facts" / "metadata"  # as Orbax names it
+    file = file_of(checkpoint)
     with reading(file, advice):
         facts = json.loads(file.read_bytes())
         # Without a digest, they are of a run that was made before there was one.

@@ -6,7 +6,7 @@ import numbers
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from attn_jax.errors import InputError, choose
 
@@ -18,6 +18,40 @@ def option(
 ) -> Any:
     """A field with a help text (including the unit) and the smallest and largest value allowed."""
     return dataclasses.field(default=default, metadata={"help": help, "low": low, "high": high})
+
+
+class Duration(float):
+    """Seconds, in text with a unit: `90s`, `10min`, `1.5h`, `2d`, or seconds without one."""
+
+    UNITS: ClassVar = {"d": 86400, "h": 3600, "min": 60, "s": 1}
+    described = "a duration such as 90s, 10min, 1.5h or 2d"  # for messages
+
+    def __new__(cls, given: Any) -> "Duration":
+        """Reads a text or a number of seconds.
+
+        Raises:
+          ValueError: it is neither.
+        """
+        if not isinstance(given, str):
+            return super().__new__(cls, given)
+        text = given.strip()
+        unit = next((each for each in cls.UNITS if text.endswith(each)), "s")
+        return super().__new__(cls, float(text.removesuffix(unit)) * cls.UNITS[unit])
+
+    def __str__(self) -> str:
+        """The text in the largest unit of which it is a whole number."""
+        for unit, seconds in self.UNITS.items():
+            if self and self % seconds == 0:
+                return f"{self / seconds:.0f}{unit}"
+        return f"{float(self)!r}s" if self else "0"
+
+    __repr__ = __str__
+
+
+def duration(default: str, help: str, *, low: float) -> Any:
+    """A field for a duration, of at least `low` seconds."""
+    metadata = {"help": help, "low": low, "high": None, "shown": default}
+    return dataclasses.field(default=Duration(default), metadata=metadata)
 
 
 def path(help: str) -> Any:
@@ -90,7 +124,8 @@ def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
         if kind is int and isinstance(original, numbers.Real) and original != value:
             raise ValueError("not whole")
     except (ValueError, TypeError, OverflowError):
-        message = f"{name} must be of type {kind.__name__}, got {original!r}"
+        wanted = getattr(kind, "described", f"of type {kind.__name__}")
+        message = f"{name} must be {wanted}, got {original!r}"
         raise InputError(message) from None
     if kind is str and (value.splitlines() not in ([], [value]) or not _is_text(value)):
         raise InputError(f"{name} must be a single line of text, got {value!r}")
@@ -101,7 +136,7 @@ def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
         raise InputError(f"{name} must be at least {low}, got {value}")
     if high is not None and not value <= high:
         raise InputError(f"{name} must be at most {high}, got {value}")
-    if kind is float and not math.isfinite(value):
+    if issubclass(kind, float) and not math.isfinite(value):
         raise InputError(f"{name} must be a finite number, got {value}")
     return value
 

@@ -1,7 +1,7 @@
 """How far a run has come, which validation is its best, and when its training ends."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from attn_jax.config import Train
@@ -29,35 +29,75 @@ class Criterion(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The progress of a run, stored in each checkpoint beside its state."""
+    """The progress of a run, stored in each checkpoint beside its state.
+
+    A checkpoint may lie between two validations, or before one that is still to be made.
+    """
 
     best: Goodness = (-math.inf, -math.inf)  # of the best validation
     best_step: int = 0
     seconds: float = 0.0  # spent on training steps
     since: int = 0  # validations since the best
     skipped: int = 0  # steps skipped in a row, up to now
+    validated: int = 0  # the step of the last validation
+    left_out: int = 0  # steps skipped since that validation
+    loss: float = 0.0  # the sum of the losses of the other steps since
+    rates: Sequence[float] = ()  # steps and target tokens per second since, if measured
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> "Progress":
+    def of(
+        cls, step: int, facts: Mapping[str, Any], records: Iterable[Mapping[str, Any]]
+    ) -> "Progress":
         """The progress stored in the facts of a checkpoint.
 
         Args:
+          step: of the checkpoint.
           facts: of the checkpoint.
           records: the journal up to the checkpoint.
         """
-        best, best_step, seconds = (facts[name] for name in ("best", "best_step", "seconds"))
-        if isinstance(best, list):
-            return cls(tuple(best), best_step, seconds, facts["since"], facts["skipped"])
+        # Earlier versions kept checkpoints of validations only.
+        known: dict[str, Any] = {"validated": step}
+        known |= {name: facts[name] for name in cls._fields if name in facts}
+        if isinstance(facts["best"], list):
+            return cls(**known | {"best": tuple(facts["best"])})
         # Of an earlier version, in which the first of equal values was the best.
-        since = sum(record["step"] > best_step for record in records)
-        return cls((best, 0.0), best_step, seconds, since)
+        since = sum(record["step"] > facts["best_step"] for record in records)
+        return cls(**known | {"best": (facts["best"], 0.0), "since": since})
+
+    def trained(self, losses: Iterable[float], seconds: float, skipped: int) -> "Progress":
+        """The progress after more steps.
+
+        Args:
+          losses: of these steps; NaN of those that were skipped.
+          seconds: that they took.
+          skipped: how many have been skipped in a row up to the last of them.
+        """
+        loss, left_out = self.loss, self.left_out
+        for each in losses:  # one by one: the sum does not depend on when losses are read
+            if math.isfinite(each):
+                loss += each
+            else:
+                left_out += 1
+        taken = self.seconds + seconds
+        return self._replace(loss=loss, left_out=left_out, seconds=taken, skipped=skipped)
+
+    def train_loss(self, step: int) -> float:
+        """The mean loss of the steps since the last validation; NaN if all were skipped."""
+        done = step - self.validated - self.left_out
+        return self.loss / done if done else math.nan
 
     def after(self, step: int, goodness: Goodness) -> "Progress":
         """The progress after a validation."""
+        later = self._replace(validated=step, left_out=0, loss=0.0, rates=())
         if goodness > self.best:
-            return self._replace(best=goodness, best_step=step, since=0)
-        return self._replace(since=self.since + 1)
+            return later._replace(best=goodness, best_step=step, since=0)
+        return later._replace(since=self.since + 1)
+
+    def awaits_validation(self, step: int, config: Train) -> bool:
+        """Whether a validation is to be made after a step, and has not been made."""
+        return self.validated < step and (step % config.valid_every == 0 or step >= config.steps)
 
     def finished(self, step: int, config: Train) -> bool:
         """Whether all steps are done, or `patience` validations brought no better metric."""
-        return step >= config.steps or 0 < config.patience <= self.since
+        done = step >= config.steps and self.validated == step
+        return done or 0 < config.patience <= self.since

@@ -48,6 +48,21 @@ def damaged(workdir: Path) -> Path:
     return workdir / "damaged"
 
 
+def plan(root: Path) -> Path:
+    """The plan of the sweep in a folder."""
+    return root / "plan.json"
+
+
+def claims(root: Path, label: str) -> Path:
+    """The folder of the claims of workers on a run of a sweep."""
+    return root / "claims" / label
+
+
+def log(root: Path, label: str) -> Path:
+    """The output of a run of a sweep."""
+    return root / f"{label}.log"
+
+
 def evaluation(workdir: Path, split: str) -> Path:
     """The metrics of a split. Of the three files of an evaluation, the one written last."""
     return workdir / f"evaluation.{split}.json"

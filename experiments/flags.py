@@ -12,7 +12,7 @@ from attn_jax import config, names
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError, choose
-from attn_jax.options import absolute, checked, fields, kind_of, local
+from attn_jax.options import Duration, absolute, checked, fields, kind_of, local
 
 from .flag_files import Word, at_home, expanded
 
@@ -24,6 +24,7 @@ DEFINE: dict[type, Callable[..., Any]] = {
     int: flags.DEFINE_integer,
     float: flags.DEFINE_float,
     str: flags.DEFINE_string,
+    Duration: flags.DEFINE_string,
 }
 _needed: list[str] = []  # flags without a default
 _typed: list[str] = []  # flags on the command line itself, not in a flag file

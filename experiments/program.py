@@ -14,8 +14,9 @@ import jax
 from absl import app, flags
 
 from attn_jax import config
-from attn_jax.errors import INTERRUPTED, InputError, Terminated, reason
+from attn_jax.errors import INTERRUPTED, TRY_AGAIN, InputError, Paused, Terminated, reason
 from attn_jax.startup import start
+from attn_jax.training.notice import end_at_once_by
 
 from .flags import parse
 
@@ -41,12 +42,14 @@ class Advice(NamedTuple):
     """Advice for the user of a program that ended early; added to its message."""
 
     interrupted: str = ""
+    status: int = INTERRUPTED  # after an interrupt
     memory: str = ""  # if there was not enough
 
 
 NONE = Advice()
 OF_TRAINING = Advice(
-    "; the same command resumes the run from its last validation, if there was one",
+    "; the same command goes on from the last checkpoint, if there is one",
+    TRY_AGAIN,
     "; training needs less with a smaller --train.batch_size, or with --train.microbatches",
 )
 
@@ -86,6 +89,7 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
     if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # as the command has set it for imports
         signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.unraisablehook = _not_lost
+    end_at_once_by(os._exit)
     try:
         parse(sys.argv)
         start()
@@ -93,9 +97,12 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
     except InputError as error:
         print(f"error: {dashed(error)}", file=sys.stderr)
         sys.exit(2)
+    except Paused as paused:
+        print(f"{paused}; the same command goes on from there", file=sys.stderr)
+        sys.exit(advice.status)
     except KeyboardInterrupt:
         print(f"interrupted{advice.interrupted}", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+        sys.exit(advice.status)
     except BrokenPipeError:
         # The reader of the output, such as `head`, has closed the pipe: drop the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,18 +3,23 @@
 Each option has a flag `--grid.<option>=value,value`; every combination that makes sense is one run,
 in a folder of its own. `--systems=FILE` names a file with the flags of one system on each line, to
 be combined with the grid. The same command again skips finished runs and resumes the others.
+`--join` works on the sweep too, from another shell or another machine with the same folder.
 """
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import jax
 from absl import flags as absl_flags
 
 from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.runs.slots import MOST_JOBS
-from attn_jax.runs.sweeping import sweep
+from attn_jax.runs.claims import Watch
+from attn_jax.runs.estimates import estimates
+from attn_jax.runs.slots import MOST_JOBS, slots
+from attn_jax.runs.standing import standings, summary, told
+from attn_jax.runs.sweeping import Sweep, join_sweep, part_of, planned_sweep, sweep, sweep_in
 
 from . import flags
 from .flag_files import found
@@ -54,19 +59,65 @@ def read_systems(file: Path) -> list[dict[str, str]]:
 
 
 def main() -> None:
-    """Trains and evaluates all runs that are not finished."""
+    """Trains and evaluates all runs that are not finished, or tells how far they are."""
     # This process only checks the runs, so it leaves accelerators to them.
     jax.config.update("jax_platforms", "cpu")
-    systems = read_systems(Path(found(FLAGS.systems))) if FLAGS.systems else []
-    sweep(
-        flags.given(),
-        FLAGS.workdir,
-        grid=grid(),
-        systems=systems,
-        jobs=FLAGS.jobs,
-        may_be_idle=flags.from_files(),
-    )
+    if FLAGS.join:
+        refuse_options()
+    if FLAGS.list or FLAGS.dry_run:
+        chosen = part_of(planned(), FLAGS.only, FLAGS.part)
+        print_estimates(chosen) if FLAGS.dry_run else print_runs(chosen)
+        return
+    worker = {"jobs": FLAGS.jobs, "only": FLAGS.only, "part": FLAGS.part}
+    if FLAGS.join:
+        join_sweep(FLAGS.workdir, **worker)
+    else:
+        sweep(flags.given(), FLAGS.workdir, **varied(), **worker)
     print(f"report --workdir={FLAGS.workdir} compares them")
+
+
+def varied() -> dict[str, Any]:
+    """What varies, as `sweep` takes it."""
+    systems = read_systems(Path(found(FLAGS.systems))) if FLAGS.systems else []
+    return {"grid": grid(), "systems": systems, "may_be_idle": flags.from_files()}
+
+
+def planned() -> Sweep:
+    """The sweep that is planned in the folder, or that these flags would plan."""
+    if FLAGS.join or not (grid() or FLAGS.systems):
+        return sweep_in(FLAGS.workdir)
+    return planned_sweep(flags.given(), FLAGS.workdir, **varied())
+
+
+def print_runs(chosen: Sweep) -> None:
+    """Prints a line on each run."""
+    runs = standings(chosen.root, chosen.plan, Watch())
+    for one in runs:
+        if one.label in chosen.wanted:
+            far, said = f"{one.step}/{one.steps}", one.why or one.said
+            print(f"{one.number:4} {one.state:8} {far:>13} {one.label} {said}".rstrip())
+    print(summary(runs))
+
+
+def print_estimates(chosen: Sweep) -> None:
+    """Prints a line on each run, and the time that they need."""
+    places = slots(FLAGS.jobs)
+    found, numbers = estimates(chosen, places), chosen.plan.numbers
+    for label, needed in found.items():
+        said = needed.why or f"{needed.steps} steps"
+        if needed.per_step:
+            said += f" of {needed.per_step:.4f} s: {told(needed.seconds)}"
+        print(f"{numbers[label]:4} {label}: {said if needed.steps else 'finished'}")
+    seconds = sum(needed.seconds for needed in found.values()) / len(places)
+    print(f"about {told(seconds)}, {len(places)} at a time, without validations and evaluations")
+
+
+def refuse_options() -> None:
+    """Raises InputError if options are given beside those of the plan."""
+    given = [*flags.given(), *(f"grid.{name}" for name in grid())]
+    given += ["systems"] if FLAGS.systems else []
+    if given:
+        raise InputError(f"--join takes the plan as it is: leave out --{given[0]}")
 
 
 if __name__ == "__main__":
@@ -81,4 +132,9 @@ if __name__ == "__main__":
         f"runs at a time; 0: one for each GPU, else for each core, at most {MOST_JOBS}",
         lower_bound=0,
     )
+    absl_flags.DEFINE_bool("join", False, "work on the sweep that was planned in this folder")
+    absl_flags.DEFINE_integer("only", 0, "number of the only run to make, as --list counts them")
+    absl_flags.DEFINE_string("part", "1/1", "runs to make: 3/8 is every eighth, from the third on")
+    absl_flags.DEFINE_bool("list", False, "list the runs and how far they are, and make none")
+    absl_flags.DEFINE_bool("dry_run", False, "list the runs and the time they need, and make none")
     run(main, OF_TRAINING)

@@ -3,9 +3,16 @@
 The same command again resumes from the last checkpoint; a larger --train.steps extends the run.
 """
 
+import contextlib
+import os
+from pathlib import Path
+
 from absl import flags as absl_flags
 
-from attn_jax.runs.training import train
+from attn_jax.runs.claims import keeping
+from attn_jax.runs.folder import in_use
+from attn_jax.runs.measuring import SAID, seconds_per_step
+from attn_jax.runs.training import StepListener, train
 
 from . import flags
 from .flags import FLAGS
@@ -13,13 +20,32 @@ from .program import OF_TRAINING, run
 
 
 def main() -> None:
-    """Trains, then evaluates on the test split if there is one."""
-    train(
-        flags.given(),
-        FLAGS.workdir,
-        fallback=flags.value_of("train.fallback"),
-        may_be_idle=flags.from_files(),
-    )
+    """Trains, then evaluates on the test split if there is one; or only measures a step."""
+    if FLAGS.dry_run:
+        seconds = seconds_per_step(flags.given(), FLAGS.workdir)
+        print(SAID.format(seconds))
+        return
+    with claimed() as on_step:
+        train(
+            flags.given(),
+            FLAGS.workdir,
+            on_step=on_step,
+            fallback=flags.value_of("train.fallback"),
+            may_be_idle=flags.from_files(),
+        )
+
+
+def claimed() -> contextlib.AbstractContextManager[StepListener | None]:
+    """Keeps the claim of a sweep alive, if one has started this program."""
+    if not FLAGS.claim:
+        return contextlib.nullcontext()
+
+    def lost() -> None:
+        """Ends at once: what is written from now on would mix with what another writes."""
+        os.write(2, f"error: {in_use(Path(FLAGS.workdir))}\n".encode())
+        os._exit(2)
+
+    return keeping(Path(FLAGS.claim), lost)
 
 
 if __name__ == "__main__":
@@ -28,4 +54,6 @@ if __name__ == "__main__":
     absl_flags.DEFINE_bool(
         "train.fallback", False, "set damaged checkpoints aside, and go on from the last intact one"
     )
+    absl_flags.DEFINE_bool("dry_run", False, "measure how long a step takes, and write nothing")
+    absl_flags.DEFINE_string("claim", "", "set by a sweep: its claim on this run, to keep alive")
     run(main, OF_TRAINING)

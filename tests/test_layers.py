@@ -14,6 +14,7 @@ BASE = {
     "errors",
     "tokens",
     "options",
+    "changes",
     "config",
     "facts",
     "files",
@@ -54,7 +55,17 @@ MAY_IMPORT = {
     "value_names": {"attention", "errors", "names", "settings"},
     "value_options": {"settings", "value_names"},
     "shorthands": {"errors", "head_names", "options", "training.losses", "value_options"},
-    "config": {"attention", "errors", "options", "settings", "value_names", "head_names", *VALUES}
+    "changes": {"errors", "names"},
+    "config": {
+        "attention",
+        "changes",
+        "errors",
+        "options",
+        "settings",
+        "value_names",
+        "head_names",
+        *VALUES,
+    }
     | {"shorthands", "value_options"},
     **{n: {"errors", "head_names", "kernels.factors", "settings", "tokens"} for n in VALUES},
     "progress": {"config"},

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import grain
 import numpy as np
 
+from attn_jax import changes
 from attn_jax.config import Train
 from attn_jax.data.orders import Plan, make_shapes
 from attn_jax.data.training_pairs import TrainingPairs
@@ -24,29 +25,36 @@ class Batch(NamedTuple):
 class Batches:
     """The batches of endless training as a random-access data source for Grain.
 
-    Each epoch contains every pair.
+    Each epoch contains every pair. Where the size of batches changes, those that follow are of the
+    order for the new size, from the number of steps done on.
     """
 
     def __init__(self, pairs: TrainingPairs, config: Train, seed: int):
         self.pairs = pairs
-        self.batch_size = config.batch_size
+        self.config = config
         self.seed = seed
-        self.batches_per_epoch = -(-len(pairs) // config.batch_size)
+        self.batch_size = config.batch_size
+        self.batches_per_epoch = self._per_epoch(config.batch_size)
         self.shapes = make_shapes(pairs.lengths, config.buckets)
-        self._plan = functools.partial(
-            config.order.plan, pairs.lengths, self.shapes, config.batch_size
-        )
+        steps = [change.step or 0 for change in changes.read(config.change)]
+        self._sizes = [(step, config.after(step).batch_size) for step in steps]
 
     def __len__(self) -> int:
         return LARGEST  # the largest possible number of steps
 
+    def _per_epoch(self, batch_size: int) -> int:
+        return -(-len(self.pairs) // batch_size)
+
     @functools.lru_cache(maxsize=2)  # noqa: B019  the object lives as long as the training run
-    def _epoch(self, epoch: int) -> list[Plan]:
-        return self._plan(np.random.default_rng((self.seed, epoch)))
+    def _epoch(self, epoch: int, batch_size: int) -> list[Plan]:
+        rng = np.random.default_rng((self.seed, epoch))
+        return self.config.order.plan(self.pairs.lengths, self.shapes, batch_size, rng)
 
     def __getitem__(self, index: int) -> Batch:
-        epoch, position = divmod(int(index), self.batches_per_epoch)
-        shape, indices = self._epoch(epoch)[position]
+        sizes = (size for step, size in reversed(self._sizes) if step <= index)
+        batch_size = next(sizes, self.batch_size)
+        epoch, position = divmod(int(index), self._per_epoch(batch_size))
+        shape, indices = self._epoch(epoch, batch_size)[position]
         return Batch(*self.pairs.batch(indices, *shape))
 
     def from_step(self, step: int) -> Iterator[Batch]:
@@ -59,7 +67,7 @@ class Batches:
     def tokens(self) -> tuple[int, int]:
         """The numbers of tokens of an epoch, both sides, without and with padding."""
         real = int(self.pairs.lengths.sum())
-        padded = sum(self.batch_size * sum(plan.shape) for plan in self._epoch(0))
+        padded = sum(self.batch_size * sum(plan.shape) for plan in self._epoch(0, self.batch_size))
         return real, padded
 
     def summary(self) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatter, StrMethodFormatter
 
+from attn_jax import changes
 from attn_jax.reporting.labels import wrapped
 from attn_jax.reporting.profiles import Profile, by_position
 from attn_jax.reporting.style import COLOURS, SCREEN, Page, Picture, styled
@@ -81,6 +82,16 @@ def _mean_line(axes: Axes, lines: Sequence[dict[int, float]], label: str, nth: i
         )
 
 
+def _mark_changes(axes: Axes, text: str, nth: int) -> None:
+    """Draws a line where options of training change, in the colour of a system, and says which."""
+    colour = COLOURS[nth % len(COLOURS)]
+    for change in changes.read(text):
+        axes.axvline(change.step or 0, linestyle="dotted", linewidth=1, color=colour)
+        said = str(change._replace(step=None))
+        where = {"xycoords": ("data", "axes fraction"), "rotation": "vertical", "va": "top"}
+        axes.annotate(said, (change.step or 0, 0.98), ha="right", color=colour, size=6, **where)
+
+
 @styled
 def learning_curves(systems: Systems, page: Page = SCREEN) -> Picture:
     """Validation perplexity, if it can be compared, and BLEU or exact match, by training step."""
@@ -94,6 +105,7 @@ def learning_curves(systems: Systems, page: Page = SCREEN) -> Picture:
             for nth, (label, runs) in enumerate(systems.items()):
                 lines = [{line["step"]: line[name] for line in run.journal} for run in runs]
                 _mean_line(axes, lines, label, nth)
+                _mark_changes(axes, first_run({label: runs}).options[changes.NAME], nth)
             axes.set_xlabel("training step")
             axes.tick_params(which="both", labelsize=page.font)
         *perplexity, quality = all_axes

@@ -1,13 +1,14 @@
 """Checks before a run starts: that its options exist and fit together."""
 
 import contextlib
+import dataclasses
 import sys
 from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
 
-from attn_jax import config
+from attn_jax import changes, config
 from attn_jax.attention.mechanism import KINDS
 from attn_jax.checks import losses
 from attn_jax.checks.contracts import check_returns
@@ -34,6 +35,9 @@ def check(experiment: Experiment) -> None:
 
     User code is called with arrays of the sizes that the run has, and of the shortest sentences.
     """
+    for change in changes.read(experiment.train.change):
+        later = experiment.train.after(change.step or 0)
+        check(dataclasses.replace(experiment, train=later))
     import_modules(experiment.model)
     choose(METRICS | {"auto": None}, experiment.train.metric, "metric")
     make_bleu(experiment.data.bleu_tokenizer)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from attn_jax import config, facts, run_files
+from attn_jax import changes, config, facts, run_files
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import Corpus, with_defaults
 from attn_jax.data.vocabularies import save_vocabulary
@@ -53,6 +53,7 @@ def settle(workdir: Path, given: dict) -> Experiment:
     file = run_files.flags(workdir)
     if file.is_file():
         stored, begun = config.recorded(file), has_begun(workdir)
+        given = _dated(given, stored[changes.NAME], steps_done(workdir))
         check_code(workdir, recorded_modules(workdir))  # first: edited code may no longer work
         kept = dict(stored)
         if not begun and given.get("data.name", stored["data.name"]) != stored["data.name"]:
@@ -74,7 +75,14 @@ def settle(workdir: Path, given: dict) -> Experiment:
         return dataclasses.replace(wanted, train=dataclasses.replace(wanted.train, steps=steps))
     if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
         raise InputError(f"{workdir} exists and is not the folder of a run: take another folder")
-    return experiment_with(given)
+    return experiment_with(_dated(given, "", 0))
+
+
+def _dated(given: dict, stored: str, done: int) -> dict:
+    """Options in which a change from now on has its step."""
+    if changes.NAME not in given:
+        return given
+    return given | {changes.NAME: changes.going_on(stored, given[changes.NAME], done)}
 
 
 def differing(before: dict[str, Any], wanted: Experiment) -> list[str]:

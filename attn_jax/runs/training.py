@@ -43,6 +43,7 @@ from attn_jax.training.validations import disagreement
 from attn_jax.translator import Translator
 
 Listener = Callable[[dict[str, Any]], None]  # what hears of each validation, as the journal has it
+StepListener = Callable[[int, float], None]  # what hears of steps done, and the loss of the last
 
 
 def train(
@@ -50,6 +51,7 @@ def train(
     workdir: Place,
     *,
     on_record: Listener | None = None,
+    on_step: StepListener | None = None,
     fallback: bool = False,
     may_be_idle: Collection[str] = (),
 ) -> Translator:
@@ -63,6 +65,7 @@ def train(
       workdir: the folder of the run.
       on_record: is called after each validation with its record: `step`, `train_loss`,
         `valid_perplexity` and the like.
+      on_step: is called every 20 steps with the number of steps done and the loss of the last.
       fallback: whether to set damaged checkpoints aside, and go on from the last intact one.
       may_be_idle: names of options that may have no effect on this run, as those of a file for
         several. All others must have one, except those of an `Experiment`, which has all.
@@ -73,6 +76,7 @@ def train(
     Raises:
       InputError: an option, the data or the folder cannot be used, training diverges, or JAX is
         configured for 64 bits.
+      KeyboardInterrupt: it was interrupted; it has saved, and the same call goes on.
     """
     start_training()
     workdir, given = Path(workdir), options_of.given(options)
@@ -89,7 +93,7 @@ def train(
         corpus = open_corpus(experiment.data)
         if not isinstance(options, Experiment):
             unused.check([(experiment, given)], given.keys() - {*may_be_idle})
-        train_alone(workdir, experiment, corpus, given, on_record)
+        train_alone(workdir, experiment, corpus, given, on_record, on_step)
     if "test" in corpus.splits:
         file = run_files.evaluation(workdir, "test")
         if not file.is_file():
@@ -108,6 +112,7 @@ def train_alone(
     corpus: Corpus,
     given: Mapping[str, Any],
     on_record: Listener | None = None,
+    on_step: StepListener | None = None,
 ) -> None:
     """Trains an experiment that passed `check`; finds all other errors before it writes files.
 
@@ -117,6 +122,7 @@ def train_alone(
       corpus: its data.
       given: the options of the call, of which those without effect are named.
       on_record: as in `train`.
+      on_step: as in `train`.
     """
     folder.check_content(workdir, corpus)
     config, device = experiment.train, jax.devices()[0]
@@ -130,7 +136,9 @@ def train_alone(
     state, progress = loop.begin(config, model, workdir)
     step = int(state.parts.step)
     if config.initial and not step:  # not when resuming: that run may be gone by then
-        state = init_state(initial_parameters(Path(config.initial), model), recipe_of(config))
+        state = init_state(
+            initial_parameters(Path(config.initial), model), recipe_of(config.after(0))
+        )
     held_out = {split: corpus.sentences(split, source, target) for split in splits}
     validation = held_out["validation"]
     for split, examples in held_out.items():
@@ -192,6 +200,7 @@ def train_alone(
             rng=rng_dropout,
             criterion=criterion_of(experiment, validation),
             on_record=hear,
+            on_step=on_step,
         )
     folder.forget_evaluations(workdir)  # that other processes may have written in the meantime
     validations, kept = journal.read(run_files.journal(workdir)), best_checkpoint(workdir).name

@@ -103,11 +103,13 @@ class Checkpoints:
         return facts_of.read(self.place(step), self._advice(step))
 
     def _scores(self, steps: list[int]) -> dict[int, tuple[float, ...]]:
-        """The score of each step; warns of those that cannot be read, and leaves them out."""
+        """The score of each step that has one; warns of those that cannot be read."""
         scores = {}
         for step in filter(self._is_whole, steps):
             try:
-                scores[step] = self._score(step)
+                score = self._score(step)
+                if score is not None:
+                    scores[step] = score
             except (InputError, OSError) as error:
                 warnings.warn(f"{error}: it is left out", stacklevel=2)
         return scores
@@ -119,10 +121,10 @@ class Checkpoints:
         except PermissionError:
             return True
 
-    def _score(self, step: int) -> tuple[float, ...]:
+    def _score(self, step: int) -> tuple[float, ...] | None:
         known = self.facts(step)
         if "score" in known:
-            return tuple(known["score"])
+            return known["score"] and tuple(known["score"])
         file = self.place(step) / "metrics" / "metrics"  # of a run from before facts had the score
         with reading(file, self._advice(step)):
             return (json.loads(file.read_bytes())["score"],)

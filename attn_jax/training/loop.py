@@ -1,25 +1,33 @@
-"""The training loop: steps, validations, checkpoints, and resuming."""
+"""The training loop: steps, validations, checkpoints, resuming, and ending when told to."""
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import jax
 from rich.console import Console
 
-from attn_jax import facts, journal, run_files
+from attn_jax import changes, facts, journal, run_files
 from attn_jax.config import Train
-from attn_jax.errors import InputError
+from attn_jax.errors import InputError, Paused
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.progress import Criterion, Progress
+from attn_jax.progress import Criterion, Goodness, Progress
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.devices import first_replica, make_mesh, replicate
+from attn_jax.training.notice import Notice, Told
 from attn_jax.training.progress_bar import progress_bar
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.saving import WritableCheckpoints
-from attn_jax.training.step import FlatState, init_state, resume, train_step
+from attn_jax.training.step import (
+    FlatState,
+    init_state,
+    resume,
+    train_step,
+    with_optimizer,
+)
 from attn_jax.training.throughput import Throughput
 from attn_jax.training.validations import diverged, record_of, summary, warnings
 
@@ -34,11 +42,12 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Prog
     Raises:
       InputError: the checkpoint or the journal is damaged, or the checkpoint is of another model.
     """
-    state = init_state(model, recipe_of(config))
     if run_files.journal(workdir).exists():
         journal.read(run_files.journal(workdir))  # checked now, since `fit` writes to it
     checkpoints = Checkpoints(run_files.checkpoints(workdir))
     step = checkpoints.latest
+    # After a step, the state is of the optimiser that has made it.
+    state = init_state(model, recipe_of(config.after((step or 1) - 1)))
     if step is None:
         return state, Progress()
     state = resume(
@@ -64,7 +73,7 @@ def _progress_of(checkpoints: Checkpoints, step: int, workdir: Path) -> Progress
     records = run_files.journal(workdir)
     known, lines = checkpoints.facts(step), journal.read(records) if records.exists() else []
     with reading(checkpoints.place(step)):
-        return Progress.of(known, [line for line in lines if line["step"] <= step])
+        return Progress.of(step, known, [line for line in lines if line["step"] <= step])
 
 
 def fit(
@@ -78,6 +87,7 @@ def fit(
     rng: jax.Array,
     criterion: Criterion,
     on_record: Callable[[dict], None] | None = None,
+    on_step: Callable[[int, float], None] | None = None,
 ) -> None:
     """Trains a model, starting or resuming from what `begin` returned.
 
@@ -91,70 +101,108 @@ def fit(
       rng: the key of everything random in training; each step derives its own from it.
       criterion: decides which validation is the best.
       on_record: is called with the record of each validation.
+      on_step: is called every `LOOK_EVERY` steps with the number of steps done and a loss.
 
     Raises:
       InputError: the loss, its gradient or the validation perplexity stays, or is, not finite.
       OSError: there is no space left for a checkpoint.
+      Paused: a signal told training to end, and it has saved.
     """
     records, recorded = run_files.journal(workdir), facts.of_run(workdir)
     checkpoints = WritableCheckpoints(run_files.checkpoints(workdir), config.keep)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    first = int(state.parts.step)
+    step = first = saved = int(state.parts.step)
     bar = progress_bar(console, first, config.steps)
-    with contextlib.closing(checkpoints), bar as advance:
+    with Notice(config.grace) as notice, contextlib.closing(checkpoints), bar as advance:
         checkpoints.check_space(state.result, state.rest)
         if first:
             console.print(f"resuming from step {first}")
-        if first and not records.exists():
+        if progress.validated and not records.exists():
             console.print(f"warning: {records} is missing, and begins anew")
-        journal.truncate(records, first)
-        recipe, mesh = recipe_of(config), make_mesh(config)
+        journal.truncate(records, progress.validated)
+        now = config.after(max(step - 1, 0))
+        recipe, mesh = recipe_of(now), make_mesh(now)
         if mesh is not None:
             state = replicate(state, mesh)
-        throughput, losses, unread = Throughput(), [], []
+        changed = {change.step: change for change in changes.read(config.change)}
+
+        def save(score: Goodness | None) -> None:
+            """Writes a checkpoint, with a score if it is of a validation."""
+            nonlocal saved, saved_at
+            shown = state if mesh is None else first_replica(state)
+            known = progress._asdict() | recorded
+            checkpoints.save(step, shown.result, shown.rest, known, score)
+            saved, saved_at = step, time.monotonic()
+            throughput.reset()
+
+        throughput, unread, saved_at = Throughput(progress.rates), [], time.monotonic()
         following = batches(first)
-        for step in range(first + 1, config.steps + 1):
-            if progress.finished(step - 1, config):
-                console.print(
-                    f"no better {criterion.metric} since step {progress.best_step}: stopping"
-                )
-                break
+        while not progress.finished(step, config) and not notice.given:
+            if progress.awaits_validation(step, config):
+                if progress.skipped == step:  # nothing was learnt that could be measured
+                    raise InputError(_why_ended(step, progress.skipped))
+                shown = state if mesh is None else first_replica(state)
+                try:
+                    with notice.interrupting():
+                        metrics = evaluate(shown.result)
+                except Told:
+                    break
+                record = record_of(step, progress, metrics, criterion.metric)
+                journal.append(records, record)
+                console.print(summary(record))
+                for warning in warnings(journal.read(records)):
+                    console.print(f"warning: {warning}")
+                goodness = criterion.goodness(record)
+                if not all(map(math.isfinite, goodness)):
+                    raise InputError(diverged(record, checkpoints.best))
+                progress = progress.after(step, goodness)
+                throughput.forget()
+                save(goodness)
+                if on_record:
+                    on_record(record)
+                throughput.reset()
+                continue
+            if step in changed:
+                console.print(f"from step {step} on: {changed[step]}")
+                if mesh is not None:
+                    state = first_replica(state)
+                before, now = now, config.after(step)
+                recipe, mesh = recipe_of(now), make_mesh(now)
+                if type(now.optimizer) is not type(before.optimizer):
+                    state = with_optimizer(state, recipe)
+                if mesh is not None:
+                    state = replicate(state, mesh)
             batch = next(following)
             state, loss = train_step(state, batch, rng, recipe=recipe, mesh=mesh)
+            step += 1
             throughput.count(batch.source, batch.target)
             unread.append(loss)
-            validate = step % config.valid_every == 0 or step == config.steps
-            if step == first + 1 or step % LOOK_EVERY == 0 or validate or progress.skipped:
-                new = list(map(float, unread))
+            validates = progress.awaits_validation(step, config)
+            overdue = 0 < config.save_every <= time.monotonic() - saved_at and not validates
+            look = step == first + 1 or step % LOOK_EVERY == 0 or progress.skipped
+            if notice.told(step) or look or validates or overdue:
+                new, unread = list(map(float, unread)), []
                 skipped = _skipped(new, step - len(new) + 1, progress.skipped, config.skip)
-                if validate and skipped == step:  # nothing was learnt that could be measured
-                    raise InputError(_why_ended(step, skipped))
-                losses += new
-                advance(step, losses[-1])
-                seconds, unread = throughput.close(), []
-                progress = progress._replace(seconds=progress.seconds + seconds, skipped=skipped)
+                seconds = throughput.close()
+                progress = progress.trained(new, seconds, skipped)
+                progress = progress._replace(rates=throughput.rates())
+                advance(step, new[-1])
+                if on_step:
+                    on_step(step, new[-1])
                 if step == first + 1:
                     took = f"{seconds:.1f} s, compilation included"
-                    console.print(f"step {step}: loss {losses[-1]:.3f} ({took})")
-            if not validate:
-                continue
-            shown = state if mesh is None else first_replica(state)
-            metrics, rates = evaluate(shown.result), throughput.rates()
-            record = record_of(step, losses, rates, metrics, progress, criterion.metric)
-            journal.append(records, record)
-            console.print(summary(record))
-            for warning in warnings(journal.read(records)):
-                console.print(f"warning: {warning}")
-            goodness = criterion.goodness(record)
-            if not all(map(math.isfinite, goodness)):
-                raise InputError(diverged(record, checkpoints.best))
-            progress = progress.after(step, goodness)
-            known = progress._asdict() | recorded
-            checkpoints.save(step, shown.result, shown.rest, known, goodness)
-            losses = []
-            if on_record:
-                on_record(record)
-            throughput.reset()
+                    console.print(f"step {step}: loss {new[-1]:.3f} ({took})")
+            if overdue:
+                save(None)
+        if not notice.given and step < config.steps:
+            console.print(f"no better {criterion.metric} since step {progress.best_step}: stopping")
+        if notice.given:
+            told = f"{notice.name}: saving at step {step}; another signal ends at once"
+            console.print(told)
+            if saved != step:
+                save(None)
+    if notice.given:
+        raise Paused(f"saved at step {step}, as {notice.name} asked")
 
 
 def _skipped(losses: Sequence[float], first: int, skipped: int, most: int) -> int:

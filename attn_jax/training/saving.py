@@ -2,13 +2,12 @@
 
 import contextlib
 import errno
+import json
 import logging
 import os
 import shutil
-import signal
 import sys
 import tempfile
-import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,33 +18,13 @@ import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint import checkpoint_managers
 
+from attn_jax import facts as facts_of
 from attn_jax.errors import InputError, reason
 from attn_jax.facts import sealed
+from attn_jax.files import write_whole
 from attn_jax.training.arrays import digest, named_leaves, shapes
 from attn_jax.training.checkpoint import Checkpoints, check_name
-
-
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Delays Ctrl-C and termination until the body is done.
-
-    An interrupted save would leave Orbax's threads waiting for minutes.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are handled in the main thread only
-        return
-    received: list[int] = []
-    handlers = {
-        number: signal.signal(number, lambda number, _: received.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    for number in received:
-        signal.raise_signal(number)
+from attn_jax.training.notice import uninterrupted
 
 
 class _Untold(logging.Filter):
@@ -70,15 +49,21 @@ for _name in ("absl", "asyncio"):
 
 
 class _LastAndBest(checkpoint_managers.PreservationPolicy):
-    """Keeps the last checkpoints, and those of some other steps."""
+    """Keeps the last checkpoints of validations, the last of all, and those of some other steps."""
 
     def __init__(self, last: int):
         self.last = last
         self.others: set[int | None] = set()
+        self.between: set[int] = set()  # not of validations
+
+    def kept(self, steps: Sequence[int]) -> set[int | None]:
+        """The steps to keep of some in order, and others."""
+        validated = [step for step in steps if step not in self.between]
+        return {*validated[-self.last :], *steps[-1:], *self.others}
 
     def should_preserve(self, checkpoints: Sequence[Any], **_: Any) -> list[bool]:
         steps = [checkpoint.step for checkpoint in checkpoints]
-        kept = {*steps[-self.last :], *self.others}
+        kept = self.kept(steps)
         return [step in kept for step in steps]
 
 
@@ -89,7 +74,8 @@ class WritableCheckpoints(Checkpoints):
 
     Args:
       directory: the folder of the checkpoints.
-      last: number of last checkpoints that are kept, besides the best.
+      last: number of validations whose checkpoints, the last ones, are kept besides the best. Of
+        those that are not of validations, only one that is the last of all is kept.
     """
 
     def __init__(self, directory: Path, last: int):
@@ -99,7 +85,8 @@ class WritableCheckpoints(Checkpoints):
         # What is left of a deletion that was cut off is deleted, but not what is damaged.
         for step in filter(self._is_whole, self.steps):
             try:
-                self.facts(step)
+                if self.facts(step).get("score", ()) is None:
+                    self._kept.between.add(step)
             except (InputError, OSError):
                 warnings.warn(
                     f"{self.place(step)} is damaged: it is kept, but not used until a copy of it "
@@ -115,8 +102,10 @@ class WritableCheckpoints(Checkpoints):
         self._manager = ocp.CheckpointManager(self._directory, options=options)
         self._opened = self._directory.stat()
 
-    def save(self, step: int, model: Any, rest: Any, facts: dict, score: tuple[float, ...]) -> None:
-        """Writes a checkpoint in the background.
+    def save(
+        self, step: int, model: Any, rest: Any, facts: dict, score: tuple[float, ...] | None
+    ) -> None:
+        """Writes a checkpoint in the background; of a step that has one, only its facts.
 
         Args:
           step: steps done.
@@ -125,7 +114,8 @@ class WritableCheckpoints(Checkpoints):
           facts: JSON values that resuming needs; `best_step` among them is the step of the best
             checkpoint.
           score: decides which checkpoint is the best if there is no `best_step`; finite numbers, of
-            which the next decides where checkpoints are equal in those before it.
+            which the next decides where checkpoints are equal in those before it. None: it is not
+            of a validation, and never the best.
 
         Raises:
           InputError: it cannot be written, or the previous one could not be.
@@ -140,8 +130,11 @@ class WritableCheckpoints(Checkpoints):
         }
         with self._writing(), uninterrupted():
             self._manager.wait_until_finished()
+            if step in self.steps:
+                self._validated(step, known)
+                return
             self.check_space(model, rest)
-            self._kept.others = {self._best_with(step, facts, score), *self._damaged}
+            self._remember(step, facts, score)
             self._manager.save(
                 step,
                 args=ocp.args.Composite(
@@ -150,13 +143,28 @@ class WritableCheckpoints(Checkpoints):
                 ),
             )
 
-    def _best_with(self, step: int, facts: dict, score: tuple[float, ...]) -> int:
-        """The step of the best checkpoint, once there is one more."""
+    def _validated(self, step: int, known: dict) -> None:
+        """Replaces the facts of a checkpoint, whose validation has been made since."""
+        write_whole(facts_of.file_of(self.place(step)), json.dumps(sealed(known)))
+        self._kept.between.discard(step)
+        self._remember(step, known, known["score"])
+        steps = self.steps
+        for other in set(steps) - self._kept.kept(steps):
+            self._manager.delete(other)
+
+    def _remember(self, step: int, facts: dict, score: tuple[float, ...] | None) -> None:
+        """Determines what is kept once there is a checkpoint of this step."""
+        if score is None:
+            self._kept.between.add(step)
+        self._kept.others = {self._best_with(step, facts, score), *self._damaged}
+
+    def _best_with(self, step: int, facts: dict, score: tuple[float, ...] | None) -> int | None:
+        """The step of the best checkpoint, once there is one more; None if none is validated."""
         earlier = [other for other in self.steps if other not in self._damaged]
         if facts.get("best_step") in (*earlier, step):
             return facts["best_step"]
-        scores = {**self._scores(earlier), step: score}
-        return max(scores, key=lambda step: (scores[step], -step))
+        scores = self._scores(earlier) | ({} if score is None else {step: score})
+        return max(scores, key=lambda step: (scores[step], -step), default=None)
 
     def close(self) -> None:
         """Waits for pending writes, and ends the threads.

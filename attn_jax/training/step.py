@@ -99,6 +99,12 @@ def init_state(model: Seq2Seq, recipe: Recipe) -> FlatState:
     return FlatState.of(TrainState(jnp.zeros((), jnp.int32), model, optimizer, average))
 
 
+def with_optimizer(state: FlatState, recipe: Recipe) -> FlatState:
+    """The state with the initial state of another optimiser."""
+    parts = state.parts
+    return FlatState.of(parts._replace(optimizer=recipe.optimizer.init(_tree(parts.model))))
+
+
 def resume(step: int, result: Seq2Seq, rest: tuple) -> FlatState:
     """Rebuilds the state after `step` steps from its `result` and its `rest`."""
     optimizer, model = rest

@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,14 +14,20 @@ class Throughput:
 
     Rates are medians, which ignore outliers, over the intervals in which no batch had a new shape,
     since a step is compiled for each shape. If there are none, they are over all intervals.
+
+    Args:
+      before: the rates of earlier intervals, which count if there are no others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, before: Sequence[float] = ()) -> None:
         self._known: set[tuple] = set()
-        self._forget()
+        self.forget()
+        self._before = before
         self.reset()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Starts anew, but for the shapes that are known."""
+        self._before: Sequence[float] = ()
         self._rates: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
 
     def reset(self) -> None:
@@ -45,9 +52,7 @@ class Throughput:
         self.reset()
         return seconds
 
-    def rates(self) -> dict[str, float]:
-        """Median steps and target tokens (without padding) per second, since the last call."""
-        names = ("steps_per_second", "target_tokens_per_second")
+    def rates(self) -> Sequence[float]:
+        """Median steps and target tokens (without padding) per second; nothing if not measured."""
         rates = self._rates[False] or self._rates[True]
-        self._forget()
-        return dict(zip(names, map(statistics.median, zip(*rates, strict=True)), strict=True))
+        return [statistics.median(each) for each in zip(*rates, strict=True)] or self._before

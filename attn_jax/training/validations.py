@@ -1,44 +1,35 @@
 """What the validations of a run say: their records, and what a user should hear of them."""
 
 import itertools
-import math
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from attn_jax.progress import Criterion, Progress
 
 PERPLEXITY = "valid_perplexity"
+RATES = ("steps_per_second", "target_tokens_per_second")
 RISES = 2  # of perplexity in a row, before they are told
 RISEN = 1.1  # the factor by which it rises in all: less is ordinary fluctuation
 
 
 def record_of(
-    step: int,
-    losses: Sequence[float],
-    rates: dict[str, float],
-    metrics: dict[str, float],
-    progress: Progress,
-    metric: str,
+    step: int, progress: Progress, metrics: dict[str, float], metric: str
 ) -> dict[str, Any]:
     """The line of the journal on a validation.
 
     Args:
       step: steps done.
-      losses: of the steps since the previous validation; NaN of those that were skipped.
-      rates: the speed of training.
-      metrics: of the validation.
       progress: before the validation.
+      metrics: of the validation.
       metric: the one that decides which validation is the best.
     """
-    done = [loss for loss in losses if math.isfinite(loss)]
     record = {
         "step": step,
-        "train_loss": float(np.mean(done)) if done else math.nan,
-        "skipped": len(losses) - len(done),
+        "train_loss": progress.train_loss(step),
+        "skipped": progress.left_out,
     }
-    record |= rates | {f"valid_{name}": value for name, value in metrics.items()}
+    record |= dict(zip(RATES, progress.rates, strict=True))
+    record |= {f"valid_{name}": value for name, value in metrics.items()}
     return record | {"seconds": round(progress.seconds, 2), "metric": metric}
 
 

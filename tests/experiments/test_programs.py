@@ -163,7 +163,8 @@ def test_a_sweep_says_at_once_which_run_failed(tmp_path):
     _, begun, said, *others = done.stdout.splitlines()
     assert begun == "started model.score=lost:own"
     assert failed in said
-    assert others == ["started model.score=dot", "finished model.score=dot"]
+    done_now = "finished model.score=dot (1 of 2 done, 1 failed)"
+    assert others == ["started model.score=dot", done_now]
     assert done.returncode == 2
     assert failed in done.stderr
 
@@ -249,12 +250,15 @@ def test_a_sweep_that_is_interrupted_ends_its_runs(tmp_path, number):
     assert "another process is training" in refused("train", f"--workdir={tmp_path / 'seed=0'}")
     sweep.send_signal(number)  # not to its runs
     shown, said = sweep.communicate(timeout=120)
-    assert sweep.returncode == 130
-    assert said.startswith("interrupted; ")
+    assert sweep.returncode == 75
+    advice = "the same command goes on from the last checkpoint, if there is one"
+    assert said == f"interrupted; {advice}\n"
     for seed in range(2):
-        assert "the same command resumes the run" in (tmp_path / f"seed={seed}.log").read_text()
-    if number == signal.SIGINT:
-        assert "seed=0 was interrupted\n" in shown
+        log, run = tmp_path / f"seed={seed}.log", tmp_path / f"seed={seed}"
+        saved = max(int(folder.name) for folder in (run / "checkpoints").iterdir())
+        told = f"saved at step {saved}, as SIGTERM asked; the same command goes on from there\n"
+        assert log.read_text().endswith(told)
+        assert f"seed={seed} was interrupted\n" in shown
 
 
 def test_an_interrupt_during_imports_shows_no_traceback(tmp_path):

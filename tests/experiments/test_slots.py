@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from attn_jax.errors import InputError
-from attn_jax.runs import slots, sweeping
+from attn_jax.runs import slots, working
 
 
 @pytest.fixture
@@ -111,5 +111,7 @@ def test_a_run_has_the_environment_of_its_slot(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setenv("HOME", "home")
     running: list[subprocess.Popen] = []
-    sweeping.train_in(tmp_path / "one", {}, slots.Slot([], {"CUDA_VISIBLE_DEVICES": "3"}), running)
+    slot = slots.Slot([], {"CUDA_VISIBLE_DEVICES": "3"})
+    with (tmp_path / "one.log").open("a+") as log:
+        working.train_in(tmp_path / "one", {}, slot, log, running)
     assert (tmp_path / "one.log").read_text() == "on GPU 3 of home\n"

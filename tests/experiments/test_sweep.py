@@ -2,7 +2,7 @@
 
 import pytest
 
-from attn_jax.runs import sweeping
+from attn_jax.runs import working
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ from attn_jax.runs import sweeping
     ],
 )
 def test_the_reason_of_a_failure_is_what_was_said_last(status, lines, reason):
-    assert sweeping.reason_of(status, lines) == reason
+    assert working.reason_of(status, lines) == reason

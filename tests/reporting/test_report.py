@@ -23,6 +23,7 @@ from attn_jax.reporting.report import Report
 from attn_jax.reporting.runs import Run, find_runs, read_run
 from attn_jax.reporting.runs_csv import write_runs
 from attn_jax.reporting.sentences import telling_sentences
+from attn_jax.reporting.style import Picture
 from attn_jax.reporting.systems import by_data, by_system, names_of
 from attn_jax.reporting.terminal import strips
 
@@ -142,6 +143,13 @@ def test_bands_are_the_range_over_seeds(root):
     write_run(root / "alone", "dot", 0, 50.0)
     (alone,) = compare(find_runs(root / "alone")[0])
     assert "bands" not in write_report([alone], root / "alone").read_text()
+
+
+def test_a_change_of_options_is_a_line_in_figures_of_learning():
+    axes = Picture().subplots()
+    curves._mark_changes(axes, "learning_rate=1e-4@30;optimizer=sgd@50", 0)
+    assert [line.get_xdata()[0] for line in axes.lines] == [30, 50]
+    assert [text.get_text() for text in axes.texts] == ["learning_rate=1e-4", "optimizer=sgd"]
 
 
 def test_each_compared_run_is_a_row_of_data(root):

@@ -19,7 +19,13 @@ def test_rates_leave_out_what_compiles(monkeypatch):
     # Each close reads the clock twice: at the end of a stretch and at the start of the next.
     assert stretch(tokens) == 10
     assert stretch(tokens) == 4
-    assert measured.rates() == {"steps_per_second": 0.25, "target_tokens_per_second": 1.5}
+    assert measured.rates() == [0.25, 1.5]
+    measured.forget()
     now = iter([20, 20])
     assert stretch(other) == 3
-    assert measured.rates()["steps_per_second"] == 1 / 3  # only a compiling stretch is left
+    assert measured.rates()[0] == 1 / 3  # only a compiling stretch is left
+
+
+def test_rates_of_before_count_where_nothing_has_been_measured():
+    assert Throughput([2.0, 9.0]).rates() == [2.0, 9.0]
+    assert Throughput().rates() == ()

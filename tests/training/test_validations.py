@@ -48,8 +48,10 @@ def test_metrics_that_disagree_on_the_best_validation_are_named():
 
 
 def test_a_record_leaves_skipped_steps_out_of_the_loss():
-    rates, metrics = {"steps_per_second": 1.0}, {"perplexity": 2.0}
-    record = record_of(9, [1.0, math.nan, 3.0], rates, metrics, Progress(), "perplexity")
+    before = Progress(validated=6, rates=(1.0, 9.0))
+    progress = before.trained([1.0, math.nan], 0.5, 1).trained([3.0], 0.5, 0)
+    record = record_of(9, progress, {"perplexity": 2.0}, "perplexity")
     assert (record["train_loss"], record["skipped"]) == (2.0, 1)
-    record = record_of(9, [math.nan], rates, metrics, Progress(), "perplexity")
+    assert (record["steps_per_second"], record["seconds"]) == (1.0, 1.0)
+    record = record_of(7, before.trained([math.nan], 0.5, 1), {"perplexity": 2.0}, "perplexity")
     assert "loss nan" in summary(record)

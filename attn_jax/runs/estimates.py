@@ -1,0 +1,81 @@
+"""How long the runs of a sweep will take, from a step of each system that is measured first."""
+
+import dataclasses
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Queue
+from tempfile import TemporaryFile
+from typing import NamedTuple
+
+from attn_jax.config import Experiment
+from attn_jax.errors import InputError
+from attn_jax.runs.folder import steps_done
+from attn_jax.runs.measuring import FOUND
+from attn_jax.runs.slots import Slot
+from attn_jax.runs.sweeping import Sweep
+from attn_jax.runs.working import is_done, train_in
+
+
+class Estimate(NamedTuple):
+    """What a run will take."""
+
+    steps: int  # left
+    per_step: float | None  # seconds; None if nothing is left, or it could not be measured
+    why: str  # it could not be measured
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the run needs, without validations; 0 if that is not known."""
+        return self.steps * (self.per_step or 0.0)
+
+
+def estimates(todo: Sweep, places: Sequence[Slot]) -> dict[str, Estimate]:
+    """What each run of a sweep will take; nothing is written into its folder.
+
+    A step is measured once for all seeds of a system, where the runs would run, as many at a time.
+    """
+    free: Queue[Slot] = Queue()
+    for slot in places:
+        free.put(slot)
+    left = {label: _steps_left(todo.root / label, run) for label, run in todo.wanted.items()}
+    systems: dict[Experiment, str] = {}
+    for label, run in todo.wanted.items():
+        if left[label]:
+            systems.setdefault(_system(run), label)
+
+    def measured(label: str) -> tuple[float | None, str]:
+        slot = free.get()
+        try:
+            return _measured(todo.root / label, dict(todo.plan.runs[label]), slot), ""
+        except InputError as error:
+            return None, str(error)
+        finally:
+            free.put(slot)
+
+    with ThreadPoolExecutor(len(places)) as pool:
+        of_system = dict(zip(systems, pool.map(measured, systems.values()), strict=True))
+    return {
+        label: Estimate(left[label], *of_system.get(_system(run), (None, "")))
+        for label, run in todo.wanted.items()
+    }
+
+
+def _system(run: Experiment) -> Experiment:
+    """What takes the same time: all but the seed and the number of steps."""
+    train = dataclasses.replace(run.train, steps=1)
+    return dataclasses.replace(run, seed=0, label="", train=train)
+
+
+def _steps_left(folder: Path, run: Experiment) -> int:
+    return 0 if is_done(folder, run) else run.train.steps - steps_done(folder)
+
+
+def _measured(folder: Path, options: dict, slot: Slot) -> float:
+    with TemporaryFile("w+") as log:
+        train_in(folder, options, slot, log, [], ["--dry_run"])
+        log.seek(0)
+        found = FOUND.search(log.read())
+    if found is None:
+        raise InputError("no step was measured")
+    return float(found[1])

@@ -1,0 +1,62 @@
+"""How long a step of training takes, measured without writing anything."""
+
+import re
+from pathlib import Path
+
+import jax
+
+from attn_jax import config as options_of
+from attn_jax.config import Options
+from attn_jax.data.datasets import open_corpus
+from attn_jax.data.pipeline import Batches
+from attn_jax.data.vocabularies import kinds
+from attn_jax.loading import Place
+from attn_jax.models.seq2seq import initialize
+from attn_jax.runs import folder
+from attn_jax.runs.checks import check
+from attn_jax.runs.materials import training_pairs, vocabularies
+from attn_jax.startup import start_training
+from attn_jax.training.devices import make_mesh, replicate
+from attn_jax.training.recipe import recipe_of
+from attn_jax.training.step import init_state, train_step
+from attn_jax.training.throughput import Throughput
+
+# How a program says it to a sweep that has started it.
+SAID = "a step takes {:.6f} s"
+FOUND = re.compile(r"^a step takes ([0-9.]+) s", re.MULTILINE)
+
+STEPS = 30  # of which those are measured whose shape has been compiled before
+
+
+def seconds_per_step(options: Options, workdir: Place) -> float:
+    """The median duration of a step of the run that `train` would make.
+
+    Args:
+      options: as in `train`.
+      workdir: as in `train`; nothing is written there.
+
+    Raises:
+      InputError: an option, the data or the folder cannot be used.
+    """
+    start_training()
+    workdir = Path(workdir)
+    experiment = folder.settle(workdir, options_of.given(options))
+    check(experiment)
+    config, corpus = experiment.train, open_corpus(experiment.data)
+    text = corpus.text("train", *(kind.pretokens for kind in kinds(experiment.data)))
+    source, target = vocabularies(workdir, experiment, corpus, text)
+    pairs = training_pairs(experiment, corpus.examples("train"), text, source, target)
+    model = initialize(experiment.model, len(source), len(target), jax.random.key(0))
+    recipe, mesh = recipe_of(config), make_mesh(config)
+    state, throughput = init_state(model, recipe), Throughput()
+    if mesh is not None:
+        state = replicate(state, mesh)
+    following = Batches(pairs, config, experiment.seed).from_step(0)
+    for _ in range(STEPS):
+        batch = next(following)
+        throughput.reset()
+        state, loss = train_step(state, batch, jax.random.key(0), recipe=recipe, mesh=mesh)
+        throughput.count(batch.source, batch.target)
+        jax.block_until_ready(loss)
+        throughput.close()
+    return 1 / throughput.rates()[0]

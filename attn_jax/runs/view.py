@@ -1,0 +1,130 @@
+"""A live view of a sweep: a line for each run that is running, and one for the sweep."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from attn_jax.errors import InputError
+from attn_jax.runs import plans
+from attn_jax.runs.claims import Watch
+from attn_jax.runs.standing import (
+    FAILED,
+    RUNNING,
+    WAITING,
+    Standing,
+    are_over,
+    standings,
+    summary,
+    told,
+)
+
+LOOK_EVERY = 2.0  # seconds between looks at the files of a sweep
+SAY_EVERY = 60.0  # seconds between lines on the whole sweep, where there is no terminal
+
+
+class Board:
+    """What is known of a sweep, looked up anew now and then.
+
+    Args:
+      root: the folder of the sweep.
+    """
+
+    def __init__(self, root: Path):
+        self._root, self._watch = root, Watch()
+        self._at, self._runs = float("-inf"), []
+
+    def runs(self) -> Sequence[Standing]:
+        """How far each run is."""
+        with contextlib.suppress(InputError, OSError):  # then, what was known stays
+            self._runs = standings(self._root, plans.read(self._root), self._watch)
+        return self._runs
+
+    def summary(self) -> str:
+        """One line on the sweep."""
+        return summary(self.runs())
+
+    def drawn(self) -> RenderableType:
+        """The view, from what was known `LOOK_EVERY` seconds ago or less."""
+        if time.monotonic() - self._at >= LOOK_EVERY:
+            self.runs()
+            self._at = time.monotonic()
+        lines = Table.grid(padding=(0, 2))
+        for run in self._runs:
+            if run.state == RUNNING:
+                left = run.seconds_left
+                lines.add_row(
+                    run.label,
+                    ProgressBar(run.steps, run.step, width=20),
+                    f"{run.step}/{run.steps}",
+                    f"{told(left)} left" if left is not None else "",
+                    run.said,
+                )
+        failures = [Text(run.why, "red") for run in self._runs if run.state == FAILED]
+        return Group(lines, *failures, Text(summary(self._runs), "bold"))
+
+
+@contextlib.contextmanager
+def shown(board: Board) -> Iterator[Callable[[str], None]]:
+    """Shows the live view while the body runs, if there is a terminal.
+
+    Yields:
+      What prints a line, above the view if there is one.
+    """
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    if not console.is_terminal:
+        yield tell
+        return
+    with Live(get_renderable=board.drawn, console=console, refresh_per_second=2):
+        yield console.print
+
+
+def tell(line: str) -> None:
+    """Prints a line and its newline at once, so that other threads cannot print between them."""
+    print(f"{line}\n", end="", flush=True)
+
+
+def watch(root: Path) -> None:
+    """Shows a sweep that runs elsewhere, until no run of it is left to be made.
+
+    Raises:
+      InputError: there is no plan of a sweep in the folder.
+    """
+    if not plans.read(root).runs:
+        raise InputError(f"{root} holds no plan of a sweep")
+    board = Board(root)
+    with shown(board) as say:
+        before: dict[str, str] = {}
+        said = float("-inf")
+        while True:
+            runs = board.runs()
+            for line in changes(before, runs):
+                say(line)
+            before = {run.label: run.state for run in runs}
+            if are_over(runs):
+                break
+            if say is tell and time.monotonic() - said >= SAY_EVERY:
+                say(summary(runs))
+                said = time.monotonic()
+            time.sleep(LOOK_EVERY)
+    tell(board.summary())
+
+
+def changes(before: dict[str, str], runs: Iterable[Standing]) -> Iterator[str]:
+    """A line for each run whose state has changed; at first, for those that have begun.
+
+    Args:
+      before: the state of each run at the last look; empty at first.
+      runs: how far they are.
+    """
+    for run in runs:
+        if run.state == before.get(run.label, WAITING):
+            continue
+        how = {RUNNING: f"at step {run.step} of {run.steps}", FAILED: run.why}.get(run.state)
+        yield ": ".join(filter(None, [f"{run.state} {run.label}", how or run.said]))
