@@ -9,7 +9,7 @@ from attn_jax import config as options_of
 from attn_jax.config import Options
 from attn_jax.data.datasets import open_corpus
 from attn_jax.data.pipeline import Batches
-from attn_jax.data.vocabularies import kinds
+from attn_jax.data.vocabularies import cutting
 from attn_jax.loading import Place
 from attn_jax.models.seq2seq import initialize
 from attn_jax.runs import folder
@@ -43,10 +43,10 @@ def seconds_per_step(options: Options, workdir: Place) -> float:
     experiment = folder.settle(workdir, options_of.given(options))
     check(experiment)
     config, corpus = experiment.train, open_corpus(experiment.data)
-    text = corpus.text("train", *(kind.pretokens for kind in kinds(experiment.data)))
+    text = corpus.text("train", *cutting(experiment.data))
     source, target = vocabularies(workdir, experiment, corpus, text)
     pairs = training_pairs(experiment, corpus.examples("train"), text, source, target)
-    model = initialize(experiment.model, len(source), len(target), jax.random.key(0))
+    model = initialize(experiment.model, source.sizes, len(target), jax.random.key(0))
     recipe, mesh = recipe_of(config), make_mesh(config)
     state, throughput = init_state(model, recipe), Throughput()
     if mesh is not None:
