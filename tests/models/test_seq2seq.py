@@ -321,6 +321,7 @@ def test_a_score_without_parameters_may_have_keys(decoder):
 @pytest.mark.parametrize("decoder", [name for name in DECODERS if name != "transformer"])
 @pytest.mark.parametrize("score", ["additive", "general"])
 def test_the_derivative_is_that_of_differences(decoder, score, generator):
+    jax.clear_caches()  # of traces in which the same sentences have 32 bits
     with jax.enable_x64(True):
         model = make(decoder=decoder, score=score, readout="linear", projection="affine", heads=2)
         wide = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), model)
