@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attn_jax.data.sentences import Sentence
-from attn_jax.tokens import EOS, SPECIALS
+from attn_jax.tokens import written
 
 if TYPE_CHECKING:
     from attn_jax.reporting.style import Picture
@@ -39,7 +39,7 @@ class Hypothesis:
     @property
     def steps(self) -> list[str]:
         """The T tokens: with the end of the sentence, unless the longest was reached before it."""
-        return [*self.tokens, SPECIALS[EOS]][: self.weights.shape[2]]
+        return written(self.tokens, self.weights.shape[2])
 
     def heat_map(self) -> Picture:
         """The alignment as a figure, target tokens down and source tokens across."""

@@ -1,7 +1,15 @@
 """The special tokens at the beginning of every vocabulary."""
 
+from collections.abc import Sequence
+
 PAD, UNK, BOS, EOS = range(4)  # ids of padding, unknown word, begin and end of sentence
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
+
+
+def written(tokens: Sequence[str], steps: int) -> list[str]:
+    """The tokens of decoder steps: with the end of the sentence, unless they stopped before it."""
+    return [*tokens, SPECIALS[EOS]][:steps]
+
 
 BETWEEN = "\t"  # between two sources in one text, and before each token of the second
 

@@ -1,5 +1,6 @@
 """Set-up of all tests: checks array shapes, and neither reads nor writes the user's cache."""
 
+import itertools
 import os
 
 import jax
@@ -14,6 +15,7 @@ QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=
 if "OPTIMIZED" not in os.environ:
     os.environ["XLA_FLAGS"] = f"{QUICK} {os.environ.get('XLA_FLAGS', '')}"
 
+TESTS = itertools.count(1)  # that have been run
 # Tests are of what is computed; on a busy machine anything may be slow.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
@@ -32,11 +34,12 @@ def cache(tmp_path_factory, worker_id):
     return folder
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def programs():
-    """Drops compiled programs after each file: a process has room for only some thousands."""
+    """Drops compiled programs now and then: a process has room for only some thousands."""
     yield
-    jax.clear_caches()
+    if next(TESTS) % 10 == 0:
+        jax.clear_caches()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 
 import attn_jax
 from tests.experiments.programs import SMALL, works
+from tests.reporting.test_page import data_of
 
 OPTIONS = {
     "data.examples": 300,
@@ -43,12 +44,14 @@ def folders(tmp_path_factory):
 
 
 def files(folder):
-    """The files but those of checkpoints, whose names Orbax draws, and those that tell when."""
+    """The files but those whose names are drawn anew, and those that tell when."""
     found = {file.relative_to(folder): file for file in folder.rglob("*") if file.is_file()}
     return {
         name: file
         for name, file in found.items()
-        if "checkpoints" not in name.parts and file.name != "run.json" and file.suffix != ".log"
+        if not {"checkpoints", "events"} & {*name.parts}
+        and file.name != "run.json"
+        and file.suffix != ".log"
     }
 
 
@@ -64,6 +67,8 @@ def without_times(file):
             ]
     if file.name == "report.md":
         return re.sub(r"( \| [\d,.]+){3} \|$", "", file.read_text(), flags=re.MULTILINE)
+    if file.name == "report.html":  # speed is in its tables, and seconds are in its curves
+        return [data["splits"] for data in data_of(file.read_text())["sets"]]
     return file.read_bytes()
 
 

@@ -11,12 +11,14 @@ from flax import nnx
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.decoders import Recurrent
-from attn_jax.models.seq2seq import ENCODERS, initialize
+from attn_jax.models.seq2seq import ENCODERS, Seq2Seq, initialize
 from attn_jax.models.source import Summary
 from attn_jax.models.stacks import make_stack
 from attn_jax.names import choose_or_import
+from attn_jax.tokens import SPECIALS
 
 B, S, T = 2, 3, 4  # sentences, source and target words
+SMALLEST = len(SPECIALS) + 1  # words in a vocabulary
 
 
 def check_returns(config: Model) -> None:
@@ -55,10 +57,15 @@ def _check_encoder(config: Model, rng: jax.Array) -> None:
     _compare(which, "annotations and a vector", (annotations, summary.vector), wanted)
 
 
+def untrained(config: Model, rng: jax.Array) -> Seq2Seq:
+    """A model of the smallest vocabularies."""
+    return initialize(config, (SMALLEST,) * config.sources.count, SMALLEST, rng)
+
+
 def _check_decoder(config: Model, rng: jax.Array) -> None:
     """Raises InputError if a step, or all steps, of a decoder do not return what they should."""
     which = f"model.decoder={config.decoder}"
-    model = initialize(config, (5,) * config.sources.count, 5, rng)
+    model = untrained(config, rng)
     decoder = model.decoder
     taken = len(inspect.signature(decoder.project).parameters)
     if config.values.reads_embeddings and taken == 1:

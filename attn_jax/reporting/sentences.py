@@ -7,7 +7,7 @@ import numpy as np
 from attn_jax.evaluation.metrics import error_rate
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run
-from attn_jax.tokens import EOS, SPECIALS
+from attn_jax.tokens import written
 
 MOST_STEPS = 40  # most steps drawn of a sentence, which a poorly trained model may never end
 FEWEST_TOKENS = 5  # of a target, if possible: fewer show little of an alignment
@@ -34,8 +34,8 @@ class Drawn(NamedTuple):
 def sentence_of(run: Run, index: int) -> Drawn:
     """A sentence under a system, with at most the first `MOST_STEPS` steps."""
     sentence, weights = run.sentences[index], run.weights[index]
-    written = [*sentence["hypothesis"], SPECIALS[EOS]][: weights.shape[2]]
-    return Drawn(weights[:, :, :MOST_STEPS], sentence["source"], written)
+    steps = written(sentence["hypothesis"], weights.shape[2])
+    return Drawn(weights[:, :, :MOST_STEPS], sentence["source"], steps)
 
 
 def telling_sentences(systems: Systems, count: int) -> list[int]:

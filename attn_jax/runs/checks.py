@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from attn_jax import changes, config
 from attn_jax.attention.mechanism import KINDS
 from attn_jax.checks import losses
-from attn_jax.checks.contracts import check_returns
+from attn_jax.checks.contracts import check_returns, untrained
 from attn_jax.checks.mechanisms import problem_at_start
 from attn_jax.config import Experiment, Model
 from attn_jax.data.orders import Shape
@@ -21,13 +21,11 @@ from attn_jax.errors import InputError, choose, failure
 from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.heads import Sizes
-from attn_jax.models.seq2seq import Seq2Seq, initialize
+from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.own_code import OWN, import_modules, imported_late, own_modules, own_options
-from attn_jax.tokens import PAD, SPECIALS, UNK
+from attn_jax.tokens import PAD, UNK
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
-
-SMALLEST = len(SPECIALS) + 1  # words in a vocabulary
 
 
 def check(experiment: Experiment) -> None:
@@ -146,11 +144,6 @@ def check_losses(experiment: Experiment) -> None:
     for loss in experiment.train.losses:
         if OWN.search(str(loss)) and (problem := losses.problem_at_start(loss)):
             raise InputError(f"train.losses={loss}: {problem}")
-
-
-def untrained(config: Model, rng: jax.Array) -> Seq2Seq:
-    """A model of the smallest vocabularies."""
-    return initialize(config, (SMALLEST,) * config.sources.count, SMALLEST, rng)
 
 
 def check_encoder(config: Model) -> None:

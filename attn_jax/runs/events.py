@@ -17,7 +17,7 @@ from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.reporting.alignments import heat_map
 from attn_jax.reporting.style import png
 from attn_jax.reporting.tables import Table
-from attn_jax.tokens import EOS, SPECIALS
+from attn_jax.tokens import written
 
 PICTURED = 1  # validation sentences whose alignments are drawn, which takes about 0.2 s for each
 LONGEST = 60  # tokens of a side that are drawn
@@ -70,7 +70,7 @@ class Events:
         ):
             alignment = weights.mean(axis=(0, 1))[:LONGEST, :LONGEST]
             steps, width = alignment.shape
-            target = [*sentence["hypothesis"], SPECIALS[EOS]][:steps]
+            target = written(sentence["hypothesis"], steps)
             figure = heat_map(alignment, sentence["source"][:width], target, sentence["text"])
             yield np.asarray(Image.open(io.BytesIO(png(figure))).convert("RGB"))
 

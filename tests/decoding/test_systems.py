@@ -16,7 +16,7 @@ from attn_jax.decoding.forced import force
 from attn_jax.decoding.options import Search
 from attn_jax.tokens import PAD, UNK
 from tests.decoding.tables import all_sentences
-from tests.models.test_seq2seq import SOURCE, every_model, make
+from tests.models.test_seq2seq import SOURCE, every_model, make, source_of
 
 SIZE, LIMIT = 6, 3  # tokens in the target vocabulary, and in the longest sentence with its end
 SENTENCES = list(all_sentences(SIZE, LIMIT))
@@ -24,7 +24,7 @@ EVERYTHING = Search(beam_size=36, n_best=len(SENTENCES), length_penalty="none")
 
 
 def run(models, search, combination="log_probabilities"):
-    rows = np.pad(SOURCE, ((0, 1), (0, 0)))  # the last row only fills the batch
+    rows = np.pad(source_of(models[0]), ((0, 1), (0, 0)))  # the last row only fills the batch
     rngs = jax.random.split(jax.random.key(0), len(rows)) if search.temperature else None
     return decode(models, rows, rngs, combination=combination, search=search, longest=LIMIT - 1)
 
@@ -32,7 +32,7 @@ def run(models, search, combination="log_probabilities"):
 def forced(models, combination="log_probabilities"):
     """Log-probabilities [3, n, T] and weights [3, n, ...] of all n sentences for each source."""
     target = np.array([sentence + [PAD] * (LIMIT + 1 - len(sentence)) for sentence in SENTENCES])
-    source = np.repeat(np.pad(SOURCE, ((0, 0), (0, 4))), len(SENTENCES), axis=0)
+    source = np.repeat(np.pad(source_of(models[0]), ((0, 0), (0, 4))), len(SENTENCES), axis=0)
     target = np.tile(target, (len(SOURCE), 1))
     found = force(models, jnp.asarray(source), jnp.asarray(target), combination=combination)
     shape = len(SOURCE), len(SENTENCES)

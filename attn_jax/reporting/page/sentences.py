@@ -10,7 +10,7 @@ from attn_jax.reporting.page.budget import Limits, Room
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.sentences import telling_sentences
 from attn_jax.reporting.systems import Systems
-from attn_jax.tokens import EOS, SPECIALS, bracketed
+from attn_jax.tokens import EOS, SPECIALS, bracketed, written
 
 MOST_STEPS = 200  # most steps shown of a sentence, which a poorly trained model may never end
 
@@ -109,7 +109,7 @@ def of_run(run: Run, index: int) -> tuple[dict[str, Any], np.ndarray]:
     """A sentence of a run, and its weights [L, N, T, S]."""
     sentence, weights = run.sentences[index], run.weights[index][:, :, :MOST_STEPS]
     whole = run.weights[index].shape[2]
-    target = [*sentence["hypothesis"], SPECIALS[EOS]][:whole]
+    target = written(sentence["hypothesis"], whole)
     alignment = weights.mean(axis=(0, 1))
     described = shown(sentence["source"], target, alignment, sentence["target"], sentence["gold"])
     if "log_probability" in sentence:
