@@ -163,8 +163,8 @@ class Model:
     readout: str = option(
         "auto",
         "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's; for hard "
-        "attention in luong: marginal (the exact sum over positions), monotonic (a hidden Markov "
-        "model that never goes back)",
+        "attention in luong: marginal (the exact sum over positions), monotonic_hmm (a hidden "
+        "Markov model that never goes back)",
     )
     score: Score = value_option(
         Additive(),

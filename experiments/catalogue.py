@@ -72,7 +72,7 @@ The parameters are those of one head. In Python, a mechanism is a value of these
 `Mechanism(Additive(units=64), LocalP(), Entmax(alpha=1.25))`, whose `init(rng, Q, D)` makes them:
 see `attend` in the README. A column says what each part reads of earlier steps.
 
-With hard attention (`--model.decoder=luong`, `--model.readout=marginal` or `monotonic`), the
+With hard attention (`--model.decoder=luong`, `--model.readout=marginal` or `monotonic_hmm`), the
 weights are probabilities of positions, those of one head that sum to 1: see *Hard attention* in
 models.md.
 

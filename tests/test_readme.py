@@ -15,10 +15,9 @@ import pytest
 from tests.experiments.programs import SMALL
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text()
-PAGES = README + "".join(
-    (ROOT / "docs" / f"{page}.md").read_text()
-    for page in ("models", "decoding", "attention", "serving")
+PAGES = "".join(
+    path.read_text()
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
 )
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGES, flags=re.DOTALL)
 
@@ -149,21 +148,25 @@ def test_attention_alone(folder):
     run("-c", block("attend_step"), cwd=folder)
 
 
-def test_every_program_that_is_named_exists():
-    programs = set(re.findall(r"\./launch\.sh ([a-z]+)", PAGES)) - {"test"}
-    folder = ROOT / "experiments"
-    assert programs == {
-        "train",
-        "check",
-        "sweep",
-        "report",
-        "translate",
-        "evaluate",
-        "align",
-        "catalogue",
-        "export",
-        "bench",
-    }
-    assert all((folder / f"{name}.py").is_file() for name in programs)
+def test_every_program_is_described():
+    named = set(re.findall(r"\./launch\.sh ([a-z]+)", PAGES)) - {"test"}
+    modules = {path.stem for path in (ROOT / "experiments").glob("*.py")}
+    assert named == modules - {"__init__", "flag_files", "flags", "main", "program"}
+
+
+def test_every_file_that_is_named_exists():
     for file in re.findall(r"(?:--flagfile|--systems)=(experiments/[\w./-]+)", PAGES):
-        assert (folder.parent / file).is_file()
+        assert (ROOT / file).is_file()
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+        for link in re.findall(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)", page.read_text()):
+            target = page.parent / link[0] if link[0] else page
+            assert target.exists(), f"{page.name}: {link[0]}"
+            if link[1]:
+                assert link[1] in anchors(target), f"{page.name}: {link[0]}{link[1]}"
+
+
+def anchors(page):
+    """The links to the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    plain = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings]
+    return {"#" + heading.replace(" ", "-") for heading in plain}

@@ -891,7 +891,7 @@ def of_readout(*readouts):
     return Translator(models, Symbols(["a", "b"]), Symbols(["a", "b"]))
 
 
-@pytest.mark.parametrize("readout", ["marginal", "monotonic"])
+@pytest.mark.parametrize("readout", ["marginal", "monotonic_hmm"])
 def test_hard_attention_aligns_with_the_best_alignment(readout):
     translator = of_readout(readout)
     (path,) = translator.align(["a b a b"], ["b a"], of="viterbi")
@@ -924,7 +924,7 @@ def test_the_marginal_posterior_is_that_of_bayes_rule():
     ("readouts", "of", "message"),
     [
         (["linear"], "viterbi", "only one model that sums over alignments"),
-        (["marginal", "monotonic"], "viterbi", "only one model that sums over alignments"),
+        (["marginal", "monotonic_hmm"], "viterbi", "only one model that sums over alignments"),
         (["linear", "marginal"], "posterior", "no common posterior: only some of them sum over"),
     ],
 )

@@ -11,7 +11,7 @@ from attn_jax.errors import choose
 from attn_jax.models.from_features import FromFeatures
 from attn_jax.models.linear import Linear
 from attn_jax.models.marginal import Marginal
-from attn_jax.models.monotonic import Monotonic
+from attn_jax.models.monotonic_hmm import MonotonicHMM
 
 
 class Maxout(FromFeatures):
@@ -47,7 +47,7 @@ class Concatenated(FromFeatures):
 Readout = Maxout | Concatenated | Marginal
 
 # Those that sum over the positions that a step may attend to.
-OVER_POSITIONS: dict[str, type[Marginal]] = {"marginal": Marginal, "monotonic": Monotonic}
+OVER_POSITIONS: dict[str, type[Marginal]] = {"marginal": Marginal, "monotonic_hmm": MonotonicHMM}
 READOUTS: dict[str, type[Readout]] = {
     "maxout": Maxout,
     "linear": Concatenated,

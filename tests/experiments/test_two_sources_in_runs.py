@@ -91,7 +91,7 @@ def test_tags_decide_what_is_written(tmp_path, files):
 
 def test_a_posterior_is_that_of_the_first_source(tmp_path, files):
     hard = {"model.sources": "concatenated", "model.decoder": "luong"}
-    of_run = OPTIONS | files | hard | {"model.readout": "monotonic", "train.steps": 2}
+    of_run = OPTIONS | files | hard | {"model.readout": "monotonic_hmm", "train.steps": 2}
     translator = attn_jax.train(of_run, tmp_path / "hard")
     for of in ("posterior", "viterbi"):
         (alignment,) = translator.align(["abc\tN;PL"], ["abcs"], of=of)

@@ -1,7 +1,8 @@
 """Every mechanism in every decoder: forward, gradient, a training step, greedy decoding.
 
-All scores, normalizers and decoders are combined, with windows and heads chosen so that each pair
-of options occurs. A few cases that cover all options always run, the others on demand (`-m slow`).
+All scores, normalizers and decoders are combined, with windows, heads and hooks chosen so that
+each pair of options occurs. A few cases that cover all options always run, the others on demand
+(`-m slow`).
 """
 
 import itertools
@@ -33,7 +34,7 @@ UNREAD |= dict.fromkeys(("gmm", "location"), ("keys",))
 SOURCE = np.array([[4, 9, 6, 7, 8], [5, 8, 10, PAD, PAD], [PAD] * 5])
 TARGET = np.array([[7, 5, 4, EOS], [10, EOS, PAD, PAD], [PAD] * 4])
 SIZES = {
-    "embedding_size": 5,
+    "embedding_size": 8,
     "annotation_size": 12,
     "hidden_size": 12,
     "alignment_size": 3,
@@ -53,6 +54,14 @@ HEADS = [
     {"heads": 2, "projection": "affine"},
     {"heads": 4, "key_value_heads": 2},
     {"heads": 2, "key_value_heads": 1, "head_size": 5},
+]
+# What heads sum, and what becomes of it. Values of half an annotation are for few scores and heads.
+HOOKS = [
+    {},
+    {"values": "embeddings"},
+    {"values": "sum", "gate": "headwise"},
+    {"gate": "elementwise"},
+    {"mixing": "talking_heads"},
 ]
 SETTINGS = {
     "local_m": "local_m(half_width=2)",
@@ -77,14 +86,16 @@ def makes_sense(score, window, normalizer):
 
 
 def combinations():
-    """All scores with all normalizers and decoders, with heads in turn and random windows."""
+    """All scores with all normalizers and decoders; heads and hooks in turn, random windows."""
     cases, generator = [], random.Random(0)
     for score, normalizer, decoder in itertools.product(SCORES, NORMALIZERS, DECODERS):
         possible = [w for w in WINDOWS if makes_sense(score, w, normalizer)]
         if possible:
             turn = len(cases) + len(cases) // len(DECODERS)  # so that each decoder has all of them
             heads = HEADS[turn % len(HEADS)]
-            cases.append((score, generator.choice(possible), normalizer, decoder, heads))
+            allowed = HOOKS if heads["heads"] > 1 else [h for h in HOOKS if "mixing" not in h]
+            hook = allowed[(turn // len(HEADS)) % len(allowed)]
+            cases.append((score, generator.choice(possible), normalizer, decoder, heads, hook))
     return cases
 
 
@@ -115,8 +126,9 @@ ALWAYS = covering(CASES)
 
 
 def case_id(case):
-    score, window, normalizer, decoder, heads = case
-    return "-".join(map(str, [score, window, normalizer, *decoder.values(), *heads.values()]))
+    score, window, normalizer, *options = case
+    values = [value for group in options for value in group.values()]
+    return "-".join(map(str, [score, window, normalizer, *values]))
 
 
 def test_every_pair_of_options_meets():
@@ -129,6 +141,10 @@ def test_every_pair_of_options_meets():
         assert (1, window, 4, str(heads)) in met
     for decoder, heads in itertools.product(DECODERS, HEADS):
         assert (3, str(decoder), 4, str(heads)) in met
+    for decoder, hook in itertools.product(DECODERS, HOOKS):
+        assert (3, str(decoder), 5, str(hook)) in met
+    for heads, hook in itertools.product(HEADS[1:], HOOKS):
+        assert (4, str(heads), 5, str(hook)) in met
     for window, decoder in itertools.product(WINDOWS, DECODERS):
         assert (1, window, 3, str(decoder)) in met
     for score, normalizer in itertools.product(SCORES, NORMALIZERS):
@@ -140,6 +156,10 @@ def test_every_pair_of_options_meets():
     for part, names in ((0, SCORES), (2, NORMALIZERS)):
         for name, heads in itertools.product(names, HEADS):
             assert (part, name, 4, str(heads)) in met
+        often = [name for name in names if sum(case[part] == name for case in CASES) > 24]
+        assert len(often) >= len(names) - 2
+        for name, hook in itertools.product(often, HOOKS):
+            assert (part, name, 5, str(hook)) in met
 
 
 def largest_sum(normalizer):
@@ -168,13 +188,14 @@ def check_sums(sums, score, window, normalizer):
     ],
 )
 def test_runs_trains_and_decodes(case):
-    score, window, normalizer, decoder, heads = case
+    score, window, normalizer, decoder, heads, hook = case
     config = model_options(
         score=SETTINGS.get(score, score),
         window=SETTINGS.get(window, window),
         normalizer=SETTINGS.get(normalizer, normalizer),
         **decoder,
         **heads,
+        **hook,
         **SIZES,
     )
     model = initialize.__wrapped__(config, 11, 11, jax.random.key(0))  # see `make` in test_seq2seq
@@ -205,7 +226,8 @@ def test_runs_trains_and_decodes(case):
     assert model.heads == layers * config.heads
     written = np.asarray(found.tokens != PAD)
     sums = np.moveaxis(found.weights.sum(axis=-1), -1, 1)
-    check_sums(sums[written], score, window, normalizer)
+    if "mixing" not in hook:  # else the weights are not the normalizer's
+        check_sums(sums[written], score, window, normalizer)
     assert not np.any(np.moveaxis(found.weights, -1, 1)[SOURCE == PAD])
 
     # Forcing the decoded sentences gives the same probabilities and weights.

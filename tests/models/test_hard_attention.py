@@ -17,7 +17,7 @@ from attn_jax.decoding.options import Search
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import FAST, PLAIN
 from attn_jax.kernels.held import Held
-from attn_jax.models import marginal, monotonic
+from attn_jax.models import marginal, monotonic_hmm
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import with_forms
 from attn_jax.tokens import BOS, EOS, PAD
@@ -28,7 +28,7 @@ from tests.models.test_seq2seq import SOURCE, TARGET_SIZE, make
 from tests.options import train_options
 
 TARGET = np.array([[7, 5, 18, 9, EOS], [10, 12, EOS, PAD, PAD], [6, EOS, PAD, PAD, PAD]])
-OVER_POSITIONS = ["marginal", "monotonic"]
+OVER_POSITIONS = ["marginal", "monotonic_hmm"]
 both = pytest.mark.parametrize("readout", OVER_POSITIONS)
 ALONE = {"combination": "log_probabilities"}
 
@@ -89,7 +89,7 @@ def test_the_loss_is_that_of_the_log_probabilities(readout):
 
 
 def test_the_monotonic_alignment_never_goes_back():
-    model = sharp("monotonic")
+    model = sharp("monotonic_hmm")
     path = model.best_alignment(model.read(SOURCE, TARGET), TARGET).argmax(axis=-1)
     moves = np.diff(np.asarray(path), axis=1)[TARGET[:, 1:] != PAD]
     assert np.all(moves >= 0)
@@ -97,17 +97,17 @@ def test_the_monotonic_alignment_never_goes_back():
 
 def test_where_no_weight_is_left_ahead_the_alignment_stays():
     log_weights = marginal.logarithm(jnp.array([[0.5, 0.5, 0.0, 0.0]]))
-    found = jnp.exp(monotonic.log_transitions(log_weights, jnp.zeros((1, 4, 3))))
+    found = jnp.exp(monotonic_hmm.log_transitions(log_weights, jnp.zeros((1, 4, 3))))
     expected = [[0.5, 0.5, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
     np.testing.assert_allclose(found[0], expected, atol=1e-7)
 
 
 def test_moves_beyond_the_longest_have_its_score():
     moves = jnp.array([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]])
-    found = np.triu(monotonic.shifted(moves)[0])
+    found = np.triu(monotonic_hmm.shifted(moves)[0])
     expected = [[1, 2, 2, 2], [0, 3, 4, 4], [0, 0, 5, 6], [0, 0, 0, 7]]
     np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(monotonic.shifted(moves[:, :1])[0], [[1]])
+    np.testing.assert_array_equal(monotonic_hmm.shifted(moves[:, :1])[0], [[1]])
 
 
 @both
@@ -213,7 +213,7 @@ def test_search_finds_what_forcing_says(readout, search):
 
 
 def test_an_ensemble_has_the_mean_of_the_posteriors():
-    models = sharp("marginal"), sharp("monotonic")
+    models = sharp("marginal"), sharp("monotonic_hmm")
     alignment, alone = posterior(models, SOURCE, TARGET, **ALONE)
     each = [model.posterior(model.read(SOURCE, TARGET), TARGET) for model in models]
     np.testing.assert_allclose(alignment, np.mean(each, axis=0), rtol=1e-5, atol=1e-6)
@@ -221,7 +221,7 @@ def test_an_ensemble_has_the_mean_of_the_posteriors():
 
 
 def test_viterbi_marks_one_position_of_each_step():
-    path = viterbi((sharp("monotonic"),), SOURCE, TARGET, **ALONE)
+    path = viterbi((sharp("monotonic_hmm"),), SOURCE, TARGET, **ALONE)
     np.testing.assert_array_equal(path.sum(axis=-1), TARGET != PAD)
     assert {*np.unique(path)} == {0, 1}
 

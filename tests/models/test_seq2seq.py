@@ -95,8 +95,8 @@ MODELS = [
     {"decoder": "bahdanau", "encoder": "unidirectional", "readout_size": 22, **LAST},
     {"decoder": "luong", "readout": "marginal", "cell": "lstm", "decoder_layers": 2},
     {"decoder": "luong", "readout": "marginal", "projection": "affine", "head_size": 6, **WIDE},
-    {"decoder": "luong", "readout": "monotonic", "encoder": "unidirectional"},
-    {"decoder": "luong", "readout": "monotonic", "projection": "affine", **WIDE},
+    {"decoder": "luong", "readout": "monotonic_hmm", "encoder": "unidirectional"},
+    {"decoder": "luong", "readout": "monotonic_hmm", "projection": "affine", **WIDE},
     {"decoder": "bahdanau", "values": "embeddings", "gate": "elementwise"},
     {"decoder": "luong", "values": "sum"},
     {"decoder": "luong", "values": "key_value", "gate": "headwise", "heads": 2},
@@ -118,7 +118,7 @@ MODELS = [
     {"decoder": "transformer", "sources": "hierarchical(units=7)", "heads": 2, **DEEP},
     {"decoder": "transformer", "encoder": "transformer", "sources": "flat", "heads": 2, **WIDE},
     {"decoder": "luong", "sources": "concatenated", "readout": "marginal"},
-    {"decoder": "luong", "sources": "concatenated", "readout": "monotonic"},
+    {"decoder": "luong", "sources": "concatenated", "readout": "monotonic_hmm"},
     {"decoder": "luong", "sources": "flat", "readout": "marginal"},
 ]
 
@@ -261,7 +261,7 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ({"score": "bilinear"}, "unknown score 'bilinear'.*allowed: additive, dot, .*last"),
         ({"encoder": "lstm"}, "unknown encoder 'lstm'; allowed: bidirectional, .*, transformer"),
         ({"decoder": "bahdanaw"}, r"did you mean bahdanau\?"),
-        ({"readout": "x"}, "allowed: maxout, linear, marginal, monotonic"),
+        ({"readout": "x"}, "allowed: maxout, linear, marginal, monotonic_hmm"),
         ({"score": "dot"}, "dot compares queries and annotations of one size, got 22 and 20"),
         ({"annotation_size": 7}, "must be even, got 7"),
         (

@@ -98,14 +98,14 @@ def first_place(log_weights: Float[Array, "B S"]) -> Float[Array, "B S"]:
 
 
 class Belief(NamedTuple):
-    """What a step of `Monotonic` hands to the next one, which knows the word that was chosen."""
+    """What a step of `MonotonicHMM` hands to the next one, which knows the word that was chosen."""
 
     of_states: Float[Array, "B F"]
     log_prior: Float[Array, "B S"]  # log p(a_i = j | y_<i, x)
     normalizers: Float[Array, "B S"]  # of the probabilities of words at each position
 
 
-class Monotonic(Marginal):
+class MonotonicHMM(Marginal):
     """p(a_i = k | a_{i-1} = j) ∝ 1{k ≥ j} α_ik exp(u_{k-j}): hard attention that never goes back.
 
     u = U [c_j; s_i] + b, and a_0 is the first position. Without u, it is the paper's 0-mono. The
