@@ -7,6 +7,7 @@ import numpy as np
 
 from attn_jax.reporting import differences, tables
 from attn_jax.reporting.about import evaluated, labelled, made, own_tokens, shared_options
+from attn_jax.reporting.answer import answer
 from attn_jax.reporting.cautions import cautions
 from attn_jax.reporting.pages import Comparison
 from attn_jax.reporting.ranking import about_ranks
@@ -72,6 +73,7 @@ def about(comparison: Comparison) -> Iterator[str]:
     systems = comparison.systems
     if comparison.apart:
         yield comparison.apart
+    yield from answer(systems)
     yield evaluated(systems)
     yield from own_tokens(systems, comparison.profile)
     if shared := " ".join(shared_options(systems)):
