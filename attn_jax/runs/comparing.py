@@ -5,6 +5,7 @@ with one seed, and the test split is left alone. In the second, the best setting
 more seeds, and its runs are tested, that of the first stage among them.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from attn_jax.progress import Criterion, Goodness
 from attn_jax.reporting.answered import Answer, write_answer
 from attn_jax.reporting.report import report
 from attn_jax.runs import agenda, budgets, claims, plans
-from attn_jax.runs.agenda import Agenda, Member
+from attn_jax.runs.agenda import SEED, Agenda, Member
 from attn_jax.runs.folder import alone, settle
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.proposing import proposed
@@ -80,14 +81,17 @@ def compare(
             agenda.record(root, todo)
         runs = _tested(root, todo)
         if not runs:
-            began = time.monotonic()
+            before = left()
             best = _search(root, todo, jobs)
-            took = time.monotonic() - began
-            seeds = _seeds_left(todo, took, SOME * left()) if is_new else todo.seeds
-            runs = _chosen(todo, best, seeds)
-        work(_sweep(root, plans.read(root).with_more(_options(runs)), runs), jobs)
-        chosen = [f"{run.label}" for run in runs if run.seed == 0]
-        return write_answer(report(root), run_files.answer(root), todo.words, chosen)
+            # Of a comparison that goes on, nothing is known of the time that it took before.
+            fits = _seeds_left(todo, before - left(), SOME * left()) if is_new else todo.seeds
+            runs = _chosen(todo, best, fits)
+        failed = _test(root, runs, jobs)
+        chosen = [run.label for run in runs if run.seed == 0]
+        answer = write_answer(report(root), run_files.answer(root), todo.words, chosen)
+    if failed:
+        raise InputError(f"{failed}; {answer.page} is the answer without them")
+    return answer
 
 
 def agenda_of(
@@ -110,12 +114,15 @@ def agenda_of(
         raise InputError("a comparison needs some hours and at least one seed")
     if "data.train" in given:
         given = {"data.name": "parallel"} | given
-    asked = {
+    if SEED in given:
+        raise InputError(f"a comparison has seeds of its own: leave out seed={given[SEED]}")
+    wanted = {
         "options": given,
         "systems": list(map(config.given, systems)),
         "hours": hours,
         "seeds": seeds,
     }
+    asked = json.loads(json.dumps(wanted))  # as it is written and read
     known = agenda.read(root)
     if known is not None:
         agenda.check_same(root, known, asked)
@@ -185,6 +192,16 @@ def _search(root: Path, todo: Agenda, jobs: int) -> list[Member]:
         raise error or InputError("a comparison needs two systems that can be trained")
     best = [max(runs, key=lambda run: run.goodness) for runs in found.values()]
     return [validated.run for validated in best]
+
+
+def _test(root: Path, runs: Sequence[Member], jobs: int) -> InputError | None:
+    """Makes the runs of the second stage; returns why some have failed, if any have."""
+    sweep = _sweep(root, plans.read(root).with_more(_options(runs)), runs)
+    try:
+        work(sweep, jobs)
+    except InputError as error:
+        return error
+    return None
 
 
 def _goodness(folder: Path) -> Goodness:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
+from subprocess import Popen
 from tempfile import TemporaryFile
 from typing import NamedTuple
 
@@ -46,17 +47,25 @@ def estimates(todo: Sweep, places: Sequence[Slot]) -> dict[str, Estimate]:
         if left[label]:
             systems.setdefault(_system(run), label)
 
+    running: list[Popen] = []
+
     def measured(label: str) -> tuple[Pace | None, float, str]:
         slot = free.get()
         try:
-            return *_measured(todo.root / label, dict(todo.plan.runs[label]), slot), ""
+            options = dict(todo.plan.runs[label])
+            return *_measured(todo.root / label, options, slot, running), ""
         except InputError as error:
             return None, 0.0, str(error)
         finally:
             free.put(slot)
 
     with ThreadPoolExecutor(len(places)) as pool:
-        of_system = dict(zip(systems, pool.map(measured, systems.values()), strict=True))
+        try:
+            of_system = dict(zip(systems, pool.map(measured, systems.values()), strict=True))
+        except KeyboardInterrupt:
+            for process in running:
+                process.terminate()  # has no effect on one that has ended
+            raise
     return {
         label: Estimate(left[label], *of_system.get(_system(run), (None, 0.0, "")))
         for label, run in todo.wanted.items()
@@ -73,10 +82,10 @@ def _steps_left(folder: Path, run: Experiment) -> int:
     return 0 if is_done(folder, run) else run.train.steps - steps_done(folder)
 
 
-def _measured(folder: Path, options: dict, slot: Slot) -> tuple[Pace, float]:
+def _measured(folder: Path, options: dict, slot: Slot, running: list[Popen]) -> tuple[Pace, float]:
     began = time.monotonic()
     with TemporaryFile("w+") as log:
-        train_in(folder, options, slot, log, [], ["--dry_run"])
+        train_in(folder, options, slot, log, running, ["--dry_run"])
         log.seek(0)
         found = FOUND.search(log.read())
     if found is None:

@@ -80,7 +80,7 @@ def read(root: Path) -> Plan:
 def record(root: Path, plan: Plan) -> None:
     """Writes a plan into the folder of a sweep, unless it is there."""
     if read(root) != plan:
-        stored = {"format": FORMAT, "runs": plan.runs, "digest": _digest(plan)}
+        stored: dict[str, Any] = {"format": FORMAT, "runs": plan.runs, "digest": _digest(plan)}
         if plan.untested:
             stored["untested"] = sorted(plan.untested)
         write_whole(run_files.plan(root), json.dumps(stored, indent=1) + "\n")
