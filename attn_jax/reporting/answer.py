@@ -14,6 +14,7 @@ ABOUT = (
     "p-values are those of the report, adjusted for all pairs of systems (Holm); 95 % are over the "
     "test sentences. Not to differ significantly is not to be equal."
 )
+MOST_NAMED = 8
 AT_MOST, AT_LEAST = "\N{LESS-THAN OR EQUAL TO}", "\N{GREATER-THAN OR EQUAL TO}"
 
 
@@ -47,7 +48,9 @@ def all_pairs(found: Differences) -> np.ndarray:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names as in a sentence."""
+    """Names as in a sentence; of many, the first ones."""
+    if len(names) > MOST_NAMED:
+        names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
 

@@ -7,7 +7,7 @@ more seeds, and its runs are tested, that of the first stage among them.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from attn_jax.progress import Criterion, Goodness
 from attn_jax.reporting.answered import Answer, write_answer
 from attn_jax.reporting.report import report
 from attn_jax.runs import agenda, budgets, claims, plans
-from attn_jax.runs.agenda import SEED, Agenda, Member
+from attn_jax.runs.agenda import SEED, Agenda, Member, name_of
 from attn_jax.runs.folder import alone, settle
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.proposing import proposed
@@ -88,7 +88,8 @@ def compare(
             runs = _chosen(todo, best, fits)
         failed = _test(root, runs, jobs)
         chosen = [run.label for run in runs if run.seed == 0]
-        answer = write_answer(report(root), run_files.answer(root), todo.words, chosen)
+        planned = [*todo.words, *_missing(todo, runs)]
+        answer = write_answer(report(root), run_files.answer(root), planned, chosen)
     if failed:
         raise InputError(f"{failed}; {answer.page} is the answer without them")
     return answer
@@ -192,6 +193,14 @@ def _search(root: Path, todo: Agenda, jobs: int) -> list[Member]:
         raise error or InputError("a comparison needs two systems that can be trained")
     best = [max(runs, key=lambda run: run.goodness) for runs in found.values()]
     return [validated.run for validated in best]
+
+
+def _missing(todo: Agenda, runs: Sequence[Member]) -> Iterator[str]:
+    """A line on each system that the first stage has left out."""
+    kept = {run.system for run in runs}
+    for number, system in enumerate(todo.systems):
+        if number not in kept:
+            yield f"{name_of(system)} is not in the answer: each of its settings failed"
 
 
 def _test(root: Path, runs: Sequence[Member], jobs: int) -> InputError | None:

@@ -151,6 +151,7 @@ def test_names_and_p_values_in_words():
         "a and b",
         "a, b and c",
     ]
+    assert listed("abcdefghijk") == "a, b, c, d, e, f, g, h and 3 more"
     assert [told_p(p) for p in (0.00001, 0.0123, 0.4, 1.0)] == [
         "p < 0.001",
         "p = 0.012",

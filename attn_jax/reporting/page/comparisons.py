@@ -27,6 +27,7 @@ def described(comparison: Comparison, baseline: str) -> dict[str, Any]:
         "baseline": list(systems).index(baseline),
         "measure": tables.TITLES[first_run(systems).measure],
         "differences": between(comparison) if len(systems) > 1 else None,
+        "answer": answer(systems),
         "tables": list(shown(comparison)),
         "cautions": list(cautions(systems)),
         "about": list(about(comparison)),
@@ -73,7 +74,6 @@ def about(comparison: Comparison) -> Iterator[str]:
     systems = comparison.systems
     if comparison.apart:
         yield comparison.apart
-    yield from answer(systems)
     yield evaluated(systems)
     yield from own_tokens(systems, comparison.profile)
     if shared := " ".join(shared_options(systems)):
