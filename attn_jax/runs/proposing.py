@@ -38,6 +38,7 @@ Say = Callable[[str], None]
 def proposed(
     root: Path,
     asked: Mapping[str, Any],
+    may_be_idle: Collection[str],
     places: Sequence[Slot],
     seconds_left: Callable[[], float],
     say: Say,
@@ -47,6 +48,7 @@ def proposed(
     Args:
       root: the folder of the comparison, into which nothing is written.
       asked: `options`, `systems`, `hours` and `seeds`.
+      may_be_idle: as in `sweep`.
       places: where runs are made.
       seconds_left: how much time is left.
       say: is told, line by line, what is found and decided.
@@ -72,8 +74,8 @@ def proposed(
     tell(_about_sizes(sizes, chosen))
     tell(_about_settings(grid, asked["seeds"]))
     tell(f"measuring {len(systems)} systems, {len(places)} at a time")
-    kept, costs = [], []
-    for system, estimate in _measured(root, options, chosen, grid, systems, places):
+    kept, costs, idle = [], [], {*chosen, *may_be_idle}
+    for system, estimate in _measured(root, options, idle, grid, systems, places):
         if estimate.pace is None:
             tell(f"  {name_of(system)} is left out, since it fails: {estimate.why}")
             continue
@@ -159,14 +161,14 @@ def _settings(grid: Mapping[str, list[Any]]) -> int:
 def _measured(
     root: Path,
     options: Mapping[str, Any],
-    chosen: Collection[str],
+    may_be_idle: Collection[str],
     grid: Mapping[str, list[Any]],
     systems: Sequence[Mapping[str, Any]],
     places: Sequence[Slot],
 ) -> Iterator[tuple[Mapping[str, Any], Estimate]]:
     """Each system with what is measured of it; checks all options before."""
     first = {name: values[:1] for name, values in grid.items()} | {SEED: [0]}
-    probe = planned_sweep(options, root, first, systems, chosen)
+    probe = planned_sweep(options, root, first, systems, may_be_idle)
     yield from zip(systems, estimates(probe, places).values(), strict=True)
 
 

@@ -5,14 +5,16 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from attn_jax import config, run_files
 from attn_jax.errors import InputError
-from attn_jax.runs import comparing, planning, plans, proposing, sweeping, working
+from attn_jax.runs import comparing, planning, plans, proposing, stages, sweeping, working
 from attn_jax.runs.agenda import read
+from attn_jax.runs.checks import check
 from attn_jax.runs.comparing import agenda_of, compare
 from attn_jax.runs.estimates import Estimate
 from attn_jax.runs.measuring import Pace
@@ -78,13 +80,12 @@ def made(measured, monkeypatch):
         return run_files.evaluation(folder, "test").is_file()
 
     monkeypatch.setattr(working, "train_in", train_in)
-    for module in (working, sweeping, comparing):
+    for module in (working, sweeping, stages):
         monkeypatch.setattr(module, "is_trained", is_trained)
-    for module in (working, sweeping):
         monkeypatch.setattr(module, "is_done", is_done)
     monkeypatch.setattr(sweeping, "slots", lambda jobs: [Slot([], {})] * 2)
-    monkeypatch.setattr(comparing, "check_all", lambda *_: None)
-    monkeypatch.setattr(comparing, "settle", lambda folder, options: config.Experiment())
+    monkeypatch.setattr(stages, "check_all", lambda *_: None)
+    monkeypatch.setattr(stages, "settle", lambda folder, options: config.Experiment())
     monkeypatch.setattr(comparing, "report", lambda root: root)
     monkeypatch.setattr(comparing, "write_answer", lambda *parts: parts)
     return made, fails
@@ -204,6 +205,18 @@ def test_a_comparison_goes_on_where_it_was_stopped(made, tmp_path, monkeypatch):
     assert made == [(later, True)]
 
 
+def test_a_run_that_another_process_makes_is_awaited_by_the_user(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(stages, "work", lambda todo, jobs: plans.record(todo.root, todo.plan))
+    with pytest.raises(InputError, match="seed=0 is not finished: another process is at work"):
+        compare(DATA, tmp_path / "x", hours=2, systems=THREE)
+
+
+def test_a_system_without_a_label_gets_one(measured, tmp_path):
+    systems = [{"model.score": "last"}, {"model.score": "dot", "model.heads": 2}]
+    labels = [one["label"] for one in agenda_of(DATA, tmp_path, 2, systems, 3, 0).systems]
+    assert labels == ["last", "dot, heads=2"]
+
+
 def test_a_setting_that_fails_is_not_chosen(made, tmp_path, capsys):
     made, fails = made
     best = f"{RATE}=0.0005,{DROPOUT}=0.3,seed=0"
@@ -314,10 +327,21 @@ def test_sizes_grow_with_the_data():
     assert [sizes_for(pairs) for pairs in (1, 1999, 2000, 14_999, 15_000, 10**6)] == [
         each for each in TABLE for _ in range(2)
     ]
+    page = (Path(__file__).parents[2] / "docs" / "comparing.md").read_text("utf-8")
     for sizes in TABLE:
+        names = ("model.embedding_size", "model.hidden_size", "train.batch_size")
+        cells = [*(str(sizes.options[name]) for name in names), f"{sizes.steps:,}"]
+        assert f" | {' | '.join([*cells, ', '.join(map(str, sizes.dropouts))])} | " in page
         for system in SYSTEMS:
             options = sizes.options | paced(sizes.steps) | system
             assert config.experiment(options).label == system["label"]
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system["label"])
+def test_each_system_can_be_trained_at_each_size(system):
+    data = {"data.name": "reverse", "train.steps": 100}
+    for sizes in (TABLE[0], TABLE[-1]):
+        check(config.experiment(sizes.options | data | system | {DROPOUT: 0.1}))
 
 
 def small(root, *more):
