@@ -7,11 +7,14 @@ from typing import Any
 
 from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.runs import budgets
+from attn_jax.runs import budgets, planning, unused
 from attn_jax.runs.agenda import SEED, Agenda, name_of
 from attn_jax.runs.budgets import Cost, Extent, fitted
+from attn_jax.runs.checks import check
 from attn_jax.runs.estimates import Estimate, estimates
+from attn_jax.runs.folder import settle
 from attn_jax.runs.measuring import Pace
+from attn_jax.runs.plans import Plan
 from attn_jax.runs.sizes import (
     DROPOUTS,
     EVERY,
@@ -26,7 +29,7 @@ from attn_jax.runs.sizes import (
 from attn_jax.runs.slots import Slot
 from attn_jax.runs.standing import told
 from attn_jax.runs.surveying import Survey, survey
-from attn_jax.runs.sweeping import planned_sweep
+from attn_jax.runs.sweeping import Sweep, check_all
 
 # Share of the time that is planned: runs may be slower than measured, and the report takes some.
 USED = 0.85
@@ -77,7 +80,7 @@ def proposed(
     kept, costs, idle = [], [], {*chosen, *may_be_idle}
     for system, estimate in _measured(root, options, idle, grid, systems, places):
         if estimate.pace is None:
-            tell(f"  {name_of(system)} is left out, since it fails: {estimate.why}")
+            tell(f"  {name_of(system)} is left out: {estimate.why}")
             continue
         kept.append(system)
         costs.append(_cost(estimate.pace, estimate.start, found, options))
@@ -166,10 +169,27 @@ def _measured(
     systems: Sequence[Mapping[str, Any]],
     places: Sequence[Slot],
 ) -> Iterator[tuple[Mapping[str, Any], Estimate]]:
-    """Each system with what is measured of it; checks all options before."""
+    """Each system with what is measured of it, or why nothing could be.
+
+    Raises:
+      InputError: data or code cannot be used, or an option concerns none of the systems.
+    """
     first = {name: values[:1] for name, values in grid.items()} | {SEED: [0]}
-    probe = planned_sweep(options, root, first, systems, may_be_idle)
-    yield from zip(systems, estimates(probe, places).values(), strict=True)
+    planned = planning.plan(systems, first, options)
+    wanted, refused = {}, {}
+    for label, given in planned.items():
+        try:
+            experiment = settle(root / label, given)
+            check(experiment)
+            wanted[label] = experiment
+        except InputError as error:
+            refused[label] = Estimate(0, None, 0.0, str(error))
+    check_all(root, planned, wanted)
+    if wanted:
+        runs = [(run, planned[label]) for label, run in wanted.items()]
+        unused.check(runs, options.keys() - {*may_be_idle})
+    found = refused | estimates(Sweep(root, Plan(planned), wanted), places)
+    yield from zip(systems, map(found.__getitem__, planned), strict=True)
 
 
 def _cost(pace: Pace, start: float, found: Survey, options: Mapping[str, Any]) -> Cost:

@@ -12,7 +12,7 @@ import pytest
 
 from attn_jax import config, run_files
 from attn_jax.errors import InputError
-from attn_jax.runs import comparing, planning, plans, proposing, stages, sweeping, working
+from attn_jax.runs import comparing, plans, proposing, stages, sweeping, working
 from attn_jax.runs.agenda import read
 from attn_jax.runs.checks import check
 from attn_jax.runs.comparing import agenda_of, compare
@@ -22,7 +22,6 @@ from attn_jax.runs.plans import Plan
 from attn_jax.runs.sizes import LEARNING_RATES, SYSTEMS, TABLE, paced, sizes_for
 from attn_jax.runs.slots import Slot
 from attn_jax.runs.surveying import Survey, level_of, survey
-from attn_jax.runs.sweeping import Sweep
 from attn_jax.runs.working import Interrupted
 from tests.experiments.programs import SMALL, refused, works
 from tests.reporting.test_page import data_of
@@ -37,10 +36,6 @@ RATE, DROPOUT = "train.learning_rate", "model.dropout"
 def measured(monkeypatch):
     """A step takes 10 ms, of `general` 20 ms, whatever the data; a validation 1 s."""
 
-    def probe(options, root, grid, systems, idle):
-        labels = planning.plan(systems, grid, options)
-        return Sweep(root, Plan(labels), dict.fromkeys(labels))
-
     def estimates(todo, places):
         return {
             label: Estimate(1, Pace(0.02 if "general" in label else 0.01, 1.0), 10.0, "")
@@ -50,7 +45,8 @@ def measured(monkeypatch):
     found = {"train": 3600, "validation": 400, "test": 800}
     lengths = np.array([[5, 3], [7, 4], [30, 8]])
     told = Survey({}, found, lengths, ("character", "symbol"))
-    monkeypatch.setattr(proposing, "planned_sweep", probe)
+    monkeypatch.setattr(proposing, "check", lambda experiment: None)
+    monkeypatch.setattr(proposing, "check_all", lambda *_: None)
     monkeypatch.setattr(proposing, "estimates", estimates)
     monkeypatch.setattr(proposing, "survey", lambda given: told)
     monkeypatch.setattr(comparing, "slots", lambda jobs: [Slot([], {})] * (jobs or 2))
@@ -147,7 +143,7 @@ def test_what_is_given_is_not_chosen(measured, tmp_path):
         planned(tmp_path / "x", 0.01, **given)
 
 
-def test_a_system_that_fails_when_measured_is_left_out(measured, tmp_path, monkeypatch):
+def test_a_system_that_cannot_be_trained_is_left_out(measured, tmp_path, monkeypatch, capsys):
     def estimates(todo, places):
         failed = Estimate(1, None, 0.0, "there is not enough memory")
         found = dict.fromkeys(todo.wanted, Estimate(1, Pace(0.01, 1.0), 10.0, ""))
@@ -156,8 +152,18 @@ def test_a_system_that_fails_when_measured_is_left_out(measured, tmp_path, monke
     monkeypatch.setattr(proposing, "estimates", estimates)
     todo = planned(tmp_path / "x", 2)
     assert todo.systems == THREE[:2]
-    assert "  general is left out, since it fails: there is not enough memory" in todo.words
-    monkeypatch.setattr(proposing, "planned_sweep", lambda *_: None)
+    assert "  general is left out: there is not enough memory" in todo.words
+
+    def check(experiment):
+        if experiment.label == "additive":
+            raise InputError("its options do not fit together")
+
+    monkeypatch.setattr(proposing, "check", check)
+    with pytest.raises(InputError, match="a comparison needs two systems that can be trained"):
+        planned(tmp_path / "x", 2)
+    assert "  additive is left out: its options do not fit together" in capsys.readouterr().out
+    with pytest.raises(InputError, match=r"model\.self_heads concerns transformer encoders"):
+        planned(tmp_path / "x", 2, **{"model.self_heads": 2})
     with pytest.raises(InputError, match=r"general has train\.steps, which a comparison needs"):
         agenda_of(DATA, tmp_path, 2, [THREE[0], THREE[2] | {"train.steps": 5}], 3, 0)
 
@@ -348,7 +354,7 @@ def small(root, *more):
     """The command line of a comparison of two systems with one setting, and two seeds."""
     systems = root.parent / "systems.txt"
     systems.write_text("--model.score=last\n--model.score=dot\n")
-    flags = f"--workdir={root}", *SMALL, f"--systems={systems}", "--seeds=2", "--hours=0.5"
+    flags = f"--workdir={root}", *SMALL, f"--systems={systems}", "--seeds=2", "--hours=10"
     return *flags, f"--{RATE}=0.01", f"--{DROPOUT}=0.1", *more
 
 
