@@ -29,7 +29,9 @@ from .exporting import export, load_exported
 from .hypothesis import Hypothesis
 from .loading import load
 from .reporting.alignments import heat_map
+from .reporting.answered import Answer
 from .reporting.report import Report, report
+from .runs.comparing import compare
 from .runs.evaluation import evaluate
 from .runs.sweeping import join_sweep, sweep
 from .runs.training import train
@@ -49,6 +51,7 @@ __all__ = [
     "SOURCES",
     "VALUES",
     "WINDOWS",
+    "Answer",
     "Data",
     "Experiment",
     "Gate",
@@ -75,6 +78,7 @@ __all__ = [
     "attend_step",
     "begin",
     "check",
+    "compare",
     "evaluate",
     "export",
     "heat_map",

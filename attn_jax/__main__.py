@@ -14,6 +14,7 @@ ENVIRONMENT = {
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
 PROGRAMS = {
+    "compare": "finds out which attention serves your data, in the time that you give",
     "train": "trains one model and evaluates it",
     "sweep": "trains every combination of a grid of options",
     "watch": "shows how far a sweep is that runs elsewhere",

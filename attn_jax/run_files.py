@@ -53,6 +53,16 @@ def plan(root: Path) -> Path:
     return root / "plan.json"
 
 
+def comparison(root: Path) -> Path:
+    """What the comparison in a folder is to do."""
+    return root / "comparison.json"
+
+
+def answer(root: Path) -> Path:
+    """What a comparison found, in words."""
+    return root / "answer.md"
+
+
 def claims(root: Path, label: str) -> Path:
     """The folder of the claims of workers on a run of a sweep."""
     return root / "claims" / label

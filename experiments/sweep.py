@@ -6,7 +6,6 @@ be combined with the grid. The same command again skips finished runs and resume
 `--join` works on the sweep too, from another shell or another machine with the same folder.
 """
 
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -25,37 +24,13 @@ from . import flags
 from .flag_files import found
 from .flags import FLAGS
 from .program import OF_TRAINING, run
+from .system_files import read_systems
 
 
 def grid() -> dict[str, list[str]]:
     """The options that vary, each with its values."""
     found = {name: flags.value_of(f"grid.{name}") for name in config.known()}
     return {name: values for name, values in found.items() if values}
-
-
-def read_systems(file: Path) -> list[dict[str, str]]:
-    """The options on each line of a file, which may name flag files; `#` starts a comment.
-
-    Raises:
-      InputError: the file cannot be read or names no system, or a line holds a word that is not an
-        option or a value that is not allowed.
-    """
-    systems = []
-    try:
-        lines = file.read_text("utf-8-sig").splitlines()
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file} cannot be read: {error}") from error
-    for number, line in enumerate(lines, start=1):
-        try:
-            system = flags.options_of(shlex.split(line, comments=True))
-            config.experiment(system)
-        except ValueError as error:  # InputError is one
-            raise InputError(f"{file}, line {number}: {error}") from error
-        if system:
-            systems.append(system)
-    if not systems:
-        raise InputError(f"{file} names no system")
-    return systems
 
 
 def main() -> None:
@@ -105,8 +80,8 @@ def print_estimates(chosen: Sweep) -> None:
     found, numbers = estimates(chosen, places), chosen.plan.numbers
     for label, needed in found.items():
         said = needed.why or f"{needed.steps} steps"
-        if needed.per_step:
-            said += f" of {needed.per_step:.4f} s: {told(needed.seconds)}"
+        if needed.pace:
+            said += f" of {needed.pace.step:.4f} s: {told(needed.seconds)}"
         print(f"{numbers[label]:4} {label}: {said if needed.steps else 'finished'}")
     seconds = sum(needed.seconds for needed in found.values()) / len(places)
     print(f"about {told(seconds)}, {len(places)} at a time, without validations and evaluations")

@@ -11,7 +11,7 @@ from absl import flags as absl_flags
 
 from attn_jax.runs.claims import keeping
 from attn_jax.runs.folder import in_use
-from attn_jax.runs.measuring import SAID, seconds_per_step
+from attn_jax.runs.measuring import SAID, pace
 from attn_jax.runs.training import StepListener, train
 
 from . import flags
@@ -20,10 +20,9 @@ from .program import OF_TRAINING, run
 
 
 def main() -> None:
-    """Trains, then evaluates on the test split if there is one; or only measures a step."""
+    """Trains, then evaluates on the test split if there is one; or only measures how fast it is."""
     if FLAGS.dry_run:
-        seconds = seconds_per_step(flags.given(), FLAGS.workdir)
-        print(SAID.format(seconds))
+        print(SAID.format(*pace(flags.given(), FLAGS.workdir)))
         return
     with claimed() as on_step:
         train(
@@ -32,6 +31,7 @@ def main() -> None:
             on_step=on_step,
             fallback=flags.value_of("train.fallback"),
             may_be_idle=flags.from_files(),
+            evaluate_on=FLAGS.evaluate_on,
         )
 
 
@@ -54,6 +54,9 @@ if __name__ == "__main__":
     absl_flags.DEFINE_bool(
         "train.fallback", False, "set damaged checkpoints aside, and go on from the last intact one"
     )
-    absl_flags.DEFINE_bool("dry_run", False, "measure how long a step takes, and write nothing")
+    absl_flags.DEFINE_list(
+        "evaluate_on", ["test"], "splits to evaluate on at the end: train, validation, test"
+    )
+    absl_flags.DEFINE_bool("dry_run", False, "measure how fast the run is, and write nothing")
     absl_flags.DEFINE_string("claim", "", "set by a sweep: its claim on this run, to keep alive")
     run(main, OF_TRAINING)

@@ -1,8 +1,12 @@
 """Where a comparison is unfair or too small, in plain words."""
 
+import json
 from collections.abc import Iterator
 
+from attn_jax import run_files
+from attn_jax.files import reading
 from attn_jax.reporting.about import of_each, unfinished
+from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, runs_of
 
 FEWEST_SEEDS = 3
@@ -42,8 +46,17 @@ def cautions(systems: Systems) -> Iterator[str]:
             yield f"Unequal training, {name}: {told}."
     rates = {run.brief("train.learning_rate") for run in runs_of(systems)}
     tuned = {run.options["train.optimizer"] for run in runs_of(systems)}
-    if len(rates) == len(tuned) == 1:
+    if len(rates) == len(tuned) == 1 and not all(map(_was_searched, runs_of(systems))):
         yield (
             "All systems were trained with one learning rate, which may suit some better than "
             "others."
         )
+
+
+def _was_searched(run: Run) -> bool:
+    """Whether its learning rate was chosen among several, by a comparison."""
+    file = run_files.comparison(run.folder.parent)
+    if not file.is_file():
+        return False
+    with reading(file):
+        return len(json.loads(file.read_text("utf-8"))["grid"].get("train.learning_rate", ())) > 1

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from attn_jax.files import write_whole
 from attn_jax.reporting import drawings, tables
 from attn_jax.reporting.about import about, separated, signatures
+from attn_jax.reporting.answer import answer
 from attn_jax.reporting.drawings import Drawing, seeds_drawn
 from attn_jax.reporting.profiles import Profile, by_length
 from attn_jax.reporting.ranking import about_ranks, p_values, ranks
@@ -69,6 +70,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     parts = [
         f"## {tables.escaped(comparison.name)}",
         *filter(None, [tables.escaped(comparison.apart)]),
+        *map(tables.escaped, answer(systems)),
         *about(systems, profile),
         comparison.quality.markdown(),
         *tables.about_quality(comparison.quality),

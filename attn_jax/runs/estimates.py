@@ -1,17 +1,19 @@
 """How long the runs of a sweep will take, from a step of each system that is measured first."""
 
 import dataclasses
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
+from subprocess import Popen
 from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from attn_jax.config import Experiment
 from attn_jax.errors import InputError
 from attn_jax.runs.folder import steps_done
-from attn_jax.runs.measuring import FOUND
+from attn_jax.runs.measuring import FOUND, STEPS, Pace
 from attn_jax.runs.slots import Slot
 from attn_jax.runs.sweeping import Sweep
 from attn_jax.runs.working import is_done, train_in
@@ -21,13 +23,14 @@ class Estimate(NamedTuple):
     """What a run will take."""
 
     steps: int  # left
-    per_step: float | None  # seconds; None if nothing is left, or it could not be measured
+    pace: Pace | None  # None if nothing is left, or it could not be measured
+    start: float  # seconds until the first step, with the compilation of some
     why: str  # it could not be measured
 
     @property
     def seconds(self) -> float:
         """Seconds that the run needs, without validations; 0 if that is not known."""
-        return self.steps * (self.per_step or 0.0)
+        return self.steps * (self.pace.step if self.pace else 0.0)
 
 
 def estimates(todo: Sweep, places: Sequence[Slot]) -> dict[str, Estimate]:
@@ -44,19 +47,27 @@ def estimates(todo: Sweep, places: Sequence[Slot]) -> dict[str, Estimate]:
         if left[label]:
             systems.setdefault(_system(run), label)
 
-    def measured(label: str) -> tuple[float | None, str]:
+    running: list[Popen] = []
+
+    def measured(label: str) -> tuple[Pace | None, float, str]:
         slot = free.get()
         try:
-            return _measured(todo.root / label, dict(todo.plan.runs[label]), slot), ""
+            options = dict(todo.plan.runs[label])
+            return *_measured(todo.root / label, options, slot, running), ""
         except InputError as error:
-            return None, str(error)
+            return None, 0.0, str(error)
         finally:
             free.put(slot)
 
     with ThreadPoolExecutor(len(places)) as pool:
-        of_system = dict(zip(systems, pool.map(measured, systems.values()), strict=True))
+        try:
+            of_system = dict(zip(systems, pool.map(measured, systems.values()), strict=True))
+        except KeyboardInterrupt:
+            for process in running:
+                process.terminate()  # has no effect on one that has ended
+            raise
     return {
-        label: Estimate(left[label], *of_system.get(_system(run), (None, "")))
+        label: Estimate(left[label], *of_system.get(_system(run), (None, 0.0, "")))
         for label, run in todo.wanted.items()
     }
 
@@ -71,11 +82,13 @@ def _steps_left(folder: Path, run: Experiment) -> int:
     return 0 if is_done(folder, run) else run.train.steps - steps_done(folder)
 
 
-def _measured(folder: Path, options: dict, slot: Slot) -> float:
+def _measured(folder: Path, options: dict, slot: Slot, running: list[Popen]) -> tuple[Pace, float]:
+    began = time.monotonic()
     with TemporaryFile("w+") as log:
-        train_in(folder, options, slot, log, [], ["--dry_run"])
+        train_in(folder, options, slot, log, running, ["--dry_run"])
         log.seek(0)
         found = FOUND.search(log.read())
     if found is None:
         raise InputError("no step was measured")
-    return float(found[1])
+    pace = Pace(*map(float, found.groups()))
+    return pace, max(0.0, time.monotonic() - began - STEPS * pace.step)

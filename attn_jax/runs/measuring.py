@@ -1,35 +1,49 @@
-"""How long a step of training takes, measured without writing anything."""
+"""How long a step of training and a validation take, measured without writing anything."""
 
 import re
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 
 from attn_jax import config as options_of
 from attn_jax.config import Options
 from attn_jax.data.datasets import open_corpus
+from attn_jax.data.pairs import Example
 from attn_jax.data.pipeline import Batches
 from attn_jax.data.vocabularies import cutting
+from attn_jax.evaluation.assess import assess
 from attn_jax.loading import Place
 from attn_jax.models.seq2seq import initialize
 from attn_jax.runs import folder
 from attn_jax.runs.checks import check
 from attn_jax.runs.materials import training_pairs, vocabularies
 from attn_jax.startup import start_training
-from attn_jax.training.devices import make_mesh, replicate
+from attn_jax.training.devices import first_replica, make_mesh, replicate
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from attn_jax.training.throughput import Throughput
+from attn_jax.translator import Translator
 
 # How a program says it to a sweep that has started it.
-SAID = "a step takes {:.6f} s"
-FOUND = re.compile(r"^a step takes ([0-9.]+) s", re.MULTILINE)
+SAID = "a step takes {:.6f} s, and a validation about {:.3f} s"
+FOUND = re.compile(r"^a step takes ([0-9.]+) s, and a validation about ([0-9.]+) s", re.MULTILINE)
 
 STEPS = 30  # of which those are measured whose shape has been compiled before
+SENTENCES = 128  # of the validation that are translated
 
 
-def seconds_per_step(options: Options, workdir: Place) -> float:
-    """The median duration of a step of the run that `train` would make.
+class Pace(NamedTuple):
+    """How fast a run is, in seconds without compilation."""
+
+    step: float  # the median
+    validation: float
+
+
+def pace(options: Options, workdir: Place) -> Pace:
+    """How long a step and a validation of the run take that `train` would make.
 
     Args:
       options: as in `train`.
@@ -59,4 +73,25 @@ def seconds_per_step(options: Options, workdir: Place) -> float:
         throughput.count(batch.source, batch.target)
         jax.block_until_ready(loss)
         throughput.close()
-    return 1 / throughput.rates()[0]
+    sentences = corpus.sentences("validation", source, target)
+    shown = state if mesh is None else first_replica(state)
+    translator = Translator([shown.result], source, target, experiment.data.max_length)
+    tokenizer = experiment.data.bleu_tokenizer
+    return Pace(1 / throughput.rates()[0], _validation(translator, sentences, tokenizer))
+
+
+def _validation(translator: Translator, sentences: Sequence[Example], tokenizer: str) -> float:
+    """The duration of a validation, from that of some of its sentences.
+
+    A model that has learnt next to nothing does not end its sentences: they end here where the
+    longest reference does.
+    """
+    some = sentences[:: -(-len(sentences) // SENTENCES)]
+    longest = max(len(example.target.tokens) for example in some)
+    search: dict[str, Any] = {"max_length": longest + 1}
+    took = 0.0
+    for _ in range(2):  # at first, it compiles
+        began = time.perf_counter()
+        assess(translator, some, tokenizer, search)
+        took = time.perf_counter() - began
+    return took * len(sentences) / len(some)

@@ -1,7 +1,7 @@
 """Which runs a sweep makes: the systems of a file, combined with a grid."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ def check_grid(varied: dict[str, list[Any]]) -> None:
 
 
 def plan(
-    systems: list[dict[str, str]], varied: dict[str, list[str]], fixed: dict
+    systems: Sequence[Mapping[str, Any]], varied: Mapping[str, list[Any]], fixed: Mapping[str, Any]
 ) -> dict[str, dict]:
     """The options of each run, by the name of its folder, which tells what varies.
 
@@ -35,17 +35,17 @@ def plan(
         in it; a value is not allowed; two systems have the same options; or a name is too long or
         not unique.
     """
-    options = set().union(*systems)
+    of_systems: set[str] = set().union(*systems)
     fixed = {name: value for name, value in fixed.items() if name not in varied}
-    differing = {name for name in options if len({system.get(name) for system in systems}) > 1}
-    for name in varied.keys() & options:
+    differing = {name for name in of_systems if len({system.get(name) for system in systems}) > 1}
+    for name in varied.keys() & of_systems:
         raise InputError(f"{name} is an option of the grid and of a system: give it in one of them")
     for name in differing & fixed.keys():
         raise InputError(f"{name} cannot be {fixed[name]} for all: the systems differ in it")
     made, known = {}, set()
     for system, combination in itertools.product(systems, itertools.product(*varied.values())):
         combined = dict(zip(varied, combination, strict=True))
-        chosen, options = system | combined, config.merged(system | fixed, combined)
+        chosen, options = {**system, **combined}, config.merged({**system, **fixed}, combined)
         naming = {"label"} if "label" in differing & system.keys() else differing
         told = {k: v for k, v in chosen.items() if k in varied or k in naming}
         folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")

@@ -21,9 +21,11 @@ class Plan:
 
     Attributes:
       runs: the options of each run, by the name of its folder.
+      untested: those that are only compared on validation, and leave the test split alone.
     """
 
     runs: Mapping[str, Mapping[str, Any]]
+    untested: frozenset[str] = frozenset()
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -53,8 +55,8 @@ class Plan:
         }
 
     def with_more(self, runs: Mapping[str, Mapping[str, Any]]) -> "Plan":
-        """The plan with more runs, or other options of some; numbers stay."""
-        return Plan({**self.runs, **runs})
+        """The plan with more runs, which are tested, or other options of some; numbers stay."""
+        return Plan({**self.runs, **runs}, self.untested - runs.keys())
 
 
 def read(root: Path) -> Plan:
@@ -69,17 +71,21 @@ def read(root: Path) -> Plan:
     with reading(file, ": remove it, and the command that made it writes it again"):
         stored = json.loads(file.read_text("utf-8"))
         runs = {str(label): dict(options) for label, options in stored["runs"].items()}
-        if stored["format"] != FORMAT or stored["digest"] != _digest(runs):
+        plan = Plan(runs, frozenset(stored.get("untested", ())))
+        if stored["format"] != FORMAT or stored["digest"] != _digest(plan):
             raise InputError(f"{file} is damaged, or of a newer version")
-        return Plan(runs)
+        return plan
 
 
 def record(root: Path, plan: Plan) -> None:
     """Writes a plan into the folder of a sweep, unless it is there."""
     if read(root) != plan:
-        stored = {"format": FORMAT, "runs": plan.runs, "digest": _digest(plan.runs)}
+        stored: dict[str, Any] = {"format": FORMAT, "runs": plan.runs, "digest": _digest(plan)}
+        if plan.untested:
+            stored["untested"] = sorted(plan.untested)
         write_whole(run_files.plan(root), json.dumps(stored, indent=1) + "\n")
 
 
-def _digest(runs: Mapping[str, Mapping[str, Any]]) -> str:
-    return hashlib.sha256(json.dumps(runs).encode()).hexdigest()
+def _digest(plan: Plan) -> str:
+    text = json.dumps(plan.runs) + " ".join(sorted(plan.untested))
+    return hashlib.sha256(text.encode()).hexdigest()

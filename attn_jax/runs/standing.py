@@ -81,16 +81,17 @@ def _standing(root: Path, plan: Plan, label: str, watch: Watch) -> Standing:
         rate = claim.said.get("steps_per_second") or rate
         if not said and "loss" in claim.said:
             said = f"loss {claim.said['loss']:.3f}"
-    elif _is_done(folder, train):
+    elif _is_done(folder, train, label in plan.untested):
         state = FINISHED
     elif claim is not None and claim.state == claims.FAILED:
         state, why = FAILED, str(claim.said.get("why", ""))
     return Standing(plan.numbers[label], label, state, step, train.steps, rate, said, why)
 
 
-def _is_done(folder: Path, train: config.Train) -> bool:
+def _is_done(folder: Path, train: config.Train, is_untested: bool) -> bool:
     try:
-        return run_files.evaluation(folder, "test").is_file() and finished(train, folder)
+        evaluated = is_untested or run_files.evaluation(folder, "test").is_file()
+        return evaluated and finished(train, folder)
     except (InputError, OSError):  # a checkpoint is damaged, or has just been removed
         return False
 

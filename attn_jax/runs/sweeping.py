@@ -29,7 +29,7 @@ from attn_jax.runs.planning import check_grid, possible
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.slots import slots
 from attn_jax.runs.view import Board, shown
-from attn_jax.runs.working import Worker, is_done
+from attn_jax.runs.working import Worker, is_done, is_trained
 from attn_jax.startup import start_training
 
 
@@ -82,7 +82,7 @@ def sweep(
       KeyboardInterrupt: it was interrupted; its runs have saved, and the same call goes on.
     """
     planned = planned_sweep(options, root, grid or {}, systems, may_be_idle)
-    return _work(part_of(planned, only, part), jobs)
+    return work(part_of(planned, only, part), jobs)
 
 
 def join_sweep(root: Place, *, jobs: int = 0, only: int = 0, part: str = "1/1") -> list[Path]:
@@ -104,7 +104,7 @@ def join_sweep(root: Place, *, jobs: int = 0, only: int = 0, part: str = "1/1") 
       InputError: there is no plan in the folder; or as in `sweep`.
       KeyboardInterrupt: as in `sweep`.
     """
-    return _work(part_of(sweep_in(root), only, part), jobs)
+    return work(part_of(sweep_in(root), only, part), jobs)
 
 
 def planned_sweep(
@@ -132,7 +132,7 @@ def planned_sweep(
         raise InputError(f"{root} is the folder of a run: take another folder for a sweep")
     planned = planning.plan(given or [{}], varied, fixed)
     wanted, left_out = possible(root, planned, varied)
-    _check_all(root, planned, wanted)
+    check_all(root, planned, wanted)
     if not isinstance(options, Experiment):
         runs = [(run, planned[label]) for label, run in wanted.items()]
         unused.check(runs, {*fixed, *varied} - {*may_be_idle})
@@ -162,11 +162,11 @@ def sweep_in(root: Place) -> Sweep:
             check(wanted[label])
         except InputError as error:
             raise InputError(f"{label}: {error}") from error
-    _check_all(root, plan.runs, wanted)
+    check_all(root, plan.runs, wanted)
     return Sweep(root, plan, wanted)
 
 
-def _check_all(
+def check_all(
     root: Path, runs: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, Experiment]
 ) -> None:
     """Checks the code and the data of all runs before the first one starts.
@@ -199,10 +199,19 @@ def part_of(whole: Sweep, only: int = 0, part: str = "1/1") -> Sweep:
     return whole._replace(wanted={n: run for n, run in whole.wanted.items() if n in chosen})
 
 
-def _work(todo: Sweep, jobs: int) -> list[Path]:
-    """Makes the runs that are not finished."""
+def work(todo: Sweep, jobs: int) -> list[Path]:
+    """Makes the runs of a worker that are not finished, and returns the folders of all.
+
+    Raises:
+      InputError: runs have failed, while the others have been finished.
+      KeyboardInterrupt: it was interrupted; its runs have saved.
+    """
     root, plan, wanted = todo
-    waiting = [label for label, run in wanted.items() if not is_done(root / label, run)]
+    waiting = [
+        label
+        for label, run in wanted.items()
+        if not (is_trained if label in plan.untested else is_done)(root / label, run)
+    ]
     places = slots(jobs) if waiting else []
     root.mkdir(parents=True, exist_ok=True)
     plans.record(root, plan)
@@ -214,5 +223,5 @@ def _work(todo: Sweep, jobs: int) -> list[Path]:
     if waiting:
         runs, board = {label: plan.runs[label] for label in waiting}, Board(root)
         with shown(board) as tell:
-            Worker(root, runs, wanted, tell, board.summary).work(places)
+            Worker(root, runs, wanted, tell, board.summary, plan.untested).work(places)
     return [root / label for label in wanted]

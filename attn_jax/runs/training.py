@@ -22,6 +22,7 @@ from attn_jax.data.text_checks import (
 )
 from attn_jax.data.vocabularies import cutting
 from attn_jax.data.vocabulary import known
+from attn_jax.errors import choose
 from attn_jax.files import reading
 from attn_jax.loading import Place, best_checkpoint, experiment_of, load
 from attn_jax.models.seq2seq import initialize
@@ -54,8 +55,9 @@ def train(
     on_step: StepListener | None = None,
     fallback: bool = False,
     may_be_idle: Collection[str] = (),
+    evaluate_on: Collection[str] = ("test",),
 ) -> Translator:
-    """Trains one model, or goes on with its training, then evaluates it on the test split.
+    """Trains one model, or goes on with its training, then evaluates it.
 
     The same call again resumes from the last checkpoint; a larger `train.steps` extends the run.
 
@@ -69,6 +71,7 @@ def train(
       fallback: whether to set damaged checkpoints aside, and go on from the last intact one.
       may_be_idle: names of options that may have no effect on this run, as those of a file for
         several. All others must have one, except those of an `Experiment`, which has all.
+      evaluate_on: the splits on which it is evaluated at the end, those that the data have.
 
     Returns:
       The model with the parameters of the best checkpoint.
@@ -78,6 +81,8 @@ def train(
         configured for 64 bits.
       KeyboardInterrupt: it was interrupted; it has saved, and the same call goes on.
     """
+    for split in evaluate_on:
+        choose(dict.fromkeys(folder.SPLITS), split, "split")
     start_training()
     workdir, given = Path(workdir), options_of.given(options)
     with folder.alone(workdir):
@@ -94,15 +99,16 @@ def train(
         if not isinstance(options, Experiment):
             unused.check([(experiment, given)], given.keys() - {*may_be_idle})
         train_alone(workdir, experiment, corpus, given, on_record, on_step)
-    if "test" in corpus.splits:
-        file = run_files.evaluation(workdir, "test")
+    for split in (one for one in evaluate_on if one in corpus.splits):
+        file = run_files.evaluation(workdir, split)
         if not file.is_file():
-            evaluate_split(workdir, corpus, "test", {})
+            evaluate_split(workdir, corpus, split, {})
         with reading(file, ": remove it, and the same command evaluates the run again"):
             evaluation = strict_json.loads(file.read_text("utf-8"))
-            print_evaluation("test", evaluation, best_step(evaluation))
-    else:
-        print("no test split: the run is not evaluated, and reports leave it out")
+            print_evaluation(split, evaluation, best_step(evaluation))
+    if not {"test"} & {*evaluate_on} & {*corpus.splits}:
+        why = "not asked for" if "test" in corpus.splits else "no test split"
+        print(f"{why}: the run is not evaluated on a test, and reports leave it out")
     return load(workdir)
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -39,8 +39,13 @@ class Interrupted(InputError):
 
 def is_done(folder: Path, experiment: Experiment) -> bool:
     """Whether a run is trained and evaluated."""
+    return run_files.evaluation(folder, "test").is_file() and is_trained(folder, experiment)
+
+
+def is_trained(folder: Path, experiment: Experiment) -> bool:
+    """Whether a run is trained, evaluated or not."""
     return (
-        run_files.evaluation(folder, "test").is_file()
+        run_files.flags(folder).is_file()
         and experiment_of(folder) == experiment
         and finished(experiment.train, folder)
     )
@@ -131,6 +136,7 @@ class Worker:
       wanted: the same runs as experiments.
       tell: shows a line.
       standing: says how far the sweep is.
+      untested: those of the runs that leave the test split alone.
     """
 
     def __init__(
@@ -140,9 +146,10 @@ class Worker:
         wanted: Mapping[str, Experiment],
         tell: Callable[[str], None],
         standing: Callable[[], str],
+        untested: Collection[str] = (),
     ):
         self._root, self._wanted, self._tell, self._standing = root, wanted, tell, standing
-        self._options, self._todo = runs, dict(runs)
+        self._options, self._todo, self._untested = runs, dict(runs), untested
         self._running: list[subprocess.Popen] = []
         self._failures: list[str] = []
         self._left: list[str] = []
@@ -197,6 +204,8 @@ class Worker:
         try:
             with beating(held, lambda: None):
                 options, flags = self._options[label], [f"--claim={held.file}"]
+                if label in self._untested:
+                    flags.append("--evaluate_on=")
                 train_in(self._root / label, options, slot, taken.log, self._running, flags)
         except InUse as error:
             state, why = claims.PAUSED, str(error)
@@ -243,7 +252,8 @@ class Worker:
                 del self._todo[label]
                 self._failures.append(str(claim.said.get("why")))
                 return False
-            if is_done(self._root / label, self._wanted[label]):
+            is_ready = is_trained if label in self._untested else is_done
+            if is_ready(self._root / label, self._wanted[label]):
                 del self._todo[label]
                 self._tell(f"finished {label}, elsewhere")
                 return False

@@ -7,6 +7,7 @@ import numpy as np
 
 from attn_jax.reporting import differences, tables
 from attn_jax.reporting.about import evaluated, labelled, made, own_tokens, shared_options
+from attn_jax.reporting.answer import answer
 from attn_jax.reporting.cautions import cautions
 from attn_jax.reporting.pages import Comparison
 from attn_jax.reporting.ranking import about_ranks
@@ -26,6 +27,7 @@ def described(comparison: Comparison, baseline: str) -> dict[str, Any]:
         "baseline": list(systems).index(baseline),
         "measure": tables.TITLES[first_run(systems).measure],
         "differences": between(comparison) if len(systems) > 1 else None,
+        "answer": answer(systems),
         "tables": list(shown(comparison)),
         "cautions": list(cautions(systems)),
         "about": list(about(comparison)),

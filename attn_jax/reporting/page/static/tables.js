@@ -86,6 +86,7 @@ class Tables {
     this.hint = make("p", { className: "notes", hidden: !comparison.differences, "aria-live": "polite" });
     const warnings = comparison.cautions.map((text) => make("li", {}, text));
     this.element = make("div", { className: "tables" },
+      comparison.answer.length ? make("p", { className: "answer" }, comparison.answer.join(" ")) : null,
       warnings.length ? make("ul", { className: "cautions", "aria-label": "What to be careful about" }, warnings) : null,
       this.hint, this.quality.element, this.others.map(({ element }) => element),
       make("details", { className: "notes" }, make("summary", {}, "How this was made"),
