@@ -14,25 +14,26 @@ from attn_jax.runs.folder import in_use
 from attn_jax.runs.measuring import SAID, seconds_per_step
 from attn_jax.runs.training import StepListener, train
 
-from . import flags
+from . import distributed, flags
 from .flags import FLAGS
 from .program import OF_TRAINING, run
 
 
 def main() -> None:
     """Trains, then evaluates on the test split if there is one; or only measures a step."""
-    if FLAGS.dry_run:
-        seconds = seconds_per_step(flags.given(), FLAGS.workdir)
-        print(SAID.format(seconds))
-        return
-    with claimed() as on_step:
-        train(
-            flags.given(),
-            FLAGS.workdir,
-            on_step=on_step,
-            fallback=flags.value_of("train.fallback"),
-            may_be_idle=flags.from_files(),
-        )
+    with distributed.connected():
+        if FLAGS.dry_run:
+            seconds = seconds_per_step(flags.given(), FLAGS.workdir)
+            print(SAID.format(seconds))
+            return
+        with claimed() as on_step:
+            train(
+                flags.given(),
+                FLAGS.workdir,
+                on_step=on_step,
+                fallback=flags.value_of("train.fallback"),
+                may_be_idle=flags.from_files(),
+            )
 
 
 def claimed() -> contextlib.AbstractContextManager[StepListener | None]:
@@ -54,6 +55,7 @@ if __name__ == "__main__":
     absl_flags.DEFINE_bool(
         "train.fallback", False, "set damaged checkpoints aside, and go on from the last intact one"
     )
+    distributed.define()
     absl_flags.DEFINE_bool("dry_run", False, "measure how long a step takes, and write nothing")
     absl_flags.DEFINE_string("claim", "", "set by a sweep: its claim on this run, to keep alive")
     run(main, OF_TRAINING)
