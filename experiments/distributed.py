@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from typing import NoReturn
 
 import jax
 from absl import flags as absl_flags
@@ -15,9 +16,10 @@ from absl import flags as absl_flags
 from attn_jax.errors import TRY_AGAIN, InputError, Paused
 from attn_jax.options import Duration
 from attn_jax.training.notice import SAME
-from attn_jax.training.processes import DEAD, connect
+from attn_jax.training.processes import DEAD, connect, not_met
 
 from .flags import FLAGS, value_of
+from .program import dashed
 
 OTHERS = (
     "error: another process of the run has ended, or cannot be reached: the same command in all of "
@@ -73,8 +75,10 @@ def connected() -> Iterator[None]:
         yield
         return
     wait = _wait()
-    _in_child()
-    connect(*_told(), wait)
+    met = _in_child(wait)
+    with _unheard():
+        connect(*_told(), wait)
+    os.write(met, b"met")
     try:
         yield
     except (InputError, Paused):
@@ -96,17 +100,42 @@ def _leave(error: BaseException) -> None:
     os._exit(2 if isinstance(error, OSError | MemoryError) else 1)
 
 
-def _in_child() -> None:
-    """Returns in a child of this process; the parent waits for it, and ends as it does."""
+@contextlib.contextmanager
+def _unheard() -> Iterator[None]:
+    """Leaves out what JAX writes from C++ before it ends the process: the parent says it."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _in_child(wait: float) -> int:
+    """Returns in a child of this process; the parent waits for it, and ends as it does.
+
+    Args:
+      wait: the time that the other processes have to come, in seconds.
+
+    Returns:
+      A pipe to write to once they have come.
+    """
+    sys.stdout.flush()  # else both would write what is left in the buffer
     from_parent, to_child = os.pipe()
+    from_child, to_parent = os.pipe()
     child = os.fork()  # JAX has not started, so has no threads
     if child:
         os.close(from_parent)
-        _end_as(child)
+        os.close(to_parent)
+        _end_as(child, from_child, wait)
     os.close(to_child)
+    os.close(from_child)
     # The parent hands on what it gets, as SIGTERM. A terminal sends an interrupt to both.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, args=[from_parent], daemon=True).start()
+    return to_parent
 
 
 def _end_with_parent(pipe: int) -> None:
@@ -114,10 +143,15 @@ def _end_with_parent(pipe: int) -> None:
     os._exit(TRY_AGAIN)
 
 
-def _end_as(child: int) -> None:
-    """Waits for a child, and ends with its exit status; hands a signal on, and kills at a second.
+def _end_as(child: int, met: int, wait: float) -> NoReturn:
+    """Waits for a child, and ends with its exit status; tells why, if a signal has ended it.
 
-    What is not of the child itself is told in a sentence.
+    Hands a signal on to it, and at a second one ends both at once.
+
+    Args:
+      child: its number.
+      met: a pipe, into which it writes once the other processes have come.
+      wait: the time that they have for it, in seconds.
     """
     first: list[float] = []
 
@@ -128,13 +162,17 @@ def _end_as(child: int) -> None:
             os.kill(child, signal.SIGTERM)
         elif now - first[0] >= SAME:
             os.kill(child, signal.SIGKILL)
+            os._exit(128 + number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, hand_on)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
-    if code == -signal.SIGABRT:
+    if code == -signal.SIGABRT and not os.read(met, 1):
+        print(f"error: {dashed(not_met(wait))}", file=sys.stderr)
+        code = 2
+    elif code == -signal.SIGABRT:
         print(OTHERS, file=sys.stderr)
         code = TRY_AGAIN
     elif code < 0:

@@ -59,7 +59,7 @@ def _check(coordinator: str | None, processes: int | None, process: int | None) 
     if processes is not None and processes < 1:
         raise InputError(f"distributed.processes must be at least 1, got {processes}")
     if process is not None and (process < 0 or (processes and process >= processes)):
-        most = "" if processes is None else f" to {processes - 1}"
+        most = " on" if processes is None else f" to {processes - 1}"
         raise InputError(f"distributed.process must be from 0{most}, got {process}")
 
 
@@ -75,9 +75,15 @@ def _why_alone(
             f"JAX finds no cluster that tells it of the other processes ({reason(error)}): give "
             "distributed.coordinator, distributed.processes and distributed.process"
         )
+    return f"{not_met(wait)} ({reason(error)})"
+
+
+def not_met(wait: float) -> str:
+    """The message that not all processes have come; JAX may end this one without an exception."""
     return (
-        f"process {process} of {processes} did not meet the others at {coordinator} within "
-        f"{wait:g} s ({reason(error)})"
+        f"the processes did not meet within {wait:g} s: all must be started, with the same "
+        "distributed.coordinator and distributed.processes, and each with its own "
+        "distributed.process"
     )
 
 

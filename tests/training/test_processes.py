@@ -89,11 +89,13 @@ def assert_same(one, other):
         np.testing.assert_allclose(theirs[name], leaf, rtol=1e-5, atol=1e-5, err_msg=name)
     for here, there in zip(records(one), records(other), strict=True):
         assert here == pytest.approx(there, rel=1e-5)
-    here, there = (run / "predictions.test.jsonl" for run in (one, other))
-    for line, again in zip(here.open(), there.open(), strict=True):
-        known, found = json.loads(line), json.loads(again)
+    for known, found in zip(translations(one), translations(other), strict=True):
         assert known.pop("log_probability") == pytest.approx(found.pop("log_probability"), rel=1e-4)
         assert known == found
+
+
+def translations(run):
+    return list(map(json.loads, (run / "predictions.test.jsonl").read_text().splitlines()))
 
 
 def records(run):
@@ -184,7 +186,8 @@ def until(lines: Iterator[str], text: str) -> str:
     return next(line for line in lines if text in line)
 
 
-def test_processes_save_together_and_end_when_one_is_killed(tmp_path):
+@pytest.mark.parametrize("killed", [1, pytest.param(0, marks=pytest.mark.slow)])
+def test_processes_save_together_and_end_when_one_is_killed(tmp_path, killed):
     flags = ["--train.steps=1000000", "--train.valid_every=1000000"]
     first, second = programs(tmp_path, *flags)
     until(first.stderr, "step 1:")
@@ -197,11 +200,11 @@ def test_processes_save_together_and_end_when_one_is_killed(tmp_path):
     first, second = programs(tmp_path, *flags)
     until(first.stderr, f"resuming from step {saved}")
     until(first.stderr, f"step {int(saved) + 1}:")
-    second.kill()
-    began = time.monotonic()
-    (_, said), _ = first.communicate(), second.communicate()
+    began, survivor = time.monotonic(), (second, first)[killed]
+    (first, second)[killed].kill()
+    (_, said), _ = survivor.communicate(), (first, second)[killed].communicate()
     assert time.monotonic() - began < 60
-    assert first.returncode == TRY_AGAIN
+    assert survivor.returncode == TRY_AGAIN
     assert said.splitlines()[-1] == (
         "error: another process of the run has ended, or cannot be reached: the same command in "
         "all of them goes on from the last checkpoint"
@@ -211,17 +214,23 @@ def test_processes_save_together_and_end_when_one_is_killed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("told", "said"),
     [
-        (["coordinator=here", "processes=2", "process=0"], "coordinator must be host:port, got 'h"),
-        (["coordinator=a:1", "processes=0", "process=0"], "processes must be at least 1, got 0"),
-        (["coordinator=a:1", "processes=2", "process=2"], "process must be from 0 to 1, got 2"),
-        (["wait=soon", "process=0"], "wait must be a duration such as 90s, 10min, 1.5h or 2d, of"),
+        (("here", 2, 0), "coordinator must be host:port, got 'here'"),
+        (("a:1", 0, 0), "processes must be at least 1, got 0"),
+        (("a:1", 2, 2), "process must be from 0 to 1, got 2"),
+        ((None, None, -1), "process must be from 0 on, got -1"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(tmp_path, flags, said):
-    given = [f"--distributed.{flag}" for flag in flags]
-    assert f"error: --distributed.{said}" in refused("train", f"--workdir={tmp_path}", *given)
+def test_what_cannot_be_meant_is_refused(told, said):
+    with pytest.raises(InputError, match=rf"^distributed\.{said}$"):
+        processes.connect(*told, 5)
+
+
+def test_a_time_to_wait_is_a_duration(tmp_path):
+    flags = ["--distributed", "--distributed.wait=soon"]
+    line = refused("train", f"--workdir={tmp_path}", *flags)
+    assert line.startswith("error: --distributed.wait must be a duration such as 90s, 10min, 1.5h")
 
 
 def test_without_a_cluster_it_must_be_told_of_the_others(tmp_path):
@@ -239,7 +248,11 @@ def test_who_does_not_meet_the_others_says_so(tmp_path):
         "--distributed.process=1",
         "--distributed.wait=2s",
     )
-    assert "error: process 1 of 2 did not meet the others at localhost:" in line
+    assert line == (
+        "error: the processes did not meet within 2 s: all must be started, with the same "
+        "--distributed.coordinator and --distributed.processes, and each with its own "
+        "--distributed.process"
+    )
 
 
 def of_three(monkeypatch, index):
