@@ -124,6 +124,7 @@ def _now(workdir: Path) -> dict[str, Any]:
             "backend": first.platform,
             "kind": first.device_kind,
             "count": 1 + len(others),
+            "processes": jax.process_count(),
         },
         "digests": {
             "data": content.read_text("utf-8").strip() if content.is_file() else None,

@@ -60,7 +60,7 @@ OPTION = re.compile(r"(?<![\w./:-])\w+(?:\.\w+)+")
 
 def dashed(message: object) -> str:
     """A message of the library with dashes before the names of options."""
-    known = {*config.known(), "train.fallback"}
+    known = {*config.known(), "train.fallback", *(n for n in flags.FLAGS if "distributed." in n)}
 
     def with_dashes(found: re.Match[str]) -> str:
         return f"--{found[0]}" if found[0].removeprefix("grid.") in known else found[0]

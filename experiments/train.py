@@ -14,25 +14,26 @@ from attn_jax.runs.folder import in_use
 from attn_jax.runs.measuring import SAID, pace
 from attn_jax.runs.training import StepListener, train
 
-from . import flags
+from . import distributed, flags
 from .flags import FLAGS
 from .program import OF_TRAINING, run
 
 
 def main() -> None:
     """Trains, then evaluates on the test split if there is one; or only measures how fast it is."""
-    if FLAGS.dry_run:
-        print(SAID.format(*pace(flags.given(), FLAGS.workdir)))
-        return
-    with claimed() as on_step:
-        train(
-            flags.given(),
-            FLAGS.workdir,
-            on_step=on_step,
-            fallback=flags.value_of("train.fallback"),
-            may_be_idle=flags.from_files(),
-            evaluate_on=FLAGS.evaluate_on,
-        )
+    with distributed.connected():
+        if FLAGS.dry_run:
+            print(SAID.format(*pace(flags.given(), FLAGS.workdir)))
+            return
+        with claimed() as on_step:
+            train(
+                flags.given(),
+                FLAGS.workdir,
+                on_step=on_step,
+                fallback=flags.value_of("train.fallback"),
+                may_be_idle=flags.from_files(),
+                evaluate_on=FLAGS.evaluate_on,
+            )
 
 
 def claimed() -> contextlib.AbstractContextManager[StepListener | None]:
@@ -57,6 +58,7 @@ if __name__ == "__main__":
     absl_flags.DEFINE_list(
         "evaluate_on", ["test"], "splits to evaluate on at the end: train, validation, test"
     )
+    distributed.define()
     absl_flags.DEFINE_bool("dry_run", False, "measure how fast the run is, and write nothing")
     absl_flags.DEFINE_string("claim", "", "set by a sweep: its claim on this run, to keep alive")
     run(main, OF_TRAINING)

@@ -49,6 +49,7 @@ def test_a_session_tells_with_what_the_run_was_made(workdir):
         "backend": device.platform,
         "kind": device.device_kind,
         "count": len(jax.devices()),
+        "processes": 1,
     }
     digests = session["digests"]
     assert digests["data"] == run_files.content(workdir).read_text().strip()

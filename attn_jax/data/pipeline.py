@@ -1,7 +1,7 @@
 """Batches of few padded shapes, in an order that is a pure function of the data, seed and step."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import grain
@@ -27,12 +27,25 @@ class Batches:
 
     Each epoch contains every pair. Where the size of batches changes, those that follow are of the
     order for the new size, from the number of steps done on.
+
+    Args:
+      pairs: that training is on.
+      config: the options of training.
+      seed: of the order.
+      share: which of the rows of a batch, of so many, are read; all if it is left out.
     """
 
-    def __init__(self, pairs: TrainingPairs, config: Train, seed: int):
+    def __init__(
+        self,
+        pairs: TrainingPairs,
+        config: Train,
+        seed: int,
+        share: Callable[[int], slice] = slice,
+    ):
         self.pairs = pairs
         self.config = config
         self.seed = seed
+        self.share = share
         self.batch_size = config.batch_size
         self.batches_per_epoch = self._per_epoch(config.batch_size)
         self.shapes = make_shapes(pairs.lengths, config.buckets)
@@ -55,7 +68,7 @@ class Batches:
         batch_size = next(sizes, self.batch_size)
         epoch, position = divmod(int(index), self._per_epoch(batch_size))
         shape, indices = self._epoch(epoch, batch_size)[position]
-        return Batch(*self.pairs.batch(indices, *shape))
+        return Batch(*self.pairs.batch(indices[self.share(batch_size)], *shape))
 
     def from_step(self, step: int) -> Iterator[Batch]:
         """The batches after the first `step` ones, prefetched in a thread."""

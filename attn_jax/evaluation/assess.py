@@ -1,6 +1,7 @@
 """All measurements of a model on a set of examples."""
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,12 +23,25 @@ class Assessment(NamedTuple):
     weights: list[np.ndarray]  # of the first hypotheses, [L, N, T, S]
 
 
+class Measured(NamedTuple):
+    """What is known of each of some examples, in their order."""
+
+    sentences: list[dict[str, Any]]
+    weights: list[np.ndarray]  # of the first hypotheses, [L, N, T, S]
+    log_probabilities: list[np.ndarray]  # of the tokens of each reference
+    correct: list[np.ndarray]  # which of these tokens are the most probable ones
+    of_heads: list[Any]  # as `counted` returns them
+    of_means: list[Any]  # the same, of the mean of all heads
+
+
 def assess(
     translator: Any,
     examples: Sequence[Any],
     bleu_tokenizer: str,
     search: Mapping[str, Any],
     pictured: int = 0,
+    share: Callable[[int], slice] = slice,
+    gathered: Callable[[Measured], Sequence[Measured]] = lambda own: [own],
 ) -> Assessment:
     """Translates and scores the examples.
 
@@ -41,38 +55,58 @@ def assess(
       bleu_tokenizer: sacrebleu's name of a tokenisation.
       search: options of `translate`.
       pictured: the number of hypotheses whose weights are kept.
+      share: which of the examples, of so many, this process translates; all if it is left out.
+      gathered: maps the measurements of this process to those of all, in their order.
     """
     aligned = all(example.alignment is not None for example in examples)
-    sentences, weights, log_probabilities, correct, of_heads, of_means = [], [], [], [], [], []
-    for first in range(0, len(examples), AT_ONCE):
-        part = examples[first : first + AT_ONCE]
+    numbers = range(len(examples))[share(len(examples))]
+    own = _measured(translator, examples, numbers, search, pictured, aligned)
+    parts = zip(*gathered(own), strict=True)
+    found = Measured(*(list(itertools.chain(*part)) for part in parts))
+
+    with np.errstate(over="ignore"):  # by a model that has diverged
+        perplexity = float(np.exp(-np.concatenate(found.log_probabilities).mean()))
+    measured = {
+        "perplexity": perplexity,
+        "token_accuracy": 100 * float(np.concatenate(found.correct).mean()),
+    }
+    of_texts, signatures = _of_texts(translator, found.sentences, bleu_tokenizer)
+    if aligned:
+        (mean,) = by_head(found.of_means)
+        of_texts |= {name: mean[name] for name in ("alignment_accuracy", "alignment_shift")}
+    of_heads = by_head(found.of_heads)
+    return Assessment(measured | of_texts, signatures, of_heads, found.sentences, found.weights)
+
+
+def _measured(
+    translator: Any,
+    examples: Sequence[Any],
+    numbers: range,
+    search: Mapping[str, Any],
+    pictured: int,
+    aligned: bool,
+) -> Measured:
+    """Measures the examples of some consecutive numbers."""
+    found = Measured([], [], [], [], [], [])
+    for first in numbers[::AT_ONCE]:
+        part = examples[first : min(first + AT_ONCE, numbers.stop)]
         sources = [translator.source.cut(example.source) for example in part]
         targets = [translator.target.cut(example.target) for example in part]
         hypotheses = translator.translate(sources, first=first, **search)
-        weights += [hypothesis.weights for hypothesis in hypotheses[: pictured - len(weights)]]
+        found.weights.extend(one.weights for one in hypotheses[: max(pictured - first, 0)])
         predictions = translator.force(sources, targets)
         gold = [example.alignment for example in part]
-        described = map(partial(_described, translator), sources, targets, gold, hypotheses)
-        sentences += described
+        found.sentences.extend(
+            map(partial(_described, translator), sources, targets, gold, hypotheses)
+        )
         for example, forced in zip(part, predictions, strict=True):
-            log_probabilities.append(forced.log_probabilities)
-            correct.append(forced.correct)
+            found.log_probabilities.append(forced.log_probabilities)
+            found.correct.append(forced.correct)
             gold = example.alignment if aligned else None
-            of_heads.append(counted(forced.weights, gold))
+            found.of_heads.append(counted(forced.weights, gold))
             if aligned:
-                of_means.append(counted(forced.alignment[None, None], gold))
-
-    with np.errstate(over="ignore"):  # by a model that has diverged
-        perplexity = float(np.exp(-np.concatenate(log_probabilities).mean()))
-    measured = {
-        "perplexity": perplexity,
-        "token_accuracy": 100 * float(np.concatenate(correct).mean()),
-    }
-    of_texts, signatures = _of_texts(translator, sentences, bleu_tokenizer)
-    if aligned:
-        (mean,) = by_head(of_means)
-        of_texts |= {name: mean[name] for name in ("alignment_accuracy", "alignment_shift")}
-    return Assessment(measured | of_texts, signatures, by_head(of_heads), sentences, weights)
+                found.of_means.append(counted(forced.alignment[None, None], gold))
+    return found
 
 
 def _described(

@@ -20,6 +20,7 @@ from attn_jax.evaluation.metrics import in_words, ter
 from attn_jax.files import writing
 from attn_jax.loading import Place, best_checkpoint, experiment_of, load
 from attn_jax.runs.folder import check_content
+from attn_jax.training import processes
 from attn_jax.translator import Translator
 
 PICTURED = 32  # sentences whose alignments are kept for figures and pages
@@ -70,6 +71,8 @@ def corpus_of(workdir: Path) -> Corpus:
 def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, Any]) -> dict:
     """Translates a split with the best checkpoint and writes the results into the workdir.
 
+    Several processes, which must all call this, translate a share each; the first one writes.
+
     Args:
       workdir: the folder of the run.
       corpus: the data that the run was trained on.
@@ -89,15 +92,28 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
             f"cannot write into {workdir}; to write nothing, evaluate a checkpoint in it, such as "
             f"{best_checkpoint(workdir)}"
         )
-    checkpoint = best_checkpoint(workdir)
+    checkpoint = best_of(workdir)
     translator = load(checkpoint)
     examples = examples_of(translator, corpus, split)
     result, assessment = measure(translator, examples, experiment_of(workdir).data, search)
     result = {"split": split, "step": int(checkpoint.name), **result}
-    if best_checkpoint(workdir) != checkpoint:
+    if best_of(workdir) != checkpoint:
         raise InputError(f"{workdir} has been trained on in the meantime: evaluate it again")
-    write(workdir, result, assessment)
+    processes.by_first(lambda: write(workdir, result, assessment))
     return result
+
+
+def best_of(workdir: Path) -> Path:
+    """The best checkpoint of a run, for all processes that which the first one finds.
+
+    Others may still see an older list of files, if they are on other machines.
+
+    Raises:
+      InputError: the run has no checkpoint.
+    """
+    with processes.together():
+        found = best_checkpoint(workdir) if processes.is_first() else workdir
+    return processes.agreed(found)
 
 
 def examples_of(translator: Translator, corpus: Corpus, split: str) -> list[Example]:
@@ -144,7 +160,15 @@ def measure(
       not the defaults, the metrics with their signatures, and what is known of each head; and the
       assessment, which holds the sentences and their weights.
     """
-    assessment = assess(translator, examples, data.bleu_tokenizer, search, PICTURED)
+    assessment = assess(
+        translator,
+        examples,
+        data.bleu_tokenizer,
+        search,
+        PICTURED,
+        processes.share,
+        processes.gathered,
+    )
     metrics, signatures = dict(assessment.metrics), dict(assessment.signatures)
     texts, references = zip(
         *((s["text"], s["reference"]) for s in assessment.sentences), strict=True

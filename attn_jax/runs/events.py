@@ -18,6 +18,7 @@ from attn_jax.reporting.alignments import heat_map
 from attn_jax.reporting.style import png
 from attn_jax.reporting.tables import Table
 from attn_jax.tokens import written
+from attn_jax.training import processes
 
 PICTURED = 1  # validation sentences whose alignments are drawn, which takes about 0.2 s for each
 LONGEST = 60  # tokens of a side that are drawn
@@ -35,7 +36,12 @@ class Events:
     def __init__(self, workdir: Path, experiment: Experiment, step: int):
         folder = run_files.events(workdir)
         # The suffix is for two sessions in one second, whose files would have the same name.
-        self._writer = SummaryWriter(str(folder), purge_step=step + 1, filename_suffix=f".{step}")
+        self._writer = SummaryWriter(
+            str(folder),
+            purge_step=step + 1,
+            filename_suffix=f".{step}",
+            write_to_disk=processes.is_first(),
+        )
         rows = [[name, str(value)] for name, value in config.values(experiment).items()]
         self._writer.add_text("options", Table(["option", "value"], rows).markdown(), step)
         self._assessment: Assessment | None = None

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import fcntl
 import os
+import time
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from attn_jax.own_code import edited, recorded_modules
 from attn_jax.training.checkpoint import Checkpoints, check_name
 
 SPLITS = ["train", "validation", "test"]
+SEEN_WITHIN = 60.0  # seconds after which all machines see a file that one of them has written
 
 
 def has_begun(workdir: Path) -> bool:
@@ -214,6 +216,21 @@ def record(
     if not has_begun(workdir):  # else they stay byte for byte, as checkpoints have recorded them
         for side, vocabulary in (("source", source), ("target", target)):
             save_vocabulary(vocabulary, run_files.vocabulary(workdir, side))
+
+
+def check_seen(workdir: Path) -> None:
+    """Raises InputError if this process does not see what another has recorded in a folder.
+
+    A file system of several machines may take some seconds to show it.
+    """
+    last = time.monotonic() + SEEN_WITHIN
+    while not run_files.flags(workdir).is_file():
+        if time.monotonic() > last:
+            raise InputError(
+                f"{workdir} is not the folder that process 0 writes into: all processes need the "
+                "same one, as on NFS"
+            )
+        time.sleep(0.2)
 
 
 def forget_evaluations(workdir: Path) -> None:

@@ -21,7 +21,8 @@ from attn_jax.runs import folder
 from attn_jax.runs.checks import check
 from attn_jax.runs.materials import training_pairs, vocabularies
 from attn_jax.startup import start_training
-from attn_jax.training.devices import first_replica, make_mesh, replicate
+from attn_jax.training import processes
+from attn_jax.training.devices import first_replica, make_mesh, replicate, split
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from attn_jax.training.throughput import Throughput
@@ -62,15 +63,17 @@ def pace(options: Options, workdir: Place) -> Pace:
     pairs = training_pairs(experiment, corpus.examples("train"), text, source, target)
     model = initialize(experiment.model, source.sizes, len(target), jax.random.key(0))
     recipe, mesh = recipe_of(config), make_mesh(config)
-    state, throughput = init_state(model, recipe), Throughput()
+    state, rng, throughput = init_state(model, recipe), jax.random.key(0), Throughput()
     if mesh is not None:
-        state = replicate(state, mesh)
-    following = Batches(pairs, config, experiment.seed).from_step(0)
+        state, rng = replicate((state, rng), mesh)
+    following = Batches(pairs, config, experiment.seed, processes.share).from_step(0)
     for _ in range(STEPS):
         batch = next(following)
         throughput.reset()
-        state, loss = train_step(state, batch, jax.random.key(0), recipe=recipe, mesh=mesh)
         throughput.count(batch.source, batch.target)
+        if mesh is not None:
+            batch = split(batch, mesh)
+        state, loss = train_step(state, batch, rng, recipe=recipe, mesh=mesh)
         jax.block_until_ready(loss)
         throughput.close()
     sentences = corpus.sentences("validation", source, target)

@@ -1,7 +1,7 @@
 """Trains one model in a folder, and evaluates it."""
 
 from collections.abc import Callable, Collection, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +30,17 @@ from attn_jax.own_code import check_copies, forget_code, keep_code, own_modules,
 from attn_jax.reporting.printing import best_step, print_evaluation
 from attn_jax.runs import folder, unused
 from attn_jax.runs.checks import check, check_step
-from attn_jax.runs.evaluation import evaluate_split
+from attn_jax.runs.evaluation import best_of, evaluate_split
 from attn_jax.runs.events import PICTURED, Events
 from attn_jax.runs.materials import initial_parameters, training_pairs, vocabularies
 from attn_jax.runs.validation import compared, criterion_of, validator
 from attn_jax.startup import start_training
-from attn_jax.training import devices, loop, precision
+from attn_jax.training import devices, loop, precision, processes
+from attn_jax.training.arrays import digest, named_leaves
 from attn_jax.training.fallback import set_aside
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.saving import try_place
-from attn_jax.training.step import init_state
+from attn_jax.training.step import FlatState, init_state
 from attn_jax.training.validations import disagreement
 from attn_jax.translator import Translator
 
@@ -61,13 +62,17 @@ def train(
 
     The same call again resumes from the last checkpoint; a larger `train.steps` extends the run.
 
+    After `jax.distributed.initialize`, all processes train one model: each of them makes the same
+    call, with a folder that all of them read. The first one writes there.
+
     Args:
       options: an experiment, or options by name, such as `{"data.name": "copy", "model.score":
         Dot()}`; those that are left out are as in the folder, or the defaults in a new one.
       workdir: the folder of the run.
       on_record: is called after each validation with its record: `step`, `train_loss`,
-        `valid_perplexity` and the like.
-      on_step: is called every 20 steps with the number of steps done and the loss of the last.
+        `valid_perplexity` and the like. Of several processes, in the first one.
+      on_step: is called every 20 steps with the number of steps done and the loss of the last. Of
+        several processes, in the first one.
       fallback: whether to set damaged checkpoints aside, and go on from the last intact one.
       may_be_idle: names of options that may have no effect on this run, as those of a file for
         several. All others must have one, except those of an `Experiment`, which has all.
@@ -85,31 +90,45 @@ def train(
         choose(dict.fromkeys(folder.SPLITS), split, "split")
     start_training()
     workdir, given = Path(workdir), options_of.given(options)
-    with folder.alone(workdir):
-        if fallback:
-            set_aside(workdir)
-        experiment = folder.settle(workdir, given)
-        check(experiment)
-        folder.check_code(workdir, own_modules(experiment))
-        folder.tell_inherited(folder.inherited(experiment, given))
-        done, asked = experiment.train.steps, given.get("train.steps", experiment.train.steps)
-        if int(asked) < done:
-            print(f"the run has done {done} steps already, more than train.steps={asked}")
-        corpus = open_corpus(experiment.data)
-        if not isinstance(options, Experiment):
-            unused.check([(experiment, given)], given.keys() - {*may_be_idle})
+    with processes.only_first_tells(), ExitStack() as stack:
+
+        def open_folder() -> None:
+            stack.enter_context(folder.alone(workdir))
+            if fallback:
+                set_aside(workdir)
+
+        processes.by_first(open_folder)
+        with processes.together():
+            experiment = folder.settle(workdir, given)
+            check(experiment)
+            devices.check_shared(experiment.train)
+            folder.check_code(workdir, own_modules(experiment))
+            folder.tell_inherited(folder.inherited(experiment, given))
+            done, asked = experiment.train.steps, given.get("train.steps", experiment.train.steps)
+            if int(asked) < done:
+                print(f"the run has done {done} steps already, more than train.steps={asked}")
+            corpus = open_corpus(experiment.data)
+            if not isinstance(options, Experiment):
+                unused.check([(experiment, given)], given.keys() - {*may_be_idle})
         train_alone(workdir, experiment, corpus, given, on_record, on_step)
-    for split in (one for one in evaluate_on if one in corpus.splits):
-        file = run_files.evaluation(workdir, split)
-        if not file.is_file():
-            evaluate_split(workdir, corpus, split, {})
+        stack.close()
+        for split in (one for one in evaluate_on if one in corpus.splits):
+            evaluate_once(workdir, corpus, split)
+        if not {"test"} & {*evaluate_on} & {*corpus.splits}:
+            why = "not asked for" if "test" in corpus.splits else "no test split"
+            print(f"{why}: the run is not evaluated on a test, and reports leave it out")
+        return load(best_of(workdir))
+
+
+def evaluate_once(workdir: Path, corpus: Corpus, split: str) -> None:
+    """Evaluates a run on a split, unless that has been done, and prints the result."""
+    file = run_files.evaluation(workdir, split)
+    if processes.agreed(not file.is_file()):
+        evaluate_split(workdir, corpus, split, {})
+    if processes.is_first():
         with reading(file, ": remove it, and the same command evaluates the run again"):
             evaluation = strict_json.loads(file.read_text("utf-8"))
             print_evaluation(split, evaluation, best_step(evaluation))
-    if not {"test"} & {*evaluate_on} & {*corpus.splits}:
-        why = "not asked for" if "test" in corpus.splits else "no test split"
-        print(f"{why}: the run is not evaluated on a test, and reports leave it out")
-    return load(workdir)
 
 
 def train_alone(
@@ -130,66 +149,82 @@ def train_alone(
       on_record: as in `train`.
       on_step: as in `train`.
     """
-    folder.check_content(workdir, corpus)
-    config, device = experiment.train, jax.devices()[0]
-    precision.check(config.compute, device)
-    ways = cutting(experiment.data)
-    splits = ["validation", "test"] if "test" in corpus.splits else ["validation"]
-    text, others = corpus.text("train", *ways), {one: corpus.text(one, *ways) for one in splits}
-    source, target = vocabularies(workdir, experiment, corpus, text)
-    rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
-    model = initialize(experiment.model, source.sizes, len(target), rng_parameters)
-    state, progress = loop.begin(config, model, workdir)
-    step = int(state.parts.step)
-    if config.initial and not step:  # not when resuming: that run may be gone by then
-        state = init_state(
-            initial_parameters(Path(config.initial), model), recipe_of(config.after(0))
-        )
-    held_out = {split: corpus.sentences(split, source, target) for split in splits}
-    validation = held_out["validation"]
-    for split, examples in held_out.items():
-        check_lengths(split, examples, experiment.data.max_length)
-    pairs = training_pairs(experiment, corpus.examples("train"), text, source, target)
-    counts = pairs.counts()
-    if config.initial:
-        check_known(config.initial, counts, source, target)
-    batches = Batches(pairs, config, experiment.seed)
-    if own_options(experiment):  # which may need longer sentences, or not allow such long ones
-        for shape in {batches.shapes[0], batches.shapes[-1]}:
-            check_step(experiment, shape)
-    parameters = optax.tree.size(model)
-    about = [
-        f"{len(pairs)} training pairs ({pairs.left_out} left out, empty or of over "
-        f"{config.max_length} tokens), "
-        f"{known(source)} source and {known(target)} target tokens known, {parameters} parameters",
-        batches.summary(),
-        unknown_shares(
-            {"training": counts}
-            | {split: counts_of(held_out[split], source, target) for split in splits},
-            source,
-            target,
-        ),
-        *seen_in_training(text, others),
-        unused.told(experiment, given),
-        devices.summary(config),
-        precision.advice(config.compute, device),
-    ]
+    with processes.together():
+        folder.check_content(workdir, corpus)
+        config, device = experiment.train, jax.devices()[0]
+        precision.check(config.compute, device)
+        ways = cutting(experiment.data)
+        splits = ["validation", "test"] if "test" in corpus.splits else ["validation"]
+        text, others = corpus.text("train", *ways), {one: corpus.text(one, *ways) for one in splits}
+        source, target = vocabularies(workdir, experiment, corpus, text)
+        rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
+        model = initialize(experiment.model, source.sizes, len(target), rng_parameters)
+        state, progress = loop.begin(config, model, workdir)
+        step = int(state.parts.step)
+        if config.initial and not step:  # not when resuming: that run may be gone by then
+            state = init_state(
+                initial_parameters(Path(config.initial), model), recipe_of(config.after(0))
+            )
+        held_out = {split: corpus.sentences(split, source, target) for split in splits}
+        validation = held_out["validation"]
+        for split, examples in held_out.items():
+            check_lengths(split, examples, experiment.data.max_length)
+        pairs = training_pairs(experiment, corpus.examples("train"), text, source, target)
+        counts = pairs.counts()
+        if config.initial:
+            check_known(config.initial, counts, source, target)
+        batches = Batches(pairs, config, experiment.seed, processes.share)
+        if own_options(experiment):  # which may need longer sentences, or not allow such long ones
+            for shape in {batches.shapes[0], batches.shapes[-1]}:
+                check_step(experiment, shape)
+        parameters = optax.tree.size(model)
+        about = [
+            f"{len(pairs)} training pairs ({pairs.left_out} left out, empty or of over "
+            f"{config.max_length} tokens), "
+            f"{known(source)} source and {known(target)} target tokens known, "
+            f"{parameters} parameters",
+            batches.summary(),
+            unknown_shares(
+                {"training": counts}
+                | {split: counts_of(held_out[split], source, target) for split in splits},
+                source,
+                target,
+            ),
+            *seen_in_training(text, others),
+            unused.told(experiment, given),
+            devices.summary(config),
+            precision.advice(config.compute, device),
+        ]
+    processes.check_same(lambda: _what_is_trained(experiment, corpus, state))
     more = not progress.finished(step, config)
-    if more:
-        check_copies(workdir, experiment)
-        forget_code(workdir, experiment)
-    if more or experiment != experiment_of(workdir):  # else it may be a folder to read only
-        folder.check_writable(workdir)
-        folder.record(workdir, experiment, corpus, source, target)
+
+    def record() -> None:
+        if more:
+            check_copies(workdir, experiment)
+            forget_code(workdir, experiment)
+        if more or experiment != experiment_of(workdir):  # else it may be a folder to read only
+            folder.check_writable(workdir)
+            folder.record(workdir, experiment, corpus, source, target)
+
+    processes.by_first(record)
+    with processes.together():
+        folder.check_seen(workdir)
     print("\n".join(filter(None, about)), flush=True)
     if not more:
         print(f"nothing is left to train: the run has finished at step {step}", flush=True)
         return
-    try_place(workdir)  # after the record: a kill meanwhile leaves a run that can begin again
-    keep_code(workdir, experiment)
-    folder.forget_evaluations(workdir)
+
+    def make_ready() -> None:
+        try_place(workdir)  # after the record: a kill meanwhile leaves a run that can begin again
+        keep_code(workdir, experiment)
+        folder.forget_evaluations(workdir)
+
+    processes.by_first(make_ready)
     measure = validator(validation, source, target, experiment.data, PICTURED)
-    with provenance.session(workdir, step), closing(Events(workdir, experiment, step)) as events:
+    with ExitStack() as stack:
+        if processes.is_first():
+            stack.enter_context(provenance.session(workdir, step))
+        events = stack.enter_context(closing(Events(workdir, experiment, step)))
 
         def hear(record: dict[str, Any]) -> None:
             events.write(record)
@@ -208,8 +243,21 @@ def train_alone(
             on_record=hear,
             on_step=on_step,
         )
+    if not processes.is_first():
+        return
     folder.forget_evaluations(workdir)  # that other processes may have written in the meantime
     validations, kept = journal.read(run_files.journal(workdir)), best_checkpoint(workdir).name
     told = disagreement(validations, compared(experiment, validation), kept)
     if told:
         print(told, flush=True)
+
+
+def _what_is_trained(experiment: Experiment, corpus: Corpus, state: FlatState) -> dict[str, Any]:
+    """What must be the same in all processes that train together."""
+    options = options_of.values(experiment)
+    return {
+        **{name: value for name, value in options.items() if name not in options_of.PLACES},
+        "data": corpus.content,
+        "steps done": int(state.parts.step),
+        "parameters": digest(named_leaves(state.result)),
+    }

@@ -10,6 +10,7 @@ from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.metrics import METRICS, in_words, ranking_metric
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.progress import Criterion
+from attn_jax.training import processes
 from attn_jax.translator import Translator
 
 
@@ -57,7 +58,15 @@ def validator(
 
     def measured(model: Seq2Seq) -> Assessment:
         translator = Translator([model], source, target, data.max_length)
-        assessment = assess(translator, examples, data.bleu_tokenizer, {}, pictured)
+        assessment = assess(
+            translator,
+            examples,
+            data.bleu_tokenizer,
+            {},
+            pictured,
+            processes.share,
+            processes.gathered,
+        )
         if assessment.metrics["perplexity"] > 2 * len(
             target
         ):  # a model that has learned little yet is nearer

@@ -71,5 +71,5 @@ def read_arrays(folder: Path, like: dict[str, Any]) -> dict[str, jax.Array]:
 
 
 def _one_device() -> jax.sharding.Sharding:
-    # Given explicitly, so that a checkpoint from other devices can be read on this machine.
-    return jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    # Given explicitly, so that a checkpoint from other devices can be read in this process.
+    return jax.sharding.SingleDeviceSharding(jax.local_devices()[0])

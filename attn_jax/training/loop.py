@@ -15,12 +15,13 @@ from attn_jax.errors import InputError, Paused
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.progress import Criterion, Goodness, Progress
+from attn_jax.training import processes
 from attn_jax.training.checkpoint import Checkpoints
-from attn_jax.training.devices import first_replica, make_mesh, replicate
+from attn_jax.training.devices import first_replica, make_mesh, replicate, split
 from attn_jax.training.notice import Notice, Told
 from attn_jax.training.progress_bar import progress_bar
 from attn_jax.training.recipe import recipe_of
-from attn_jax.training.saving import WritableCheckpoints
+from attn_jax.training.saving import OthersCheckpoints, WritableCheckpoints
 from attn_jax.training.step import (
     FlatState,
     init_state,
@@ -91,17 +92,22 @@ def fit(
 ) -> None:
     """Trains a model, starting or resuming from what `begin` returned.
 
+    Several processes train together. The first of them writes the files and tells of the progress;
+    all of them make the same steps, validations and checkpoints.
+
     Args:
       config: the options of training.
       state: the state to start from; its buffers are donated.
       progress: the progress to start from.
-      batches: maps a number of steps done to the batches that follow.
+      batches: maps a number of steps done to the batches that follow, or to the share of them that
+        this process has.
       evaluate: maps a model to its validation metrics, among them perplexity and the criterion's.
       workdir: where `metrics.jsonl` and `checkpoints/` are kept.
       rng: the key of everything random in training; each step derives its own from it.
       criterion: decides which validation is the best.
-      on_record: is called with the record of each validation.
-      on_step: is called every `LOOK_EVERY` steps with the number of steps done and a loss.
+      on_record: is called with the record of each validation, in the first process.
+      on_step: is called every `LOOK_EVERY` steps with the number of steps done and a loss, in the
+        first process.
 
     Raises:
       InputError: the loss, its gradient or the validation perplexity stays, or is, not finite.
@@ -109,21 +115,25 @@ def fit(
       Paused: a signal told training to end, and it has saved.
     """
     records, recorded = run_files.journal(workdir), facts.of_run(workdir)
-    checkpoints = WritableCheckpoints(run_files.checkpoints(workdir), config.keep)
+    first_process = processes.is_first()
+    writer = WritableCheckpoints if first_process else OthersCheckpoints
+    checkpoints = writer(run_files.checkpoints(workdir), config.keep)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     step = first = saved = int(state.parts.step)
     bar = progress_bar(console, first, config.steps)
     with Notice(config.grace) as notice, contextlib.closing(checkpoints), bar as advance:
-        checkpoints.check_space(state.result, state.rest)
+        with processes.together():
+            checkpoints.check_space(state.result, state.rest)
         if first:
             console.print(f"resuming from step {first}")
         if progress.validated and not records.exists():
             console.print(f"warning: {records} is missing, and begins anew")
-        journal.truncate(records, progress.validated)
+        if first_process:
+            journal.truncate(records, progress.validated)
         now = config.after(max(step - 1, 0))
         recipe, mesh = recipe_of(now), make_mesh(now)
         if mesh is not None:
-            state = replicate(state, mesh)
+            state, rng = replicate((state, rng), mesh)
         changed = {change.step: change for change in changes.read(config.change)}
 
         def save(score: Goodness | None) -> None:
@@ -131,7 +141,8 @@ def fit(
             nonlocal saved, saved_at
             shown = state if mesh is None else first_replica(state)
             known = progress._asdict() | recorded
-            checkpoints.save(step, shown.result, shown.rest, known, score)
+            with processes.together():
+                checkpoints.save(step, shown.result, shown.rest, known, score)
             saved, saved_at = step, time.monotonic()
             throughput.reset()
 
@@ -148,52 +159,57 @@ def fit(
                 except Told:
                     break
                 record = record_of(step, progress, metrics, criterion.metric)
-                journal.append(records, record)
-                console.print(summary(record))
-                for warning in warnings(journal.read(records)):
-                    console.print(f"warning: {warning}")
+                if first_process:
+                    journal.append(records, record)
+                    console.print(summary(record))
+                    for warning in warnings(journal.read(records)):
+                        console.print(f"warning: {warning}")
                 goodness = criterion.goodness(record)
                 if not all(map(math.isfinite, goodness)):
                     raise InputError(diverged(record, checkpoints.best))
                 progress = progress.after(step, goodness)
                 throughput.forget()
                 save(goodness)
-                if on_record:
+                if on_record and first_process:
                     on_record(record)
                 throughput.reset()
                 continue
             if step in changed:
                 console.print(f"from step {step} on: {changed[step]}")
                 if mesh is not None:
-                    state = first_replica(state)
+                    state, rng = first_replica((state, rng))
                 before, now = now, config.after(step)
                 recipe, mesh = recipe_of(now), make_mesh(now)
                 if type(now.optimizer) is not type(before.optimizer):
                     state = with_optimizer(state, recipe)
                 if mesh is not None:
-                    state = replicate(state, mesh)
+                    state, rng = replicate((state, rng), mesh)
             batch = next(following)
+            throughput.count(batch.source, batch.target)
+            if mesh is not None:
+                batch = split(batch, mesh)
             state, loss = train_step(state, batch, rng, recipe=recipe, mesh=mesh)
             step += 1
-            throughput.count(batch.source, batch.target)
             unread.append(loss)
             validates = progress.awaits_validation(step, config)
             overdue = 0 < config.save_every <= time.monotonic() - saved_at and not validates
             look = step == first + 1 or step % LOOK_EVERY == 0 or progress.skipped
-            if notice.told(step) or look or validates or overdue:
+            # Several processes agree on what is overdue only where all of them look.
+            alone = processes.count() == 1
+            if notice.told(step) or look or validates or (overdue and alone):
                 new, unread = list(map(float, unread)), []
                 skipped = _skipped(new, step - len(new) + 1, progress.skipped, config.skip)
                 seconds = throughput.close()
                 progress = progress.trained(new, seconds, skipped)
                 progress = progress._replace(rates=throughput.rates())
                 advance(step, new[-1])
-                if on_step:
+                if on_step and first_process:
                     on_step(step, new[-1])
                 if step == first + 1:
                     took = f"{seconds:.1f} s, compilation included"
                     console.print(f"step {step}: loss {new[-1]:.3f} ({took})")
-            if overdue:
-                save(None)
+                if processes.agreed(overdue):
+                    save(None)
         if not notice.given and step < config.steps:
             console.print(f"no better {criterion.metric} since step {progress.best_step}: stopping")
         if notice.given:

@@ -39,6 +39,9 @@ class Notice(contextlib.AbstractContextManager):
     at once; so does the end of the grace of a program. What this process ignores stays ignored, and
     nothing is taken outside of the main thread.
 
+    Where JAX is distributed, it takes SIGTERM, and has all processes end after the same step; an
+    interrupt of one process is handed on to it.
+
     Args:
       grace: seconds that the process has after the first signal.
     """
@@ -59,8 +62,7 @@ class Notice(contextlib.AbstractContextManager):
     def told(self, step: int) -> bool:
         """Whether training is to end after a step: by a signal, or by the cluster.
 
-        Where JAX is distributed, it takes SIGTERM itself, so that all processes end after the same
-        step; all of them must ask after each step.
+        Where JAX is distributed, all processes must ask after each step.
         """
         if jax.distributed.is_initialized() and multihost_utils.reached_preemption_sync_point(step):
             self._number, self._at = signal.SIGTERM, time.monotonic()
@@ -75,11 +77,11 @@ class Notice(contextlib.AbstractContextManager):
     def __enter__(self) -> "Notice":
         if threading.current_thread() is not threading.main_thread():
             return self
-        taken = {signal.SIGINT} if jax.distributed.is_initialized() else SIGNALS
-        for number in taken:
+        hear = _hand_on if jax.distributed.is_initialized() else self._hear
+        for number in _ours():
             before = signal.getsignal(number)
             if before not in (signal.SIG_IGN, None):  # None: code that is not Python's handles it
-                self._before[number] = signal.signal(number, self._hear)
+                self._before[number] = signal.signal(number, hear)
         _present.append(self)
         if _end:  # begun now, since a handler must not begin threads
             threading.Thread(target=self._end_late, daemon=True).start()
@@ -141,6 +143,16 @@ class Notice(contextlib.AbstractContextManager):
                     end(TRY_AGAIN)
 
 
+def _ours() -> tuple[signal.Signals, ...]:
+    """The signals that this process may take; where JAX is distributed, it has taken SIGTERM."""
+    return (signal.SIGINT,) if jax.distributed.is_initialized() else SIGNALS
+
+
+def _hand_on(*_: object) -> None:
+    """Tells JAX of an interrupt of this process, which tells all others."""
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
     """Delays Ctrl-C and termination until the body is done.
@@ -157,7 +169,7 @@ def uninterrupted() -> Iterator[None]:
     received: list[int] = []
     handlers = {
         number: signal.signal(number, lambda number, _: received.append(number))
-        for number in SIGNALS
+        for number in _ours()
     }
     try:
         yield

@@ -22,6 +22,7 @@ from attn_jax import facts as facts_of
 from attn_jax.errors import InputError, reason
 from attn_jax.facts import sealed
 from attn_jax.files import write_whole
+from attn_jax.training import processes
 from attn_jax.training.arrays import digest, named_leaves, shapes
 from attn_jax.training.checkpoint import Checkpoints, check_name
 from attn_jax.training.notice import uninterrupted
@@ -94,10 +95,16 @@ class WritableCheckpoints(Checkpoints):
                     stacklevel=2,
                 )
                 self._damaged.add(step)
+        self._directory.mkdir(parents=True, exist_ok=True)
         options = ocp.CheckpointManagerOptions(
+            create=False,
             preservation_policy=self._kept,
             cleanup_tmp_directories=True,
             lightweight_initialize=True,  # reads nothing of the checkpoints that are there
+            # All processes have all arrays. One writes them, and waits for no other.
+            multiprocessing_options=ocp.options.MultiprocessingOptions(
+                primary_host=processes.index(), active_processes={processes.index()}
+            ),
         )
         self._manager = ocp.CheckpointManager(self._directory, options=options)
         self._opened = self._directory.stat()
@@ -139,7 +146,10 @@ class WritableCheckpoints(Checkpoints):
                 step,
                 args=ocp.args.Composite(
                     facts=ocp.args.JsonSave(sealed(known)),
-                    **{name: ocp.args.StandardSave(leaves) for name, leaves in items.items()},
+                    **{
+                        name: ocp.args.StandardSave(_as_orbax_takes(leaves))
+                        for name, leaves in items.items()
+                    },
                 ),
             )
 
@@ -213,6 +223,34 @@ class WritableCheckpoints(Checkpoints):
             raise InputError(
                 f"a checkpoint could not be written into {self._directory} ({reason(error)})"
             ) from error
+
+
+def _as_orbax_takes(leaves: dict[str, Any]) -> dict[str, Any]:
+    """Arrays as Orbax takes them: of several processes, none of JAX's that only one has."""
+    if processes.count() == 1:
+        return leaves
+    return {name: np.array(leaf) for name, leaf in leaves.items()}  # copied: training goes on
+
+
+class OthersCheckpoints(Checkpoints):
+    """The checkpoints of a run that another process writes.
+
+    Args:
+      directory: the folder of the checkpoints.
+      last: as for `WritableCheckpoints`.
+    """
+
+    def __init__(self, directory: Path, last: int):
+        super().__init__(directory)
+
+    def save(self, *_: object) -> None:
+        """Leaves it to the other process."""
+
+    def check_space(self, *_: object) -> None:
+        """Leaves it to the other process."""
+
+    def close(self) -> None:
+        """Leaves it to the other process."""
 
 
 def try_place(workdir: Path) -> None:

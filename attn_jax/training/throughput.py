@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attn_jax.tokens import PAD
+from attn_jax.training import processes
 
 
 class Throughput:
@@ -36,7 +37,7 @@ class Throughput:
         self._compiled = False
 
     def count(self, source: np.ndarray, target: np.ndarray) -> None:
-        """Counts a step with this batch."""
+        """Counts a step with this batch, or with the share of it that this process has."""
         shapes = source.shape, target.shape
         self._compiled |= shapes not in self._known
         self._known.add(shapes)
@@ -44,10 +45,10 @@ class Throughput:
         self._steps += 1
 
     def close(self) -> float:
-        """Ends the interval, starts the next, and returns the seconds that it took."""
+        """Ends the interval for all processes, and starts the next; the seconds that it took."""
         seconds = time.perf_counter() - self._begin
         if self._steps:
-            rates = self._steps / seconds, self._tokens / seconds
+            rates = self._steps / seconds, processes.total(self._tokens) / seconds
             self._rates[self._compiled].append(rates)
         self.reset()
         return seconds

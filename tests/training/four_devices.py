@@ -11,7 +11,14 @@ from attn_jax.config import Train
 from attn_jax.models.randomness import by_row
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training import loop
-from attn_jax.training.devices import data_parallel, first_replica, make_mesh, replicate, summary
+from attn_jax.training.devices import (
+    data_parallel,
+    first_replica,
+    make_mesh,
+    replicate,
+    split,
+    summary,
+)
 from attn_jax.training.losses import Guided
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
@@ -60,10 +67,11 @@ def test_four_devices_go_where_one_does(model, train):
     mesh = make_mesh(config)
     assert mesh.size == 4
     one, four = (init_state(jax.tree.map(jnp.copy, begun), recipe) for _ in range(2))
-    four = replicate(four, mesh)
+    four, rng = replicate((four, RNG), mesh)
+    rows = split((source, target, links), mesh)
     for _ in range(3):
         one, loss = train_step(one, (source, target, links), RNG, recipe=recipe)
-        four, again = train_step(four, (source, target, links), RNG, recipe=recipe, mesh=mesh)
+        four, again = train_step(four, rows, rng, recipe=recipe, mesh=mesh)
         np.testing.assert_allclose(loss, again, rtol=1e-5)
     for plain, other, first in zip(
         one.leaves,
@@ -99,8 +107,8 @@ def test_devices_send_one_another_nothing_but_sums(decoder):
     model = make(decoder=decoder)
     lowered = train_step.lower(
         replicate(init_state(model, recipe), mesh),
-        (*batch()[:2], None),
-        RNG,
+        split((*batch()[:2], None), mesh),
+        replicate(RNG, mesh),
         recipe=recipe,
         mesh=mesh,
     )
