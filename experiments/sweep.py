@@ -4,6 +4,7 @@ Each option has a flag `--grid.<option>=value,value`; every combination that mak
 in a folder of its own. `--systems=FILE` names a file with the flags of one system on each line, to
 be combined with the grid. The same command again skips finished runs and resumes the others.
 `--join` works on the sweep too, from another shell or another machine with the same folder.
+`--executor=slurm` or `ray` has a cluster make the runs.
 """
 
 import shlex
@@ -21,7 +22,7 @@ from attn_jax.runs.slots import MOST_JOBS, slots
 from attn_jax.runs.standing import standings, summary, told
 from attn_jax.runs.sweeping import Sweep, join_sweep, part_of, planned_sweep, sweep, sweep_in
 
-from . import flags
+from . import executors, flags
 from .flag_files import found
 from .flags import FLAGS
 from .program import OF_TRAINING, run
@@ -69,6 +70,7 @@ def main() -> None:
         print_estimates(chosen) if FLAGS.dry_run else print_runs(chosen)
         return
     worker = {"jobs": FLAGS.jobs, "only": FLAGS.only, "part": FLAGS.part}
+    worker["executor"] = executors.executor()
     if FLAGS.join:
         join_sweep(FLAGS.workdir, **worker)
     else:
@@ -129,7 +131,8 @@ if __name__ == "__main__":
     absl_flags.DEFINE_integer(
         "jobs",
         0,
-        f"runs at a time; 0: one for each GPU, else for each core, at most {MOST_JOBS}",
+        f"runs at a time; 0: one for each GPU, else for each core, at most {MOST_JOBS}; of Slurm "
+        "and Ray, as many as they have room for",
         lower_bound=0,
     )
     absl_flags.DEFINE_bool("join", False, "work on the sweep that was planned in this folder")
@@ -137,4 +140,5 @@ if __name__ == "__main__":
     absl_flags.DEFINE_string("part", "1/1", "runs to make: 3/8 is every eighth, from the third on")
     absl_flags.DEFINE_bool("list", False, "list the runs and how far they are, and make none")
     absl_flags.DEFINE_bool("dry_run", False, "list the runs and the time they need, and make none")
+    executors.define()
     run(main, OF_TRAINING)
