@@ -31,8 +31,12 @@ from .loading import load
 from .reporting.alignments import heat_map
 from .reporting.report import Report, report
 from .runs.evaluation import evaluate
+from .runs.on_ray import Ray
+from .runs.on_slurm import Slurm
+from .runs.searching import tuned_sweep
 from .runs.sweeping import join_sweep, sweep
 from .runs.training import train
+from .runs.trials import Trials
 from .settings import inner, setting
 from .startup import start
 
@@ -62,12 +66,15 @@ __all__ = [
     "Normalizer",
     "Part",
     "Past",
+    "Ray",
     "Report",
     "Score",
     "Seen",
     "Sentence",
+    "Slurm",
     "Train",
     "Translator",
+    "Trials",
     "Values",
     "Window",
     "attend",
@@ -88,4 +95,5 @@ __all__ = [
     "start",
     "sweep",
     "train",
+    "tuned_sweep",
 ]

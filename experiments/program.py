@@ -60,10 +60,11 @@ OPTION = re.compile(r"(?<![\w./:-])\w+(?:\.\w+)+")
 
 def dashed(message: object) -> str:
     """A message of the library with dashes before the names of options."""
-    known = {*config.known(), "train.fallback"}
+    known = {*config.known(), "train.fallback", "trials", "seeds"}
 
     def with_dashes(found: re.Match[str]) -> str:
-        return f"--{found[0]}" if found[0].removeprefix("grid.") in known else found[0]
+        name = found[0].removeprefix("grid.").removeprefix("search.")
+        return f"--{found[0]}" if name in known else found[0]
 
     return OPTION.sub(with_dashes, str(message))
 

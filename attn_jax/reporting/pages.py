@@ -14,6 +14,7 @@ from attn_jax.reporting.runs import Run
 from attn_jax.reporting.sentences import telling_sentences
 from attn_jax.reporting.style import save
 from attn_jax.reporting.systems import Systems, by_data, by_system, first_run, stem
+from attn_jax.reporting.tuning import Tuning, tuning
 
 OUTPUTS = 3  # sentences whose translations are shown
 
@@ -29,6 +30,7 @@ class Comparison(NamedTuple):
     quality: tables.Table
     cost: tables.Table
     profile: Profile  # by source length
+    tuning: Tuning | None  # if systems were tuned
 
 
 def compare(runs: list[Run]) -> Iterator[Comparison]:
@@ -40,7 +42,7 @@ def compare(runs: list[Run]) -> Iterator[Comparison]:
         systems = by_system(group)
         places, differences = ranks(systems), p_values(systems)
         quality = tables.quality(systems, places, differences)
-        shown = quality, tables.cost(systems), by_length(systems)
+        shown = quality, tables.cost(systems), by_length(systems), tuning(systems)
         yield Comparison(name, apart, systems, places, differences, *shown)
 
 
@@ -52,6 +54,11 @@ def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:
     page = folder / "report.md"
     write_whole(page, "\n\n".join(parts) + "\n")
     return page
+
+
+def tuned(tuning: Tuning | None) -> list[str]:
+    """What systems got in searches, as Markdown; nothing if they were not tuned."""
+    return [tuning.table.markdown(), *map(tables.escaped, tuning.notes)] if tuning else []
 
 
 def section(comparison: Comparison, folder: Path) -> list[str]:
@@ -75,6 +82,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         *about_ranks(systems),
         comparison.cost.markdown(),
         tables.about_cost(comparison.cost),
+        *tuned(comparison.tuning),
         *signatures(first),
     ]
     for kind, drawing in curves.items():

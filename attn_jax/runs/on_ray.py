@@ -7,6 +7,7 @@ last checkpoint. All machines need the folder of the sweep, and this package.
 import dataclasses
 import os
 import signal
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -63,11 +64,14 @@ class Ray:
         own["num_cpus"] = at_once * self.cpus or max(os.cpu_count() or 1, self.cpus)
         handler = signal.getsignal(signal.SIGTERM)
         try:
-            ray.init(
-                log_to_driver=False,
-                logging_level="ERROR",
-                **({"address": self.address} if self.address else own),
-            )
+            with warnings.catch_warnings():
+                # What is forked here only starts another program.
+                warnings.filterwarnings("ignore", r"os\.fork\(\) was called")
+                ray.init(
+                    log_to_driver=False,
+                    logging_level="ERROR",
+                    **({"address": self.address} if self.address else own),
+                )
         except Exception as error:  # there are several types, also for one cause
             raise InputError(f"Ray does not start: {reason(error)}") from error
         finally:

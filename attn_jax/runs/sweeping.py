@@ -86,7 +86,7 @@ def sweep(
       KeyboardInterrupt: it was interrupted; its runs have saved, and the same call goes on.
     """
     planned = planned_sweep(options, root, grid or {}, systems, may_be_idle)
-    return _work(part_of(planned, only, part), jobs, executor)
+    return work(part_of(planned, only, part), jobs, executor)
 
 
 def join_sweep(
@@ -111,7 +111,7 @@ def join_sweep(
       InputError: there is no plan in the folder; or as in `sweep`.
       KeyboardInterrupt: as in `sweep`.
     """
-    return _work(sweep_in(root, only, part), jobs, executor)
+    return work(sweep_in(root, only, part), jobs, executor)
 
 
 def planned_sweep(
@@ -139,7 +139,7 @@ def planned_sweep(
         raise InputError(f"{root} is the folder of a run: take another folder for a sweep")
     planned = planning.plan(given or [{}], varied, fixed)
     wanted, left_out = possible(root, planned, varied)
-    _check_all(root, planned, wanted)
+    check_all(root, planned, wanted)
     if not isinstance(options, Experiment):
         runs = [(run, planned[label]) for label, run in wanted.items()]
         unused.check(runs, {*fixed, *varied} - {*may_be_idle})
@@ -175,11 +175,11 @@ def sweep_in(root: Place, only: int = 0, part: str = "1/1") -> Sweep:
             check(wanted[label])
         except InputError as error:
             raise InputError(f"{label}: {error}") from error
-    _check_all(root, plan.runs, wanted)
+    check_all(root, plan.runs, wanted)
     return Sweep(root, plan, wanted)
 
 
-def _check_all(
+def check_all(
     root: Path, runs: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, Experiment]
 ) -> None:
     """Checks the code and the data of all runs before the first one starts.
@@ -212,7 +212,7 @@ def part_of(whole: Sweep, only: int = 0, part: str = "1/1") -> Sweep:
     return whole._replace(wanted={n: run for n, run in whole.wanted.items() if n in chosen})
 
 
-def _work(todo: Sweep, jobs: int, executor: Engine | None) -> list[Path]:
+def work(todo: Sweep, jobs: int, executor: Engine | None) -> list[Path]:
     """Makes the runs that are not finished."""
     root, plan, wanted = todo
     waiting = {label: run for label, run in wanted.items() if not is_done(root / label, run)}
