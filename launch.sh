@@ -117,7 +117,13 @@ catalogue)
     install ""
     exec "$python" -m experiments.catalogue "$@"
     ;;
-main | compare | train | evaluate | translate | align | export | sweep | watch | report | check)
+sweep)
+    extras=
+    [[ " $* " =~ \ --executor=(slurm|ray)\  ]] && extras=${BASH_REMATCH[1]}
+    install "$extras"
+    exec "$python" -m attn_jax sweep "$@"
+    ;;
+main | compare | train | evaluate | translate | align | export | watch | report | check)
     install ""
     exec "$python" -m attn_jax "$command" "$@"
     ;;

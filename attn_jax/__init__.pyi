@@ -33,8 +33,12 @@ from .reporting.answered import Answer
 from .reporting.report import Report, report
 from .runs.comparing import compare
 from .runs.evaluation import evaluate
+from .runs.on_ray import Ray
+from .runs.on_slurm import Slurm
+from .runs.searching import tuned_sweep
 from .runs.sweeping import join_sweep, sweep
 from .runs.training import train
+from .runs.trials import Trials
 from .settings import inner, setting
 from .startup import start
 
@@ -65,12 +69,15 @@ __all__ = [
     "Normalizer",
     "Part",
     "Past",
+    "Ray",
     "Report",
     "Score",
     "Seen",
     "Sentence",
+    "Slurm",
     "Train",
     "Translator",
+    "Trials",
     "Values",
     "Window",
     "attend",
@@ -92,4 +99,5 @@ __all__ = [
     "start",
     "sweep",
     "train",
+    "tuned_sweep",
 ]

@@ -63,6 +63,16 @@ def answer(root: Path) -> Path:
     return root / "answer.md"
 
 
+def trials(root: Path) -> Path:
+    """The folder of the trials of a search, a sweep of its own, in the folder of the sweep."""
+    return root / "trials"
+
+
+def search(root: Path) -> Path:
+    """What the trials of a search found, and what each system got of them."""
+    return root / "search.json"
+
+
 def claims(root: Path, label: str) -> Path:
     """The folder of the claims of workers on a run of a sweep."""
     return root / "claims" / label

@@ -60,10 +60,12 @@ OPTION = re.compile(r"(?<![\w./:-])\w+(?:\.\w+)+")
 
 def dashed(message: object) -> str:
     """A message of the library with dashes before the names of options."""
-    known = {*config.known(), "train.fallback", *(n for n in flags.FLAGS if "distributed." in n)}
+    of_programs = {"train.fallback", "trials", "seeds"}
+    known = {*config.known(), *of_programs, *(n for n in flags.FLAGS if "distributed." in n)}
 
     def with_dashes(found: re.Match[str]) -> str:
-        return f"--{found[0]}" if found[0].removeprefix("grid.") in known else found[0]
+        name = found[0].removeprefix("grid.").removeprefix("search.")
+        return f"--{found[0]}" if name in known else found[0]
 
     return OPTION.sub(with_dashes, str(message))
 

@@ -4,6 +4,8 @@ Each option has a flag `--grid.<option>=value,value`; every combination that mak
 in a folder of its own. `--systems=FILE` names a file with the flags of one system on each line, to
 be combined with the grid. The same command again skips finished runs and resumes the others.
 `--join` works on the sweep too, from another shell or another machine with the same folder.
+`--executor=slurm` or `ray` has a cluster make the runs. `--search.trials` tunes each system first,
+by trials of what `--search.<option>` draws.
 """
 
 from pathlib import Path
@@ -16,11 +18,12 @@ from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.runs.claims import Watch
 from attn_jax.runs.estimates import estimates
+from attn_jax.runs.searching import tuned_sweep
 from attn_jax.runs.slots import MOST_JOBS, slots
 from attn_jax.runs.standing import standings, summary, told
 from attn_jax.runs.sweeping import Sweep, join_sweep, part_of, planned_sweep, sweep, sweep_in
 
-from . import flags
+from . import executors, flags, searches
 from .flag_files import found
 from .flags import FLAGS
 from .program import OF_TRAINING, run
@@ -37,6 +40,7 @@ def main() -> None:
     """Trains and evaluates all runs that are not finished, or tells how far they are."""
     # This process only checks the runs, so it leaves accelerators to them.
     jax.config.update("jax_platforms", "cpu")
+    search = searches.search()
     if FLAGS.join:
         refuse_options()
     if FLAGS.list or FLAGS.dry_run:
@@ -44,7 +48,11 @@ def main() -> None:
         print_estimates(chosen) if FLAGS.dry_run else print_runs(chosen)
         return
     worker = {"jobs": FLAGS.jobs, "only": FLAGS.only, "part": FLAGS.part}
-    if FLAGS.join:
+    worker["executor"] = executors.executor()
+    if search is not None:
+        where = {"jobs": FLAGS.jobs, "executor": worker["executor"]}
+        tuned_sweep(flags.given(), FLAGS.workdir, search, **varied(), **where)
+    elif FLAGS.join:
         join_sweep(FLAGS.workdir, **worker)
     else:
         sweep(flags.given(), FLAGS.workdir, **varied(), **worker)
@@ -104,7 +112,8 @@ if __name__ == "__main__":
     absl_flags.DEFINE_integer(
         "jobs",
         0,
-        f"runs at a time; 0: one for each GPU, else for each core, at most {MOST_JOBS}",
+        f"runs at a time; 0: one for each GPU, else for each core, at most {MOST_JOBS}; of Slurm "
+        "and Ray, as many as they have room for",
         lower_bound=0,
     )
     absl_flags.DEFINE_bool("join", False, "work on the sweep that was planned in this folder")
@@ -112,4 +121,6 @@ if __name__ == "__main__":
     absl_flags.DEFINE_string("part", "1/1", "runs to make: 3/8 is every eighth, from the third on")
     absl_flags.DEFINE_bool("list", False, "list the runs and how far they are, and make none")
     absl_flags.DEFINE_bool("dry_run", False, "list the runs and the time they need, and make none")
+    executors.define()
+    searches.define()
     run(main, OF_TRAINING)

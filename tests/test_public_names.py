@@ -5,10 +5,11 @@ import attn_jax
 NAMES = """
 GATES LOSSES MIXING NORMALIZERS SCORES SOURCES VALUES WINDOWS
 Answer Data Experiment Gate Hypothesis InputError Loss Mechanism Memory Mixing Model Normalizer
-Part Past Report Score Seen Sentence Train Translator Values Window
+Part Past Ray Report Score Seen Sentence Slurm Train Translator Trials Values Window
 attend attend_all attend_step begin check compare evaluate export heat_map inner join_sweep
 load load_exported
 report scaled_normal setting start sweep train
+tuned_sweep
 """
 
 

@@ -15,6 +15,7 @@ from attn_jax.reporting.runs import Run
 from attn_jax.reporting.sentences import telling_sentences
 from attn_jax.reporting.style import save
 from attn_jax.reporting.systems import Systems, by_data, by_system, first_run, stem
+from attn_jax.reporting.tuning import Tuning, tuning
 
 OUTPUTS = 3  # sentences whose translations are shown
 
@@ -30,6 +31,7 @@ class Comparison(NamedTuple):
     quality: tables.Table
     cost: tables.Table
     profile: Profile  # by source length
+    tuning: Tuning | None  # if systems were tuned
 
 
 def compare(runs: list[Run]) -> Iterator[Comparison]:
@@ -41,7 +43,7 @@ def compare(runs: list[Run]) -> Iterator[Comparison]:
         systems = by_system(group)
         places, differences = ranks(systems), p_values(systems)
         quality = tables.quality(systems, places, differences)
-        shown = quality, tables.cost(systems), by_length(systems)
+        shown = quality, tables.cost(systems), by_length(systems), tuning(systems)
         yield Comparison(name, apart, systems, places, differences, *shown)
 
 
@@ -53,6 +55,11 @@ def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:
     page = folder / "report.md"
     write_whole(page, "\n\n".join(parts) + "\n")
     return page
+
+
+def tuned(tuning: Tuning | None) -> list[str]:
+    """What systems got in searches, as Markdown; nothing if they were not tuned."""
+    return [tuning.table.markdown(), *map(tables.escaped, tuning.notes)] if tuning else []
 
 
 def section(comparison: Comparison, folder: Path) -> list[str]:
@@ -77,6 +84,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         *about_ranks(systems),
         comparison.cost.markdown(),
         tables.about_cost(comparison.cost),
+        *tuned(comparison.tuning),
         *signatures(first),
     ]
     for kind, drawing in curves.items():

@@ -83,6 +83,9 @@ def print_report(report: Report) -> None:
         print("\n".join(about_quality(comparison)))
         print_table(f"{name}: cost", comparison.cost)
         print(tables.about_cost(comparison.cost))
+        if comparison.tuning is not None:
+            print_table(f"{name}: tuning", comparison.tuning.table)
+            print("\n".join(comparison.tuning.notes))
         if profile.tells_more:
             print_table(f"{name}: length", tables.by_length(profile))
     for folder, why in report.left_out.items():

@@ -10,7 +10,7 @@ from attn_jax.reporting import tables
 from attn_jax.reporting.about import searches, unfinished
 from attn_jax.reporting.page.budget import Limits
 from attn_jax.reporting.page.page import write_page
-from attn_jax.reporting.pages import Comparison, compare, write_report
+from attn_jax.reporting.pages import Comparison, compare, tuned, write_report
 from attn_jax.reporting.paper import FORMATS, write_paper
 from attn_jax.reporting.ranking import about_ranks
 from attn_jax.reporting.runs import find_runs
@@ -41,6 +41,7 @@ class Report(NamedTuple):
                 *map(tables.escaped, about_quality(comparison)),
                 comparison.cost.markdown(),
                 tables.about_cost(comparison.cost),
+                *tuned(comparison.tuning),
             ]
         parts += [
             tables.escaped(f"left out, {why}: {folder}") for folder, why in self.left_out.items()

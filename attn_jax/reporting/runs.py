@@ -239,14 +239,18 @@ def find_runs(root: Path) -> tuple[list[Run], dict[Path, str]]:
     """The evaluated runs under a folder, and the reasons for leaving others out, by their folders.
 
     A run with the same data, code and options as another, seed included, is a duplicate and left
-    out. Runs whose data have the same content get the data paths of the first of them, so that
-    paths do not distinguish them.
+    out. Trials of a search are in neither: what came of them is told where systems are compared.
+    Runs whose data have the same content get the data paths of the first of them, so that paths do
+    not distinguish them.
     """
     runs: list[Run] = []
     left_out: dict[Path, str] = {}
     first: dict[tuple, Path] = {}
     places: dict[str | None, dict[str, Any]] = {}
+    trials = {run_files.trials(file.parent) for file in root.rglob(run_files.search(root).name)}
     for folder in sorted(file.parent for file in root.rglob("flags.txt")):
+        if folder.parent in trials:
+            continue
         if not run_files.evaluation(folder, "test").is_file():
             left_out[folder] = why_not_evaluated(folder)
             continue

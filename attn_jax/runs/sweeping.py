@@ -15,8 +15,9 @@ from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
 from attn_jax.loading import Place
 from attn_jax.own_code import own_modules
-from attn_jax.runs import planning, plans, unused
+from attn_jax.runs import elsewhere, planning, plans, unused
 from attn_jax.runs.checks import check
+from attn_jax.runs.engines import Engine
 from attn_jax.runs.folder import (
     check_code,
     check_content,
@@ -27,7 +28,7 @@ from attn_jax.runs.folder import (
 )
 from attn_jax.runs.planning import check_grid, possible
 from attn_jax.runs.plans import Plan
-from attn_jax.runs.slots import slots
+from attn_jax.runs.slots import Slot, slots
 from attn_jax.runs.view import Board, shown
 from attn_jax.runs.working import Worker, is_done, is_trained
 from attn_jax.startup import start_training
@@ -56,6 +57,7 @@ def sweep(
     jobs: int = 0,
     only: int = 0,
     part: str = "1/1",
+    executor: Engine | None = None,
     may_be_idle: Collection[str] = (),
 ) -> list[Path]:
     """Trains and evaluates every system with every combination of a grid, each in its own folder.
@@ -68,9 +70,11 @@ def sweep(
       root: the folder for the runs.
       grid: options that vary, each with its values: `{"model.score": [Additive(), Dot()]}`.
       systems: the options of each system, to be combined with the grid.
-      jobs: runs at a time; 0: one for each GPU, else for each core, at most `slots.MOST_JOBS`.
+      jobs: runs at a time; 0: one for each GPU, else for each core, at most `slots.MOST_JOBS`; of
+        another executor, as many as it has room for.
       only: the number in the plan of the only run to make; 0: all.
       part: such as "3/8": every eighth run of the plan, from the third on.
+      executor: what starts the runs: `Slurm(...)`, `Ray(...)`, or this process, if it is None.
       may_be_idle: names of options that may have no effect on any run; all others must have one.
 
     Returns:
@@ -82,10 +86,12 @@ def sweep(
       KeyboardInterrupt: it was interrupted; its runs have saved, and the same call goes on.
     """
     planned = planned_sweep(options, root, grid or {}, systems, may_be_idle)
-    return work(part_of(planned, only, part), jobs)
+    return work(part_of(planned, only, part), jobs, executor)
 
 
-def join_sweep(root: Place, *, jobs: int = 0, only: int = 0, part: str = "1/1") -> list[Path]:
+def join_sweep(
+    root: Place, *, jobs: int = 0, only: int = 0, part: str = "1/1", executor: Engine | None = None
+) -> list[Path]:
     """Works on a sweep that was planned by another process, which may be working on it too.
 
     Any number of workers may do so, on any machines that share the folder. A run that another
@@ -96,6 +102,7 @@ def join_sweep(root: Place, *, jobs: int = 0, only: int = 0, part: str = "1/1") 
       jobs: as in `sweep`.
       only: as in `sweep`.
       part: as in `sweep`.
+      executor: as in `sweep`.
 
     Returns:
       The folders of the runs.
@@ -104,7 +111,7 @@ def join_sweep(root: Place, *, jobs: int = 0, only: int = 0, part: str = "1/1") 
       InputError: there is no plan in the folder; or as in `sweep`.
       KeyboardInterrupt: as in `sweep`.
     """
-    return work(part_of(sweep_in(root), only, part), jobs)
+    return work(sweep_in(root, only, part), jobs, executor)
 
 
 def planned_sweep(
@@ -145,18 +152,24 @@ def planned_sweep(
     return Sweep(root, plans.read(root).with_more({n: planned[n] for n in wanted}), wanted)
 
 
-def sweep_in(root: Place) -> Sweep:
-    """The sweep that was planned in a folder.
+def sweep_in(root: Place, only: int = 0, part: str = "1/1") -> Sweep:
+    """The sweep that was planned in a folder, or those of its runs that one worker is to make.
+
+    Args:
+      root: the folder.
+      only: as in `sweep`.
+      part: as in `sweep`.
 
     Raises:
-      InputError: there is none, its plan is damaged, or a run cannot be made or resumed.
+      InputError: there is none, its plan is damaged, or a run cannot be made or resumed; or there
+        is no such run or part.
     """
     start_training()
     root = Path(root)
     plan, wanted = plans.read(root), {}
     if not plan.runs:
         raise InputError(f"{root} holds no plan of a sweep: give systems or a grid first")
-    for label, options in plan.runs.items():
+    for label, options in plan.chosen(only, part).items():
         try:
             wanted[label] = settle(root / label, dict(options))
             check(wanted[label])
@@ -199,7 +212,7 @@ def part_of(whole: Sweep, only: int = 0, part: str = "1/1") -> Sweep:
     return whole._replace(wanted={n: run for n, run in whole.wanted.items() if n in chosen})
 
 
-def work(todo: Sweep, jobs: int) -> list[Path]:
+def work(todo: Sweep, jobs: int, executor: Engine | None = None) -> list[Path]:
     """Makes the runs of a worker that are not finished, and returns the folders of all.
 
     Raises:
@@ -207,12 +220,16 @@ def work(todo: Sweep, jobs: int) -> list[Path]:
       KeyboardInterrupt: it was interrupted; its runs have saved.
     """
     root, plan, wanted = todo
-    waiting = [
-        label
+    waiting = {
+        label: run
         for label, run in wanted.items()
         if not (is_trained if label in plan.untested else is_done)(root / label, run)
-    ]
-    places = slots(jobs) if waiting else []
+    }
+    places: list[Slot] = []
+    if waiting and executor is not None:
+        executor.check()
+    elif waiting:
+        places = slots(jobs)
     root.mkdir(parents=True, exist_ok=True)
     plans.record(root, plan)
     print(
@@ -220,7 +237,9 @@ def work(todo: Sweep, jobs: int) -> list[Path]:
         f"to {root}/<run>.log",
         flush=True,
     )
-    if waiting:
+    if waiting and executor is not None:
+        elsewhere.make(executor, root, plan, waiting, jobs)
+    elif waiting:
         runs, board = {label: plan.runs[label] for label in waiting}, Board(root)
         with shown(board) as tell:
             Worker(root, runs, wanted, tell, board.summary, plan.untested).work(places)

@@ -100,20 +100,33 @@ def watch(root: Path) -> None:
         raise InputError(f"{root} holds no plan of a sweep")
     board = Board(root)
     with shown(board) as say:
-        before: dict[str, str] = {}
-        said = float("-inf")
-        while True:
-            runs = board.runs()
-            for line in changes(before, runs):
-                say(line)
-            before = {run.label: run.state for run in runs}
-            if are_over(runs):
-                break
-            if say is tell and time.monotonic() - said >= SAY_EVERY:
-                say(summary(runs))
-                said = time.monotonic()
-            time.sleep(LOOK_EVERY)
+        follow(board, say, are_over)
     tell(board.summary())
+
+
+def follow(
+    board: Board, say: Callable[[str], None], are_over: Callable[[Sequence[Standing]], bool]
+) -> None:
+    """Says what changes in a sweep that runs elsewhere.
+
+    Args:
+      board: what is known of it.
+      say: shows a line.
+      are_over: whether its runs are over, so that there is nothing more to wait for.
+    """
+    before: dict[str, str] = {}
+    said = float("-inf")
+    while True:
+        runs = board.runs()
+        for line in changes(before, runs):
+            say(line)
+        before = {run.label: run.state for run in runs}
+        if are_over(runs):
+            return
+        if say is tell and time.monotonic() - said >= SAY_EVERY:
+            say(summary(runs))
+            said = time.monotonic()
+        time.sleep(LOOK_EVERY)
 
 
 def changes(before: dict[str, str], runs: Iterable[Standing]) -> Iterator[str]:

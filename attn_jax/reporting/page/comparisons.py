@@ -52,6 +52,8 @@ def shown(comparison: Comparison) -> Iterator[dict[str, Any]]:
         notes.insert(0, differences.ABOUT)
     yield table("Quality", quality, notes)
     yield table("Cost", comparison.cost, [tables.about_cost(comparison.cost)])
+    if comparison.tuning is not None:
+        yield table("Tuning", *comparison.tuning)
     if profile.tells_more:
         yield table("Length", tables.by_length(profile), [])
 
