@@ -208,7 +208,7 @@ def _about_settings(grid: Mapping[str, list[Any]], seeds: int) -> str:
     tried = " x ".join(f"{name}={listed(values)}" for name, values in grid.items())
     return (
         f"settings, the same for each system: {tried or 'one'}; of the best on validation, "
-        f"{seeds} seeds"
+        f"{_counted(seeds, 'seed')}"
     )
 
 
@@ -226,10 +226,15 @@ def _about_pace(name: str, cost: Cost, steps: int) -> str:
 
 def _about_time(hours: float, extent: Extent, costs: Sequence[Cost], places: int) -> str:
     return (
-        f"{hours:g} h, {places} runs at a time: {extent.systems} systems x {extent.settings} "
-        f"settings of {extent.steps:,} steps, then {extent.seeds} seeds of the best of each: about "
+        f"{hours:g} h, {_counted(places, 'run')} at a time: {_counted(extent.systems, 'system')} x "
+        f"{_counted(extent.settings, 'setting')} of {extent.steps:,} steps, then "
+        f"{_counted(extent.seeds, 'seed')} of the best of each: about "
         f"{told(budgets.seconds(extent, costs, places))}"
     )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _left_out(

@@ -361,7 +361,7 @@ def small(root, *more):
 def test_a_whole_comparison_with_a_kill_in_between(tmp_path):
     root = tmp_path / "mine"
     told = works("compare", *small(root, "--dry_run")).stdout
-    assert "2 systems x 1 settings of 20 steps, then 2 seeds" in told
+    assert "2 systems x 1 setting of 20 steps, then 2 seeds" in told
     assert not root.exists()
     command = [sys.executable, "-m", "attn_jax", "compare", *small(root)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
