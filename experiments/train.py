@@ -13,6 +13,7 @@ from attn_jax.runs.claims import keeping
 from attn_jax.runs.folder import in_use
 from attn_jax.runs.measuring import SAID, seconds_per_step
 from attn_jax.runs.training import StepListener, train
+from attn_jax.training.processes import only_first_tells
 
 from . import distributed, flags
 from .flags import FLAGS
@@ -24,7 +25,8 @@ def main() -> None:
     with distributed.connected():
         if FLAGS.dry_run:
             seconds = seconds_per_step(flags.given(), FLAGS.workdir)
-            print(SAID.format(seconds))
+            with only_first_tells():
+                print(SAID.format(seconds))
             return
         with claimed() as on_step:
             train(
