@@ -13,6 +13,7 @@ from attn_jax.runs.claims import keeping
 from attn_jax.runs.folder import in_use
 from attn_jax.runs.measuring import SAID, pace
 from attn_jax.runs.training import StepListener, train
+from attn_jax.training.processes import only_first_tells
 
 from . import distributed, flags
 from .flags import FLAGS
@@ -23,7 +24,9 @@ def main() -> None:
     """Trains, then evaluates on the test split if there is one; or only measures how fast it is."""
     with distributed.connected():
         if FLAGS.dry_run:
-            print(SAID.format(*pace(flags.given(), FLAGS.workdir)))
+            measured = pace(flags.given(), FLAGS.workdir)
+            with only_first_tells():
+                print(SAID.format(*measured))
             return
         with claimed() as on_step:
             train(
