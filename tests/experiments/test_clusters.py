@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -75,6 +76,12 @@ def wait_for(process, condition):
         time.sleep(0.1)
 
 
+def answers(port):
+    """Whether a server of this machine takes connections."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 def who_makes(root, number):
     """The parent of the worker for a run: the process that an engine has started."""
     for status in Path("/proc").glob("[0-9]*/status"):
@@ -97,7 +104,7 @@ def test_runs_on_ray_whose_worker_is_killed(tmp_path, alone, monkeypatch):
     try:
         for words in (head, [f"--address={at}"]):
             nodes.append(subprocess.Popen([*start, *words]))
-            time.sleep(5)
+            wait_for(nodes[0], lambda: answers(int(port)))
         flags = [f"--workdir={root}", *FLAGS, grid(4), "--executor=ray", f"--ray.address={at}"]
         with working(*flags) as process:
             wait_for(process, lambda: steps_done(root / "seed=0"))
