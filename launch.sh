@@ -4,7 +4,7 @@
 #   ./launch.sh                  install, compare attention mechanisms, write a report (the main job)
 #   ./launch.sh test [ARGS]      install, check style and types, and run the tests
 #   ./launch.sh bench [FLAGS]    install the peers too, and measure this project beside them
-#   ./launch.sh train|evaluate|translate|align|export|sweep|report|check|catalogue [FLAGS]
+#   ./launch.sh train|evaluate|translate|align|page|export|sweep|report|check|catalogue [FLAGS]
 #
 # The first call creates .venv beside this file with the newest working Python (3.11 to 3.14).
 set -euo pipefail
@@ -117,7 +117,7 @@ catalogue)
     install ""
     exec "$python" -m experiments.catalogue "$@"
     ;;
-main | train | evaluate | translate | align | export | sweep | report | check)
+main | train | evaluate | translate | align | page | export | sweep | report | check)
     install ""
     exec "$python" -m attn_jax "$command" "$@"
     ;;

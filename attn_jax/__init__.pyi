@@ -29,6 +29,7 @@ from .exporting import export, load_exported
 from .hypothesis import Hypothesis
 from .loading import load
 from .reporting.alignments import heat_map
+from .reporting.page.exchange import page
 from .reporting.report import Report, report
 from .runs.evaluation import evaluate
 from .runs.sweeping import sweep
@@ -81,6 +82,7 @@ __all__ = [
     "inner",
     "load",
     "load_exported",
+    "page",
     "report",
     "scaled_normal",
     "setting",

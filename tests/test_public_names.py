@@ -6,7 +6,7 @@ NAMES = """
 GATES LOSSES MIXING NORMALIZERS SCORES SOURCES VALUES WINDOWS
 Data Experiment Gate Hypothesis InputError Loss Mechanism Memory Mixing Model Normalizer Part Past
 Report Score Seen Sentence Train Translator Values Window
-attend attend_all attend_step begin check evaluate export heat_map inner load load_exported
+attend attend_all attend_step begin check evaluate export heat_map inner load load_exported page
 report scaled_normal setting start sweep train
 """
 

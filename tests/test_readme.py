@@ -160,6 +160,7 @@ def test_every_program_that_is_named_exists():
         "translate",
         "evaluate",
         "align",
+        "page",
         "catalogue",
         "export",
         "bench",
