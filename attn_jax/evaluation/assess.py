@@ -19,7 +19,13 @@ class Assessment(NamedTuple):
     signatures: dict[str, str]
     heads: list[dict[str, float | int]]  # as `by_head` returns them
     sentences: list[dict[str, Any]]
-    weights: list[np.ndarray]  # of the first hypotheses, [L, N, T, S]
+    hypotheses: list[Any]  # the first ones, with their weights
+    references: list[np.ndarray]  # the weights [L, N, T, S] of the references of the same sentences
+
+    @property
+    def weights(self) -> list[np.ndarray]:
+        """Those of the first hypotheses, [L, N, T, S]."""
+        return [hypothesis.weights for hypothesis in self.hypotheses]
 
 
 def assess(
@@ -43,16 +49,21 @@ def assess(
       pictured: the number of hypotheses whose weights are kept.
     """
     aligned = all(example.alignment is not None for example in examples)
-    sentences, weights, log_probabilities, correct, of_heads, of_means = [], [], [], [], [], []
+    sentences, log_probabilities, correct, of_heads, of_means = [], [], [], [], []
+    first_hypotheses: list[Any] = []
+    references: list[np.ndarray] = []
     for first in range(0, len(examples), AT_ONCE):
         part = examples[first : first + AT_ONCE]
         sources = [translator.source.cut(example.source) for example in part]
         targets = [translator.target.cut(example.target) for example in part]
         hypotheses = translator.translate(sources, first=first, **search)
-        weights += [hypothesis.weights for hypothesis in hypotheses[: pictured - len(weights)]]
+        few = slice(max(0, pictured - first))
+        first_hypotheses += hypotheses[few]
         predictions = translator.force(sources, targets)
+        references += [np.asarray(forced.weights) for forced in predictions[few]]
         gold = [example.alignment for example in part]
-        described = map(partial(_described, translator), sources, targets, gold, hypotheses)
+        of_part = sources, targets, gold, hypotheses, predictions
+        described = map(partial(_described, translator), *of_part)
         sentences += described
         for example, forced in zip(part, predictions, strict=True):
             log_probabilities.append(forced.log_probabilities)
@@ -72,11 +83,17 @@ def assess(
     if aligned:
         (mean,) = by_head(of_means)
         of_texts |= {name: mean[name] for name in ("alignment_accuracy", "alignment_shift")}
-    return Assessment(measured | of_texts, signatures, by_head(of_heads), sentences, weights)
+    kept = sentences, first_hypotheses, references
+    return Assessment(measured | of_texts, signatures, by_head(of_heads), *kept)
 
 
 def _described(
-    translator: Any, source: Any, target: Any, gold: Sequence[int] | None, hypothesis: Any
+    translator: Any,
+    source: Any,
+    target: Any,
+    gold: Sequence[int] | None,
+    hypothesis: Any,
+    forced: Any,
 ) -> dict[str, Any]:
     """A sentence, as it is stored."""
     return {
@@ -90,6 +107,9 @@ def _described(
         # another text.
         "text_tokens": translator.target.cut(hypothesis.text).tokens,
         "log_probability": hypothesis.log_probability,
+        # Of the reference, with the end of the sentence: what perplexity and accuracy count.
+        "reference_log_probability": float(np.sum(forced.log_probabilities)),
+        "reference_correct": int(np.sum(forced.correct)),
         "gold": None if gold is None else list(map(int, gold)),
     }
 
