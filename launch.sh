@@ -4,7 +4,7 @@
 #   ./launch.sh                  install, compare attention mechanisms, write a report (the main job)
 #   ./launch.sh test [ARGS]      install, check style and types, and run the tests
 #   ./launch.sh bench [FLAGS]    install the peers too, and measure this project beside them
-#   ./launch.sh compare|train|evaluate|translate|align|export|sweep|watch|report|check|catalogue [FLAGS]
+#   ./launch.sh compare|train|evaluate|translate|align|page|export|sweep|watch|report|check|catalogue [FLAGS]
 #
 # The first call creates .venv beside this file with the newest working Python (3.11 to 3.14).
 set -euo pipefail
@@ -123,7 +123,7 @@ sweep)
     install "$extras"
     exec "$python" -m attn_jax sweep "$@"
     ;;
-main | compare | train | evaluate | translate | align | export | watch | report | check)
+main | compare | train | evaluate | translate | align | page | export | watch | report | check)
     install ""
     exec "$python" -m attn_jax "$command" "$@"
     ;;

@@ -30,6 +30,7 @@ from .hypothesis import Hypothesis
 from .loading import load
 from .reporting.alignments import heat_map
 from .reporting.answered import Answer
+from .reporting.page.exchange import page
 from .reporting.report import Report, report
 from .runs.comparing import compare
 from .runs.evaluation import evaluate
@@ -93,6 +94,7 @@ __all__ = [
     "join_sweep",
     "load",
     "load_exported",
+    "page",
     "report",
     "scaled_normal",
     "setting",

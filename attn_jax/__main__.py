@@ -22,6 +22,7 @@ PROGRAMS = {
     "evaluate": "scores a trained model on a text",
     "translate": "translates lines",
     "align": "aligns translated text, scores the alignment and draws it",
+    "page": "shows weights of any toolkit in a browser",
     "export": "writes decoding as one file, for JAX alone",
     "check": "checks a score, window or normalizer of your own",
     "main": "compares attention with no attention on two tasks: about ten minutes",

@@ -120,6 +120,8 @@ def _now(workdir: Path) -> dict[str, Any]:
         "versions": _versions(),
         "commit": _commit(),
         "platform": platform.platform(),
+        "host": platform.node(),
+        "cores": _cores(),
         "devices": {
             "backend": first.platform,
             "kind": first.device_kind,
@@ -132,6 +134,11 @@ def _now(workdir: Path) -> dict[str, Any]:
             "code": recorded.get("code"),
         },
     }
+
+
+def _cores() -> list[int]:
+    """The cores that this process may use, as far as the system tells."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 def _versions() -> dict[str, str | None]:

@@ -17,7 +17,8 @@ from attn_jax.data.vocabulary import Vocabulary, copies
 from attn_jax.decoding.batches import BATCH, in_flight, in_order, shapes
 from attn_jax.decoding.decode import decode
 from attn_jax.decoding.ensemble import COMBINATIONS
-from attn_jax.decoding.forced import Forced, force, posterior, viterbi
+from attn_jax.decoding.explanations import Explained, explain
+from attn_jax.decoding.forced import Forced, force, posterior, value_sizes, viterbi
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.decoding.search import SearchResult
 from attn_jax.decoding.unknown import replaced
@@ -375,6 +376,58 @@ class Translator:
                 "most probable one; take the weights or the posterior"
             )
         return self._over_pairs(viterbi, sources, targets)
+
+    def explain(
+        self, sources: Sequence[Text], targets: Sequence[Text | Hypothesis]
+    ) -> list[Explained]:
+        """What the predictions for given translations depend on, which tells if weights matter.
+
+        The log-probabilities of the target tokens if a source position is hidden from attention, or
+        if all weights are equal; and |gradient × input| of each source token. It costs some decoder
+        steps and a derivative of the whole model for each target token.
+
+        Raises:
+          InputError: as in `force`, or `check_explains` does.
+        """
+        self.check_explains()
+        return self._over_pairs(explain, sources, targets)
+
+    def value_sizes(self, sources: Sequence[Text]) -> list[np.ndarray] | None:
+        """The length of what each head sums of each source position, [L, N, 1, S].
+
+        Weights times these tell how much each position adds to the context (Kobayashi et al. 2020).
+
+        Returns:
+          None if the model sums no values as such: an ensemble, and models that attend to each of
+          two sources by itself, of readouts over positions, or of attention of one's own.
+
+        Raises:
+          InputError: as in `force`.
+        """
+        if len(self.models) > 1:
+            return None
+        cut = self._cut(self.source, sources, "source")
+        sizes = self._over_pairs(value_sizes, cut, cut)  # of any targets
+        return None if any(of_sentence is None for of_sentence in sizes) else sizes
+
+    @property
+    def sums_over_alignments(self) -> bool:
+        """Whether alignments are latent variables of the models, which have a posterior."""
+        return all(model.sums_over_alignments for model in self.models)
+
+    def check_explains(self) -> None:
+        """Raises InputError if there is nothing that `explain` could change, or no one way to."""
+        model, *others = self.models
+        refusals = {
+            "there are several models: take one": bool(others),
+            "the weights of a control, mean or last, are fixed": model.is_control,
+            "this model sums over alignments: take the posterior": model.sums_over_alignments,
+            "this model has two sources": len(model.source_sizes) > 1,
+            "its decoder attends by none of the package's mechanisms": not model.attentions,
+        }
+        for why, refused in refusals.items():
+            if refused:
+                raise InputError(f"cannot tell whether weights matter: {why}")
 
     def score(self, sources: Sequence[Text], targets: Sequence[Text | Hypothesis]) -> np.ndarray:
         """The log-probability of each given translation, [n], in nats.

@@ -44,13 +44,13 @@ def main() -> None:
     else:
         name, corpus = FLAGS.split, corpus_of(workdir)
         if place == workdir and not FLAGS.also:
-            result = evaluate_split(workdir, corpus, name, search)
+            result = evaluate_split(workdir, corpus, name, search, FLAGS.explain)
             print_evaluation(name, result, best_step(result))
             return
         cut = partial(examples_of, corpus=corpus, split=name)
     checkpoints = [checkpoint_of(Path(run)) for run in (place, *FLAGS.also)]
     translator = load(checkpoints, combination=FLAGS.combination)
-    result, _ = measure(translator, cut(translator), data, search)
+    result, _ = measure(translator, cut(translator), data, search, FLAGS.explain)
     how = f" ({FLAGS.combination})" if FLAGS.also else ""
     print_evaluation(name, result, f"{', '.join(map(str, checkpoints))}{how}")
 
@@ -63,4 +63,10 @@ if __name__ == "__main__":
         "sources", "", "file of source sentences of another text; nothing is written into the run"
     )
     absl_flags.DEFINE_string("targets", "", "file of their translations")
+    absl_flags.DEFINE_integer(
+        "explain",
+        0,
+        "references, the first ones, on which to measure whether the weights matter: what becomes "
+        "of their probability if attention looks elsewhere",
+    )
     run(main)

@@ -6,6 +6,7 @@ from attn_jax.reporting.page.budget import Limits
 from attn_jax.reporting.paper import FORMATS
 from attn_jax.reporting.printing import print_report
 from attn_jax.reporting.report import report
+from attn_jax.reporting.watching import watch
 
 from . import flags
 from .flags import FLAGS
@@ -14,7 +15,8 @@ from .program import run
 
 def main() -> None:
     """Prints the tables; writes `report.html`, `report.md` with its figures, and `runs.csv`."""
-    made = report(
+    make = watch if FLAGS.watch else report
+    made = make(
         FLAGS.workdir,
         FLAGS.baseline,
         formats=FLAGS.format,
@@ -32,6 +34,12 @@ if __name__ == "__main__":
         "",
         "system that report.html compares others with at first, and from which tables for a paper "
         "mark others to differ; by default the best",
+    )
+    absl_flags.DEFINE_bool(
+        "watch",
+        False,
+        "keep the report up to date until all runs are evaluated, or Ctrl-C; report.html, open in "
+        "a browser, loads itself anew",
     )
     absl_flags.DEFINE_list(
         "format",

@@ -25,6 +25,7 @@ from attn_jax.config import Experiment, Model
 from attn_jax.data.cut_files import cut_in_files
 from attn_jax.data.datasets import open_corpus
 from attn_jax.data.pairs import Example
+from attn_jax.data.two_sources import TwoSources
 from attn_jax.data.vocabulary import Characters, Symbols, Words
 from attn_jax.data.words import words_of
 from attn_jax.decoding.decode import decode
@@ -669,6 +670,48 @@ def test_an_evaluation_of_what_is_no_longer_the_best_is_not_kept(workdir, monkey
     with pytest.raises(InputError, match="has been trained on in the meantime"):
         evaluate_split(workdir, corpus, "train", {})
     assert not run_files.evaluation(workdir, "train").exists()
+
+
+def test_an_evaluation_measures_whether_the_weights_matter(workdir, translator):
+    result = attn_jax.evaluate(workdir, "validation", explain=12)
+    assert json.loads(run_files.evaluation(workdir, "validation").read_text()) == result
+    found = result["explanations"]
+    assert found["sentences"] == 12  # all have at least two tokens
+    corpus = open_corpus(experiment_of(workdir).data)
+    examples = corpus.sentences("validation", translator.source, translator.target)[:12]
+    explained = translator.explain(
+        *([getattr(e, n) for e in examples] for n in ("source", "target"))
+    )
+    assert found["tokens"] == sum(len(one.uniform) for one in explained)
+    # Whoever reverses needs to look at the right place.
+    assert found["without_most"] > 1 > abs(found["without_random"])
+    assert found["uniform"] > 1
+    assert -1 <= found["rank_agreement"] <= 1
+    with pytest.raises(InputError, match="explain must be at least 0, got -1"):
+        attn_jax.evaluate(workdir, explain=-1)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"score": "mean"}, "the weights of a control, mean or last, are fixed"),
+        ({"decoder": "luong", "readout": "marginal"}, "this model sums over alignments"),
+        ({"sources": "flat"}, "this model has two sources"),
+        ({}, "there are several models: take one"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_what_has_no_weights_that_could_be_others_is_not_explained(options, why):
+    sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
+    two = options.get("sources") == "flat"
+    model = initialize(
+        model_options(**options, **sizes), (5, 5) if two else 5, 5, jax.random.key(0)
+    )
+    source = TwoSources(Symbols(["a"]), Symbols(["a"])) if two else Symbols(["a"])
+    models = [model] if options else [model, model]
+    translator = Translator(models, source, Symbols(["a"]))
+    with pytest.raises(InputError, match=why):
+        translator.explain(["a a"], ["a"])
 
 
 def test_pairs_with_an_empty_side_are_left_out():

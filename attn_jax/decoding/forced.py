@@ -108,6 +108,19 @@ def posterior(
 
 
 @functools.partial(jax.jit, static_argnames="combination")
+def value_sizes(
+    models: Models, source: Int[Array, "B S"], target: Int[Array, "B T"], *, combination: str
+) -> Float[Array, "B L N 1 S"] | None:
+    """The length of what each head sums of each position, the same at all steps.
+
+    Of one model; None if it sums no values as such.
+    """
+    (model,) = models
+    sizes = model.value_sizes(model.encode(source))
+    return None if sizes is None else sizes[..., None, :]
+
+
+@functools.partial(jax.jit, static_argnames="combination")
 def viterbi(
     models: Models, source: Int[Array, "B S"], target: Int[Array, "B T"], *, combination: str
 ) -> Float[Array, "B T S"]:

@@ -20,14 +20,21 @@ class Assessment(NamedTuple):
     signatures: dict[str, str]
     heads: list[dict[str, float | int]]  # as `by_head` returns them
     sentences: list[dict[str, Any]]
-    weights: list[np.ndarray]  # of the first hypotheses, [L, N, T, S]
+    hypotheses: list[Any]  # the first ones, with their weights
+    references: list[np.ndarray]  # the weights [L, N, T, S] of the references of the same sentences
+
+    @property
+    def weights(self) -> list[np.ndarray]:
+        """Those of the first hypotheses, [L, N, T, S]."""
+        return [hypothesis.weights for hypothesis in self.hypotheses]
 
 
 class Measured(NamedTuple):
     """What is known of each of some examples, in their order."""
 
     sentences: list[dict[str, Any]]
-    weights: list[np.ndarray]  # of the first hypotheses, [L, N, T, S]
+    hypotheses: list[Any]  # the first ones, with their weights
+    references: list[np.ndarray]  # the weights [L, N, T, S] of the references of the same sentences
     log_probabilities: list[np.ndarray]  # of the tokens of each reference
     correct: list[np.ndarray]  # which of these tokens are the most probable ones
     of_heads: list[Any]  # as `counted` returns them
@@ -74,8 +81,8 @@ def assess(
     if aligned:
         (mean,) = by_head(found.of_means)
         of_texts |= {name: mean[name] for name in ("alignment_accuracy", "alignment_shift")}
-    of_heads = by_head(found.of_heads)
-    return Assessment(measured | of_texts, signatures, of_heads, found.sentences, found.weights)
+    kept = found.sentences, found.hypotheses, found.references
+    return Assessment(measured | of_texts, signatures, by_head(found.of_heads), *kept)
 
 
 def _measured(
@@ -87,18 +94,19 @@ def _measured(
     aligned: bool,
 ) -> Measured:
     """Measures the examples of some consecutive numbers."""
-    found = Measured([], [], [], [], [], [])
+    found = Measured([], [], [], [], [], [], [])
     for first in numbers[::AT_ONCE]:
         part = examples[first : min(first + AT_ONCE, numbers.stop)]
         sources = [translator.source.cut(example.source) for example in part]
         targets = [translator.target.cut(example.target) for example in part]
         hypotheses = translator.translate(sources, first=first, **search)
-        found.weights.extend(one.weights for one in hypotheses[: max(pictured - first, 0)])
+        few = slice(max(0, pictured - first))
+        found.hypotheses.extend(hypotheses[few])
         predictions = translator.force(sources, targets)
+        found.references.extend(np.asarray(forced.weights) for forced in predictions[few])
         gold = [example.alignment for example in part]
-        found.sentences.extend(
-            map(partial(_described, translator), sources, targets, gold, hypotheses)
-        )
+        of_part = sources, targets, gold, hypotheses, predictions
+        found.sentences.extend(map(partial(_described, translator), *of_part))
         for example, forced in zip(part, predictions, strict=True):
             found.log_probabilities.append(forced.log_probabilities)
             found.correct.append(forced.correct)
@@ -110,7 +118,12 @@ def _measured(
 
 
 def _described(
-    translator: Any, source: Any, target: Any, gold: Sequence[int] | None, hypothesis: Any
+    translator: Any,
+    source: Any,
+    target: Any,
+    gold: Sequence[int] | None,
+    hypothesis: Any,
+    forced: Any,
 ) -> dict[str, Any]:
     """A sentence, as it is stored."""
     return {
@@ -124,6 +137,9 @@ def _described(
         # another text.
         "text_tokens": translator.target.cut(hypothesis.text).tokens,
         "log_probability": hypothesis.log_probability,
+        # Of the reference, with the end of the sentence: what perplexity and accuracy count.
+        "reference_log_probability": float(np.sum(forced.log_probabilities)),
+        "reference_correct": int(np.sum(forced.correct)),
         "gold": None if gold is None else list(map(int, gold)),
     }
 

@@ -42,6 +42,17 @@ def resampled_mean(values: np.ndarray, samples: int = SAMPLES) -> np.ndarray:
     return _resampled(values, samples) / len(values)
 
 
+def resampled_ratio(counts: np.ndarray, samples: int = SAMPLES) -> np.ndarray:
+    """Σ parts / Σ wholes over a test set, and over the samples of `resampled_bleu`, [1 + samples].
+
+    Args:
+      counts: of each sentence, the part and the whole, [N, 2].
+      samples: number of bootstrap samples.
+    """
+    parts, wholes = _resampled(counts, samples).T
+    return parts / np.maximum(wholes, 1e-30)
+
+
 def exchanged(counts: np.ndarray, samples: int = 10000) -> np.ndarray:
     """Sums of counts whose signs are random, [samples], for approximate randomisation.
 
@@ -88,10 +99,7 @@ def ratios_differ(
     Returns:
       The p-value; NaN for fewer than `FEWEST` sentences.
     """
-    ours, theirs = (
-        parts / np.maximum(wholes, 1e-30)
-        for parts, wholes in (_resampled(np.asarray(one), samples).T for one in (first, second))
-    )
+    ours, theirs = (resampled_ratio(np.asarray(one), samples) for one in (first, second))
     return bootstrapped(ours - theirs, len(first))
 
 

@@ -150,6 +150,18 @@ class Attention(nnx.Module):
         values = jnp.swapaxes(source.values, 1, 2)  # [B, S, 1, C]
         return self.projections.combine(values[..., None, :])
 
+    def value_sizes(self, source: KeysAndValues) -> Float[Array, "B N S"]:
+        """The length of what each position adds to the context of a head at a weight of 1.
+
+        Before a gate. Kobayashi, Kuribayashi, Yokoi and Inui 2020, section 2.2: ‖f(x)‖.
+        """
+        keys, groups = self.projections.shape
+        only = jnp.eye(keys * groups).reshape(-1, keys, groups)
+        contexts = jnp.einsum("nKG,BKSC->nBSKGC", only, source.values)
+        nothing = self.projections.combine(jnp.zeros_like(contexts[:1]))  # what biases add
+        alone = self.projections.combine(contexts) - nothing
+        return jnp.moveaxis(jnp.linalg.norm(alone, axis=-1), 0, 1)
+
     @property
     def _done(self) -> Float[Array, ""]:
         """The number of training steps done, without a gradient."""

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Float, Int, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.attention.scores import Last
 from attn_jax.attention.sources import Combined
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import Forms
-from attn_jax.models.attention import Attention
+from attn_jax.models.attention import Attention, KeysAndValues
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.embeddings import make_embeddings
 from attn_jax.models.encoders import LAYERS, RecurrentEncoder
@@ -165,25 +165,41 @@ class Seq2Seq(nnx.Module):
         """The modules that attend to the source; none if a decoder of the user's own has others."""
         return [module for _, module in nnx.iter_modules(self) if isinstance(module, Attention)]
 
-    def encode(self, source: Int[Array, "B S"], rng: Key[Array, " B"] | None = None) -> Source:
+    def vectors(self, source: Int[Array, "B S"]) -> Float[Array, "B S E"]:
+        """The vectors of the words of the only source, which `read` also takes in their place."""
+        assert self.second is None
+        return self.words.source(source)
+
+    def encode(
+        self,
+        source: Int[Array, "B S"],
+        rng: Key[Array, " B"] | None = None,
+        vectors: Float[Array, "B S E"] | None = None,
+    ) -> Source:
         """Encodes source sentences, padded with `PAD`. `rng` turns on dropout.
 
-        The words of a second source follow those of the first: see `models.second_source`.
+        The words of a second source follow those of the first: see `models.second_source`. Of a
+        single source, `vectors` may be given in place of those of its words.
         """
         if self.second is None:
-            encoded = self._encode(source, rng)
+            vectors = self.vectors(source) if vectors is None else vectors
+            encoded = self._encode(vectors, source != PAD, rng)
         else:
             rng_first, rng_second = split(rng, 2)
-            first = self._encode(self.first_source(source), rng_first)
+            words = self.first_source(source)
+            first = self._encode(self.words.source(words), words != PAD, rng_first)
             encoded = self.second.joined(first, self.second.encode(source, rng_second))
         # A decoder of the user's own need not know of word vectors unless values are made of them.
         of_words = (encoded.vectors,) if self.values_are_of_words else ()
         projected = self.decoder.project(encoded.annotations, *of_words)
         return Source(projected, encoded.mask, encoded.summary)
 
-    def _encode(self, source: Int[Array, "B S"], rng: Key[Array, " B"] | None) -> Encoded:
-        mask = source != PAD
-        vectors = self.words.source(source)
+    def _encode(
+        self,
+        vectors: Float[Array, "B S E"],
+        mask: Bool[Array, "B S"],
+        rng: Key[Array, " B"] | None,
+    ) -> Encoded:
         annotations, summary = self.encoder(vectors, mask, rng)
         return Encoded(vectors, annotations, mask, summary)
 
@@ -196,6 +212,7 @@ class Seq2Seq(nnx.Module):
         source: Int[Array, "B S"],
         target: Int[Array, "B T"],
         rng: Key[Array, " B"] | None = None,
+        vectors: Float[Array, "B S E"] | None = None,
     ) -> Reading:
         """Reads known targets, for `log_probabilities`, `loss` and the weights of each head.
 
@@ -205,10 +222,11 @@ class Seq2Seq(nnx.Module):
           rng: for training: a random key for each sentence, as `by_row` makes them from one key.
             Turns on dropout and what attention does only in training. Without it, the weights of
             `monotonic` and `mocha` are hard and have no gradient.
+          vectors: in place of those of the source words, of a model of one source; for derivatives.
         """
         rng_encoder, rng_decoder = split(rng, 2)
         before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
-        encoded = self.encode(source, rng_encoder)
+        encoded = self.encode(source, rng_encoder, vectors)
         made = self.decoder(self.words.target(before), encoded, rng_decoder)
         steps, weights = self.decoder.readout.read(self.words, target, encoded, *made)
         return Reading(steps, encoded, weights)
@@ -237,6 +255,21 @@ class Seq2Seq(nnx.Module):
         """
         known = target, reading.source, reading.steps
         return self.decoder.readout.loss(self.words, *known, label_smoothing)
+
+    def value_sizes(self, source: Source) -> Float[Array, "B L N S"] | None:
+        """The length of what each head of each layer sums of each position.
+
+        None if the decoder sums no values as such: where each of two sources is attended to by
+        itself, where positions are read one by one, or with attention of the user's own.
+        """
+        if self.attends_apart:
+            return None
+        parts = jax.tree.leaves(source.projected, is_leaf=_is_summed)
+        if not all(map(_is_summed, parts)) or len(parts) != len(self.attentions):
+            return None
+        each = zip(self.attentions, parts, strict=True)
+        sizes = [attention.value_sizes(of_layer) for attention, of_layer in each]
+        return jnp.stack(sizes, axis=1)
 
     @property
     def sums_over_alignments(self) -> bool:
@@ -279,6 +312,10 @@ class Seq2Seq(nnx.Module):
             self.words, carried, word, source, *made
         )
         return (state, carried), log_probabilities, weights
+
+
+def _is_summed(part: Any) -> bool:
+    return isinstance(part, KeysAndValues)
 
 
 def with_forms(model: Seq2Seq, forms: Forms) -> Seq2Seq:

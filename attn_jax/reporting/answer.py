@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from attn_jax.evaluation.significance import FEWEST, holm
-from attn_jax.reporting.differences import Differences, differences
+from attn_jax.reporting.differences import Differences, of_ranks
 from attn_jax.reporting.ranking import LEVEL
 from attn_jax.reporting.systems import Systems, first_run
 
@@ -25,7 +25,7 @@ def answer(systems: Systems) -> list[str]:
         return []
     if sentences < FEWEST:
         return [f"{sentences} test sentences are too few to tell systems apart."]
-    names, found = list(systems), differences(systems)
+    names, found = list(systems), of_ranks(systems)
     p = all_pairs(found)
     worse = [n for n in range(1, len(names)) if p[0, n] < LEVEL and found.difference[n, 0] > 0]
     top = [n for n in range(len(names)) if n not in worse]

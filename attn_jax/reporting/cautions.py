@@ -1,7 +1,9 @@
 """Where a comparison is unfair or too small, in plain words."""
 
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Any
 
 from attn_jax import run_files
 from attn_jax.files import reading
@@ -19,12 +21,12 @@ def cautions(systems: Systems) -> Iterator[str]:
     """What makes differences between systems uncertain, or not only those of their attention."""
     few = [label for label, runs in systems.items() if len(runs) < FEWEST_SEEDS]
     if few:
-        named = ", ".join(few) if len(few) <= MOST_TOLD else f"{len(few)} of {len(systems)} systems"
         yield (
-            f"Fewer than three seeds: {named}. How much another seed would change is not known, "
-            "and p-values are about test sentences alone."
+            f"Fewer than three seeds: {named(few, systems)}. How much another seed would change is "
+            "not known, and p-values are about test sentences alone."
         )
     yield from unfinished(systems)
+    yield from shared_cores(systems)
     if len(systems) == 1:
         return
     sizes = {label: runs[0].evaluation["parameters"] for label, runs in systems.items()}
@@ -60,3 +62,44 @@ def _was_searched(run: Run) -> bool:
         return False
     with reading(file):
         return len(json.loads(file.read_text("utf-8"))["grid"].get("train.learning_rate", ())) > 1
+
+
+def shared_cores(systems: Systems) -> Iterator[str]:
+    """That runs trained on a CPU had cores that another of them used at the same time."""
+    sessions = [
+        (label, of_session)
+        for label, runs in systems.items()
+        for run in runs
+        for of_session in run.sessions
+        if of_session["devices"]["backend"] == "cpu" and of_session.get("cores")
+    ]
+    sharing = {
+        label: None
+        for one, other in itertools.combinations(sessions, 2)
+        if _overlap(one[1], other[1])
+        for label in (one[0], other[0])
+    }
+    if sharing:
+        told = named(sharing, systems)
+        yield (
+            f"Runs shared cores while they trained: {told}. Alone, each would have been faster, "
+            "and their speeds say little about their mechanisms."
+        )
+
+
+def _overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two sessions had a core in common at the same time, as far as is recorded."""
+    if one["host"] != other["host"] or not {*one["cores"]} & {*other["cores"]}:
+        return False
+    if not (one["ended"] and other["ended"]):  # of one that was killed, the end is not known
+        return False
+    return one["begun"] < other["ended"] and other["begun"] < one["ended"]  # UTC
+
+
+def named(labels: Collection[str], systems: Systems) -> str:
+    """Systems by their names, or how many they are."""
+    return (
+        ", ".join(labels)
+        if len(labels) <= MOST_TOLD
+        else f"{len(labels)} of {len(systems)} systems"
+    )

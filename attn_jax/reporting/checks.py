@@ -50,7 +50,13 @@ EVALUATION: Shape = {
     "search": table(SETTING),
     "signatures": table(TEXT),
     "metrics": table(NUMBER),
+    "explanations": maybe(table(NUMBER)),
     "heads": [{"layer": COUNT, "head": COUNT, "sharpness": FINITE, **MAYBE_ALIGNED}],
+}
+EXPLANATIONS: dict[str, Kind] = {
+    "tokens": COUNT,
+    **dict.fromkeys(("without_most", "without_random", "uniform"), NUMBER),
+    "rank_agreement": maybe(NUMBER),
 }
 
 
@@ -96,6 +102,8 @@ def _check_evaluation(run: "Run", file: Path) -> None:
     if "alignment_accuracy" in evaluation["metrics"]:
         check(evaluation["metrics"], ALIGNED, f"{file}: metrics")
         check(evaluation["heads"], [ALIGNED], f"{file}: heads")
+    if evaluation.get("explanations"):
+        check(evaluation["explanations"], EXPLANATIONS, f"{file}: explanations")
     if evaluation["sentences"] != len(run.sentences):
         raise InputError(
             f"{file} is of {evaluation['sentences']} sentences, but {len(run.sentences)} are "
@@ -133,3 +141,22 @@ def _check_weights(run: "Run", file: Path) -> None:
                 f"{file}: weights {list(weights.shape)} ({weights.dtype}) of sentence {number} do "
                 f"not fit its {said} target and {source} source tokens"
             )
+    _check_pictures(run, file)
+
+
+def _check_pictures(run: "Run", file: Path) -> None:
+    """Raises InputError if what else is shown of the first sentences does not fit them."""
+    sides = zip(run.weights, run.sentences, strict=False)
+    sizes = [(one.shape, len(sentence["target"]) + 1) for one, sentence in sides]
+    wanted = {
+        "reference": [(*shape[:2], steps, shape[3]) for shape, steps in sizes],
+        "sizes": [(*shape[:2], 1, shape[3]) for shape, _ in sizes],
+        "posterior": [shape[2:] for shape, _ in sizes],
+        "reference_posterior": [(steps, shape[3]) for shape, steps in sizes],
+    }
+    for name, arrays in run.pictures.items():
+        if name not in wanted:
+            raise InputError(f"{file}: unknown arrays {name!r}")
+        kinds = {array.dtype.kind for array in arrays}
+        if kinds != {"f"} or [array.shape for array in arrays] != wanted[name]:
+            raise InputError(f"{file}: {name} does not fit the {len(run.weights)} sentences")

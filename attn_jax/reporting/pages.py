@@ -9,6 +9,7 @@ from attn_jax.reporting import drawings, tables
 from attn_jax.reporting.about import about, separated, signatures
 from attn_jax.reporting.answer import answer
 from attn_jax.reporting.drawings import Drawing, seeds_drawn
+from attn_jax.reporting.explanations import ABOUT, TITLE, explanations
 from attn_jax.reporting.profiles import Profile, by_length
 from attn_jax.reporting.ranking import about_ranks, p_values, ranks
 from attn_jax.reporting.runs import Run
@@ -85,6 +86,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         comparison.cost.markdown(),
         tables.about_cost(comparison.cost),
         *tuned(comparison.tuning),
+        *explained(systems),
         *signatures(first),
     ]
     for kind, drawing in curves.items():
@@ -99,3 +101,11 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     for run, drawing in drawings.all_heads(systems, indices[0]):
         parts += [picture(drawing), tables.heads(run).markdown(), tables.ABOUT_HEADS]
     return parts
+
+
+def explained(systems: Systems) -> Iterator[str]:
+    """Whether weights matter, where that was measured."""
+    measured = explanations(systems)
+    if measured:
+        yield f"{TITLE} {' '.join(ABOUT)}"
+        yield measured.markdown()

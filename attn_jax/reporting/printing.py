@@ -10,6 +10,7 @@ from rich.table import Table
 
 from attn_jax.errors import InputError
 from attn_jax.reporting import tables
+from attn_jax.reporting.explanations import ABOUT, COLUMNS, TITLE, explanations
 from attn_jax.reporting.report import Report, about_quality
 
 BORDER = 3  # beside each column of a table
@@ -57,6 +58,9 @@ def print_evaluation(text: str, result: dict, models: str) -> None:
     for name, value in result["metrics"].items():
         shown = f"{value:+d}" if name == "alignment_shift" else f"{value:.2f}"
         table.add_row(name.replace("_", " "), shown)
+    for name, value in result.get("explanations", {}).items():
+        if name in COLUMNS:
+            table.add_row(COLUMNS[name], f"{value:.3f}")
     console = Console()
     console.print(table)
     console.print(f"model: {models}", markup=False, highlight=False, soft_wrap=True)
@@ -88,6 +92,9 @@ def print_report(report: Report) -> None:
             print("\n".join(comparison.tuning.notes))
         if profile.tells_more:
             print_table(f"{name}: length", tables.by_length(profile))
+        if measured := explanations(comparison.systems):
+            print_table(f"{name}: {TITLE.lower()}", measured)
+            print("\n".join(ABOUT))
     for folder, why in report.left_out.items():
         print(f"left out, {why}: {folder}")
     if report.page is None:

@@ -65,6 +65,7 @@ def report(
     page_sentences: int = Limits.sentences,
     page_systems: int = Limits.systems,
     page_megabytes: float = Limits.megabytes,
+    live: str = "",
 ) -> Report:
     """Compares all evaluated runs under a folder, whose metrics and weights it reads.
 
@@ -81,6 +82,8 @@ def report(
       page_systems: how many systems, best first, and the baseline, have all their layers and heads
         in `report.html`; others have the mean.
       page_megabytes: the most that weights take in `report.html`.
+      live: how far runs are that are being trained, as `watch` says it; `report.html` then loads
+        itself anew now and then.
 
     Raises:
       InputError: there is no such folder, it holds no evaluated run or no such baseline, there is
@@ -106,6 +109,6 @@ def report(
     if not os.access(root, os.W_OK):
         return Report(root, comparisons, left_out, None, None, None)
     page, data = write_report(comparisons, root), write_runs(comparisons, root)
-    html = write_page(comparisons, root, baseline, limits)
+    html = write_page(comparisons, root, baseline, limits, live)
     paper = write_paper(comparisons, root / "paper", formats, baseline)
     return Report(root, comparisons, left_out, page, data, html, paper)

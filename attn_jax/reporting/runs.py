@@ -35,6 +35,8 @@ class Run:
     folder: Path = Path()
     code: str = ""  # a digest of the user's own code
     sessions: list[dict[str, Any]] = dataclasses.field(default_factory=list)  # of its training
+    # What else is known of the first sentences, as `evaluation.pictures` returns it.
+    pictures: dict[str, list[np.ndarray]] = dataclasses.field(default_factory=dict)
 
     def brief(self, name: str) -> str:
         """The value of an option as people write it."""
@@ -78,6 +80,11 @@ class Run:
             return self.evaluation["metrics"]
         sharpness = float(np.mean([head["sharpness"] for head in self.evaluation["heads"]]))
         return self.evaluation["metrics"] | {"sharpness": sharpness}
+
+    @property
+    def explanations(self) -> dict[str, Any]:
+        """Whether its weights matter; empty if that was not measured."""
+        return self.evaluation.get("explanations", {})
 
     @property
     def quality(self) -> float:
@@ -215,9 +222,15 @@ def of_split(run: Run, split: str) -> Run:
         sentences = list(map(json.loads, file))
     path = run_files.alignments(run.folder, split)
     with reading(path), path.open("rb") as file, np.load(file) as arrays:
-        weights = list(arrays.values())
+        pictures: dict[str, list[np.ndarray]] = {"arr": []}
+        for name, array in arrays.items():  # in the order in which they were written
+            pictures.setdefault(name.rpartition("_")[0], []).append(array)
     evaluated = dataclasses.replace(
-        run, evaluation=evaluation, sentences=sentences, weights=weights
+        run,
+        evaluation=evaluation,
+        sentences=sentences,
+        weights=pictures.pop("arr"),
+        pictures=pictures,
     )
     check_run(evaluated, split)
     return evaluated
@@ -225,14 +238,20 @@ def of_split(run: Run, split: str) -> Run:
 
 def why_not_evaluated(folder: Path) -> str:
     """Why the run in a folder has no evaluation: its training has diverged, or none was made."""
+    step = diverged(folder)
+    if step is None:
+        return "not evaluated on a test split"
+    return f"training has diverged: its validation perplexity at step {step} is not finite"
+
+
+def diverged(folder: Path) -> int | None:
+    """The step of the last validation of a run, if its perplexity is not finite."""
     file = run_files.journal(folder)
     try:
         *_, last = read(file) if file.is_file() else [{}]
     except ValueError:  # InputError, too
         last = {}
-    if math.isfinite(last.get("valid_perplexity", 0.0)):
-        return "not evaluated on a test split"
-    return f"training has diverged: its validation perplexity at step {last['step']} is not finite"
+    return None if math.isfinite(last.get("valid_perplexity", 0.0)) else last["step"]
 
 
 def find_runs(root: Path) -> tuple[list[Run], dict[Path, str]]:

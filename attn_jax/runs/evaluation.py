@@ -16,7 +16,9 @@ from attn_jax.data.text_checks import check_lengths, fits, warn_of_unknown
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import Assessment, assess
+from attn_jax.evaluation.explanations import explanations
 from attn_jax.evaluation.metrics import in_words, ter
+from attn_jax.evaluation.pictures import pictures
 from attn_jax.files import writing
 from attn_jax.loading import Place, best_checkpoint, experiment_of, load
 from attn_jax.runs.folder import check_content
@@ -26,7 +28,9 @@ from attn_jax.translator import Translator
 PICTURED = 32  # sentences whose alignments are kept for figures and pages
 
 
-def evaluate(workdir: Place, split: str = "test", **search: Any) -> dict[str, Any]:
+def evaluate(
+    workdir: Place, split: str = "test", *, explain: int = 0, **search: Any
+) -> dict[str, Any]:
     """Translates a split of the data of a run, and writes the results into its folder.
 
     They replace earlier results for that split, which reports read.
@@ -34,18 +38,20 @@ def evaluate(workdir: Place, split: str = "test", **search: Any) -> dict[str, An
     Args:
       workdir: the folder of the run.
       split: `train`, `validation` or `test`.
+      explain: on how many references, the first ones, it is measured whether the weights matter:
+        see `attn_jax.evaluation.explanations`.
       **search: options of `attn_jax.decoding.options.Search`, such as `beam_size=5`.
 
     Returns:
       The numbers of sentences and parameters, the metrics, and what is known of each head.
 
     Raises:
-      InputError: the run or its data cannot be read, an option is invalid, or the folder cannot be
-        written to.
+      InputError: the run or its data cannot be read, an option is invalid, the model has no
+        weights that could be others, or the folder cannot be written to.
     """
     search_of(search)
     folder = Path(workdir)
-    return evaluate_split(folder, corpus_of(folder), split, search)
+    return evaluate_split(folder, corpus_of(folder), split, search, explain)
 
 
 def corpus_of(workdir: Path) -> Corpus:
@@ -68,7 +74,9 @@ def corpus_of(workdir: Path) -> Corpus:
     return corpus
 
 
-def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, Any]) -> dict:
+def evaluate_split(
+    workdir: Path, corpus: Corpus, split: str, search: dict[str, Any], explain: int = 0
+) -> dict:
     """Translates a split with the best checkpoint and writes the results into the workdir.
 
     Several processes, which must all call this, translate a share each; the first one writes.
@@ -78,14 +86,15 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
       corpus: the data that the run was trained on.
       split: `train`, `validation` or `test`.
       search: options of `attn_jax.decoding.options.Search`.
+      explain: as in `measure`.
 
     Returns:
       The content of `evaluation.<split>.json`: the split, the step of the checkpoint, and what
       `measure` returns.
 
     Raises:
-      InputError: the workdir cannot be written to, or another checkpoint has become the best in
-        the meantime.
+      InputError: the workdir cannot be written to, another checkpoint has become the best in the
+        meantime, or there is nothing to explain.
     """
     if not os.access(workdir, os.W_OK):
         raise InputError(
@@ -95,11 +104,12 @@ def evaluate_split(workdir: Path, corpus: Corpus, split: str, search: dict[str, 
     checkpoint = best_of(workdir)
     translator = load(checkpoint)
     examples = examples_of(translator, corpus, split)
-    result, assessment = measure(translator, examples, experiment_of(workdir).data, search)
+    data = experiment_of(workdir).data
+    result, assessment = measure(translator, examples, data, search, explain)
     result = {"split": split, "step": int(checkpoint.name), **result}
     if best_of(workdir) != checkpoint:
         raise InputError(f"{workdir} has been trained on in the meantime: evaluate it again")
-    processes.by_first(lambda: write(workdir, result, assessment))
+    processes.by_first(lambda: write(workdir, result, assessment, pictures(translator, assessment)))
     return result
 
 
@@ -145,7 +155,11 @@ def text_examples(translator: Translator, pairs: Sequence[tuple[str, str]]) -> l
 
 
 def measure(
-    translator: Translator, examples: Sequence[Example], data: Data, search: dict[str, Any]
+    translator: Translator,
+    examples: Sequence[Example],
+    data: Data,
+    search: dict[str, Any],
+    explain: int = 0,
 ) -> tuple[dict, Assessment]:
     """Translates and scores examples.
 
@@ -154,12 +168,21 @@ def measure(
       examples: at least one.
       data: the options of the data that the model was trained on.
       search: options of `attn_jax.decoding.options.Search`.
+      explain: on how many examples, the first ones, it is measured whether the weights matter.
 
     Returns:
       A dictionary with the numbers of sentences and parameters, the options of the search that are
-      not the defaults, the metrics with their signatures, and what is known of each head; and the
-      assessment, which holds the sentences and their weights.
+      not the defaults, the metrics with their signatures, what is known of each head, and if asked
+      for, what `explanations` returns; and the assessment, which holds the sentences and their
+      weights.
+
+    Raises:
+      InputError: `explain` is below 0, or the model has no weights that could be others.
     """
+    if explain < 0:
+        raise InputError(f"explain must be at least 0, got {explain}")
+    if explain:
+        translator.check_explains()  # before translating, which takes longer
     assessment = assess(
         translator,
         examples,
@@ -185,10 +208,17 @@ def measure(
         "heads": assessment.heads,
         "signatures": signatures,
     }
+    if explain:
+        sources, targets = (
+            [getattr(side, name) for side in examples[:explain]] for name in ("source", "target")
+        )
+        result["explanations"] = explanations(translator, sources, targets)
     return result, assessment
 
 
-def write(workdir: Path, result: dict, assessment: Assessment) -> None:
+def write(
+    workdir: Path, result: dict, assessment: Assessment, drawn: dict[str, list[np.ndarray]]
+) -> None:
     """Replaces the results of a split in the folder of a run."""
     split = result["split"]
     predictions = run_files.predictions(workdir, split)
@@ -201,6 +231,11 @@ def write(workdir: Path, result: dict, assessment: Assessment) -> None:
         )
         beside[0].write_text("".join(lines), "utf-8")
         with beside[1].open("wb") as file:
-            np.savez(file, *assessment.weights)
+            arrays: dict[str, Any] = {
+                f"{name}_{nth}": array
+                for name, of_name in drawn.items()
+                for nth, array in enumerate(of_name)
+            }
+            np.savez(file, *assessment.weights, **arrays)
         beside[2].write_text(strict_json.dumps(result, indent=2) + "\n", "utf-8")
         evaluation.unlink(missing_ok=True)  # must not lie beside sentences of another evaluation

@@ -9,7 +9,7 @@ from scipy import stats
 from attn_jax import config
 from attn_jax.evaluation.significance import holm
 from attn_jax.reporting.answer import all_pairs, answer, listed, told_p
-from attn_jax.reporting.differences import differences
+from attn_jax.reporting.differences import of_ranks
 from attn_jax.reporting.runs import Run
 
 N = 400
@@ -131,7 +131,7 @@ def test_seeds_are_taken_together_and_their_spread_is_told():
 
 def test_all_pairs_are_adjusted_together():
     systems = {name: [run(hits)] for name, hits in zip("abc", (A, B, C), strict=True)}
-    found = differences(systems)
+    found = of_ranks(systems)
     p = all_pairs(found)
     expected = holm([found.p[0, 1], found.p[0, 2], found.p[1, 2]])
     assert [p[0, 1], p[0, 2], p[1, 2]] == expected

@@ -6,10 +6,12 @@ import json
 import re
 import shutil
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.evaluation.edits import edit_distance
 from attn_jax.evaluation.significance import holm
@@ -114,6 +116,72 @@ def test_gold_links_are_of_tokens_that_are_right(root):
     assert by_number[3]["missing"] == [[1, 1], [1, 2]]
 
 
+def with_pictures(folder, **changed):
+    """Gives a run the weights of references and the lengths of values; returns all its arrays."""
+    generator = np.random.default_rng(3)
+    file = folder / "alignments.test.npz"
+    arrays = dict(np.load(file))
+    for nth, one in enumerate(SENTENCES):
+        layers, heads, _, width = arrays[f"arr_{nth}"].shape
+        shape = layers, heads, len(one["target"]) + 1
+        arrays[f"reference_{nth}"] = generator.dirichlet(np.ones(width), shape)
+        arrays[f"sizes_{nth}"] = generator.uniform(0.1, 4, (layers, heads, 1, width))
+    np.savez(file, **arrays | changed)
+    return arrays
+
+
+def test_the_reference_has_weights_and_gold_links_where_a_run_has_kept_them(root):
+    arrays = with_pictures(root / "b")
+    (test,) = written(root)["splits"]
+    best, last = test["systems"]
+    assert all("forced" not in shown for shown in last["sentences"])
+    for place, shown in zip(test["sentences"], best["sentences"], strict=True):
+        nth = place["number"] - 1
+        forced, weights = shown["forced"], arrays[f"reference_{nth}"]
+        assert forced["target"] == [*SENTENCES[nth]["target"], "</s>"]
+        assert forced["links"] == [list(link) for link in enumerate(SENTENCES[nth]["gold"])]
+        mean = weights.mean(axis=(0, 1))
+        missed = np.mean(mean[:-1].argmax(axis=1) != SENTENCES[nth]["gold"])
+        assert forced["missed"] == shown["astray"] == pytest.approx(100 * missed, abs=0.1)
+        np.testing.assert_allclose(unpacked(forced["mean"], mean.shape), mean, atol=0.004)
+        np.testing.assert_allclose(unpacked(forced["heads"], weights.shape), weights, atol=0.004)
+        products = arrays[f"arr_{nth}"] * arrays[f"sizes_{nth}"]
+        sums = products.sum(axis=(1, 3), keepdims=True)
+        weighed = sums[0, 0, :, 0] > 0  # a step of this run has no weights
+        shares = (products / np.where(sums, sums, 1)).sum(axis=1).mean(axis=0)
+        np.testing.assert_allclose(unpacked(shown["sized"], shares.shape), shares, atol=0.004)
+        np.testing.assert_allclose(shares.sum(axis=1), weighed)
+
+
+def test_the_posterior_is_shown_where_a_run_has_kept_it(root):
+    arrays = dict(np.load(root / "a" / "alignments.test.npz"))
+    posterior = {f"posterior_{nth}": arrays[f"arr_{nth}"][0, 0] ** 2 for nth in range(3)}
+    np.savez(root / "a" / "alignments.test.npz", **arrays, **posterior)
+    (test,) = written(root)["splits"]
+    _, last = test["systems"]
+    for place, shown in zip(test["sentences"], last["sentences"], strict=True):
+        expected = posterior[f"posterior_{place['number'] - 1}"]
+        read = unpacked(shown["posterior"], expected.shape)
+        np.testing.assert_allclose(read, expected, atol=0.004)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"reference_0": np.ones((1, 2, 2, 2))},  # without the end of the sentence
+        {"sizes_1": np.ones((1, 2, 2, 1))},
+        {"sizes_2": np.ones((1, 2, 1, 3), int)},
+        {"sizes_3": np.ones((1, 2, 1, 3))},
+        {"posterior_0": np.ones((3, 2))},  # not of all sentences
+        {"other_0": np.ones(3)},
+    ],
+)
+def test_pictures_of_other_sentences_are_refused(root, change):
+    with_pictures(root / "b", **change)
+    _, left_out = find_runs(root)
+    assert "alignments.test.npz" in left_out[root / "b"]
+
+
 def test_other_splits_are_shown_where_they_were_evaluated(root):
     for name in ("evaluation.test.json", "predictions.test.jsonl", "alignments.test.npz"):
         for run in "ab":
@@ -190,19 +258,25 @@ def test_nothing_of_a_page_is_fetched(root):
             assert not re.search(r"innerHTML|outerHTML|insertAdjacent|eval\(", one.read_text())
 
 
-def hits(right, seed=0, count=40, **options):
+def hits(right, seed=0, count=40, name="", **measured):
     """A run of symbols of which the first sentences are right."""
     sentences = [
         {"text_tokens": [one if nth < right else "-"], "target": [one], "reference": one}
         for nth, one in enumerate(map(str, range(count)))
     ]
-    options = {"data.target_level": "symbol", "data.bleu_tokenizer": "13a", "seed": seed} | options
-    return Run(options, {"metrics": {"exact_match": 100 * right / count}}, [], sentences, [])
+    sentences = [{"source": [], "text": "-"} | sentence for sentence in sentences]
+    options = config.values(config.Experiment()) | {"data.target_level": "symbol", "seed": seed}
+    metrics = {"exact_match": 100 * right / count, "symbol_error_rate": 100 - 100 * right / count}
+    evaluation = {"metrics": metrics | measured, "heads": [{"sharpness": 1.0}]}
+    folder = Path(f"{name}-{right}-{seed}")
+    return Run(options, evaluation, [], sentences, [], folder=folder)
 
 
 def test_differences_are_between_all_systems_and_in_both_directions():
     systems = {"a": [hits(36), hits(38, 1)], "b": [hits(20), hits(18, 1)], "c": [hits(35)]}
-    found = differences(systems)
+    by_metric = differences(systems)
+    assert list(by_metric) == ["exact_match", "symbol_error_rate"]
+    found = by_metric["exact_match"]
     np.testing.assert_allclose(found.difference[0], [np.nan, -45, -2.5])  # c has seed 0 alone
     np.testing.assert_allclose(found.difference, -found.difference.T)
     np.testing.assert_allclose(found.low, -found.high.T)
@@ -211,7 +285,16 @@ def test_differences_are_between_all_systems_and_in_both_directions():
     np.testing.assert_allclose(found.p, found.p.T)
     for row in range(3):
         np.testing.assert_allclose(found.holm[row], holm(found.p[row]))
-    few = differences({"a": [hits(3, count=5)], "b": [hits(1, count=5)]})
+    # All sentences are of one symbol, so that errors are misses; but their p is of a bootstrap.
+    errors = by_metric["symbol_error_rate"]
+    np.testing.assert_allclose(errors.difference, -found.difference)
+    np.testing.assert_allclose(errors.low, -found.high)
+    assert errors.p[0, 1] == pytest.approx(found.p[0, 1], abs=0.001)
+    # One sentence differs: a sample has it once with probability (39/40)^39, else is as far off.
+    assert found.p[0, 2] == 1
+    assert errors.p[0, 2] == pytest.approx(1 - (39 / 40) ** 39, abs=0.02)
+    small = {"a": [hits(3, count=5)], "b": [hits(1, count=5)]}
+    few = differences(small)["exact_match"]
     assert np.isnan(few.low).all()
     assert few.p[0, 1] > 0.2
 
@@ -219,14 +302,15 @@ def test_differences_are_between_all_systems_and_in_both_directions():
 def test_intervals_of_differences_hold_what_they_should(generator):
     """Those of 95 % of test sets hold the true difference, here of 20 points."""
 
-    def run(right):
+    def run(right, name):
         sentences = [{"text_tokens": [int(r)], "target": [1], "reference": "1"} for r in right]
-        return dataclasses.replace(hits(0), sentences=sentences)
+        sentences = [{"source": [], "text": "-"} | one for one in sentences]
+        return dataclasses.replace(hits(0, name=name), sentences=sentences)
 
     held = 0
     for _ in range(150):
-        first, second = (run(generator.random(200) < share) for share in (0.5, 0.7))
-        found = differences({"a": [first], "b": [second]})
+        first, second = (run(generator.random(200) < share, str(share)) for share in (0.5, 0.7))
+        found = differences({"a": [first], "b": [second]})["exact_match"]
         held += found.low[0, 1] <= 20 <= found.high[0, 1]
     assert held / 150 == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 150))
 
@@ -239,7 +323,29 @@ def test_the_page_compares_with_the_baseline_that_is_asked_for(root):
     assert tables.P not in quality["heading"]
     assert {"system", "parameters", "seconds"} < set(cost["heading"])
     assert length["heading"][1:] == ["1", "2", "3"]
-    assert told["differences"]["difference"][0] == [None, 0, 0]  # all wrote the same
+    (by_match,) = told["differences"]
+    assert (by_match["metric"], by_match["better"]) == ("exact %", "higher")
+    assert by_match["difference"][0] == [None, 0, 0]  # all wrote the same
+
+
+def test_whether_weights_matter_is_told_of_systems_that_measured_it(root):
+    assert [table["title"] for table in written(root)["comparison"]["tables"]][2:] == ["Length"]
+    file = root / "b" / "evaluation.test.json"
+    measured = {"without_most": 1.5, "without_random": 0.25, "uniform": 3}
+    told = {"explanations": measured | {"sentences": 3, "tokens": 1200}}
+    file.write_text(json.dumps(json.loads(file.read_text()) | told))
+    *_, table = written(root)["comparison"]["tables"]
+    assert table["title"] == "Do the weights matter?"
+    assert table["rows"] == [["additive, heads=2", "1,200", "1.500", "0.250", "3.000", "–"]]  # noqa: RUF001
+    assert sum("does not show" in note for note in table["notes"]) == 2
+    assert "| additive, heads=2 | 1,200 | 1.500 |" in (root / "report.md").read_text()
+    for wrong, why in (
+        ({"uniform": "a"}, "must be a table"),
+        ({"tokens": 2}, "without_most is missing"),
+    ):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"explanations": wrong}))
+        _, left_out = find_runs(root)
+        assert why in left_out[root / "b"]
 
 
 def test_unfair_and_small_comparisons_are_told(root):
@@ -266,6 +372,50 @@ def test_unfair_and_small_comparisons_are_told(root):
     seeds, _, budget = warned(**many)
     assert seeds.startswith("Fewer than three seeds: 10 of 10 systems. How much")
     assert budget == "Unequal training, train.batch_size: 2 values, such as 64 and 7."
+
+
+def session(begun, ended, cores, **other):
+    """A session of training, as it is recorded."""
+    devices = {"backend": "cpu", "kind": "cpu", "count": 1}
+    return {
+        "host": "here",
+        "cores": cores,
+        "begun": begun,
+        "ended": ended,
+        "devices": devices,
+    } | other
+
+
+@pytest.mark.parametrize(
+    ("other", "shared"),
+    [
+        (session("2026-01-01T10:30", "2026-01-01T12:00", [1, 2]), True),
+        (session("2026-01-01T10:30", "2026-01-01T12:00", [2, 3]), False),
+        (session("2026-01-01T11:00", "2026-01-01T12:00", [1, 2]), False),
+        (session("2026-01-01T10:30", "2026-01-01T12:00", [1, 2], host="there"), False),
+        (session("2026-01-01T10:30", None, [1, 2]), False),  # killed
+        (session("2026-01-01T10:30", "2026-01-01T12:00", []), False),  # not told by the system
+        (
+            session(
+                "2026-01-01T10:30",
+                "2026-01-01T12:00",
+                [1, 2],
+                devices={"backend": "gpu", "kind": "H100", "count": 1},
+            ),
+            False,
+        ),
+    ],
+)
+def test_runs_that_shared_cores_are_told(root, other, shared):
+    (run, *_), _ = find_runs(root)
+    earlier = session("2026-01-01T10:00", "2026-01-01T11:00", [0, 1])
+    old = {name: earlier[name] for name in ("begun", "ended", "devices")}  # of an older version
+    systems = {
+        label: [dataclasses.replace(run, sessions=sessions)]
+        for label, sessions in {"one": [earlier], "other": [other], "old": [old]}.items()
+    }
+    told = [text for text in cautions(systems) if text.startswith("Runs shared cores")]
+    assert [text.partition(": ")[2].partition(".")[0] for text in told] == ["one, other"] * shared
 
 
 def test_curves_are_means_and_ranges_over_the_steps_that_all_seeds_reached(tmp_path):

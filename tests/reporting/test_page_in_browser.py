@@ -8,6 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, expect, sync_playwright
 
+from attn_jax.evaluation.metrics import error_rate
 from attn_jax.reporting.page.alone import Weighed, write_viewer
 from attn_jax.reporting.report import report
 from tests.reporting.test_report import write_run
@@ -44,7 +45,7 @@ def write_system(folder, score, seed, right, heads=1):
     """A run that writes the first sentences right, and of others leaves out the first token."""
     write_run(folder, score, seed, 100 * right / COUNT, **{"model.heads": heads})
     generator = np.random.default_rng(seed + len(score))
-    lines, weights = [], []
+    lines, weights, pictures = [], [], {}
     for number in range(COUNT):
         one = sentence(number)
         said = one["target"] if number < right else ["X", *one["target"][2:]]
@@ -54,8 +55,13 @@ def write_system(folder, score, seed, right, heads=1):
         lines.append(json.dumps(one))
         shape = 1, heads, len(said) + 1
         weights.append(generator.dirichlet(np.full(len(one["source"]), 0.4), shape))
+        if score == "additive":
+            width = len(one["source"])
+            shape = 1, heads, len(one["target"]) + 1
+            pictures[f"reference_{number}"] = generator.dirichlet(np.full(width, 0.4), shape)
+            pictures[f"sizes_{number}"] = generator.uniform(0.2, 3, (1, heads, 1, width))
     (folder / "predictions.test.jsonl").write_text("\n".join(lines), "utf-8")
-    np.savez(folder / "alignments.test.npz", *weights)
+    np.savez(folder / "alignments.test.npz", *weights, **pictures)
     file = folder / "evaluation.test.json"
     evaluation = json.loads(file.read_text())
     file.write_text(json.dumps(evaluation | {"sentences": COUNT}))
@@ -502,3 +508,151 @@ def test_texts_without_references_are_a_page_of_their_own(visit, tmp_path):
     page.wait_for_selector(".sentences .value")
     # Of both steps, 0.75 of the weight is elsewhere.
     assert page.locator(".sentences .value").all_inner_texts() == ["75\xa0%", "0\xa0%"]
+
+
+def test_a_page_of_runs_in_training_loads_itself_anew(visit, root, tmp_path, monkeypatch):
+    shutil.copytree(root, tmp_path / "runs")
+    monkeypatch.setattr("attn_jax.reporting.page.page.RELOADED", 8)
+    page = visit(report(tmp_path / "runs", live="4 runs are evaluated, 1 in training (dot)").html)
+    assert "1 in training (dot). This page loads itself anew." in page.locator(".live").inner_text()
+    report(tmp_path / "runs")  # which stays
+    page.wait_for_function("!document.querySelector('.live')")
+    page.wait_for_selector("html[data-ready] .panel .token")
+
+
+def test_what_was_chosen_survives_a_reload(page):
+    page.get_by_role("button", name="dot", exact=True).first.click()
+    page.get_by_role("button", name="Matrix").click()
+    page.get_by_role("combobox", name="System A").select_option("dot")
+    page.get_by_label("Sort by").select_option("entropy")
+    page.get_by_label("Search the sentences").fill("w")
+    page.get_by_label("Show").select_option(index=1)
+    page.get_by_role("button", name="Light / dark").click()
+    choose(page, 9)
+    tokens(page, "target").nth(1).click()
+    readout = panel(page).locator(".readout").inner_text()
+    theme = page.evaluate("document.documentElement.dataset.theme")
+    page.reload()
+    page.wait_for_selector("html[data-ready] .panel .token")
+    expect(panel(page).locator(".readout")).to_have_text(readout)
+    assert page.locator("tr.baseline th").inner_text() == "dot"
+    assert page.get_by_role("combobox", name="System A").input_value() == "dot"
+    assert page.get_by_label("Sort by").input_value() == "entropy"
+    assert page.get_by_label("Search the sentences").input_value() == "w"
+    assert "perplexity" in page.get_by_label("Show").input_value()
+    assert page.get_by_role("button", name="Matrix").get_attribute("aria-pressed") == "true"
+    assert page.locator("[aria-current=true] .nth").inner_text() == "9"
+    assert page.evaluate("document.documentElement.dataset.theme") == theme
+
+
+def test_a_choice_of_what_is_gone_is_forgotten(page):
+    gone = {
+        "set": "x",
+        "parts": {
+            "Tables": {"baseline": "x"},
+            "Curves": {"chart": "x", "axis": 9, "hidden": ["x"]},
+            "Viewer": {
+                "split": "x",
+                "order": "x",
+                "systems": ["x", "x"],
+                "number": 999,
+                "panels": [{"head": "7.7", "pinned": {"side": "target", "index": 99}}],
+            },
+        },
+    }
+    page.evaluate("state => history.replaceState(state, '')", gone)
+    page.reload()
+    page.wait_for_selector("html[data-ready] .panel .token")
+    assert page.get_by_role("combobox", name="System A").input_value() == "additive, heads=2"
+    assert page.get_by_role("combobox", name="System B").input_value() == "dot"
+    assert panel(page).locator(".readout").inner_text() == ""
+    assert page.get_by_label("Layer and head").first.input_value() == "mean"
+
+
+def arrays_of(root, run, number):
+    """What is known of a sentence: weights, those of its reference, and the sizes of values."""
+    arrays = np.load(root / run / "alignments.test.npz")
+    return [arrays[f"{name}_{number - 1}"] for name in ("arr", "reference", "sizes")]
+
+
+def test_the_reference_stands_beside_what_was_written(page, root):
+    page.get_by_role("combobox", name="System B").select_option("additive, heads=2")
+    right = panel(page, "B")
+    right.get_by_label("Target").select_option("reference")
+    choose(page, 23)  # of which the first token was left out
+    assert tokens(page, "target").all_inner_texts() == ["X", "B", "A", "W22", "</s>"]
+    wanted = ["D", "C", "B", "A", "W22", "</s>"]
+    assert tokens(page, "target", "B").all_inner_texts() == wanted
+    assert not right.locator(".wrong").count()
+    _, reference, _ = arrays_of(root, "a", 23)
+    tokens(page, "target", "B").nth(0).hover()
+    expected = reference.mean(axis=(0, 1))[0]
+    assert numbers(page, "source", "B") == pytest.approx(expected, abs=0.011)
+    golden = right.locator(".source .token.gold").all_inner_texts()
+    assert [text.split("\n")[0] for text in golden] == ["d"]
+    right.get_by_label("Layer and head").select_option("layer 1, head 2")
+    tokens(page, "target", "B").nth(2).hover()
+    assert numbers(page, "source", "B") == pytest.approx(reference[0, 1, 2], abs=0.011)
+    page.get_by_role("combobox", name="System B").select_option(
+        "dot"
+    )  # of which no reference is known
+    assert right.get_by_label("Target").is_hidden()
+    assert tokens(page, "target", "B").all_inner_texts()[0] == "X"
+
+
+def test_weights_times_the_sizes_of_values(page, root):
+    panel(page).get_by_label("Quantity").select_option("weights × size of values")  # noqa: RUF001
+    choose(page, 7)
+    weights, _, sizes = arrays_of(root, "a", 7)
+    products = weights * sizes
+    shares = 2 * products / products.sum(axis=(1, 3), keepdims=True)  # of two heads
+    tokens(page, "target").nth(1).hover()
+    assert numbers(page, "source") == pytest.approx(shares.mean(axis=(0, 1))[1], abs=0.011)
+    assert sum(shares.mean(axis=(0, 1))[1]) == pytest.approx(1)
+    panel(page).get_by_label("Layer and head").select_option("layer 1, head 2")
+    tokens(page, "target").nth(2).hover()
+    assert numbers(page, "source") == pytest.approx(shares[0, 1, 2], abs=0.025)
+    page.get_by_role("combobox", name="System A").select_option("dot")
+    assert panel(page).get_by_label("Quantity").is_hidden()
+
+
+def test_sentences_by_their_gold_links(page, root):
+    page.get_by_label("Sort by").select_option("gold links missed on the reference of A")
+    values = page.locator(".sentences .value").all_inner_texts()
+    shares = [float(text.split()[0]) for text in values]
+    assert shares == sorted(shares, reverse=True)
+    number = int(page.locator(".sentences .nth").first.inner_text())
+    _, reference, _ = arrays_of(root, "a", number)
+    gold = sentence(number - 1)["gold"]
+    missed = np.mean(reference.mean(axis=(0, 1))[:-1].argmax(axis=1) != gold)
+    assert shares[0] == pytest.approx(100 * missed, abs=0.51)
+
+
+def test_systems_are_compared_by_another_metric(visit, root, tmp_path):
+    """Of error rates as evaluations measure them, which those of the other tests are not."""
+    shutil.copytree(root, tmp_path / "runs")
+    for run in (tmp_path / "runs").iterdir():
+        if not run.is_dir():
+            continue
+        lines = (run / "predictions.test.jsonl").read_text("utf-8").splitlines()
+        said, wanted = (
+            [json.loads(one)[name] for one in lines] for name in ("text_tokens", "target")
+        )
+        file = run / "evaluation.test.json"
+        evaluation = json.loads(file.read_text())
+        evaluation["metrics"]["symbol_error_rate"] = error_rate(said, wanted)
+        file.write_text(json.dumps(evaluation))
+    page = visit(report(tmp_path / "runs").html)
+    by = page.get_by_label("Compare by")
+    assert by.locator("option").all_inner_texts() == ["exact %", "symbol err. %"]
+    by.select_option("symbol err. %")
+    errors = [float(text.split()[0]) for text in column(page, "symbol err. %")]
+    changes = column(page, "Δ symbol err. %")
+    assert changes[0] == "–"  # noqa: RUF001
+    changes = [float(text.replace("−", "-")) for text in changes[1:]]  # noqa: RUF001
+    assert changes[1] - changes[0] == pytest.approx(errors[2] - errors[1], abs=0.02)
+    page.locator("tr", has_text="dot").first.locator("th button").click()
+    assert float(column(page, "Δ symbol err. %")[2]) == pytest.approx(
+        errors[2] - errors[1], abs=0.01
+    )
+    assert "where lower is better" in page.locator(".tables > .notes").first.inner_text()

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from attn_jax.evaluation.metrics import METRICS
 from attn_jax.reporting import differences, tables
 from attn_jax.reporting.about import evaluated, labelled, made, own_tokens, shared_options
 from attn_jax.reporting.answer import answer
 from attn_jax.reporting.cautions import cautions
+from attn_jax.reporting.explanations import ABOUT, TITLE, explanations
 from attn_jax.reporting.pages import Comparison
 from attn_jax.reporting.ranking import about_ranks
 from attn_jax.reporting.systems import first_run
@@ -25,7 +27,6 @@ def described(comparison: Comparison, baseline: str) -> dict[str, Any]:
     return {
         "systems": list(systems),
         "baseline": list(systems).index(baseline),
-        "measure": tables.TITLES[first_run(systems).measure],
         "differences": between(comparison) if len(systems) > 1 else None,
         "answer": answer(systems),
         "tables": list(shown(comparison)),
@@ -34,13 +35,16 @@ def described(comparison: Comparison, baseline: str) -> dict[str, Any]:
     }
 
 
-def between(comparison: Comparison) -> dict[str, list[list[float]]]:
-    """The differences of all systems: of each baseline, of each system."""
-    found = differences.differences(comparison.systems)
-    return {
-        name: np.round(values, 5 if name in ("p", "holm") else 2).tolist()
-        for name, values in found._asdict().items()
-    }
+def between(comparison: Comparison) -> list[dict[str, Any]]:
+    """The differences of all systems by each metric: of each baseline, of each system."""
+    return [
+        {"metric": tables.TITLES[metric], "better": "higher" if METRICS[metric] else "lower"}
+        | {
+            name: np.round(values, 5 if name in ("p", "holm") else 2).tolist()
+            for name, values in found._asdict().items()
+        }
+        for metric, found in differences.differences(comparison.systems).items()
+    ]
 
 
 def shown(comparison: Comparison) -> Iterator[dict[str, Any]]:
@@ -56,6 +60,8 @@ def shown(comparison: Comparison) -> Iterator[dict[str, Any]]:
         yield table("Tuning", *comparison.tuning)
     if profile.tells_more:
         yield table("Length", tables.by_length(profile), [])
+    if measured := explanations(systems):
+        yield table(TITLE, measured, ABOUT)
 
 
 def without(shown: tables.Table, column: str) -> tables.Table:

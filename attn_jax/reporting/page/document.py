@@ -16,6 +16,7 @@ STATIC = resources.files(__package__) / "static"
 SCRIPTS = (
     "elements.js",
     "scale.js",
+    "memory.js",
     "data.js",
     "tables.js",
     "curves.js",

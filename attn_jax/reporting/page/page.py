@@ -17,10 +17,13 @@ from attn_jax.reporting.runs import of_split
 from attn_jax.reporting.systems import Systems, first_run
 
 SPLITS = "test", "validation", "train"
+RELOADED = 10.0  # seconds after which a page of runs in training loads itself anew
 TITLE = "Comparison of attention mechanisms"
 
 
-def write_page(compared: Sequence[Comparison], folder: Path, baseline: str, limits: Limits) -> Path:
+def write_page(
+    compared: Sequence[Comparison], folder: Path, baseline: str, limits: Limits, live: str = ""
+) -> Path:
     """Writes `report.html` into a folder and returns its path.
 
     Args:
@@ -28,10 +31,14 @@ def write_page(compared: Sequence[Comparison], folder: Path, baseline: str, limi
       folder: where to write.
       baseline: the system that others are compared with at first; if empty, the best.
       limits: how much is in the page.
+      live: what is said of runs that are being trained; if empty, the page does not reload itself.
     """
     room = Room(limits)
     sets = [of_comparison(comparison, baseline, limits, room) for comparison in compared]
-    data = {"title": TITLE, "sets": sets, "notes": list(about_page(limits, room))}
+    notes = list(about_page(limits, room))
+    data: dict[str, Any] = {"title": TITLE, "sets": sets, "notes": notes}
+    if live:
+        data["live"] = {"told": live, "seconds": RELOADED}
     path = folder / "report.html"
     write_whole(path, document(f"{TITLE}: {folder.absolute().name}", data))
     return path
@@ -94,7 +101,8 @@ def about_page(limits: Limits, room: Room) -> Iterator[str]:
         "differ most, among those whose weights each evaluation keeps, as the first run of each "
         "system translated them (greedily, or as its decoding says); the mean over layers and "
         f"heads for all systems, and every layer and head for the best {limits.systems} and the "
-        "baseline. Weights are those of what each system wrote, not of the reference."
+        "baseline. Weights are those of what each system wrote, and of the reference where the "
+        "evaluation has kept them."
     )
     if room.left_out:
         yield (

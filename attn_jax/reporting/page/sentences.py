@@ -97,32 +97,117 @@ def shown(
             "error": round(100 * count / max(1, len(reference)), 1),
         }
         if gold is not None:
-            links = [[said, gold[wanted]] for said, wanted in edits.kept if said < steps]
-            sentence["links"] = links
-            if links:
-                missed = [alignment[said].argmax() != position for said, position in links]
-                sentence["missed"] = round(100 * float(np.mean(missed)), 1)
+            kept = [(said, gold[wanted]) for said, wanted in edits.kept if said < steps]
+            sentence |= linked(alignment, kept)
     return sentence
 
 
-def of_run(run: Run, index: int) -> tuple[dict[str, Any], np.ndarray]:
-    """A sentence of a run, and its weights [L, N, T, S]."""
-    sentence, weights = run.sentences[index], run.weights[index][:, :, :MOST_STEPS]
-    whole = run.weights[index].shape[2]
+def of_run(run: Run, index: int) -> dict[str, Any]:
+    """A sentence of a run, and its reference as `forced` where that has weights, without these."""
+    sentence, weights = run.sentences[index], run.weights[index]
+    whole = weights.shape[2]
     target = written(sentence["hypothesis"], whole)
-    alignment = weights.mean(axis=(0, 1))
+    alignment = weights[:, :, :MOST_STEPS].mean(axis=(0, 1))
     described = shown(sentence["source"], target, alignment, sentence["target"], sentence["gold"])
     if "log_probability" in sentence:
         described["confidence"] = round(sentence["log_probability"] / max(1, whole), 4)
-    return described, weights
+    if "reference" in run.pictures:
+        forced = of_reference(sentence, run.pictures["reference"][index])
+        described["forced"] = forced
+        if "missed" in forced:
+            described["astray"] = forced["missed"]
+    return described
+
+
+def of_reference(sentence: dict[str, Any], weights: np.ndarray) -> dict[str, Any]:
+    """The reference of a sentence as a system reads it, without weights.
+
+    Args:
+      sentence: as it is stored.
+      weights: of the reference, [L, N, T, S].
+    """
+    target = [*sentence["target"], SPECIALS[EOS]]
+    alignment = weights[:, :, :MOST_STEPS].mean(axis=(0, 1))
+    described = shown(sentence["source"], target, alignment)
+    if sentence["gold"] is not None:
+        gold = sentence["gold"][: len(alignment)]
+        described |= linked(alignment, list(enumerate(gold)))
+    return described
+
+
+def linked(alignment: np.ndarray, links: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Gold links of target and source places, and how many the largest weights miss, in percent."""
+    described: dict[str, Any] = {"links": list(map(list, links))}
+    if links:
+        missed = [alignment[said].argmax() != position for said, position in links]
+        described["missed"] = round(100 * float(np.mean(missed)), 1)
+    return described
+
+
+def contributions(weights: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Weights times the sizes of what they weigh, as shares: heads of a step sum to 1 in the mean.
+
+    Args:
+      weights: [L, N, T, S].
+      sizes: of the values, [L, N, 1, S].
+    """
+    products = np.abs(weights) * sizes
+    mean = products.sum(axis=3, keepdims=True).mean(axis=1, keepdims=True)
+    return products / np.maximum(mean, 1e-30)
+
+
+class Shown(NamedTuple):
+    """A text of a sentence under a system, which gets weights while there is room."""
+
+    entry: dict[str, Any]  # of the hypothesis, or of its reference
+    run: Run
+    index: int  # of the sentence
+    of: str  # what the names of its arrays begin with
+
+    def picture(self, name: str) -> np.ndarray | None:
+        """An array of the sentence, if the run has it."""
+        arrays = self.run.pictures.get(name)
+        return None if arrays is None else arrays[self.index]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Those of the first steps, [L, N, T, S]."""
+        whole = self.picture("reference") if self.of else self.run.weights[self.index]
+        assert whole is not None
+        return whole[:, :, :MOST_STEPS]
+
+    def add_mean(self, room: Room) -> None:
+        """The mean over layers and heads."""
+        self.entry["mean"] = room.take(self.weights.mean(axis=(0, 1)))
+
+    def add_others(self, room: Room) -> None:
+        """What else can be shown in place of the mean: the posterior, or weights times sizes."""
+        posterior = self.picture(f"{self.of}posterior")
+        if posterior is not None:
+            self.entry["posterior"] = room.take(posterior[:MOST_STEPS])
+        sizes = self.picture("sizes")
+        if sizes is not None:
+            shares = contributions(self.weights, sizes)
+            self.entry["sized"] = room.take(shares.mean(axis=(0, 1)))
+
+    def add_heads(self, room: Room) -> None:
+        """All layers and heads, and the sizes of their values, of which only ratios matter."""
+        weights, sizes = self.weights, self.picture("sizes")
+        if weights.shape[0] * weights.shape[1] == 1:
+            return
+        self.entry["heads"] = room.take(weights)
+        if sizes is not None:
+            largest = np.maximum(sizes.max(axis=(1, 3), keepdims=True), 1e-30)
+            self.entry["sizes"] = room.take(sizes / largest)
 
 
 def split(name: str, systems: Systems, baseline: str, limits: Limits, room: Room) -> dict[str, Any]:
     """The sentences of a split under all systems, as the viewer reads them.
 
-    While there is room, weights are added in the order of their importance: of each sentence, most
-    telling first, the mean of every system; then all layers and heads of the best systems and of
-    the baseline.
+    While there is room, weights are added in the order of their importance, of each sentence, most
+    telling first: the mean of every system; then all layers and heads of the best systems and of
+    the baseline; then the mean of references; then what else can be shown; then all layers and
+    heads of references.
 
     Args:
       name: of the split.
@@ -136,14 +221,30 @@ def split(name: str, systems: Systems, baseline: str, limits: Limits, room: Room
     entries: dict[str, list[dict[str, Any]]] = {label: [] for label in firsts}
     for index in indices:
         for label, run in firsts.items():
-            described, weights = of_run(run, index)
-            entries[label].append(described | {"mean": room.take(weights.mean(axis=(0, 1)))})
-    detailed = dict.fromkeys([*list(firsts)[: limits.systems], baseline])
-    for place, index in enumerate(indices):
-        for label in detailed:
-            weights = firsts[label].weights[index]
-            if weights.shape[0] * weights.shape[1] > 1:
-                entries[label][place]["heads"] = room.take(weights[:, :, :MOST_STEPS])
+            entries[label].append(of_run(run, index))
+    said = [
+        (label, Shown(entries[label][place], run, index, ""))
+        for place, index in enumerate(indices)
+        for label, run in firsts.items()
+    ]
+    forced = [
+        (label, Shown(one.entry["forced"], one.run, one.index, "reference_"))
+        for label, one in said
+        if "forced" in one.entry
+    ]
+    detailed = {*list(firsts)[: limits.systems], baseline}
+    for _, one in said:
+        one.add_mean(room)
+    for label, one in said:
+        if label in detailed:
+            one.add_heads(room)
+    for _, one in forced:
+        one.add_mean(room)
+    for _, one in said + forced:
+        one.add_others(room)
+    for label, one in forced:
+        if label in detailed:
+            one.add_heads(room)
     first = next(iter(firsts.values()))
     return {
         "name": name,

@@ -4,12 +4,13 @@ const SHOWN = 10; // lines that are shown at first: best systems first, and the 
 
 /** Charts of one comparison, one at a time, with a legend that hides and shows systems. */
 class Curves {
-  constructor(charts, comparison) {
-    Object.assign(this, { charts, systems: comparison.systems, chart: charts[0], axis: 0 });
-    this.hidden = new Set(this.systems.filter((_, nth) => nth >= SHOWN && nth !== comparison.baseline));
-    const titles = charts.map(({ y }, nth) => [String(nth), y]);
-    const shown = choice("Show", titles, "0", (nth) => {
-      this.chart = charts[nth];
+  constructor(charts, comparison, before = {}) {
+    const chart = charts.find(({ y }) => y === before.chart) ?? charts[0];
+    Object.assign(this, { charts, systems: comparison.systems, chart, axis: Math.min(before.axis ?? 0, chart.xs.length - 1) });
+    this.hidden = new Set(before.hidden ?? this.systems.filter((_, nth) => nth >= SHOWN && nth !== comparison.baseline));
+    const titles = charts.map(({ y }) => [y, y]);
+    const shown = choice("Show", titles, chart.y, (title) => {
+      this.chart = charts.find(({ y }) => y === title);
       this.axis = Math.min(this.axis, this.chart.xs.length - 1);
       this.show();
     });
@@ -27,6 +28,11 @@ class Curves {
       make("div", { className: "chart-and-legend" }, this.place, this.legend),
       make("p", { className: "notes" }, "Lines are means over seeds, bands reach from the lowest to the highest. "
         + "Drag to zoom, double-click to zoom out; click a system to hide or show it."));
+  }
+
+  /** What the reader has chosen. */
+  get choices() {
+    return { chart: this.chart.y, axis: this.axis, hidden: [...this.hidden] };
   }
 
   hide(names) {

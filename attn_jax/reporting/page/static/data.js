@@ -44,15 +44,40 @@ class Alignment {
   }
 }
 
-/** The weights of a sentence: of a head `layer.head`, counted from 0, or `mean`. Null if left out. */
-async function alignmentOf(system, sentence, head = "mean") {
+/**
+ * What is shown of a sentence: of a head `layer.head`, counted from 0, or the `mean` over all; its `weights`,
+ * the `posterior`, or `sized`, weights times the sizes of values. Null if left out.
+ */
+async function alignmentOf(system, sentence, head = "mean", kind = "weights") {
   const steps = sentence.target.length, width = sentence.source.length;
-  if (head === "mean" || !sentence.heads) {
-    return sentence.mean && new Alignment(await unpacked(sentence.mean), steps, width);
+  if (kind === "posterior" || head === "mean" || !sentence.heads) {
+    const packed = sentence[kind === "weights" ? "mean" : kind];
+    return packed ? new Alignment(await unpacked(packed), steps, width) : null;
   }
   const [layer, nth] = head.split(".").map(Number);
-  const first = (layer * system.heads + nth) * steps * width;
-  return new Alignment((await unpacked(sentence.heads)).subarray(first, first + steps * width), steps, width);
+  const weights = await unpacked(sentence.heads);
+  const size = steps * width, first = (layer * system.heads + nth) * size;
+  const ofHead = weights.subarray(first, first + size);
+  if (kind === "weights") return new Alignment(ofHead, steps, width);
+  if (!sentence.sizes) return null;
+  const sizes = await unpacked(sentence.sizes);
+  const product = (head, at) => Math.abs(weights[(layer * system.heads + head) * size + at])
+    * sizes[(layer * system.heads + head) * width + (at % width)];
+  const shares = ofHead.map((_, at) => product(nth, at));
+  for (let step = 0; step < steps; step += 1) { // the heads of a step sum to 1 in the mean
+    let sum = 0;
+    for (let head = 0; head < system.heads; head += 1) {
+      for (let source = 0; source < width; source += 1) sum += product(head, step * width + source);
+    }
+    for (let source = 0; source < width; source += 1) shares[step * width + source] *= system.heads / Math.max(sum, 1e-30);
+  }
+  return new Alignment(shares, steps, width);
+}
+
+/** What can be shown of a sentence besides its weights. */
+function kindsOf(sentence) {
+  const known = [["weights", "weights"], ["posterior", "posterior"], ["sized", "weights × size of values"]];
+  return known.filter(([kind]) => kind === "weights" || sentence[kind] !== undefined);
 }
 
 /**

@@ -10,10 +10,10 @@ function redraw() {
   for (const part of parts) part.show();
 }
 
-function showSet(set, place) {
-  const tables = set.comparison && new Tables(set.comparison);
-  const curves = set.charts.length ? new Curves(set.charts, set.comparison) : null;
-  const viewer = set.splits.length ? new Viewer(set.splits) : null;
+function showSet(set, place, before = {}) {
+  const tables = set.comparison && new Tables(set.comparison, before.Tables);
+  const curves = set.charts.length ? new Curves(set.charts, set.comparison, before.Curves) : null;
+  const viewer = set.splits.length ? new Viewer(set.splits, before.Viewer) : null;
   const drawn = [
     tables && section("comparison", "Comparison", tables.element),
     curves && section("curves", "Curves", curves.element),
@@ -32,14 +32,26 @@ async function main() {
   const data = await readData();
   const page = document.getElementById("page");
   const place = make("div", {});
-  const chosen = choice("Data set", data.sets.map((set, nth) => [String(nth), set.name]), "0", (nth) => showSet(data.sets[nth], place));
+  const before = history.state ?? {};
+  if (before.theme) document.documentElement.dataset.theme = before.theme;
+  const first = data.sets.find(({ name }) => name === before.set) ?? data.sets[0];
+  const names = data.sets.map(({ name }) => [name, name]);
+  const chosen = choice("Data set", names, first.name, (own) => showSet(data.sets.find(({ name }) => name === own), place));
   chosen.element.hidden = data.sets.length < 2;
   page.replaceChildren(
     make("header", {}, make("h1", {}, data.title), chosen.element,
       make("button", { type: "button", className: "theme", onclick: switchTheme, title: "key t" }, "Light / dark")),
+    data.live ? make("p", { className: "live notes" }, `${data.live.told}. This page loads itself anew.`) : "",
     place,
     make("footer", { hidden: !data.notes.length }, data.notes.map((note) => make("p", {}, note))));
-  showSet(data.sets[0], place);
+  showSet(first, place, before.parts);
+  const keep = keepChoices(() => ({
+    theme: document.documentElement.dataset.theme,
+    set: chosen.select.value,
+    parts: Object.fromEntries(parts.map((part) => [part.constructor.name, part.choices])),
+    top: scrollY,
+  }));
+  if (data.live) reloadAfter(data.live.seconds, keep);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
     const known = event.key === "t" ? (switchTheme(), true) : parts.some((part) => part.key?.(event));
@@ -51,6 +63,7 @@ async function main() {
     if (innerWidth !== width) redraw();
     width = innerWidth;
   });
+  scrollTo({ top: before.top ?? 0, behavior: "instant" });
   document.documentElement.dataset.ready = "";
 }
 

@@ -10,15 +10,26 @@ function errorsOf(sentence) {
 
 /** One system's view of the sentence. */
 class Panel {
-  constructor(name, changed) {
+  constructor(name, changed, before = {}) {
     this.name = name;
     this.changed = changed;
+    this.before = before;
     this.pinned = null;
     this.hovered = null;
-    this.head = "mean";
+    this.head = before.head ?? "mean";
+    this.kind = before.kind ?? "weights";
+    this.text = before.text ?? "written";
     this.system = choice(`System ${name}`, [], "", (value) => this.changed({ system: value }));
     this.heads = choice("Layer and head", [], "mean", (value) => {
       this.head = value;
+      this.changed({});
+    });
+    this.texts = choice("Target", [], "written", (value) => {
+      this.text = value;
+      this.changed({});
+    });
+    this.kinds = choice("Quantity", [], "weights", (value) => {
+      this.kind = value;
       this.changed({});
     });
     this.notes = make("p", { className: "notes" });
@@ -27,21 +38,33 @@ class Panel {
       onkeydown: (event) => this.key(event) });
     this.readout = make("p", { className: "readout", "aria-live": "polite" });
     this.element = make("section", { className: "panel", "aria-label": `System ${name}` },
-      make("div", { className: "controls" }, this.system.element, this.heads.element),
+      make("div", { className: "controls" }, this.system.element, this.texts.element, this.kinds.element, this.heads.element),
       this.notes, this.readout, this.drawing);
+  }
+
+  /** What the reader has chosen. */
+  get choices() {
+    return { head: this.head, kind: this.kind, text: this.text, pinned: this.pinned };
   }
 
   get active() {
     return this.hovered ?? this.pinned;
   }
 
-  /** Draws a sentence of a system in one of the views. */
-  async show(system, sentence, view) {
-    if (this.sentence !== sentence) this.pinned = this.hovered = null;
+  /** Draws a sentence of a system in one of the views: what it wrote, or the reference. */
+  async show(system, known, view) {
+    this.offer(known);
+    const sentence = this.text === "reference" ? known.forced : known;
+    if (this.sentence !== sentence) {
+      const { pinned } = this.before; // before a reload
+      this.pinned = pinned && pinned.index < sentence[pinned.side].length ? pinned : null;
+      this.hovered = null;
+      this.before = {};
+    }
     const turn = {};
     Object.assign(this, { sentence, turn, view: null });
     this.fillHeads(system, sentence);
-    const alignment = await alignmentOf(system, sentence, this.head);
+    const alignment = await alignmentOf(system, sentence, this.head, this.kind);
     if (this.turn !== turn) return; // something else was chosen meanwhile
     this.alignment = alignment;
     this.notes.replaceChildren(...notesOf(system, sentence));
@@ -58,9 +81,21 @@ class Panel {
     this.paint();
   }
 
+  /** Choices of what this sentence has. */
+  offer(known) {
+    const texts = [["written", "what the system wrote"], ...(known.forced ? [["reference", "reference"]] : [])];
+    if (!known.forced) this.text = "written";
+    const kinds = kindsOf(this.text === "reference" ? known.forced : known);
+    if (!kinds.some(([kind]) => kind === this.kind)) this.kind = "weights";
+    for (const [shown, choices, value] of [[this.texts, texts, this.text], [this.kinds, kinds, this.kind]]) {
+      fill(shown.select, choices, value);
+      shown.element.hidden = choices.length === 1;
+    }
+  }
+
   fillHeads(system, sentence) {
     const choices = [["mean", "mean over all"]];
-    if (sentence.heads) {
+    if (sentence.heads && this.kind !== "posterior") {
       for (let layer = 0; layer < system.layers; layer += 1) {
         for (let head = 0; head < system.heads; head += 1) {
           choices.push([`${layer}.${head}`, `layer ${layer + 1}, head ${head + 1}`]);

@@ -76,9 +76,13 @@ class SortedTable {
 
 /** All tables of a comparison, and the baseline that quality is compared with. */
 class Tables {
-  constructor(comparison) {
+  constructor(comparison, before = {}) {
     this.comparison = comparison;
-    this.baseline = comparison.systems[comparison.baseline];
+    this.baseline = comparison.systems.find((name) => name === before.baseline) ?? comparison.systems[comparison.baseline];
+    const known = comparison.differences ?? [];
+    this.differences = known.find(({ metric }) => metric === before.metric) ?? known[0];
+    this.metric = choice("Compare by", known.map(({ metric }) => [metric, metric]), this.differences?.metric ?? "", (metric) => this.compareBy(metric));
+    this.metric.element.hidden = known.length < 2;
     const [quality, ...others] = comparison.tables;
     this.plain = quality;
     this.quality = new SortedTable(quality, comparison.differences && ((name) => this.compareWith(name)));
@@ -88,9 +92,19 @@ class Tables {
     this.element = make("div", { className: "tables" },
       comparison.answer.length ? make("p", { className: "answer" }, comparison.answer.join(" ")) : null,
       warnings.length ? make("ul", { className: "cautions", "aria-label": "What to be careful about" }, warnings) : null,
-      this.hint, this.quality.element, this.others.map(({ element }) => element),
+      this.metric.element, this.hint, this.quality.element, this.others.map(({ element }) => element),
       make("details", { className: "notes" }, make("summary", {}, "How this was made"),
         comparison.about.map((text) => make("p", {}, text))));
+  }
+
+  /** What the reader has chosen. */
+  get choices() {
+    return { baseline: this.baseline, metric: this.differences?.metric };
+  }
+
+  compareBy(metric) {
+    this.differences = this.comparison.differences.find((one) => one.metric === metric);
+    this.compareWith(this.baseline);
   }
 
   show() {
@@ -100,12 +114,13 @@ class Tables {
 
   /** Puts the differences from a system after its rank. */
   compareWith(baseline) {
-    const { differences, systems, measure } = this.comparison;
+    const { systems } = this.comparison;
+    const differences = this.differences;
     this.baseline = baseline;
     if (differences) {
       const own = systems.indexOf(baseline);
       const value = (name, row) => differences[name][own][systems.indexOf(row[0])];
-      const columns = [`Δ ${measure}`, "95 % of Δ", "p", "p Holm"];
+      const columns = [`Δ ${differences.metric}`, "95 % of Δ", "p", "p Holm"];
       const cells = (row) => {
         if (row[0] === baseline) return ["–", "", "", ""];
         const low = value("low", row);
@@ -117,7 +132,8 @@ class Tables {
       this.quality.rows = this.plain.rows.map((row) => row.toSpliced(at, 0, ...cells(row)));
     }
     this.quality.show(differences ? baseline : null);
+    if (!differences) return;
     this.hint.replaceChildren("Δ is the difference from ", make("strong", {}, baseline),
-      "; click a system to compare with it. * marks p Holm < 0.05.");
+      ` in ${differences.metric}, where ${differences.better} is better; click a system to compare with it. * marks p Holm < 0.05.`);
   }
 }

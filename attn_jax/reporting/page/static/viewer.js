@@ -5,6 +5,7 @@ const MEASURES = {
   entropy: ["entropy", "\u00a0nats", 2],
   coverage: ["coverage", "\u00a0%", 0],
   missed: ["gold links missed", "\u00a0%", 0],
+  astray: ["gold links missed on the reference", "\u00a0%", 0],
 };
 const ASCENDING = ["confidence", "coverage"];
 const VIEWS = [["lines", "Lines"], ["matrix", "Matrix"], ["bars", "Bars"]];
@@ -20,16 +21,23 @@ const KEYS = [
 
 /** Chooses a sentence and one or two systems, and shows what they attend to. */
 class Viewer {
-  constructor(splits) {
+  constructor(splits, before = {}) {
     this.splits = splits;
-    this.split = splits[0];
-    this.view = "lines";
-    this.place = 0;
-    this.order = "given";
-    this.panels = ["A", "B"].map((name, nth) => new Panel(name, (change) => this.changeSystem(nth, change)));
+    this.split = splits.find(({ name }) => name === before.split) ?? splits[0];
+    this.view = before.view ?? "lines";
+    this.order = before.order ?? "given";
+    this.panels = ["A", "B"].map((name, nth) =>
+      new Panel(name, (change) => this.changeSystem(nth, change), before.panels?.[nth]));
     this.element = make("div", { className: "viewer" });
     this.build();
-    this.chooseSplit(this.split);
+    this.search.value = before.query ?? "";
+    this.chooseSplit(this.split, before);
+  }
+
+  /** What the reader has chosen. */
+  get choices() {
+    return { split: this.split.name, view: this.view, order: this.order, query: this.search.value, systems: this.chosen,
+      number: this.split.sentences[this.place].number, panels: this.panels.map(({ choices }) => choices) };
   }
 
   build() {
@@ -57,11 +65,13 @@ class Viewer {
           make("dl", {}, keys), make("p", {}, MARKS))));
   }
 
-  chooseSplit(split) {
+  chooseSplit(split, before = {}) {
     this.split = split;
-    this.place = 0;
+    this.place = Math.max(0, split.sentences.findIndex(({ number }) => number === before.number));
     const names = split.systems.map(({ name }) => name);
-    this.chosen = [names[0], names.length > 1 ? names[1] : NONE];
+    const usual = [names[0], names.length > 1 ? names[1] : NONE];
+    this.chosen = usual.map((name, nth) => (names.includes(before.systems?.[nth]) || before.systems?.[nth] === NONE
+      ? before.systems[nth] : name));
     const choices = names.map((name) => [name, name]);
     fill(this.panels[0].system.select, choices, this.chosen[0]);
     fill(this.panels[1].system.select, [...choices, [NONE, "none"]], this.chosen[1]);

@@ -1,0 +1,90 @@
+"""The report on runs that are being trained, kept up to date."""
+
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from attn_jax import run_files
+from attn_jax.errors import InputError, Terminated
+from attn_jax.reporting.report import Report, report
+from attn_jax.reporting.runs import diverged
+
+EVERY = 5.0  # seconds between looks at the files
+QUIET = 60.0  # seconds without a run in training, after which no other is expected
+MOST_NAMED = 6  # runs that the page names
+
+
+class Standing(NamedTuple):
+    """The folders of the runs that have begun."""
+
+    evaluated: dict[Path, int]  # with the time of their evaluation
+    training: list[Path]  # the others, but for those that have diverged
+
+
+def watch(folder: str | Path, baseline: str = "", **options: Any) -> Report:
+    """Makes the report on the runs under a folder again whenever one has been evaluated.
+
+    `report.html` loads itself anew until it ends: a minute after the last run in training was
+    evaluated, or has diverged; or by an interrupt. Runs that have failed are waited for.
+
+    Args:
+      folder, baseline: as in `report`.
+      **options: of `report`.
+
+    Returns:
+      The last report.
+
+    Raises:
+      InputError: as in `report`, when no run is in training any more.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise InputError(f"there is no folder {root}")
+    try:
+        _follow(root, baseline, options)
+    except Terminated:
+        report(root, baseline, **options)
+        raise
+    except KeyboardInterrupt:
+        print("interrupted: this is the last report")
+    return report(root, baseline, **options)
+
+
+def _follow(root: Path, baseline: str, options: dict[str, Any]) -> None:
+    """Makes reports until no run has been in training for a while."""
+    seen, changed = None, time.monotonic()
+    while True:
+        now = standing(root)
+        if now.training or now != seen:
+            changed = time.monotonic()
+        if now != seen:
+            try:
+                made = report(root, baseline, live=told(now), **options)
+                print(f"{made.html}: {told(now)}", flush=True)
+            except InputError as error:  # such as that no run has been evaluated yet
+                print(f"waiting: {error}", flush=True)
+        if time.monotonic() - changed >= QUIET:
+            return
+        seen = now
+        time.sleep(EVERY)
+
+
+def standing(root: Path) -> Standing:
+    """How far the runs under a folder are."""
+    begun = {file.parent for file in root.rglob("flags.txt")}
+    # A sweep opens the log of a run before the run has made its folder.
+    begun |= {file.with_name(file.name.removesuffix(".log")) for file in root.rglob("*.log")}
+    files = {folder: run_files.evaluation(folder, "test") for folder in sorted(begun)}
+    evaluated = {
+        folder: file.stat().st_mtime_ns for folder, file in files.items() if file.is_file()
+    }
+    left = [folder for folder in files if folder not in evaluated]
+    return Standing(evaluated, [folder for folder in left if diverged(folder) is None])
+
+
+def told(now: Standing) -> str:
+    """How far the runs are, in words."""
+    names = [folder.name for folder in now.training[:MOST_NAMED]]
+    more = len(now.training) - len(names)
+    named = f" ({', '.join(names)}{f' and {more} more' if more else ''})" if names else ""
+    return f"{len(now.evaluated)} runs are evaluated, {len(now.training)} in training{named}"

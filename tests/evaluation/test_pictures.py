@@ -1,0 +1,53 @@
+"""What else an evaluation keeps of the first sentences, for pages."""
+
+import jax
+import numpy as np
+import pytest
+
+from attn_jax.data.pairs import Example
+from attn_jax.data.vocabulary import Symbols
+from attn_jax.evaluation.assess import Assessment, assess
+from attn_jax.evaluation.pictures import pictures
+from attn_jax.models.seq2seq import initialize
+from attn_jax.translator import Translator
+from tests.options import model_options
+
+EXAMPLES = [Example("a b", "b a"), Example("c", "c"), Example("a", "a")]
+
+
+@pytest.mark.parametrize(
+    ("readout", "kinds"),
+    [
+        ("linear", {"reference", "sizes"}),
+        ("marginal", {"reference", "posterior", "reference_posterior"}),
+    ],
+)
+def test_what_is_kept_is_of_the_first_sentences(readout, kinds):
+    sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
+    config = model_options(decoder="luong", readout=readout, **sizes)
+    symbols = Symbols(["a", "b", "c"])
+    model = initialize(config, len(symbols), len(symbols), jax.random.key(0))
+    translator = Translator([model], symbols, symbols)
+    assessment = assess(translator, EXAMPLES, "none", {}, pictured=2)
+    found = pictures(translator, assessment)
+    assert found.keys() == kinds
+    assert {len(arrays) for arrays in found.values()} == {2}
+    sources, targets = (
+        [getattr(one, name) for one in EXAMPLES[:2]] for name in ("source", "target")
+    )
+    for weights, forced in zip(found["reference"], translator.force(sources, targets), strict=True):
+        np.testing.assert_allclose(weights, forced.weights, rtol=1e-5, atol=1e-6)
+    if readout == "linear":
+        assert [one.shape for one in found["sizes"]] == [(1, 1, 1, 2), (1, 1, 1, 1)]
+        return
+    said = assessment.hypotheses
+    for name, texts in (("posterior", said), ("reference_posterior", targets)):
+        whole = translator.align(sources, texts, of="posterior")
+        for one, expected in zip(found[name], whole, strict=True):
+            np.testing.assert_allclose(one, expected[: len(one)], rtol=1e-4, atol=1e-6)
+    shapes = [one.weights.shape[2:] for one in said]  # some without an end of the sentence
+    assert [one.shape for one in found["posterior"]] == shapes
+
+
+def test_without_sentences_nothing_is_kept():
+    assert pictures(None, Assessment({}, {}, [], [], [], [])) == {}
