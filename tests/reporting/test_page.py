@@ -299,6 +299,25 @@ def test_differences_are_between_all_systems_and_in_both_directions():
     assert few.p[0, 1] > 0.2
 
 
+def test_perplexity_is_compared_where_evaluations_have_kept_what_it_counts():
+    def run(right, log_probability, **kept):
+        with np.errstate(over="ignore"):
+            perplexity = float(np.exp(-log_probability / 2))  # of a token and the end
+        run = hits(right, name=str(log_probability), perplexity=perplexity)
+        sentences = [
+            one | {"reference_log_probability": log_probability} | kept for one in run.sentences
+        ]
+        return dataclasses.replace(run, sentences=sentences)
+
+    sure, unsure = run(36, -0.2), run(20, -2.0)
+    found = differences({"a": [sure], "b": [unsure]})
+    assert list(found) == ["exact_match", "perplexity", "symbol_error_rate"]
+    expected = np.exp(1.0) - np.exp(0.1)
+    assert found["perplexity"].difference[0, 1] == pytest.approx(expected)
+    for other in (run(20, -2.0, reference_log_probability=-9.0), run(20, -2e3), hits(20)):
+        assert "perplexity" not in differences({"a": [sure], "b": [other]})
+
+
 def test_intervals_of_differences_hold_what_they_should(generator):
     """Those of 95 % of test sets hold the true difference, here of 20 points."""
 

@@ -516,7 +516,7 @@ def test_a_page_of_runs_in_training_loads_itself_anew(visit, root, tmp_path, mon
     page = visit(report(tmp_path / "runs", live="4 runs are evaluated, 1 in training (dot)").html)
     assert "1 in training (dot). This page loads itself anew." in page.locator(".live").inner_text()
     report(tmp_path / "runs")  # which stays
-    page.wait_for_function("!document.querySelector('.live')")
+    expect(page.locator(".live")).to_have_count(0, timeout=60_000)
     page.wait_for_selector("html[data-ready] .panel .token")
 
 
