@@ -134,10 +134,12 @@ def _limits(systems: Systems, found: Differences, unit: str) -> Iterator[str]:
     """Which differences test sentences and seeds leave open."""
     upper = np.triu_indices(len(found.p), 1)
     half = float(np.median((found.high - found.low)[upper])) / 2
-    yield (
-        f"{len(first_run(systems).sentences):,} test sentences cannot tell differences under about "
-        f"{_number(half)} {unit} (half of a 95 % interval, median over pairs of systems)."
-    )
+    count = len(first_run(systems).sentences)
+    if half > 0:  # else all systems have the same sentences right
+        yield (
+            f"{count:,} test sentences cannot tell differences under about {_number(half)} {unit} "
+            "(half of a 95 % interval, median over pairs of systems)."
+        )
     spread = [
         float(np.std([run.quality for run in runs], ddof=1))
         for runs in systems.values()

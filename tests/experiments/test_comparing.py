@@ -1,6 +1,7 @@
 """A comparison: what it plans for its time, its two stages, and the program."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -374,12 +375,14 @@ def test_a_whole_comparison_with_a_kill_in_between(tmp_path):
     assert not list(root.glob("*/evaluation.test.json"))
     done = works("compare", *small(root)).stdout
     assert "measuring" in done  # what was said at first is said again
-    assert "20 test sentences cannot tell differences under about" in done
+    told = re.compile(r"do not differ significantly|is the best\.")
+    assert told.search(done)
     page = (root / "answer.md").read_text()
     assert page.startswith("# Which attention serves these data?")
+    assert told.search(page)
     (shown,) = data_of((root / "report.html").read_text("utf-8"))["sets"]
     assert {*shown["comparison"]["systems"]} == {"dot", "last"}
-    assert any("cannot tell differences" in line for line in shown["comparison"]["answer"])
+    assert told.search(shown["comparison"]["answer"][0])
     assert len(list(root.glob("*/evaluation.test.json"))) == 4
     assert "other seeds (2; now 3)" in refused("compare", *small(root), "--seeds=3")
 

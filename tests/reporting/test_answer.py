@@ -139,6 +139,12 @@ def test_all_pairs_are_adjusted_together():
     np.testing.assert_array_equal(np.diag(p), 1)
 
 
+def test_of_equal_systems_no_difference_is_told():
+    equal, fast = answer({"a": [run(A)], "b": [run(A)]})
+    assert equal == "a and b do not differ significantly (p = 1.00)."
+    assert fast.startswith("Of these, ")
+
+
 def test_there_is_nothing_to_say_of_one_system_or_of_few_sentences():
     assert answer({"a": [run(A)]}) == []
     few = {"a": [run(A[:19])], "b": [run(B[:19])]}
