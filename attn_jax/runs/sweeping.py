@@ -212,7 +212,7 @@ def part_of(whole: Sweep, only: int = 0, part: str = "1/1") -> Sweep:
     return whole._replace(wanted={n: run for n, run in whole.wanted.items() if n in chosen})
 
 
-def work(todo: Sweep, jobs: int, executor: Engine | None) -> list[Path]:
+def work(todo: Sweep, jobs: int, executor: Engine | None = None) -> list[Path]:
     """Makes the runs that are not finished."""
     root, plan, wanted = todo
     waiting = {label: run for label, run in wanted.items() if not is_done(root / label, run)}
