@@ -79,8 +79,10 @@ def tuned_sweep(
     unused.check(idle, {*search.space} - {*may_be_idle})
     try:
         work(trials, jobs, executor)
-    except InputError as error:  # some may fail, such as those that diverge
-        print(f"of the trials, {error}", flush=True)
+    except InputError as error:
+        if not all(_is_over(trials, label) for label in trials.wanted):
+            raise
+        print(f"of the trials, {error}", flush=True)  # such as those that diverge
     found = {label: _outcomes(trials, runs, search.space) for label, runs in tried.items()}
     best = {label: _best(label, outcomes) for label, outcomes in found.items()}
     runs = {
@@ -147,7 +149,7 @@ def _outcomes(
     """
     found = {}
     for label, given in tried.items():
-        folder, claim = trials.root / label, claims.last(run_files.claims(trials.root, label))
+        folder = trials.root / label
         outcome: dict[str, Any] = {"steps": steps_done(folder)}
         outcome["options"] = {name: given[name] for name in space}
         if is_done(folder, trials.wanted[label]):
@@ -156,10 +158,18 @@ def _outcomes(
             record = max(records, key=criterion.goodness)
             outcome |= {"metric": metric, "value": criterion.value(record)}
             outcome["goodness"] = criterion.goodness(record)
-        elif claim is None or claim.state != claims.FAILED:
+        elif not _is_over(trials, label):
             raise InputError(f"{label} is not over: the same command goes on once all trials are")
         found[label] = outcome
     return found
+
+
+def _is_over(trials: Sweep, label: str) -> bool:
+    """Whether a trial is finished or has failed."""
+    if is_done(trials.root / label, trials.wanted[label]):
+        return True
+    claim = claims.last(run_files.claims(trials.root, label))
+    return claim is not None and claim.state == claims.FAILED
 
 
 def _best(label: str, outcomes: Mapping[str, Mapping[str, Any]]) -> str:

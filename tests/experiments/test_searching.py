@@ -133,6 +133,18 @@ def test_nothing_is_chosen_before_all_trials_are_over(tmp_path, made):
     assert len(fake.works) == 1
 
 
+def test_what_keeps_trials_from_being_made_is_told(tmp_path, made, monkeypatch):
+    fake = made(Fake({}))
+
+    def work(*_):
+        raise InputError("there is no Slurm here")
+
+    monkeypatch.setattr(searching, "work", work)
+    with pytest.raises(InputError, match=r"^there is no Slurm here$"):
+        sweep(tmp_path)
+    assert fake.works == []
+
+
 @pytest.mark.parametrize(
     ("options", "search", "why"),
     [
