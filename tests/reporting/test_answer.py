@@ -1,6 +1,8 @@
 """What a comparison answers in words, with numbers that are computed here in other ways."""
 
+import itertools
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from attn_jax.reporting.runs import Run
 
 N = 400
 DEFAULTS = config.values(config.Experiment())
+FOLDERS = map(str, itertools.count())
 NUMBER = r"(-?\d+\.\d+)"
 
 
@@ -25,7 +28,8 @@ def run(hits, seed=0, seconds=10.0, score="additive"):
     ]
     journal = [{"step": 100, "steps_per_second": 100 / seconds}]
     metrics = {"exact_match": 100 * float(np.mean(hits)), "perplexity": 1.0}
-    return Run(options, {"metrics": metrics}, journal, sentences, [])
+    folder = Path(next(FOLDERS))
+    return Run(options, {"metrics": metrics}, journal, sentences, [], folder=folder)
 
 
 def right(*wrong):
