@@ -40,7 +40,7 @@ def between(comparison: Comparison) -> list[dict[str, Any]]:
     return [
         {"metric": tables.TITLES[metric], "better": "higher" if METRICS[metric] else "lower"}
         | {
-            name: np.round(values, 5 if name in ("p", "holm") else 2).tolist()
+            name: np.round(values, 7 if name in ("p", "holm") else 2).tolist()
             for name, values in found._asdict().items()
         }
         for metric, found in differences.differences(comparison.systems).items()
