@@ -112,7 +112,7 @@ def test_a_score_that_was_edited_is_noticed(tmp_path):
     found = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
     sweep = ("sweep", f"--workdir={root}", *SMALL, "--grid.model.score=mine:own")
     works(*sweep, **found)
-    (run,) = (path for path in root.iterdir() if path.is_dir())
+    run = root / "model.score=mine:own"
     copy = run / "code" / "mine.py"
     train = ("train", f"--workdir={run}", "--train.steps=30")
     translate = ("translate", f"--workdir={run}")
