@@ -49,7 +49,7 @@ def files(folder):
     return {
         name: file
         for name, file in found.items()
-        if not {"checkpoints", "events"} & {*name.parts}
+        if not {"checkpoints", "claims", "events"} & {*name.parts}
         and file.name != "run.json"
         and file.suffix != ".log"
     }
@@ -65,8 +65,11 @@ def without_times(file):
             return [
                 {k: v for k, v in row.items() if k not in TIMES} for row in csv.DictReader(lines)
             ]
+    if file.name == "plan.json":  # the order of options is that in which they were given
+        return json.loads(file.read_text())["runs"]
     if file.name == "report.md":
-        return re.sub(r"( \| [\d,.]+){3} \|$", "", file.read_text(), flags=re.MULTILINE)
+        times = r"( \| [\d,.]+){3} \|$|^Of these, .* trains in the shortest time.*$"
+        return re.sub(times, "", file.read_text(), flags=re.MULTILINE)
     if file.name == "report.html":  # speed is in its tables, and seconds are in its curves
         return [data["splits"] for data in data_of(file.read_text())["sets"]]
     return file.read_bytes()
