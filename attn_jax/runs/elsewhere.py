@@ -9,7 +9,7 @@ from attn_jax.runs.engines import Engine
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.standing import FAILED, RUNNING, Standing
 from attn_jax.runs.view import Board, follow, shown
-from attn_jax.runs.working import is_done
+from attn_jax.runs.working import is_finished
 
 
 def make(
@@ -46,7 +46,7 @@ def make(
         failures = [
             _why(stands[label], jobs.why(numbers[label]))
             for label, run in wanted.items()
-            if not is_done(root / label, run)
+            if not is_finished(root / label, run, label in plan.untested)
         ]
     finally:
         jobs.leave(interrupted)

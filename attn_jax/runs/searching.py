@@ -8,19 +8,17 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attn_jax import config, journal, run_files, strict_json
+from attn_jax import config, run_files, strict_json
 from attn_jax.config import Experiment, Options
 from attn_jax.errors import InputError
-from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import write_whole
 from attn_jax.loading import Place
-from attn_jax.progress import Criterion
 from attn_jax.runs import claims, plans, unused
-from attn_jax.runs.checks import check
 from attn_jax.runs.engines import Engine
-from attn_jax.runs.folder import settle, steps_done
-from attn_jax.runs.sweeping import Sweep, check_all, planned_sweep, work
+from attn_jax.runs.folder import steps_done
+from attn_jax.runs.sweeping import Sweep, planned_sweep, settled, work
 from attn_jax.runs.trials import Trials
+from attn_jax.runs.validation import best_validation
 from attn_jax.runs.working import is_done
 
 
@@ -71,7 +69,7 @@ def tuned_sweep(
     if replaced and not isinstance(options, Experiment):
         print(f"the search replaces {config.told(replaced)}")
     tried = {label: _trials_of(label, of_systems[label], search) for label in of_systems}
-    trials = _resolved(
+    trials = _planned(
         run_files.trials(planned.root),
         {run: given for runs in tried.values() for run, given in runs.items()},
     )
@@ -92,7 +90,7 @@ def tuned_sweep(
         }
         for label, given in of_systems.items()
     }
-    chosen = _resolved(planned.root, {n: of for each in runs.values() for n, of in each.items()})
+    chosen = _planned(planned.root, {n: of for each in runs.values() for n, of in each.items()})
     systems_told = {
         label: {"trials": found[label], "best": best[label], "runs": list(runs[label])}
         for label in of_systems
@@ -117,21 +115,9 @@ def _fresh(given: Mapping[str, Any], search: Trials) -> range:
     return range(first, first + search.seeds)
 
 
-def _resolved(root: Path, runs: Mapping[str, Mapping[str, Any]]) -> Sweep:
-    """A sweep of these runs.
-
-    Raises:
-      InputError: one of them cannot be made or resumed.
-    """
-    wanted: dict[str, Experiment] = {}
-    for label, given in runs.items():
-        try:
-            wanted[label] = settle(root / label, dict(given))
-            check(wanted[label])
-        except InputError as error:
-            raise InputError(f"{label}: {error}") from error
-    check_all(root, runs, wanted)
-    return Sweep(root, plans.read(root).with_more(runs), wanted)
+def _planned(root: Path, runs: Mapping[str, Mapping[str, Any]]) -> Sweep:
+    """A sweep of these runs, which the plan in the folder may not know yet."""
+    return settled(root, plans.read(root).with_more(runs), runs)
 
 
 def _outcomes(
@@ -153,10 +139,8 @@ def _outcomes(
         outcome: dict[str, Any] = {"steps": steps_done(folder)}
         outcome["options"] = {name: given[name] for name in space}
         if is_done(folder, trials.wanted[label]):
-            records = journal.read(run_files.journal(folder))
-            criterion = Criterion(metric := records[-1]["metric"], METRICS[records[-1]["metric"]])
-            record = max(records, key=criterion.goodness)
-            outcome |= {"metric": metric, "value": criterion.value(record)}
+            criterion, record = best_validation(folder)
+            outcome |= {"metric": criterion.metric, "value": criterion.value(record)}
             outcome["goodness"] = criterion.goodness(record)
         elif not _is_over(trials, label):
             raise InputError(f"{label} is not over: the same command goes on once all trials are")

@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from attn_jax import journal, run_files
+from attn_jax import run_files
 from attn_jax.errors import InputError
-from attn_jax.evaluation.metrics import METRICS
-from attn_jax.progress import Criterion, Goodness
+from attn_jax.progress import Goodness
 from attn_jax.runs import budgets, claims, plans
 from attn_jax.runs.agenda import Agenda, Member, name_of
 from attn_jax.runs.folder import settle
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.sweeping import Sweep, check_all, work
+from attn_jax.runs.validation import best_validation
 from attn_jax.runs.view import tell
 from attn_jax.runs.working import is_done, is_trained
 
@@ -69,8 +69,8 @@ def search(root: Path, todo: Agenda, jobs: int) -> list[Member]:
     found: dict[int, list[Validated]] = {}
     for run in runs:
         if is_trained(root / run.label, sweep.wanted[run.label]):
-            goodness = _goodness(root / run.label)
-            found.setdefault(run.system, []).append(Validated(run, goodness))
+            criterion, record = best_validation(root / run.label)
+            found.setdefault(run.system, []).append(Validated(run, criterion.goodness(record)))
             continue
         claim = claims.last(run_files.claims(root, run.label))
         if claim is None or claim.state != claims.FAILED:
@@ -105,13 +105,6 @@ def confirm(root: Path, runs: Sequence[Member], jobs: int) -> InputError | None:
 
 def _elsewhere(label: str) -> InputError:
     return InputError(f"{label} is not finished: another process is at work on it")
-
-
-def _goodness(folder: Path) -> Goodness:
-    """That of the best validation of a run."""
-    records = journal.read(run_files.journal(folder))
-    metric = records[-1]["metric"]
-    return max(map(Criterion(metric, METRICS[metric]).goodness, records))
 
 
 def seeds_left(todo: Agenda, took: float, left: float) -> int:

@@ -30,7 +30,7 @@ from attn_jax.runs.planning import check_grid, possible
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.slots import Slot, slots
 from attn_jax.runs.view import Board, shown
-from attn_jax.runs.working import Worker, is_done, is_trained
+from attn_jax.runs.working import Worker, is_finished
 from attn_jax.startup import start_training
 
 
@@ -166,16 +166,26 @@ def sweep_in(root: Place, only: int = 0, part: str = "1/1") -> Sweep:
     """
     start_training()
     root = Path(root)
-    plan, wanted = plans.read(root), {}
+    plan = plans.read(root)
     if not plan.runs:
         raise InputError(f"{root} holds no plan of a sweep: give systems or a grid first")
-    for label, options in plan.chosen(only, part).items():
+    return settled(root, plan, plan.chosen(only, part))
+
+
+def settled(root: Path, plan: Plan, runs: Mapping[str, Mapping[str, Any]]) -> Sweep:
+    """A sweep of some runs of a plan, all of which can be made.
+
+    Raises:
+      InputError: one of them cannot be made or resumed.
+    """
+    wanted: dict[str, Experiment] = {}
+    for label, options in runs.items():
         try:
             wanted[label] = settle(root / label, dict(options))
             check(wanted[label])
         except InputError as error:
             raise InputError(f"{label}: {error}") from error
-    check_all(root, plan.runs, wanted)
+    check_all(root, runs, wanted)
     return Sweep(root, plan, wanted)
 
 
@@ -223,7 +233,7 @@ def work(todo: Sweep, jobs: int, executor: Engine | None = None) -> list[Path]:
     waiting = {
         label: run
         for label, run in wanted.items()
-        if not (is_trained if label in plan.untested else is_done)(root / label, run)
+        if not is_finished(root / label, run, label in plan.untested)
     }
     places: list[Slot] = []
     if waiting and executor is not None:

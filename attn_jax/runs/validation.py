@@ -2,7 +2,10 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
+from attn_jax import journal, run_files
 from attn_jax.config import Data, Experiment
 from attn_jax.data.pairs import Example
 from attn_jax.data.vocabulary import Vocabulary
@@ -38,6 +41,14 @@ def compared(experiment: Experiment, examples: Sequence[Example]) -> list[Criter
     """The metrics that may disagree on the best validation: two usual ones, and that of the run."""
     usual = [Criterion("perplexity", METRICS["perplexity"]), ranked_by(experiment.data, examples)]
     return list(dict.fromkeys([*usual, criterion_of(experiment, examples)]))
+
+
+def best_validation(workdir: Path) -> tuple[Criterion, dict[str, Any]]:
+    """The best validation of a trained run, with the metric by which it is the best."""
+    records = journal.read(run_files.journal(workdir))
+    metric = records[-1]["metric"]
+    criterion = Criterion(metric, METRICS[metric])
+    return criterion, max(records, key=criterion.goodness)
 
 
 def validator(

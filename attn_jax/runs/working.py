@@ -51,6 +51,11 @@ def is_trained(folder: Path, experiment: Experiment) -> bool:
     )
 
 
+def is_finished(folder: Path, experiment: Experiment, is_untested: bool) -> bool:
+    """Whether nothing is left to be made of a run, which may leave the test split alone."""
+    return (is_trained if is_untested else is_done)(folder, experiment)
+
+
 def train_in(
     folder: Path,
     options: Mapping[str, Any],
@@ -252,8 +257,7 @@ class Worker:
                 del self._todo[label]
                 self._failures.append(str(claim.said.get("why")))
                 return False
-            is_ready = is_trained if label in self._untested else is_done
-            if is_ready(self._root / label, self._wanted[label]):
+            if is_finished(self._root / label, self._wanted[label], label in self._untested):
                 del self._todo[label]
                 self._tell(f"finished {label}, elsewhere")
                 return False

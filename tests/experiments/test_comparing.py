@@ -77,7 +77,7 @@ def made(measured, monkeypatch):
         return run_files.evaluation(folder, "test").is_file()
 
     monkeypatch.setattr(working, "train_in", train_in)
-    for module in (working, sweeping, stages):
+    for module in (working, stages):
         monkeypatch.setattr(module, "is_trained", is_trained)
         monkeypatch.setattr(module, "is_done", is_done)
     monkeypatch.setattr(sweeping, "slots", lambda jobs: [Slot([], {})] * 2)

@@ -138,7 +138,7 @@ def follow(tmp_path, monkeypatch, engine, states, wanted=PLAN.runs):
     monkeypatch.setattr(view, "standings", standings)
     monkeypatch.setattr(view, "LOOK_EVERY", 0.0)
     monkeypatch.setattr(
-        elsewhere, "is_done", lambda folder, _: last.get(folder.name, [""])[0] == FINISHED
+        elsewhere, "is_finished", lambda folder, *_: last.get(folder.name, [""])[0] == FINISHED
     )
     elsewhere.make(engine, tmp_path, PLAN, dict.fromkeys(wanted, Experiment()), 2)
 

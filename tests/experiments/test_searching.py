@@ -6,7 +6,7 @@ import pytest
 
 from attn_jax import Experiment, run_files, tuned_sweep
 from attn_jax.errors import InputError
-from attn_jax.runs import claims, searching
+from attn_jax.runs import claims, searching, validation
 from attn_jax.runs.trials import FRESH, Trials
 from tests.experiments.programs import refused
 
@@ -66,7 +66,7 @@ def made(monkeypatch):
                 for step, match, perplexity in lines
             ]
 
-        monkeypatch.setattr(searching.journal, "read", read)
+        monkeypatch.setattr(validation.journal, "read", read)
         return fake
 
     return made_by
