@@ -119,7 +119,6 @@ def together(tmp_path, options):
     return one, two
 
 
-@pytest.mark.slow
 def test_two_processes_go_where_one_does_and_runs_go_on_with_another_number(tmp_path):
     one, two = together(tmp_path, OPTIONS | GRU)
     assert_same(one, two)
