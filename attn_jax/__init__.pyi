@@ -23,11 +23,6 @@ from .config import Data, Experiment, Model, Train
 
 # Errors and settings of values.
 from .errors import InputError
-
-# Trained models.
-from .exporting import export, load_exported
-from .hypothesis import Hypothesis
-from .loading import load
 from .reporting.alignments import heat_map
 from .reporting.answered import Answer
 from .reporting.page.exchange import page
@@ -40,12 +35,17 @@ from .runs.searching import tuned_sweep
 from .runs.sweeping import join_sweep, sweep
 from .runs.training import train
 from .runs.trials import Trials
-from .settings import inner, setting
+from .settings.value import inner, setting
 from .startup import start
 
 # Losses of the weights of attention, your own too.
 from .training.losses import LOSSES, Loss, Seen
-from .translator import Translator
+
+# Trained models.
+from .translation.exporting import export, load_exported
+from .translation.hypothesis import Hypothesis
+from .translation.loading import load
+from .translation.translator import Translator
 
 __all__ = [
     "GATES",

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from absl import flags as absl_flags
 
-from attn_jax import value_names
 from attn_jax.alignment.error import alignment_counts, alignment_error
 from attn_jax.alignment.extraction import EXTRACTIONS, Extraction
 from attn_jax.alignment.readings import Reading, masses, read, readings
@@ -30,6 +29,8 @@ from attn_jax.alignment.units import (
     cut,
     words,
 )
+from attn_jax.attention.head_names import HEADS, Head
+from attn_jax.config import value_text
 from attn_jax.data.gold import Gold, read_gold
 from attn_jax.data.pharaoh import Links, pharaoh
 from attn_jax.data.text_checks import warn_of_unknown
@@ -38,22 +39,21 @@ from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import FEWEST, ratios_differ
 from attn_jax.files import writing
-from attn_jax.head_names import HEADS, Head
-from attn_jax.loading import experiment_of, load, located
 from attn_jax.reporting.alignments import heads, heat_map
 from attn_jax.reporting.page.alone import Weighed, write_viewer
 from attn_jax.reporting.printing import print_table
 from attn_jax.reporting.style import save
 from attn_jax.reporting.tables import Table, p_cell
 from attn_jax.tokens import EOS, SPECIALS
-from attn_jax.translator import Translator
+from attn_jax.translation.loading import experiment_of, load, located
+from attn_jax.translation.translator import Translator
 
-from . import flags
-from .flags import FLAGS
-from .program import run
+from .command import flags
+from .command.flags import FLAGS
+from .command.program import run
 
 TABLES = {Extraction: EXTRACTIONS, Symmetrization: SYMMETRIZATIONS, Head: HEADS}
-read_value = partial(value_names.read, tables=TABLES)
+read_value = partial(value_text.read, tables=TABLES)
 
 Development = tuple[Texts, list[Gold]]  # pairs to choose a reading on, and their gold links
 

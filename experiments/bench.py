@@ -14,13 +14,12 @@ from typing import Any
 import jax
 from absl import flags as absl_flags
 
-from attn_jax import strict_json
 from attn_jax.errors import InputError, choose
+from attn_jax.records import strict_json
 from attn_jax.reporting.printing import print_table
 from attn_jax.reporting.style import save
 from attn_jax.reporting.tables import Table
 
-from . import flags
 from .benchmarks import kernels
 from .benchmarks.cases import GROUPS, Case
 from .benchmarks.compare import Measured, Side, compare
@@ -28,8 +27,9 @@ from .benchmarks.end_to_end import BEAMS, GOALS, captions, end_to_end
 from .benchmarks.figure import relative_times
 from .benchmarks.serving import serving
 from .benchmarks.start import start
-from .flags import FLAGS
-from .program import run
+from .command import flags
+from .command.flags import FLAGS
+from .command.program import run
 
 ABSENT = "–"  # noqa: RUF001
 

@@ -28,9 +28,9 @@ from attn_jax.reporting.runs import Run, find_runs
 from attn_jax.reporting.systems import by_data, by_system
 from attn_jax.reporting.tables import Table, mean_and_deviation, steps_to_learn
 
-from . import flags
-from .flags import FLAGS
-from .program import run
+from .command import flags
+from .command.flags import FLAGS
+from .command.program import run
 
 FILE = Path(__file__).parents[1] / "docs" / "mechanisms.md"
 MEASURED = "## Measured"

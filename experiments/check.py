@@ -12,13 +12,13 @@ from attn_jax.attention.mechanism import KINDS, Mechanism
 from attn_jax.attention.protocol import Mixing, Part, Score
 from attn_jax.checks.mechanisms import begun
 from attn_jax.config import TABLES
+from attn_jax.config.value_text import PARTS, kind_of, read
 from attn_jax.errors import InputError
 from attn_jax.training.losses import LOSSES, Loss
-from attn_jax.value_names import PARTS, kind_of, read
 
-from . import flags
-from .flags import FLAGS
-from .program import run
+from .command import flags
+from .command.flags import FLAGS
+from .command.program import run
 
 
 def part() -> Part | Mechanism | Loss:

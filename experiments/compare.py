@@ -15,11 +15,11 @@ from attn_jax.runs.comparing import agenda_of, compare
 from attn_jax.runs.sizes import SYSTEMS
 from attn_jax.runs.slots import MOST_JOBS
 
-from . import flags
-from .flag_files import found
-from .flags import FLAGS
-from .program import OF_TRAINING, run
-from .system_files import read_systems
+from .command import flags
+from .command.flag_files import found
+from .command.flags import FLAGS
+from .command.program import OF_TRAINING, run
+from .command.systems import read_systems
 
 
 def main() -> None:

@@ -13,14 +13,14 @@ from absl import flags as absl_flags
 
 from attn_jax.data.text_files import read_complete
 from attn_jax.errors import InputError
-from attn_jax.loading import checkpoint_of, experiment_of, load, located
 from attn_jax.reporting.printing import best_step, print_evaluation
 from attn_jax.runs.evaluation import corpus_of, evaluate_split, examples_of, measure, text_examples
 from attn_jax.runs.folder import SPLITS
+from attn_jax.translation.loading import checkpoint_of, experiment_of, load, located
 
-from . import flags
-from .flags import FLAGS
-from .program import run
+from .command import flags
+from .command.flags import FLAGS
+from .command.program import run
 
 
 def check_flags() -> None:

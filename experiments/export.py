@@ -8,11 +8,11 @@ from pathlib import Path
 from absl import flags as absl_flags
 
 from attn_jax.errors import InputError
-from attn_jax.exporting import export
+from attn_jax.translation.exporting import export
 
-from . import flags
-from .flags import FLAGS
-from .program import run
+from .command import flags
+from .command.flags import FLAGS
+from .command.program import run
 
 
 def main() -> None:

@@ -11,9 +11,9 @@ from attn_jax.reporting.printing import print_report
 from attn_jax.reporting.report import report
 from attn_jax.runs.sweeping import sweep
 
-from . import flags
-from .flags import FLAGS
-from .program import OF_TRAINING, run
+from .command import flags
+from .command.flags import FLAGS
+from .command.program import OF_TRAINING, run
 
 GRIDS = {
     "reverse": {"model.score": ["additive", "general", "scaled_dot", "last"], "seed": [0, 1]},

@@ -11,9 +11,9 @@ from absl import flags as absl_flags
 from attn_jax.errors import InputError
 from attn_jax.reporting.page.exchange import page
 
-from . import flags
-from .flags import FLAGS
-from .program import run
+from .command import flags
+from .command.flags import FLAGS
+from .command.program import run
 
 
 def main() -> None:

@@ -8,9 +8,9 @@ from attn_jax.reporting.printing import print_report
 from attn_jax.reporting.report import report
 from attn_jax.reporting.watching import watch
 
-from . import flags
-from .flags import FLAGS
-from .program import run
+from .command import flags
+from .command.flags import FLAGS
+from .command.program import run
 
 
 def main() -> None:

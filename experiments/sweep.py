@@ -23,11 +23,11 @@ from attn_jax.runs.slots import MOST_JOBS, slots
 from attn_jax.runs.standing import standings, summary, told
 from attn_jax.runs.sweeping import Sweep, join_sweep, part_of, planned_sweep, sweep, sweep_in
 
-from . import executors, flags, searches
-from .flag_files import found
-from .flags import FLAGS
-from .program import OF_TRAINING, run
-from .system_files import read_systems
+from .command import executors, flags, searches
+from .command.flag_files import found
+from .command.flags import FLAGS
+from .command.program import OF_TRAINING, run
+from .command.systems import read_systems
 
 
 def grid() -> dict[str, list[str]]:

@@ -15,9 +15,9 @@ from attn_jax.runs.measuring import SAID, pace
 from attn_jax.runs.training import StepListener, train
 from attn_jax.training.processes import only_first_tells
 
-from . import distributed, flags
-from .flags import FLAGS
-from .program import OF_TRAINING, run
+from .command import distributed, flags
+from .command.flags import FLAGS
+from .command.program import OF_TRAINING, run
 
 
 def main() -> None:

@@ -19,14 +19,14 @@ from attn_jax.data.sentences import Sentence
 from attn_jax.data.text_checks import warn_of_unknown
 from attn_jax.data.text_files import read_data, text_lines
 from attn_jax.errors import InputError
-from attn_jax.hypothesis import Hypothesis
-from attn_jax.loading import load
 from attn_jax.reporting.terminal import strips
-from attn_jax.translator import Translator
+from attn_jax.translation.hypothesis import Hypothesis
+from attn_jax.translation.loading import load
+from attn_jax.translation.translator import Translator
 
-from . import flags
-from .flags import FLAGS
-from .program import run
+from .command import flags
+from .command.flags import FLAGS
+from .command.program import run
 
 BUFFER = 2048  # lines, whose attention weights are held in memory until they are written
 

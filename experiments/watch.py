@@ -6,9 +6,9 @@ import jax
 
 from attn_jax.runs.view import watch
 
-from . import flags
-from .flags import FLAGS
-from .program import run
+from .command import flags
+from .command.flags import FLAGS
+from .command.program import run
 
 
 def main() -> None:

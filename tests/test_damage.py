@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import attn_jax
-from attn_jax import facts, run_files
 from attn_jax.data.datasets import open_corpus
 from attn_jax.data.vocabularies import load_vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import reading
+from attn_jax.records import facts, run_files
 from attn_jax.runs.folder import alone, settle
 from attn_jax.runs.training import train_alone
 from attn_jax.training.checkpoint import Checkpoints

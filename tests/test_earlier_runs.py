@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import attn_jax
-from attn_jax import journal, run_files
+from attn_jax.records import journal, run_files
 from attn_jax.training.checkpoint import Checkpoints
 from tests.test_damage import train_in
 

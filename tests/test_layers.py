@@ -10,30 +10,10 @@ import pytest
 import attn_jax
 
 PACKAGE = Path(attn_jax.__file__).parent
-BASE = {
-    "errors",
-    "tokens",
-    "options",
-    "changes",
-    "config",
-    "facts",
-    "files",
-    "run_files",
-    "strict_json",
-    "journal",
-    "names",
-    "settings",
-    "value_names",
-    "value_options",
-    "shorthands",
-    "head_names",
-    "own_code",
-    "cache",
-    "progress",
-    "provenance",
-}
+BASE = {"errors", "files", "tokens", "cache", "settings", "config", "records"}
 # Modules in the rooms of what they say that hold values of options, and know of nothing else.
 VALUES = (
+    "attention.head_names",
     "data.orders",
     "training.losses",
     "training.means",
@@ -42,64 +22,42 @@ VALUES = (
 )
 # What draws the weights of a sentence, also for a translation itself.
 DRAWING = ("reporting.alignments", "reporting.beside", "reporting.hover")
+# In this order: a room knows only those before it.
 MAY_IMPORT = {
     "errors": set(),
     "tokens": set(),
     "files": {"errors"},
-    "run_files": set(),
     "cache": {"errors"},
     "startup": {"cache", "errors"},
-    "strict_json": set(),
-    "journal": {"errors", "files", "strict_json"},
-    "options": {"errors"},
-    "value_names": {"attention", "errors", "names", "settings"},
-    "value_options": {"settings", "value_names"},
-    "shorthands": {"errors", "head_names", "options", "training.losses", "value_options"},
-    "changes": {"errors", "names"},
-    "config": {
-        "attention",
-        "changes",
-        "errors",
-        "options",
-        "settings",
-        "value_names",
-        "head_names",
-        *VALUES,
-    }
-    | {"shorthands", "value_options"},
-    **{n: {"errors", "head_names", "kernels.factors", "settings", "tokens"} for n in VALUES},
-    "progress": {"config"},
-    "facts": {"config", "errors", "files", "own_code", "run_files"},
-    "provenance": {"__version__", "facts", "files", "run_files", "strict_json"},
-    "names": {"errors"},
-    "head_names": {"errors", "settings"},
-    "own_code": {"config", "errors", "files", "names", "run_files"},
-    "settings": {"errors", "options"},
+    "settings": {"errors", "settings"},
     "kernels": {"errors", "kernels"},
     "attention": {"errors", "settings", "kernels", "attention"},
+    **{
+        name: {"attention.head_names", "errors", "kernels.factors", "settings", "tokens"}
+        for name in VALUES
+    },
+    "config": {"attention", "config", "errors", "settings", *VALUES},
+    "records": {"__version__", "config", "errors", "files", "records", "settings"},
     "models": BASE | {"kernels", "attention", "models"},
     "checks": BASE | {"attention", "models", "checks", "training.losses"},
     "data": BASE | {"data"},
-    "training": BASE | {"kernels", "models", "training"},
+    "training": BASE | {"attention.head_names", "kernels", "models", "training"},
     "decoding": BASE | {"kernels", "models", "decoding"},
-    "alignment": BASE | {"data", "alignment", "translator"},
+    "translation": BASE
+    | {"attention.head_names", "data", "decoding", "kernels", "models", "reporting.page"}
+    | {"reporting.style", "startup", "training", "translation", *DRAWING},
+    "alignment": BASE | {"alignment", "attention.head_names", "data", "translation"},
     "evaluation": BASE | {"alignment", "evaluation"},
     "reporting": BASE | {"attention", "evaluation", "reporting"},
-    "runs": BASE
-    | {"alignment", "attention", "checks", "data", "decoding", "evaluation", "loading", "models"}
-    | {"reporting", "runs", "startup", "training", "translator"},
-    "hypothesis": {"data", "tokens", "reporting.page", "reporting.style", *DRAWING},
     **dict.fromkeys(
         DRAWING,
-        {"errors", "evaluation.edits", "head_names", "tokens", "reporting.alignments"}
-        | {"reporting.labels", "reporting.style"},
+        {"attention.head_names", "errors", "evaluation.edits", "reporting.alignments"}
+        | {"reporting.labels", "reporting.style", "tokens"},
     ),
-    "translator": BASE
-    | {"kernels", "data", "models", "decoding", "hypothesis"}
-    | {"reporting.beside", "reporting.style"},
-    "loading": BASE | {"startup", "data", "models", "decoding", "training", "translator"},
+    "runs": BASE
+    | {"alignment", "attention", "checks", "data", "decoding", "evaluation", "models", "reporting"}
+    | {"runs", "startup", "training", "translation"},
     "trained": set(),  # runs that the package brings along
-    "exporting": BASE | {"data", "decoding", "hypothesis", "loading", "translator"},
 }
 THIRD_PARTY = {
     "kernels": {"jax", "jaxtyping"},

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attn_jax.head_names import head_name
+from attn_jax.attention.head_names import head_name
 
 
 class Reading(NamedTuple):

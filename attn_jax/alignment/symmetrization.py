@@ -7,7 +7,7 @@ import numpy as np
 
 from attn_jax.alignment.extraction import Extraction, Threshold
 from attn_jax.data.pharaoh import Links
-from attn_jax.settings import Value, setting
+from attn_jax.settings.value import Value, setting
 
 
 def turned(links: Links) -> Links:

@@ -8,7 +8,7 @@ from attn_jax.alignment.readings import by_words
 from attn_jax.data.sentences import Sentence
 from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
-from attn_jax.translator import Translator
+from attn_jax.translation.translator import Translator
 
 Texts = tuple[Sequence[str], Sequence[str]]  # sources and targets
 Pairs = tuple[Sequence[Sentence], Sequence[Sentence]]  # the same, cut

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.attention.protocol import Normalizer, Past
-from attn_jax.settings import inner, setting
+from attn_jax.settings.value import inner, setting
 
 
 class Dropped(Normalizer):

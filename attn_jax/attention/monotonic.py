@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.protocol import Normalizer, Past
-from attn_jax.settings import setting
+from attn_jax.settings.value import setting
 
 
 class Moving(Normalizer):

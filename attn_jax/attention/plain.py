@@ -10,7 +10,7 @@ from typing import Any
 from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Weigher, Window
-from attn_jax.settings import inner
+from attn_jax.settings.value import inner
 
 
 class Plain(Weigher):

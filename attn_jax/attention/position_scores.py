@@ -16,7 +16,7 @@ from attn_jax.attention.scores import Additive, Dot, products
 from attn_jax.attention.widening import widen
 from attn_jax.kernels.hidden_sum import hidden_sum
 from attn_jax.kernels.recomputation import recomputed
-from attn_jax.settings import setting
+from attn_jax.settings.value import setting
 
 
 class Location(Score):

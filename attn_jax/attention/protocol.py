@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.errors import InputError
-from attn_jax.settings import Value
+from attn_jax.settings.value import Value
 
 # What a part may declare that it reads.
 CARRIED = ("step", "weights", "total", "context", "train_step")

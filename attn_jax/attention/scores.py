@@ -15,7 +15,7 @@ from attn_jax.attention.protocol import Past, Score, scaled_normal
 from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 from attn_jax.kernels.hidden_sum import hidden_sum
-from attn_jax.settings import inner, setting
+from attn_jax.settings.value import inner, setting
 
 
 class Additive(Score):

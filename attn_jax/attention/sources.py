@@ -14,7 +14,7 @@ from attn_jax.attention.normalizers import Softmax
 from attn_jax.attention.protocol import Normalizer, Part, Score, scaled_normal
 from attn_jax.attention.scores import Additive
 from attn_jax.attention.widening import widen
-from attn_jax.settings import setting
+from attn_jax.settings.value import setting
 
 
 class Sources(Part):

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float
 from attn_jax.attention.normalizers import highest
 from attn_jax.attention.protocol import Normalizer, Past
 from attn_jax.kernels.simplex import projection
-from attn_jax.settings import setting
+from attn_jax.settings.value import setting
 
 LEAST_ALPHA = 1.0001  # below, (α-1) e_j are so close together that float32 weights are 0.02 % off
 MOST_ALPHA = 3  # beyond, weights are so steep in τ that float32 weights are 0.3 % off, or more

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.protocol import Past, Window, scaled_normal
 from attn_jax.attention.widening import widen
-from attn_jax.settings import setting
+from attn_jax.settings.value import setting
 
 
 class Full(Window):

@@ -14,7 +14,7 @@ from attn_jax.models.decoders import Recurrent
 from attn_jax.models.seq2seq import ENCODERS, Seq2Seq, initialize
 from attn_jax.models.source import Summary
 from attn_jax.models.stacks import make_stack
-from attn_jax.names import choose_or_import
+from attn_jax.settings.grammar import choose_or_import
 from attn_jax.tokens import SPECIALS
 
 B, S, T = 2, 3, 4  # sentences, source and target words

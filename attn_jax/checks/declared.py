@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attn_jax import config, value_names
+from attn_jax import config
 from attn_jax.checks.findings import Advice
 from attn_jax.checks.subject import Subject, all_finite, difference
+from attn_jax.config import value_text
 from attn_jax.errors import InputError
-from attn_jax.settings import Value
+from attn_jax.settings.value import Value
 from attn_jax.training.losses import Loss
 
 
@@ -35,9 +36,9 @@ def _text(part: Value) -> str | None:
     for module, name in re.findall(r"([\w.]+):([\w.<>]+)", str(part)):
         if module == "__main__" or not hasattr(sys.modules.get(module), name):
             return Advice(f"to train with {name}, put it at the top of a module (a file)")
-    kind = next(kind for kind in (*value_names.PARTS, Loss) if isinstance(part, kind))
+    kind = next(kind for kind in (*value_text.PARTS, Loss) if isinstance(part, kind))
     try:
-        again = value_names.read(kind, str(part), tables=config.TABLES)
+        again = value_text.read(kind, str(part), tables=config.TABLES)
     except InputError as error:
         return f"a run could not record it as {part}: {error}"
     return None if again == part else f"a run would record it as {part}, which means {again}"

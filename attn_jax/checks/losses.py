@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attn_jax.attention.head_names import Single
 from attn_jax.checks import declared
 from attn_jax.checks.findings import Advice, Check, first_problem
 from attn_jax.checks.subject import TOLERANCE, all_finite, difference
-from attn_jax.head_names import Single
 from attn_jax.tokens import EOS, PAD, UNK
 from attn_jax.training.losses import Loss, total
 

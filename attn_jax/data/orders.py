@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attn_jax.settings import Value, setting
+from attn_jax.settings.value import Value, setting
 
 
 class Shape(NamedTuple):

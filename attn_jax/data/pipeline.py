@@ -7,11 +7,10 @@ from typing import NamedTuple
 import grain
 import numpy as np
 
-from attn_jax import changes
-from attn_jax.config import Train
+from attn_jax.config import Train, changes, train_after
 from attn_jax.data.orders import Plan, make_shapes
 from attn_jax.data.training_pairs import TrainingPairs
-from attn_jax.options import LARGEST
+from attn_jax.settings.fields import LARGEST
 
 
 class Batch(NamedTuple):
@@ -50,7 +49,7 @@ class Batches:
         self.batches_per_epoch = self._per_epoch(config.batch_size)
         self.shapes = make_shapes(pairs.lengths, config.buckets)
         steps = [change.step or 0 for change in changes.read(config.change)]
-        self._sizes = [(step, config.after(step).batch_size) for step in steps]
+        self._sizes = [(step, train_after(config, step).batch_size) for step in steps]
 
     def __len__(self) -> int:
         return LARGEST  # the largest possible number of steps

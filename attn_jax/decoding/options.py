@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from attn_jax import value_names
+from attn_jax.config import value_text
 from attn_jax.decoding.penalties import LENGTH_PENALTIES, LengthPenalty
 from attn_jax.decoding.unknown import TREATMENTS
 from attn_jax.errors import InputError, choose
-from attn_jax.options import checked, fields, option
+from attn_jax.settings.fields import checked, fields, option
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Search:
           InputError: there is no such penalty, or it has no such setting.
         """
         tables = {LengthPenalty: LENGTH_PENALTIES}
-        return value_names.read(LengthPenalty, self.length_penalty, tables=tables)
+        return value_text.read(LengthPenalty, self.length_penalty, tables=tables)
 
     def __post_init__(self) -> None:
         if self.beam_size > 1:

@@ -8,7 +8,7 @@ early stop of beam search relies.
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attn_jax.settings import Value, setting
+from attn_jax.settings.value import Value, setting
 
 
 class LengthPenalty(Value):

@@ -34,7 +34,7 @@ from attn_jax.models.readouts import OVER_POSITIONS, find_readout
 from attn_jax.models.second_source import Encoded, make_second
 from attn_jax.models.source import Source
 from attn_jax.models.transformer import Transformer, TransformerEncoder
-from attn_jax.names import choose_or_import
+from attn_jax.settings.grammar import choose_or_import
 from attn_jax.tokens import BOS, PAD
 
 ENCODERS: dict[str, type[Encoder]] = {

@@ -15,7 +15,7 @@ from attn_jax.models import dropout
 from attn_jax.models.dropout import make_dropout
 from attn_jax.models.randomness import split
 from attn_jax.models.recurrent import CELLS, LSTM
-from attn_jax.names import choose_or_import
+from attn_jax.settings.grammar import choose_or_import
 
 OPTIONS = dropout.OPTIONS | {"cell", "stack"}  # that are used here
 

@@ -5,8 +5,8 @@ import json
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from attn_jax import run_files
 from attn_jax.files import reading
+from attn_jax.records import run_files
 from attn_jax.reporting.about import of_each, unfinished
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, runs_of

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attn_jax import run_files
 from attn_jax.errors import InputError
 from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.files import reading
-from attn_jax.names import parse
+from attn_jax.records import run_files
 from attn_jax.reporting.shapes import (
     COUNT,
     FINITE,
@@ -27,6 +26,7 @@ from attn_jax.reporting.shapes import (
     several,
     table,
 )
+from attn_jax.settings.grammar import parse
 
 if TYPE_CHECKING:
     from attn_jax.reporting.runs import Run

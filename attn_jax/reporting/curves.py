@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatter, StrMethodFormatter
 
-from attn_jax import changes
+from attn_jax.config import changes
 from attn_jax.reporting.labels import wrapped
 from attn_jax.reporting.profiles import Profile, by_position
 from attn_jax.reporting.style import COLOURS, SCREEN, Page, Picture, styled

@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from attn_jax import config, provenance, run_files, strict_json
+from attn_jax import config
 from attn_jax.attention.catalogue import SCORES
 from attn_jax.errors import InputError
 from attn_jax.evaluation.metrics import METRICS, bleu_counts, in_words, matching, ranking_metric
 from attn_jax.evaluation.significance import exchanged, resampled_bleu, resampled_mean
 from attn_jax.files import reading
-from attn_jax.journal import read
-from attn_jax.names import parse
-from attn_jax.own_code import digest
-from attn_jax.progress import Criterion, Progress
+from attn_jax.records import provenance, run_files, strict_json
+from attn_jax.records.journal import read
+from attn_jax.records.own_code import digest
+from attn_jax.records.progress import Criterion, Progress
 from attn_jax.reporting.checks import check_run
+from attn_jax.settings.grammar import parse
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from attn_jax import config
+from attn_jax.config.value_text import without_units
 from attn_jax.reporting.runs import Run
-from attn_jax.value_names import without_units
 
 Systems = dict[str, list[Run]]  # runs by the name of their system, best system first
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attn_jax.attention.head_names import head_name
 from attn_jax.evaluation.significance import interval
-from attn_jax.head_names import head_name
 from attn_jax.reporting.profiles import Profile
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from attn_jax import run_files
 from attn_jax.evaluation.expected import expected_best
 from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import reading
+from attn_jax.records import run_files
 from attn_jax.reporting.systems import Systems
 from attn_jax.reporting.tables import TITLES, Table
 

@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from attn_jax import run_files
 from attn_jax.errors import InputError, Terminated
+from attn_jax.records import run_files
 from attn_jax.reporting.report import Report, report
 from attn_jax.reporting.runs import diverged
 

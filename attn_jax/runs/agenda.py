@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from attn_jax import config, run_files
+from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
+from attn_jax.records import run_files
 from attn_jax.runs import planning
 from attn_jax.runs.budgets import Cost, Extent
 from attn_jax.runs.sizes import STEPS

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import jax
 import jax.numpy as jnp
 
-from attn_jax import changes, config
+from attn_jax import config
 from attn_jax.attention.mechanism import KINDS
 from attn_jax.checks import losses
 from attn_jax.checks.contracts import check_returns, untrained
 from attn_jax.checks.mechanisms import problem_at_start
-from attn_jax.config import Experiment, Model
+from attn_jax.config import Experiment, Model, changes
 from attn_jax.data.orders import Shape
 from attn_jax.data.vocabularies import VOCABULARIES
 from attn_jax.decoding.batches import SHORTEST
@@ -22,7 +22,7 @@ from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.heads import Sizes
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.own_code import OWN, import_modules, imported_late, own_modules, own_options
+from attn_jax.records.own_code import OWN, import_modules, imported_late, own_modules, own_options
 from attn_jax.tokens import PAD, UNK
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
@@ -34,7 +34,7 @@ def check(experiment: Experiment) -> None:
     User code is called with arrays of the sizes that the run has, and of the shortest sentences.
     """
     for change in changes.read(experiment.train.change):
-        later = experiment.train.after(change.step or 0)
+        later = config.train_after(experiment.train, change.step or 0)
         check(dataclasses.replace(experiment, train=later))
     import_modules(experiment.model)
     choose(METRICS | {"auto": None}, experiment.train.metric, "metric")

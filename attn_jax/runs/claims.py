@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from attn_jax import strict_json
 from attn_jax.errors import InputError
 from attn_jax.files import write_whole
+from attn_jax.records import strict_json
 
 BEAT = 10.0  # seconds between beats
 DEAD = 60.0  # seconds without a beat after which a claim is taken over

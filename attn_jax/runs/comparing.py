@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attn_jax import config, run_files
+from attn_jax import config
 from attn_jax.config import Options
 from attn_jax.errors import InputError
-from attn_jax.loading import Place
+from attn_jax.records import run_files
 from attn_jax.reporting.answered import Answer, write_answer
 from attn_jax.reporting.report import report
 from attn_jax.runs import agenda
@@ -21,6 +21,7 @@ from attn_jax.runs.slots import slots
 from attn_jax.runs.stages import chosen, confirm, missing, search, seeds_left, tested
 from attn_jax.runs.view import tell
 from attn_jax.startup import start_training
+from attn_jax.translation.loading import Place
 
 
 def compare(

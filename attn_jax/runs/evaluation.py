@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import optax
 
-from attn_jax import run_files, strict_json
 from attn_jax.config import Data
 from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.data.pairs import Example
@@ -20,10 +19,11 @@ from attn_jax.evaluation.explanations import explanations
 from attn_jax.evaluation.metrics import in_words, ter
 from attn_jax.evaluation.pictures import pictures
 from attn_jax.files import writing
-from attn_jax.loading import Place, best_checkpoint, experiment_of, load
+from attn_jax.records import run_files, strict_json
 from attn_jax.runs.folder import check_content
 from attn_jax.training import processes
-from attn_jax.translator import Translator
+from attn_jax.translation.loading import Place, best_checkpoint, experiment_of, load
+from attn_jax.translation.translator import Translator
 
 PICTURED = 32  # sentences whose alignments are kept for figures and pages
 

@@ -10,10 +10,11 @@ import numpy as np
 from PIL import Image
 from tensorboardX import SummaryWriter
 
-from attn_jax import config, run_files
+from attn_jax import config
 from attn_jax.config import Experiment
 from attn_jax.evaluation.assess import Assessment
 from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.records import run_files
 from attn_jax.reporting.alignments import heat_map
 from attn_jax.reporting.style import png
 from attn_jax.reporting.tables import Table

@@ -10,16 +10,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from attn_jax import changes, config, facts, run_files
-from attn_jax.config import Experiment
+from attn_jax import config
+from attn_jax.config import Experiment, changes
 from attn_jax.data.datasets import Corpus, with_defaults
 from attn_jax.data.vocabularies import save_vocabulary
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
-from attn_jax.loading import located
-from attn_jax.own_code import edited, recorded_modules
+from attn_jax.records import facts, run_files
+from attn_jax.records.own_code import edited, recorded_modules
 from attn_jax.training.checkpoint import Checkpoints, check_name
+from attn_jax.translation.loading import located
 
 SPLITS = ["train", "validation", "test"]
 SEEN_WITHIN = 60.0  # seconds after which all machines see a file that one of them has written

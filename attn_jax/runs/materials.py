@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from attn_jax import run_files
 from attn_jax.config import Experiment
 from attn_jax.data.cuts import CutText
 from attn_jax.data.datasets import Corpus
@@ -13,16 +12,17 @@ from attn_jax.data.training_pairs import TrainingPairs
 from attn_jax.data.vocabularies import VOCABULARIES
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError, choose
-from attn_jax.loading import (
+from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.records import run_files
+from attn_jax.runs import folder, unused
+from attn_jax.training.checkpoint import CheckpointMismatch
+from attn_jax.translation.loading import (
     check_record,
     experiment_of,
     load_parameters,
     load_vocabularies,
     located,
 )
-from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.runs import folder, unused
-from attn_jax.training.checkpoint import CheckpointMismatch
 
 
 def vocabularies(

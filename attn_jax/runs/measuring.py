@@ -15,7 +15,6 @@ from attn_jax.data.pairs import Example
 from attn_jax.data.pipeline import Batches
 from attn_jax.data.vocabularies import cutting
 from attn_jax.evaluation.assess import assess
-from attn_jax.loading import Place
 from attn_jax.models.seq2seq import initialize
 from attn_jax.runs import folder
 from attn_jax.runs.checks import check
@@ -26,7 +25,8 @@ from attn_jax.training.devices import first_replica, make_mesh, replicate, split
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from attn_jax.training.throughput import Throughput
-from attn_jax.translator import Translator
+from attn_jax.translation.loading import Place
+from attn_jax.translation.translator import Translator
 
 # How a program says it to a sweep that has started it.
 SAID = "a step takes {:.6f} s, and a validation about {:.3f} s"

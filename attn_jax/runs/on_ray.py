@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from attn_jax.errors import InputError, reason
-from attn_jax.options import checked, fields, option
 from attn_jax.runs.engines import needed
 from attn_jax.runs.one_run import OneRun
+from attn_jax.settings.fields import checked, fields, option
 
 SAVING = 60.0  # seconds in which runs have saved after an interrupt
 

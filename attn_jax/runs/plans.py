@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attn_jax import run_files
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
+from attn_jax.records import run_files
 
 FORMAT = 1
 

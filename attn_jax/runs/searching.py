@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attn_jax import config, run_files, strict_json
+from attn_jax import config
 from attn_jax.config import Experiment, Options
 from attn_jax.errors import InputError
 from attn_jax.files import write_whole
-from attn_jax.loading import Place
+from attn_jax.records import run_files, strict_json
 from attn_jax.runs import claims, plans, unused
 from attn_jax.runs.engines import Engine
 from attn_jax.runs.folder import steps_done
@@ -20,6 +20,7 @@ from attn_jax.runs.sweeping import Sweep, planned_sweep, settled, work
 from attn_jax.runs.trials import Trials
 from attn_jax.runs.validation import best_validation
 from attn_jax.runs.working import is_done
+from attn_jax.translation.loading import Place
 
 
 def tuned_sweep(

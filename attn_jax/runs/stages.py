@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from attn_jax import run_files
 from attn_jax.errors import InputError
-from attn_jax.progress import Goodness
+from attn_jax.records import run_files
+from attn_jax.records.progress import Goodness
 from attn_jax.runs import budgets, claims, plans
 from attn_jax.runs.agenda import Agenda, Member, name_of
 from attn_jax.runs.folder import settle

@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from attn_jax import config, journal, run_files
+from attn_jax import config
 from attn_jax.errors import InputError
+from attn_jax.records import journal, run_files
 from attn_jax.runs import claims
 from attn_jax.runs.claims import Claim, Watch
 from attn_jax.runs.folder import steps_done

@@ -9,12 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from attn_jax import config, run_files
+from attn_jax import config
 from attn_jax.config import Experiment, Options
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
-from attn_jax.loading import Place
-from attn_jax.own_code import own_modules
+from attn_jax.records import run_files
+from attn_jax.records.own_code import own_modules
 from attn_jax.runs import elsewhere, planning, plans, unused
 from attn_jax.runs.checks import check
 from attn_jax.runs.engines import Engine
@@ -32,6 +32,7 @@ from attn_jax.runs.slots import Slot, slots
 from attn_jax.runs.view import Board, shown
 from attn_jax.runs.working import Worker, is_finished
 from attn_jax.startup import start_training
+from attn_jax.translation.loading import Place
 
 
 class Sweep(NamedTuple):

@@ -9,8 +9,7 @@ import jax
 import optax
 
 from attn_jax import config as options_of
-from attn_jax import journal, provenance, run_files, strict_json
-from attn_jax.config import Experiment, Options
+from attn_jax.config import Experiment, Options, train_after
 from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.data.pipeline import Batches
 from attn_jax.data.text_checks import (
@@ -24,9 +23,9 @@ from attn_jax.data.vocabularies import cutting
 from attn_jax.data.vocabulary import known
 from attn_jax.errors import choose
 from attn_jax.files import reading
-from attn_jax.loading import Place, best_checkpoint, experiment_of, load
 from attn_jax.models.seq2seq import initialize
-from attn_jax.own_code import check_copies, forget_code, keep_code, own_modules, own_options
+from attn_jax.records import journal, provenance, run_files, strict_json
+from attn_jax.records.own_code import check_copies, forget_code, keep_code, own_modules, own_options
 from attn_jax.reporting.printing import best_step, print_evaluation
 from attn_jax.runs import folder, unused
 from attn_jax.runs.checks import check, check_step
@@ -42,7 +41,8 @@ from attn_jax.training.recipe import recipe_of
 from attn_jax.training.saving import try_place
 from attn_jax.training.step import FlatState, init_state
 from attn_jax.training.validations import disagreement
-from attn_jax.translator import Translator
+from attn_jax.translation.loading import Place, best_checkpoint, experiment_of, load
+from attn_jax.translation.translator import Translator
 
 Listener = Callable[[dict[str, Any]], None]  # what hears of each validation, as the journal has it
 StepListener = Callable[[int, float], None]  # what hears of steps done, and the loss of the last
@@ -163,7 +163,7 @@ def train_alone(
         step = int(state.parts.step)
         if config.initial and not step:  # not when resuming: that run may be gone by then
             state = init_state(
-                initial_parameters(Path(config.initial), model), recipe_of(config.after(0))
+                initial_parameters(Path(config.initial), model), recipe_of(train_after(config, 0))
             )
         held_out = {split: corpus.sentences(split, source, target) for split in splits}
         validation = held_out["validation"]

@@ -11,8 +11,8 @@ import numpy as np
 
 from attn_jax import config
 from attn_jax.errors import InputError, choose
-from attn_jax.names import Named, Number, parse
-from attn_jax.options import kind_of
+from attn_jax.settings.fields import kind_of
+from attn_jax.settings.grammar import Named, Number, parse
 
 RANGES = {
     "uniform": "uniform(LOW,HIGH)",

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from attn_jax import config, shorthands
-from attn_jax.config import Experiment, Model
+from attn_jax import config
+from attn_jax.config import Experiment, Model, shorthands
 from attn_jax.data.synthetic import TASKS
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import options_of
-from attn_jax.options import checked
+from attn_jax.settings.fields import checked
 from attn_jax.training.losses import Guided
 
 MADE = (*TASKS, "dates")

@@ -5,16 +5,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from attn_jax import journal, run_files
 from attn_jax.config import Data, Experiment
 from attn_jax.data.pairs import Example
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.metrics import METRICS, in_words, ranking_metric
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.progress import Criterion
+from attn_jax.records import journal, run_files
+from attn_jax.records.progress import Criterion
 from attn_jax.training import processes
-from attn_jax.translator import Translator
+from attn_jax.translation.translator import Translator
 
 
 def ranked_by(data: Data, examples: Sequence[Example]) -> Criterion:

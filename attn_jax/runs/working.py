@@ -16,15 +16,15 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from attn_jax import run_files
 from attn_jax.config import Experiment
 from attn_jax.errors import INTERRUPTED, TRY_AGAIN, InputError
-from attn_jax.loading import experiment_of
+from attn_jax.records import run_files
 from attn_jax.runs import claims
 from attn_jax.runs.claims import Held, Watch, beating
 from attn_jax.runs.folder import in_use
 from attn_jax.runs.slots import Slot
 from attn_jax.training.loop import finished
+from attn_jax.translation.loading import experiment_of
 
 LOOK_AGAIN = 1.0  # seconds between looks at runs that others hold
 

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attn_jax import facts as facts_of
 from attn_jax.errors import InputError
 from attn_jax.files import reading
+from attn_jax.records import facts as facts_of
 from attn_jax.training.arrays import abstract, digest, named_leaves, read_arrays, shapes
 from attn_jax.training.renamed import renamed
 

@@ -5,8 +5,8 @@ import sys
 import time
 from pathlib import Path
 
-from attn_jax import run_files
 from attn_jax.errors import InputError
+from attn_jax.records import run_files
 from attn_jax.training.checkpoint import Checkpoints
 
 

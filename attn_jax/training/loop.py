@@ -9,12 +9,12 @@ from pathlib import Path
 import jax
 from rich.console import Console
 
-from attn_jax import changes, facts, journal, run_files
-from attn_jax.config import Train
+from attn_jax.config import Train, changes, train_after
 from attn_jax.errors import InputError, Paused
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.progress import Criterion, Goodness, Progress
+from attn_jax.records import facts, journal, run_files
+from attn_jax.records.progress import Criterion, Goodness, Progress
 from attn_jax.training import processes
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.devices import first_replica, make_mesh, replicate, split
@@ -48,7 +48,7 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Prog
     checkpoints = Checkpoints(run_files.checkpoints(workdir))
     step = checkpoints.latest
     # After a step, the state is of the optimiser that has made it.
-    state = init_state(model, recipe_of(config.after((step or 1) - 1)))
+    state = init_state(model, recipe_of(train_after(config, (step or 1) - 1)))
     if step is None:
         return state, Progress()
     state = resume(
@@ -130,7 +130,7 @@ def fit(
             console.print(f"warning: {records} is missing, and begins anew")
         if first_process:
             journal.truncate(records, progress.validated)
-        now = config.after(max(step - 1, 0))
+        now = train_after(config, max(step - 1, 0))
         recipe, mesh = recipe_of(now), make_mesh(now)
         if mesh is not None:
             state, rng = replicate((state, rng), mesh)
@@ -178,7 +178,7 @@ def fit(
                 console.print(f"from step {step} on: {changed[step]}")
                 if mesh is not None:
                     state, rng = first_replica((state, rng))
-                before, now = now, config.after(step)
+                before, now = now, train_after(config, step)
                 recipe, mesh = recipe_of(now), make_mesh(now)
                 if type(now.optimizer) is not type(before.optimizer):
                     state = with_optimizer(state, recipe)

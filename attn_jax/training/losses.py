@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from attn_jax.attention.head_names import All, Heads, Mean
 from attn_jax.errors import InputError
-from attn_jax.head_names import All, Heads, Mean
-from attn_jax.settings import Value, setting
+from attn_jax.settings.value import Value, setting
 from attn_jax.tokens import PAD
 
 

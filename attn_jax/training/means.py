@@ -2,7 +2,7 @@
 
 from jaxtyping import Array, Int
 
-from attn_jax.settings import Value
+from attn_jax.settings.value import Value
 from attn_jax.tokens import PAD
 
 

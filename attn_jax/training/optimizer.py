@@ -9,7 +9,7 @@ import optax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
-from attn_jax.settings import Value, setting
+from attn_jax.settings.value import Value, setting
 
 
 class Schedule(Value):

@@ -7,7 +7,7 @@ import jax
 
 from attn_jax.errors import InputError
 from attn_jax.kernels.factors import BFLOAT16
-from attn_jax.settings import Value
+from attn_jax.settings.value import Value
 
 
 class Precision(Value):

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from attn_jax.progress import Criterion, Progress
+from attn_jax.records.progress import Criterion, Progress
 
 PERPLEXITY = "valid_perplexity"
 RATES = ("steps_per_second", "target_tokens_per_second")

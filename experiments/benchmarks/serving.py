@@ -111,7 +111,7 @@ def measure(
     from attn_jax.config import Model
     from attn_jax.data.vocabulary import Words
     from attn_jax.models.seq2seq import initialize
-    from attn_jax.translator import Translator
+    from attn_jax.translation.translator import Translator
 
     use_compilation_cache()
     words = Words([f"w{number}" for number in range(VOCABULARY)])

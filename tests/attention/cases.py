@@ -20,8 +20,8 @@ from attn_jax import (
     attend_step,
     begin,
 )
+from attn_jax.config.value_text import read
 from attn_jax.errors import InputError
-from attn_jax.value_names import read
 from tests.attention import oracle
 
 B, T, S, Q, D, A = 3, 5, 7, 11, 13, 2

@@ -16,14 +16,14 @@ from attn_jax import (
     attend_all,
     config,
     scaled_normal,
-    value_names,
 )
 from attn_jax.attention.position_scores import Coverage, LocationAware
 from attn_jax.attention.scores import Additive, Dot, General, Pair, Projected
 from attn_jax.attention.sparse import Entmax
 from attn_jax.attention.windows import LocalM, LocalP
-from attn_jax.options import fields
-from attn_jax.value_names import read
+from attn_jax.config import value_text
+from attn_jax.config.value_text import read
+from attn_jax.settings.fields import fields
 from experiments.catalogue import catalogue as page
 from tests.attention import oracle
 from tests.attention.cases import as_arrays
@@ -83,13 +83,13 @@ def test_a_plain_function_is_read_by_its_module_and_name():
 
 
 def test_runs_record_all_settings_without_importing_the_user_s_code():
-    assert value_names.canonical(Score, "additive", 3) == "additive(units=3)"
-    assert value_names.canonical(Score, " projected( dot )") == "projected(dot,units=128)"
-    assert value_names.canonical(Score, "no_such_module:f( a=1 )") == "no_such_module:f(a=1)"
-    assert value_names.brief(Score, "additive(units=128)") == "additive"
-    assert value_names.brief(Score, "projected(dot,units=3)") == "projected(dot,units=3)"
-    assert value_names.brief(Score, "no_such_module:f(a=1)") == "no_such_module:f(a=1)"
-    without = value_names.without_units(Score, "pair(additive(units=3),gmm(components=2))")
+    assert value_text.canonical(Score, "additive", 3) == "additive(units=3)"
+    assert value_text.canonical(Score, " projected( dot )") == "projected(dot,units=128)"
+    assert value_text.canonical(Score, "no_such_module:f( a=1 )") == "no_such_module:f(a=1)"
+    assert value_text.brief(Score, "additive(units=128)") == "additive"
+    assert value_text.brief(Score, "projected(dot,units=3)") == "projected(dot,units=3)"
+    assert value_text.brief(Score, "no_such_module:f(a=1)") == "no_such_module:f(a=1)"
+    without = value_text.without_units(Score, "pair(additive(units=3),gmm(components=2))")
     assert without == "pair(additive,gmm(components=2))"
 
 

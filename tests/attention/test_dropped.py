@@ -19,8 +19,8 @@ from attn_jax.attention import (
     Null,
     Softmax,
 )
+from attn_jax.config.value_text import read
 from attn_jax.errors import InputError
-from attn_jax.value_names import read
 
 T, S, D = 40, 9, 8
 MASK = np.arange(S) < 7

@@ -16,7 +16,7 @@ from attn_jax.attention import steps
 from attn_jax.attention.position_scores import Gmm
 from attn_jax.attention.scores import Pair
 from attn_jax.attention.steps import Now
-from attn_jax.value_names import read
+from attn_jax.config.value_text import read
 from tests.attention.cases import as_arrays, parameters
 
 XLA = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}

@@ -8,8 +8,8 @@ import pytest
 
 import attn_jax
 from attn_jax import LOSSES, InputError, Loss
+from attn_jax.attention.head_names import Single
 from attn_jax.checks.losses import CHECKS, problem_at_start
-from attn_jax.head_names import Single
 
 
 class Fair(Loss):

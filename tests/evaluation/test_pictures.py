@@ -9,7 +9,7 @@ from attn_jax.data.vocabulary import Symbols
 from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.pictures import pictures
 from attn_jax.models.seq2seq import initialize
-from attn_jax.translator import Translator
+from attn_jax.translation.translator import Translator
 from tests.options import model_options
 
 EXAMPLES = [Example("a b", "b a"), Example("c", "c"), Example("a", "a")]

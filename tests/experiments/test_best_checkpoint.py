@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from attn_jax import journal
 from attn_jax.config import Data, Experiment, Train
 from attn_jax.data.pairs import Example
 from attn_jax.data.vocabulary import LEVELS
-from attn_jax.progress import Criterion
+from attn_jax.records import journal
+from attn_jax.records.progress import Criterion
 from attn_jax.runs.validation import compared, criterion_of, ranked_by
 from tests.experiments.programs import SMALL, program, works
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attn_jax import run_files
+from attn_jax.records import run_files
 from attn_jax.runs.folder import steps_done
 from attn_jax.runs.on_slurm import Slurm, Submitted
 from attn_jax.runs.sweeping import join_sweep

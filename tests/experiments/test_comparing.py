@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attn_jax import config, run_files
+from attn_jax import config
 from attn_jax.errors import InputError
+from attn_jax.records import run_files
 from attn_jax.runs import comparing, plans, proposing, stages, sweeping, working
 from attn_jax.runs.agenda import read
 from attn_jax.runs.checks import check

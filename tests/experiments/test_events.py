@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from attn_jax import journal, run_files
 from attn_jax.config import Experiment
+from attn_jax.records import journal, run_files
 from attn_jax.runs.events import PICTURED, Events
 from tests.test_damage import train_in
 

@@ -5,13 +5,13 @@ import shutil
 
 import pytest
 
-from attn_jax import run_files
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
-from attn_jax.loading import best_checkpoint, experiment_of
+from attn_jax.records import run_files
 from attn_jax.runs.evaluation import evaluate_split
 from attn_jax.runs.folder import settle
 from attn_jax.runs.training import train_alone
+from attn_jax.translation.loading import best_checkpoint, experiment_of
 from tests.experiments.programs import SMALL, works
 
 

@@ -8,8 +8,8 @@ import pytest
 from absl import flags as absl_flags
 
 from attn_jax.errors import InputError
-from experiments import flags
-from experiments.flag_files import at_home, expanded
+from experiments.command import flags
+from experiments.command.flag_files import at_home, expanded
 
 
 @pytest.fixture

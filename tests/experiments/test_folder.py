@@ -4,9 +4,10 @@ import os
 
 import pytest
 
-from attn_jax import config, run_files
+from attn_jax import config
 from attn_jax.attention.scores import Additive
 from attn_jax.errors import InputError
+from attn_jax.records import run_files
 from attn_jax.runs.folder import alone, experiment_with, settle
 
 

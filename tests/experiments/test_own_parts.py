@@ -8,9 +8,10 @@ import jax
 import pytest
 
 import attn_jax
-from attn_jax import config, own_code, run_files
+from attn_jax import config
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
+from attn_jax.records import own_code, run_files
 from attn_jax.runs.checks import check
 from attn_jax.runs.folder import settle
 from attn_jax.runs.training import train_alone

@@ -9,8 +9,8 @@ from attn_jax.attention.catalogue import WRAPPERS
 from attn_jax.attention.scores import Additive
 from attn_jax.attention.windows import LocalP
 from attn_jax.errors import InputError
-from attn_jax.names import split
 from attn_jax.runs import planning
+from attn_jax.settings.grammar import split
 from experiments import sweep
 
 

@@ -14,7 +14,7 @@ from attn_jax.runs.unused import unused
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from experiments import sweep
-from experiments.flags import options_of
+from experiments.command.flags import options_of
 
 ROOT = Path(__file__).parents[2]
 PRESETS = sorted((ROOT / "experiments" / "presets").glob("*.flags"))

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from attn_jax import facts
 from attn_jax.alignment.extraction import Argmax
 from attn_jax.alignment.readings import Reading
 from attn_jax.data.gold import Gold
 from attn_jax.data.vocabulary import Symbols
+from attn_jax.records import facts
 from attn_jax.runs.folder import alone
 from experiments.align import best_reading
 from tests.experiments.programs import SMALL, program, refused, works
@@ -277,7 +277,7 @@ def test_an_interrupt_during_imports_shows_no_traceback(tmp_path):
 def test_an_interrupt_is_not_lost_as_garbage_is_collected(number):
     code = f"""
 import gc, signal, time
-from experiments.program import run
+from experiments.command.program import run
 
 def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from attn_jax import Experiment, run_files, tuned_sweep
+from attn_jax import Experiment, tuned_sweep
 from attn_jax.errors import InputError
+from attn_jax.records import run_files
 from attn_jax.runs import claims, searching, validation
 from attn_jax.runs.trials import FRESH, Trials
 from tests.experiments.programs import refused

@@ -7,8 +7,8 @@ import os
 import pytest
 from rich.console import Console
 
-from attn_jax import run_files
 from attn_jax.errors import InputError
+from attn_jax.records import run_files
 from attn_jax.runs import claims, plans, standing, view
 from attn_jax.runs.claims import Watch, last, take
 from attn_jax.runs.plans import Plan

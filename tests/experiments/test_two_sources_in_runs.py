@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import attn_jax
-from attn_jax import journal, run_files
 from attn_jax.errors import InputError
+from attn_jax.records import journal, run_files
 from tests.experiments.programs import refused, works
 
 WORDS = ["".join(letters) for letters in itertools.product("abc", repeat=3)]

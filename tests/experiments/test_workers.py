@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from attn_jax import run_files
 from attn_jax.errors import InputError
+from attn_jax.records import run_files
 from attn_jax.runs import claims, plans, working
 from attn_jax.runs.claims import Held, Watch, beating, keeping, last, take
 from attn_jax.runs.folder import steps_done

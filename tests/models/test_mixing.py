@@ -10,9 +10,9 @@ import pytest
 from flax import nnx
 
 from attn_jax import Mixing
+from attn_jax.config.value_text import read
 from attn_jax.errors import InputError
 from attn_jax.models.attention import Attention
-from attn_jax.value_names import read
 from tests.options import model_options
 
 B, T, S, Q, D = 2, 4, 6, 10, 12

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from attn_jax import run_files
 from attn_jax.errors import InputError
+from attn_jax.records import run_files
 from attn_jax.reporting.runs import find_runs
 from attn_jax.reporting.tuning import tuning
 

@@ -6,11 +6,13 @@ import jax
 import numpy as np
 import pytest
 
-from attn_jax import changes, config, run_files
-from attn_jax.changes import going_on
+from attn_jax import config
+from attn_jax.config import changes, train_after
+from attn_jax.config.changes import going_on
 from attn_jax.data.pipeline import Batches
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import initialize
+from attn_jax.records import run_files
 from attn_jax.runs import folder
 from attn_jax.runs.checks import check
 from attn_jax.runs.folder import settle
@@ -70,9 +72,15 @@ def test_batches_of_another_size_are_those_of_a_run_of_that_size():
 
 def test_the_options_after_each_step():
     train = train_options(change="learning_rate=1e-4@10;schedule=halving(after=7,every=3)@20")
-    assert train.after(9) == dataclasses.replace(train, change="")
-    assert (train.after(10).learning_rate, train.after(19).schedule) == (1e-4, train.schedule)
-    assert (train.after(20).learning_rate, train.after(20).schedule.every) == (1e-4, 3)
+    assert train_after(train, 9) == dataclasses.replace(train, change="")
+    assert (train_after(train, 10).learning_rate, train_after(train, 19).schedule) == (
+        1e-4,
+        train.schedule,
+    )
+    assert (train_after(train, 20).learning_rate, train_after(train, 20).schedule.every) == (
+        1e-4,
+        3,
+    )
 
 
 @pytest.mark.parametrize(

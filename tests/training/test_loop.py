@@ -11,14 +11,14 @@ import jax
 import numpy as np
 import pytest
 
-from attn_jax import journal
 from attn_jax.config import Train
 from attn_jax.data.pipeline import Batches
 from attn_jax.errors import InputError
-from attn_jax.facts import sealed
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import initialize
-from attn_jax.progress import Criterion, Progress
+from attn_jax.records import journal
+from attn_jax.records.facts import sealed
+from attn_jax.records.progress import Criterion, Progress
 from attn_jax.training.arrays import digest, named_leaves
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.loop import begin, finished, fit

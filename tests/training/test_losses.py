@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attn_jax.attention.head_names import Mean, Single
 from attn_jax.errors import InputError
-from attn_jax.head_names import Mean, Single
 from attn_jax.tokens import EOS, PAD
 from attn_jax.training.losses import (
     LOSSES,

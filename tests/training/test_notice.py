@@ -9,9 +9,9 @@ import time
 import numpy as np
 import pytest
 
-from attn_jax import journal
 from attn_jax.errors import TRY_AGAIN, Paused
-from attn_jax.options import Duration
+from attn_jax.records import journal
+from attn_jax.settings.fields import Duration
 from attn_jax.training import loop, notice
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.loop import finished

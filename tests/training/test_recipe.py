@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from attn_jax.attention.head_names import Single
 from attn_jax.config import Train
-from attn_jax.head_names import Single
 from attn_jax.tokens import PAD
 from attn_jax.training.losses import Coverage, Guided
 from attn_jax.training.objective import Objective

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax import journal
 from attn_jax.config import Train
 from attn_jax.errors import InputError
+from attn_jax.records import journal
 from attn_jax.training.loop import _skipped
 from attn_jax.training.losses import Guided
 from attn_jax.training.recipe import recipe_of

@@ -2,7 +2,7 @@
 
 import math
 
-from attn_jax.progress import Criterion, Progress
+from attn_jax.records.progress import Criterion, Progress
 from attn_jax.training.validations import disagreement, record_of, summary, worsening
 
 

@@ -8,7 +8,7 @@ import zlib
 from importlib import resources
 from typing import Any
 
-from attn_jax import strict_json
+from attn_jax.records import strict_json
 from attn_jax.reporting.page.weights import RAW
 
 STATIC = resources.files(__package__) / "static"

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from attn_jax import run_files
 from attn_jax.errors import InputError
 from attn_jax.files import write_whole
+from attn_jax.records import run_files
 from attn_jax.reporting.page import comparisons
 from attn_jax.reporting.page.budget import Limits, Room
 from attn_jax.reporting.page.curves import charts

@@ -1,0 +1,31 @@
+"""The options of an experiment: what they are, as values and as text, and in flag files."""
+
+from attn_jax.config.definitions import (
+    LINKED_LEVELS,
+    MAY_CHANGE,
+    PLACES,
+    TABLES,
+    Data,
+    Experiment,
+    Model,
+    Train,
+)
+from attn_jax.config.flag_file import lines, parse, read, recorded, stated
+from attn_jax.config.held_values import AUTO
+from attn_jax.config.options import (
+    HELD,
+    PARTS,
+    Options,
+    brief,
+    canonical,
+    experiment,
+    given,
+    known,
+    merged,
+    told,
+    train_after,
+    train_of,
+    units_of,
+    values,
+)
+from attn_jax.config.shorthands import UNITS

@@ -1,0 +1,156 @@
+"""Options by name, as values or as text: what they mean, and the experiment that they make."""
+
+import dataclasses
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+from attn_jax.attention.protocol import Part
+from attn_jax.config import changes, shorthands, value_text
+from attn_jax.config.definitions import Data, Experiment, Model, Train
+from attn_jax.config.held_values import AUTO, One, joined
+from attn_jax.config.shorthands import UNITS
+from attn_jax.errors import InputError, choose
+from attn_jax.settings.fields import absolute, checked, fields
+from attn_jax.settings.value import Value
+
+
+def known() -> dict[str, dataclasses.Field]:
+    """All options by name, shorthands included."""
+    return dict(fields(Experiment)) | shorthands.KNOWN
+
+
+# How options hold values and, of parts of mechanisms, the kind of each.
+HELD: dict[str, One] = {n: f.metadata["held"] for n, f in known().items() if "held" in f.metadata}
+PARTS = {name: held.kind for name, held in HELD.items() if issubclass(held.kind, Part)}
+
+
+Options = Experiment | Mapping[str, Any]  # by name; those that are left out have their defaults
+
+
+def given(options: Options) -> dict[str, Any]:
+    """Options by name, parts of models as text and paths made absolute.
+
+    Args:
+      options: values, such as `{"model.score": Additive(units=64)}`, or text for them.
+
+    Raises:
+      InputError: an option has no such name, or a path is a URL.
+    """
+    if isinstance(options, Experiment):
+        options = values(options)
+    entries = known()
+    return {
+        name: absolute(choose(entries, name, "option"), _as_text(name, value))
+        for name, value in options.items()
+    }
+
+
+def _as_text(name: str, value: Any) -> Any:
+    """A value of an option as the command line takes it."""
+    if name not in HELD:
+        return value
+    if value is None:
+        return AUTO
+    if isinstance(value, tuple | list):
+        return joined(_as_text(name, each) for each in value)
+    if isinstance(value, type):
+        raise InputError(f"{name} is the class {value.__name__}: write {value.__name__}()")
+    if isinstance(value, Value):
+        return value.brief()
+    return f"{value.__module__}:{value.__name__}" if callable(value) else value
+
+
+def told(options: Mapping[str, Any]) -> str:
+    """Options in one line, such as `model.score=dot model.heads=2`."""
+    return " ".join(f"{name}={value}" for name, value in options.items())
+
+
+def values(experiment: Experiment) -> dict[str, Any]:
+    """The options by name, such as `{"model.score": "additive(units=128)", ...}`."""
+    found = {name: operator.attrgetter(name)(experiment) for name, _ in fields(Experiment)}
+    return found | {name: held.text(found[name]) for name, held in HELD.items() if name in found}
+
+
+def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as `values` would give them: checked, with all settings, no shorthand.
+
+    The user's own code is not imported: the text that names it stays as it is.
+
+    Raises:
+      InputError: an option has no such name, is of the wrong type or out of bounds.
+    """
+    found = checked(known(), options)
+    units = found.pop(UNITS, None)
+    if units is not None:  # it concerns defaults too
+        usual = {name: entry.metadata["shown"] for name, entry in known().items() if name in PARTS}
+        found = usual | found
+    for name, held in HELD.items():
+        if name in found:
+            found[name] = held.canonical(found[name], units)
+    if changes.NAME in found:
+        each = changes.read(found[changes.NAME])
+        for change in each:
+            canonical(change.options)
+        found[changes.NAME] = changes.joined(each)
+    return shorthands.unfolded(found)
+
+
+def merged(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of which some are given anew, shorthands for settings of the others included."""
+    options = shorthands.folded(kept, given)
+    if UNITS in given:
+        for name in PARTS.keys() & options.keys():
+            if options[name] != AUTO:
+                options[name] = value_text.without_units(PARTS[name], options[name])
+    return options | dict(given)
+
+
+def experiment(options: Mapping[str, Any]) -> Experiment:
+    """The experiment with these options; the others have their defaults.
+
+    Raises:
+      InputError: an option has no such name, is of the wrong type or out of bounds.
+    """
+    units = checked(known(), options).get(UNITS)
+    found = canonical(options)
+    for name, held in HELD.items():
+        if name in found:
+            found[name] = held.read(found[name], units)
+    groups: dict[str, dict[str, Any]] = {"": {}, "data": {}, "model": {}, "train": {}}
+    for name, value in found.items():
+        group, _, leaf = name.rpartition(".")
+        groups[group][leaf] = value
+    return Experiment(
+        **groups[""],
+        data=Data(**groups["data"]),
+        model=Model(**groups["model"]),
+        train=Train(**groups["train"]),
+    )
+
+
+def train_of(options: Mapping[str, Any]) -> Train:
+    """The options of training among those of an experiment."""
+    return experiment({n: value for n, value in options.items() if n.startswith("train.")}).train
+
+
+def train_after(train: Train, step: int) -> Train:
+    """The options with which the step after `step` steps is trained, as `train.change` says."""
+    if not train.change:
+        return train
+    options = values(Experiment(train=train)) | {changes.NAME: ""}
+    for each in changes.read(train.change):
+        if each.step is not None and each.step <= step:
+            options |= each.options
+    return train_of(options)
+
+
+def brief(name: str, text: Any) -> Any:
+    """The value of an option as people write it: without settings of their defaults."""
+    return HELD[name].brief(text) if name in HELD else text
+
+
+def units_of(options: Mapping[str, Any]) -> set[int | float]:
+    """The numbers of hidden units that the parts of a model give."""
+    texts = (options[name] for name in PARTS if options[name] != AUTO)
+    return {units for text in texts for units in value_text.units_in(text)}

@@ -1,0 +1,168 @@
+"""From text to values: `location_aware(width=5)`, `my_score:Sharp(scale=2)`, `adam(beta2=0.98)`."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_type_hints
+
+from attn_jax.attention import catalogue
+from attn_jax.attention.plain import PLAIN, as_part
+from attn_jax.attention.protocol import Part, Score
+from attn_jax.errors import InputError, choose
+from attn_jax.settings.grammar import (
+    Named,
+    Number,
+    choose_or_import,
+    parse,
+    parse_value,
+    parse_values,
+)
+from attn_jax.settings.value import Value
+
+Kind = TypeVar("Kind", bound=Value)
+# By class of values, such as `Score`. A table has subclasses of its key, which no type can say.
+Tables = Mapping[Any, Mapping[str, type[Any]]]
+PARTS: Tables = catalogue.TABLES
+
+
+def by_name(*classes: type[Kind]) -> dict[str, type[Kind]]:
+    """A table of classes by the names that they have in text."""
+    return {one.name: one for one in classes}
+
+
+def read(kind: type[Kind], text: str, units: int | None = None, tables: Tables = PARTS) -> Kind:
+    """The value that a text stands for; `read(Score, str(score)) == score`.
+
+    Args:
+      kind: such as `Score`: the base class of what the text may stand for.
+      text: a name such as `additive` or `location_aware(width=5)`; of kinds that may be the user's
+        own, also `module:name` of a class, and for parts of mechanisms of a function.
+      units: of every part that has hidden units and does not give their number.
+      tables: for each kind that the text and its settings may have, the classes by name.
+
+    Raises:
+      InputError: there is no such name, module, class or setting.
+    """
+    return _made(kind, parse_value(text, _what(kind), kind.also), units, tables)
+
+
+def listed(kind: type[Value], text: str) -> list[str]:
+    """The texts that a text joins by `+`.
+
+    Raises:
+      InputError: the text is not of this form.
+    """
+    return list(map(str, parse_values(text, _what(kind), kind.also)))
+
+
+def kind_of(text: str, tables: Tables = PARTS) -> type[Any]:
+    """The kind of what a text stands for, such as `Score`; a function is taken for a score.
+
+    Args:
+      text: a name, with or without settings.
+      tables: for each kind that it may have, the classes by name.
+
+    Raises:
+      InputError: there is no such name, module or class.
+    """
+    named = parse(text, "part")
+    known = {name: one for table in tables.values() for name, one in table.items()}
+    found = choose_or_import(known, named.name, "part")
+    if not isinstance(found, type):
+        return Score
+    for kind in tables:
+        if issubclass(found, kind):
+            return kind
+    names = ", ".join(f"attn_jax.{kind.__name__}" for kind in tables)
+    raise InputError(f"{named.name!r} is no part: it is not derived from one of {names}")
+
+
+def canonical(
+    kind: type[Value], text: str, units: int | None = None, tables: Tables = PARTS
+) -> str:
+    """The text with all settings, as runs record it; the user's own code is not imported."""
+    named = parse_value(text, _what(kind), kind.also)
+    return str(named) if _is_own(named) else str(_made(kind, named, units, tables))
+
+
+def brief(kind: type[Value], text: str, tables: Tables = PARTS) -> str:
+    """The text without the settings that have their defaults."""
+    named = parse_value(text, _what(kind), kind.also)
+    return text if _is_own(named) else _made(kind, named, None, tables).brief()
+
+
+def units_in(text: str) -> set[int | float]:
+    """The numbers of hidden units in the text of a part and of the parts that it holds."""
+    settings = [of_setting for named in parse(text, "part").all() for of_setting in named.settings]
+    numbers = [(name, number) for name, number in settings if isinstance(number, Number)]
+    return {number.value for name, number in numbers if name == "units"}
+
+
+def without_units(kind: type[Part], text: str) -> str:
+    """The text without numbers of hidden units."""
+    return str(parse(text, _what(kind)).without("units"))
+
+
+def _what(kind: type[Value]) -> str:
+    return kind.name.replace("_", " ")
+
+
+def _is_own(named: Named | Number) -> bool:
+    """Whether a text names code of the user's own."""
+    return isinstance(named, Named) and any(":" in one.name for one in named.all())
+
+
+def _made(kind: type[Kind], named: Named | Number, units: int | None, tables: Tables) -> Kind:
+    if isinstance(named, Number):
+        return kind.from_number(named.text)
+    if kind.may_be_own:
+        return _known_or_own(kind, named, units, tables)
+    try:
+        found = choose(tables[kind], named.name, _what(kind))
+    except InputError as error:
+        raise InputError(f"{error}{kind.also}") from None
+    return _with_settings(found, named, units, tables)
+
+
+def _known_or_own(kind: type[Value], named: Named, units: int | None, tables: Tables) -> Any:
+    """A value of a known class or of the user's own; for a part, a function of the user's own."""
+    found = choose_or_import(tables[kind], named.name, _what(kind))
+    if not isinstance(found, type):
+        if named.settings or kind not in PLAIN:
+            why = "has no settings" if named.settings else f"is no {_what(kind)}"
+            raise InputError(
+                f"{named.name} is a function, which {why}: write a class derived from "
+                f"attn_jax.{kind.__name__}"
+            )
+        return as_part(kind, found, named.name)
+    if not issubclass(found, kind):
+        raise InputError(
+            f"cannot use {named.name!r} as a {_what(kind)}: it is not derived from attn_jax."
+            f"{kind.__name__}"
+        )
+    return _with_settings(found, named, units, tables)
+
+
+def _with_settings(found: type[Kind], named: Named, units: int | None, tables: Tables) -> Kind:
+    entries = {entry.name: entry for entry in dataclasses.fields(found)}
+    types = get_type_hints(found)
+    unnamed = (name for name, entry in entries.items() if not entry.kw_only)
+    given: dict[str, Any] = {}
+    for setting, value in named.settings:
+        name = setting or next(unnamed, "")
+        if not entries:
+            raise InputError(f"{named.name} has no settings, got {setting or str(value)!r}")
+        if not name:
+            allowed = ", ".join(entries)
+            raise InputError(f"{named.name}: {value} stands without a name; allowed: {allowed}")
+        choose(entries, name, f"setting of {named.name}")
+        if isinstance(types[name], type) and issubclass(types[name], Value):
+            given[name] = _made(types[name], value, units, tables)
+        else:
+            given[name] = value.value if isinstance(value, Number) else str(value)
+    missing = [n for n, entry in entries.items() if entry.default is dataclasses.MISSING]
+    for name in missing:
+        if name not in given:
+            raise InputError(f"{named.name} needs {name}: {named.name}({', '.join(missing)})")
+    if units is not None and "units" in entries:
+        given = {"units": units} | given
+    return found(**given)

@@ -1,0 +1,117 @@
+"""The facts of a checkpoint: JSON beside its arrays, which tells what gives them their meaning.
+
+Besides the progress of the run, they hold the options, digests of the vocabularies and of copies of
+the user's own code, and a digest of the facts themselves, so that no file can change in silence.
+"""
+
+import hashlib
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+from attn_jax import config
+from attn_jax.errors import InputError
+from attn_jax.files import reading
+from attn_jax.records import own_code, run_files
+
+SIDES = ("source", "target")
+DIGEST = "digest"  # the name of the digest of all other facts
+
+
+def of_run(workdir: Path) -> dict[str, Any]:
+    """What the checkpoints of a run record of its files; nothing if the folder holds no run.
+
+    Raises:
+      InputError: a file is missing or damaged.
+    """
+    if not run_files.flags(workdir).is_file():
+        return {}
+    return {
+        "options": config.recorded(run_files.flags(workdir)),
+        "vocabularies": {side: _digest_of(run_files.vocabulary(workdir, side)) for side in SIDES},
+        "code": {module: _digest_of(copy) for module, copy in own_code.copies(workdir).items()},
+    }
+
+
+def file_of(checkpoint: Path) -> Path:
+    """The file of the facts of the checkpoint in a folder, as Orbax names it."""
+    return checkpoint / "facts" / "metadata"
+
+
+def sealed(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts with their own digest."""
+    return facts | {DIGEST: _digest(facts)}
+
+
+def read(checkpoint: Path, advice: str = "") -> dict[str, Any]:
+    """The facts of the checkpoint in a folder.
+
+    Args:
+      checkpoint: the folder.
+      advice: what follows in the error message.
+
+    Raises:
+      InputError: they are missing or damaged.
+    """
+    file = file_of(checkpoint)
+    with reading(file, advice):
+        facts = json.loads(file.read_bytes())
+        # Without a digest, they are of a run that was made before there was one.
+        known = {name: facts[name] for name in facts if name != DIGEST}
+        if not known["sha256"] or facts.get(DIGEST, _digest(known)) != _digest(known):
+            raise InputError(f"{file} is damaged: it has changed{advice}")
+        return facts
+
+
+def check(workdir: Path, checkpoint: Path, facts: dict[str, Any]) -> None:
+    """Checks that the files of a run still say what they said when a checkpoint was written.
+
+    Options that may change in the course of a run need only be there. Warns if the checkpoint was
+    written before options and vocabularies were recorded.
+
+    Raises:
+      InputError: a file is missing or has changed.
+    """
+    if "options" not in facts:
+        warnings.warn(
+            f"{checkpoint} was written before digests were kept: whether the options and "
+            f"vocabularies in {workdir} have changed since cannot be checked",
+            stacklevel=2,
+        )
+        return
+    changed = _changed_lines(run_files.flags(workdir), facts["options"])
+    if changed:
+        raise InputError(
+            f"{run_files.flags(workdir)} has changed since {checkpoint} was written: "
+            f"{'; '.join(changed)}"
+        )
+    files = {run_files.vocabulary(workdir, side): d for side, d in facts["vocabularies"].items()}
+    code = {own_code.copy_of(workdir, module): d for module, d in facts.get("code", {}).items()}
+    for file, digest in (files | code).items():
+        if _digest_of(file) != digest:
+            raise InputError(
+                f"{file} has changed since {checkpoint} was written: put a copy of it back"
+            )
+
+
+def _changed_lines(file: Path, recorded: dict[str, Any]) -> list[str]:
+    """Phrases for the lines of a flag file that are lost, or whose meaning has changed."""
+    now, stated = config.recorded(file), config.canonical(config.stated(file))
+    before = config.canonical(recorded)
+    changed = [
+        f"the line --{name}={value} is lost" for name, value in before.items() if name not in stated
+    ]
+    for name, value in before.items():
+        if name in stated and now[name] != value and name not in config.MAY_CHANGE:
+            changed.append(f"{name} was {value!r} and is now {now[name]!r}")
+    return changed
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _digest_of(file: Path) -> str:
+    with reading(file):
+        return hashlib.sha256(file.read_bytes()).hexdigest()

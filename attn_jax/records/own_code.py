@@ -1,0 +1,195 @@
+"""The user's own code, which options name as `module:name`.
+
+A run keeps copies of these modules, to notice when they are edited.
+"""
+
+import functools
+import hashlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+from attn_jax import config
+from attn_jax.config import Experiment, Model
+from attn_jax.errors import InputError
+from attn_jax.files import reading, write_whole
+from attn_jax.records import run_files
+from attn_jax.settings.grammar import choose_or_import
+
+# The options that can name code of the user's own.
+OPTIONS = ("model.encoder", "model.cell", "model.decoder", *config.PARTS, "train.losses")
+OWN = re.compile(r"([\w.]+):\w+")
+
+
+def own_options(experiment: Experiment) -> dict[str, str]:
+    """The options that name code of the user's own as `module:name`, by name."""
+    options = config.values(experiment)
+    return {name: options[name] for name in OPTIONS if OWN.search(options[name])}
+
+
+def own_modules(experiment: Experiment) -> list[str]:
+    """The modules from outside this package that options name."""
+    return _modules(own_options(experiment).values())
+
+
+def recorded_modules(workdir: Path) -> list[str]:
+    """The modules that the options in the folder of a run name."""
+    options = config.recorded(run_files.flags(workdir))
+    return _modules(options[name] for name in OPTIONS)
+
+
+def _modules(texts: Iterable[str]) -> list[str]:
+    named = dict.fromkeys(module for text in texts for module in OWN.findall(text))
+    return [module for module in named if module.partition(".")[0] != __package__]
+
+
+def import_modules(model: Model) -> None:
+    """Imports the modules of the user's own cells, encoders and decoders.
+
+    To be called before a model with such options is traced: an array that a module makes as it is
+    imported while JAX traces is no constant but a part of what is traced.
+
+    Raises:
+      InputError: a module cannot be imported, or has no function or class of that name.
+    """
+    for kind in ("encoder", "cell", "decoder"):
+        if ":" in (named := getattr(model, kind)):
+            choose_or_import({}, named, kind)
+
+
+def imported_late(before: set[str]) -> list[str]:
+    """The user's modules that have been imported since only those of these names were.
+
+    An array that one of them makes while JAX traces a function is no constant.
+    """
+    installed = re.compile("|".join(map(re.escape, (sys.prefix, sys.base_prefix, "-packages"))))
+    late = {name: module for name, module in sys.modules.items() if name not in before}
+    files = {name: getattr(module, "__file__", None) for name, module in late.items()}
+    return sorted(
+        name
+        for name, file in files.items()
+        if file
+        and name.partition(".")[0] not in (__package__, "experiments")
+        and not installed.search(file)
+    )
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    """Where Python finds a module; None if it does not, which building the model reports."""
+    try:
+        return importlib.util.find_spec(module)
+    except Exception:  # anything that a package around the module raises
+        return None
+
+
+@functools.cache  # the process keeps running the imported code, even if the file is edited
+def source(module: str) -> str:
+    """The source of a module, as it was at the first call; empty if it has none.
+
+    The module is not imported, since code that was edited may fail.
+    """
+    spec = _spec(module)
+    read = getattr(spec and spec.loader, "get_source", None)
+    try:
+        return (read and read(module)) or ""
+    except (ImportError, SyntaxError, ValueError):  # it is not text
+        return ""
+
+
+def copy_of(workdir: Path, module: str) -> Path:
+    """The path of the copy of a module in the folder of a run."""
+    return run_files.code(workdir) / f"{module}.py"
+
+
+def copies(workdir: Path) -> dict[str, Path]:
+    """The copies that a run has kept, by module.
+
+    Raises:
+      InputError: the options of the run cannot be read.
+    """
+    every = {module: copy_of(workdir, module) for module in recorded_modules(workdir)}
+    return {module: copy for module, copy in every.items() if copy.is_file()}
+
+
+def keep_code(workdir: Path, experiment: Experiment) -> None:
+    """Copies the user's own modules to the folder of a run, unless they are there already.
+
+    Call it after building the model, which reports modules that cannot be imported, and after
+    `check_copies`.
+    """
+    for module in own_modules(experiment):
+        text = source(module)
+        if text and text != _kept(workdir, module):
+            copy = copy_of(workdir, module)
+            copy.parent.mkdir(exist_ok=True)
+            write_whole(copy, text)
+
+
+def check_copies(workdir: Path, experiment: Experiment) -> None:
+    """Raises InputError if a run would keep its copies elsewhere: if their folder or one is a link.
+
+    They might be the user's own files, which are edited, and not the code that the run began with.
+    """
+    for module in own_modules(experiment):
+        copy = copy_of(workdir, module)
+        for place in (copy.parent, copy):
+            if place.is_symlink():
+                raise InputError(
+                    f"{place} is a link: remove it, since the run keeps copies of your own code "
+                    "there"
+                )
+
+
+def forget_code(workdir: Path, experiment: Experiment) -> None:
+    """Deletes the copies that an earlier start of a run has made, of modules that it has no longer.
+
+    To be called while the folder has the options of that start. Other files stay as they are, and
+    so does everything behind a link.
+    """
+    flags = run_files.flags(workdir)
+    if not flags.is_file() or run_files.code(workdir).is_symlink():
+        return
+    for module in {*recorded_modules(workdir)} - {*own_modules(experiment)}:
+        copy = copy_of(workdir, module)
+        if not copy.is_symlink():
+            copy.unlink(missing_ok=True)
+
+
+def edited(workdir: Path, modules: Iterable[str]) -> list[str]:
+    """A phrase for each of the user's own modules that differs from the copy in a run.
+
+    Modules that are not found are left to building the model, which reports them.
+
+    Raises:
+      InputError: a copy is damaged.
+    """
+    return [
+        f"{spec.origin} is not the code that the run in {workdir} was trained with, which is kept "
+        f"as {copy_of(workdir, module)}"
+        for module in modules
+        # `source` is called in any case, so that a new run will keep the code as it is now.
+        if _kept(workdir, module) not in (None, source(module)) and (spec := _spec(module))
+    ]
+
+
+def digest(workdir: Path) -> str:
+    """A short hash of the copies of the user's own modules in a run; empty if it has none.
+
+    Raises:
+      InputError: a copy cannot be read.
+    """
+    copies = {
+        copy_of(workdir, module).name: _kept(workdir, module)
+        for module in recorded_modules(workdir)
+    }
+    kept = [(name, text.encode()) for name, text in sorted(copies.items()) if text is not None]
+    return hashlib.sha256(repr(kept).encode()).hexdigest()[:8] if kept else ""
+
+
+def _kept(workdir: Path, module: str) -> str | None:
+    copy = copy_of(workdir, module)
+    with reading(copy):
+        return copy.read_text("utf-8") if copy.is_file() else None

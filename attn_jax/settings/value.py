@@ -1,0 +1,156 @@
+"""Values with settings: frozen dataclasses that text can name, as in `entmax(alpha=1.25)`.
+
+Subclasses of `Value` need no decorator: annotated class attributes are settings, others are facts.
+"""
+
+import dataclasses
+import math
+import numbers
+import operator
+import re
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, dataclass_transform
+
+from attn_jax.errors import InputError
+from attn_jax.settings.fields import LARGEST
+
+Bound = int | float | None
+BOUNDS: dict[str, Callable[[Any, Any], bool]] = {
+    "at least": operator.ge,
+    "more than": operator.gt,
+    "at most": operator.le,
+    "less than": operator.lt,
+}
+
+
+def setting(
+    default: Any,
+    *,
+    low: Bound = None,
+    high: Bound = None,
+    above: Bound = None,
+    below: Bound = None,
+) -> Any:
+    """A setting from `low` or above `above`, to `high` or below `below`."""
+    bounds = {"at least": low, "more than": above, "at most": high, "less than": below}
+    return dataclasses.field(default=default, metadata=bounds)
+
+
+def inner(*, kw_only: Literal[False] = False) -> Any:
+    """A setting that is a value itself; it may be given without its name: `Projected(Dot())`."""
+    return dataclasses.field(kw_only=kw_only)
+
+
+# To a type checker, what `setting` returns is a default, and what `inner` returns is none.
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field, inner)
+)
+class Value:
+    """Settings with types and bounds: values of equal class and settings are equal.
+
+    Raises:
+      InputError: a setting is not of its type or out of bounds, or is an array.
+    """
+
+    name: ClassVar[str]  # on the command line; that of the class if it gives none
+    also: ClassVar[str] = ""  # what text of this kind may be besides a name with settings
+    may_be_own: ClassVar[bool] = False  # whether text may name a class of the user's own
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field]]
+
+    def __init_subclass__(cls) -> None:
+        """Makes a class of values a dataclass, after checking the names of its settings."""
+        super().__init_subclass__()
+        if "name" not in vars(cls):
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        typing.no_type_check(cls.__init__)  # not before `__post_init__` has converted settings
+        for base in cls.__mro__[1:]:
+            settings = dataclasses.fields(base) if dataclasses.is_dataclass(base) else ()
+            taken = {*vars(base)} - {entry.name for entry in settings}
+            for entry in dataclasses.fields(cls):
+                if entry.name in taken:
+                    raise InputError(
+                        f"{cls.__name__} has a setting {entry.name}, which {base.__name__} has "
+                        "another use for: take another name, or leave out its type to override it"
+                    )
+
+    def __post_init__(self) -> None:
+        """Converts settings to their types, so that `T(tau=2)` equals `T(tau=2.0)`."""
+        types = typing.get_type_hints(type(self))
+        for entry in dataclasses.fields(self):
+            value = _checked(self, entry, types[entry.name])
+            object.__setattr__(self, entry.name, value)
+
+    @classmethod
+    def from_number(cls, text: str) -> Any:
+        """The value of this kind that a number alone stands for, if any does.
+
+        Raises:
+          InputError: none does.
+        """
+        what = cls.name.replace("_", " ")
+        raise InputError(f"{text} is not {'an' if what[0] in 'aeiou' else 'a'} {what}")
+
+    def settings(self) -> dict[str, Any]:
+        """The settings by name."""
+        return {e.name: getattr(self, e.name) for e in dataclasses.fields(self)}
+
+    @property
+    def word(self) -> str:
+        """Its name on the command line: that of the class, with the module of the user's own."""
+        module = type(self).__module__
+        return self.name if module.startswith("attn_jax.") else f"{module}:{type(self).__name__}"
+
+    def __str__(self) -> str:
+        """The value as the command line takes it, with all settings."""
+        return _text(self, dataclasses.fields(self), str)
+
+    def brief(self) -> str:
+        """The same with those settings that differ from their defaults."""
+        entries = dataclasses.fields(self)
+        told = [entry for entry in entries if getattr(self, entry.name) != entry.default]
+        return _text(self, told, lambda value: value.brief())
+
+
+def _text(value: Value, told: Sequence[dataclasses.Field], write: Callable[[Value], str]) -> str:
+    words = []
+    for entry in told:
+        of_setting = getattr(value, entry.name)
+        if isinstance(of_setting, Value):
+            name = f"{entry.name}=" if entry.kw_only else ""
+            words.append(f"{name}{write(of_setting)}")
+        elif isinstance(of_setting, int | float | str):
+            words.append(f"{entry.name}={of_setting!r}")
+    return f"{value.word}({','.join(words)})" if words else value.word
+
+
+def _checked(owner: Value, entry: dataclasses.Field, kind: Any) -> Any:
+    """The value of a setting as its type."""
+    value, what = getattr(owner, entry.name), f"{owner.name}: {entry.name}"
+    is_array = getattr(value, "shape", None) is not None and not isinstance(value, numbers.Number)
+    if is_array:
+        raise InputError(f"{what} must be a plain number: arrays are parameters, made by `init`")
+    if kind in (int, float):
+        try:
+            number = kind(value)
+            if isinstance(value, bool | str) or number != value or not math.isfinite(number):
+                raise ValueError
+            if kind is int and abs(number) > LARGEST:
+                raise ValueError("too large for JAX")
+        except (TypeError, ValueError, OverflowError):
+            message = f"{what} must be of type {kind.__name__}, got {value!r}"
+            raise InputError(message) from None
+        value = number
+    elif isinstance(kind, type) and not isinstance(value, kind):
+        raise InputError(f"{what} must be a {kind.__name__}, got {value!r}")
+    _check_bounds(what, value, entry.metadata)
+    return value
+
+
+def _check_bounds(what: str, value: Any, bounds: Mapping[str, Bound]) -> None:
+    given = {name: bound for name, bound in bounds.items() if bound is not None}
+    if all(BOUNDS[name](value, bound) for name, bound in given.items()):
+        return
+    told = [f"{name} {bound:g}" for name, bound in given.items()]
+    raise InputError(f"{what} must be {' and '.join(told)}, got {value:g}")

@@ -1,0 +1,1 @@
+"""Use of a trained model: loading, translating, aligning, scoring and exporting."""

@@ -1,0 +1,222 @@
+"""Command-line flags, one for each option of an experiment or of a search."""
+
+import itertools
+import operator
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from absl import flags
+
+from attn_jax import config
+from attn_jax.decoding.ensemble import COMBINATIONS
+from attn_jax.decoding.options import Search, search_of
+from attn_jax.errors import InputError, choose
+from attn_jax.settings import grammar
+from attn_jax.settings.fields import Duration, absolute, checked, fields, kind_of, local
+
+from .flag_files import Word, at_home, expanded
+
+# `--help` shows a flag under the program that asked this module to define it.
+flags.disclaim_key_flags()
+
+FLAGS = flags.FLAGS
+DEFINE: dict[type, Callable[..., Any]] = {
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    str: flags.DEFINE_string,
+    Duration: flags.DEFINE_string,
+}
+_needed: list[str] = []  # flags without a default
+_typed: list[str] = []  # flags on the command line itself, not in a flag file
+_first: list[str] = []  # the one whose value may come first, without its name
+
+
+def define_needed(name: str, help: str) -> None:
+    """Defines a flag that has no default."""
+    flags.DEFINE_string(name, "", help)
+    _needed.append(name)
+
+
+def define_first(name: str, help: str) -> None:
+    """Defines a flag without a default, which the first word may give without its name."""
+    define_needed(name, help)
+    _first.append(name)
+
+
+def define_workdir(help: str) -> None:
+    """Defines `--workdir`."""
+    define_needed("workdir", help)
+
+
+def define_experiment() -> None:
+    """Defines a flag for each option of an experiment."""
+    for name, field in config.known().items():
+        shown = field.metadata.get("shown", field.default)
+        DEFINE[kind_of(field)](name, shown, field.metadata["help"])
+
+
+def define_models() -> None:
+    """Defines the flags that choose the checkpoints to decode with, and how to combine them."""
+    define_workdir("folder of a run, or of one checkpoint in it (runs/mine/checkpoints/1500)")
+    flags.DEFINE_multi_string(
+        "also", [], "another run or checkpoint to combine with; can be repeated"
+    )
+    flags.DEFINE_enum(
+        "combination",
+        "log_probabilities",
+        [*COMBINATIONS, "parameters"],
+        "of several models: an ensemble by the mean of these, or one model with mean parameters",
+    )
+
+
+def check_combination() -> None:
+    """Raises InputError if `--combination` is given for a single model."""
+    if FLAGS["combination"].present and not FLAGS.also:
+        raise InputError("--combination is for several models: add others with --also")
+
+
+def define_search(left_out: Iterable[str] = ()) -> None:
+    """Defines a flag for each option of a search, except those that are left out."""
+    for name, field in fields(Search):
+        if name not in left_out:
+            DEFINE[kind_of(field)](name, field.default, field.metadata["help"])
+
+
+def search() -> dict[str, Any]:
+    """The search options that are given on the command line.
+
+    Raises:
+      InputError: one is out of bounds, or has no effect together with the others.
+    """
+    options = {
+        name: FLAGS[name].value
+        for name, _ in fields(Search)
+        if name in FLAGS and FLAGS[name].present
+    }
+    search_of(options)
+    return options
+
+
+class _Values(flags.ArgumentParser):
+    def parse(self, argument: str) -> list[str]:
+        return grammar.split(argument)
+
+
+def define_values(name: str, help: str) -> None:
+    """Defines a flag for several values."""
+    flags.DEFINE(_Values(), name, None, help)
+
+
+def value_of(name: str) -> Any:
+    """The value of a flag, of any type."""
+    return FLAGS[name].value
+
+
+def given() -> dict[str, Any]:
+    """The options that are given on the command line, with paths made absolute."""
+    return {
+        name: absolute(field, FLAGS[name].value)
+        for name, field in config.known().items()
+        if FLAGS[name].present
+    }
+
+
+def from_files() -> set[str]:
+    """The names of options that only flag files give, which may be meant for several runs."""
+    return set(config.known()) - {name.removeprefix("grid.") for name in _typed}
+
+
+def options_of(words: list[str]) -> dict[str, Any]:
+    """The options in the words of a command line, including those in flag files.
+
+    Raises:
+      InputError: a word is not an option, or a flag file cannot be read.
+    """
+    known, options = config.known(), {}
+    for word in expanded(words):
+        name, equals, value = word.text.removeprefix("--").partition("=")
+        if not word.text.startswith("--") or not equals:
+            raise word.refused(f"{word.text!r} is not --option=value")
+        try:
+            options[name] = absolute(choose(known, name, "option"), value)
+            checked(known, {name: value})
+        except InputError as error:
+            raise word.refused(error) from error
+    return options
+
+
+def _told(error: Exception) -> str:
+    """An error of absl, in words for the user."""
+    message = str(error).replace("invalid literal for int() with base 10", "not a whole number")
+    return message.replace("could not convert string to float", "not a number")
+
+
+def as_arguments(options: dict[str, Any]) -> list[str]:
+    """Options as command-line arguments."""
+    return [f"--{name}={value}" for name, value in options.items()]
+
+
+def _refuse_overridden(words: list[str]) -> None:
+    """Raises InputError if a flag file that comes after a flag gives it another value."""
+    files = [nth for nth, word in enumerate(words) if word.lstrip("-").startswith("flagfile")]
+    last = max(files, default=0)
+    again = {word.lstrip("-").partition("=")[0] for word in words[last:]}  # these win in any case
+    for word, next_word in itertools.pairwise(words[: last + 1]):
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or name not in FLAGS or name in again:
+            continue
+        flag = FLAGS[name]
+        if not equals:
+            if flag.boolean:
+                continue
+            value = next_word
+        if isinstance(flag.value, int | float | str) and flag.parser.parse(value) != flag.value:
+            raise InputError(
+                f"--{name}={value} has no effect: the flag file after it sets "
+                f"--{name}={flag.value}; give it after --flagfile"
+            )
+
+
+def parse(arguments: list[str]) -> None:
+    """Parses a command line.
+
+    Raises:
+      InputError: a flag is unknown, missing, of a wrong type or a URL, a word is not a flag, or a
+        flag file cannot be used.
+    """
+    program, *words = arguments
+    _typed.clear()
+    FLAGS([program])
+    if _first and words and not words[0].startswith("-"):
+        words[0] = f"--{_first[0]}={words[0]}"
+    # absl would read flag files itself, but its errors would name neither file nor line.
+    for place, together in itertools.groupby(expanded(words), operator.attrgetter("place")):
+        of_place = list(together)
+        _parse(program, of_place)
+        if not place:
+            _typed.extend(word.text.lstrip("-").partition("=")[0] for word in of_place)
+    _refuse_overridden(list(map(at_home, words)))
+    options = {*config.known(), *dict(fields(Search))}
+    for name in FLAGS:
+        if FLAGS[name].present and name not in options:  # of these, `absolute` looks at paths
+            local(FLAGS[name].value)
+    for name in _needed:
+        if not FLAGS[name].value:
+            raise InputError(f"--{name} is missing: the {FLAGS[name].help}")
+
+
+def _parse(program: str, words: list[Word]) -> None:
+    """Parses words of a command line, or one line of a flag file."""
+    first = words[0]
+    name = first.text.lstrip("-").partition("=")[0]
+    try:
+        _, *others = FLAGS([program, *(word.text for word in words)])
+        if first.place and name in config.known():
+            config.canonical({name: FLAGS[name].value})  # while the line is known
+    except (flags.Error, ValueError) as error:  # InputError is a ValueError
+        raise first.refused(_told(error)) from error
+    except SystemExit:  # absl exits with status 1 after it has shown help
+        sys.exit()
+    if others:
+        raise first.refused(f"{others[0]!r} is not a flag: flags look like --name=value")

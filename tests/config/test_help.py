@@ -1,0 +1,67 @@
+"""The help of each option names all values that it may have."""
+
+import re
+
+import pytest
+
+from attn_jax.attention.catalogue import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS
+from attn_jax.config import Experiment
+from attn_jax.data.datasets import DATASETS
+from attn_jax.data.orders import ORDERS
+from attn_jax.data.vocabularies import VOCABULARIES
+from attn_jax.data.vocabulary import LEVELS
+from attn_jax.evaluation.metrics import METRICS
+from attn_jax.models.dropout import DROPOUTS
+from attn_jax.models.embeddings import EMBEDDINGS
+from attn_jax.models.first_states import FIRST_STATES
+from attn_jax.models.heads import PROJECTIONS
+from attn_jax.models.initializations import INITIALIZATIONS
+from attn_jax.models.positions import POSITIONS
+from attn_jax.models.readouts import READOUTS
+from attn_jax.models.recurrent import CELLS
+from attn_jax.models.residuals import RESIDUALS
+from attn_jax.models.seq2seq import DECODERS, ENCODERS
+from attn_jax.models.stacks import STACKS
+from attn_jax.settings.fields import fields
+from attn_jax.training.losses import LOSSES
+from attn_jax.training.means import MEANS
+from attn_jax.training.optimizer import OPTIMIZERS, SCHEDULES
+from attn_jax.training.precision import PRECISIONS
+
+TABLES = {
+    "data.name": DATASETS,
+    "data.source_level": LEVELS,
+    "data.target_level": LEVELS,
+    "data.vocabulary": VOCABULARIES,
+    "model.encoder": ENCODERS,
+    "model.cell": CELLS,
+    "model.decoder": DECODERS,
+    "model.first_state": FIRST_STATES,
+    "model.readout": READOUTS,
+    "model.score": SCORES,
+    "model.window": WINDOWS,
+    "model.normalizer": NORMALIZERS,
+    "model.values": VALUES,
+    "model.gate": GATES,
+    "model.mixing": MIXING,
+    "model.projection": PROJECTIONS,
+    "model.stack": STACKS,
+    "model.norm": RESIDUALS,
+    "model.positions": POSITIONS,
+    "model.embeddings": EMBEDDINGS,
+    "model.initialization": INITIALIZATIONS,
+    "model.dropout_kind": DROPOUTS,
+    "train.optimizer": OPTIMIZERS,
+    "train.schedule": SCHEDULES,
+    "train.losses": LOSSES,
+    "train.mean_over": MEANS,
+    "train.compute": PRECISIONS,
+    "train.order": ORDERS,
+    "train.metric": METRICS,
+}
+
+
+@pytest.mark.parametrize("option", TABLES)
+def test_help_names_all_values(option):
+    help = dict(fields(Experiment))[option].metadata["help"]
+    assert set(TABLES[option]) <= set(re.findall(r"\w+", help))
