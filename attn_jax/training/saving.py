@@ -68,6 +68,17 @@ class _LastAndBest(checkpoint_managers.PreservationPolicy):
         return [step in kept for step in steps]
 
 
+class _Manager(ocp.CheckpointManager):
+    """Leaves it to training to ask JAX whether processes are to end, and after which step.
+
+    Asked of an earlier step, as Orbax does when it deletes, JAX would take that step for the last
+    one done, and the step after which all are to end would have passed unnoticed.
+    """
+
+    def reached_preemption(self, step: int) -> bool:
+        return False
+
+
 class WritableCheckpoints(Checkpoints):
     """Read and write access to the checkpoints of a run; removes incomplete ones when opened.
 
@@ -106,7 +117,7 @@ class WritableCheckpoints(Checkpoints):
                 primary_host=processes.index(), active_processes={processes.index()}
             ),
         )
-        self._manager = ocp.CheckpointManager(self._directory, options=options)
+        self._manager = _Manager(self._directory, options=options)
         self._opened = self._directory.stat()
 
     def save(

@@ -6,8 +6,10 @@ import subprocess
 import sys
 import time
 
+import jax
 import numpy as np
 import pytest
+from jax.experimental import multihost_utils
 
 from attn_jax.errors import TRY_AGAIN, Paused
 from attn_jax.records import journal
@@ -245,6 +247,20 @@ def test_where_jax_is_distributed_its_notice_of_preemption_saves(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stdout == f"saved at step {kept(tmp_path)[-1]}, as SIGTERM asked\n", done.stderr
     assert done.returncode == 0
+
+
+def test_saving_asks_jax_of_no_earlier_step(tmp_path, monkeypatch):
+    """JAX would take it for the last step done, and choose a step to end that has passed."""
+    asked = []
+
+    def asks(step):
+        asked.append(step)
+        return False
+
+    monkeypatch.setattr(jax.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(multihost_utils, "reached_preemption_sync_point", asks)
+    train(tmp_path, steps=24, valid_every=4, keep=1)
+    assert asked == list(range(1, 25))
 
 
 @pytest.mark.parametrize(
