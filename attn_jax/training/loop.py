@@ -1,12 +1,15 @@
 """The training loop: steps, validations, checkpoints, resuming, and ending when told to."""
 
 import contextlib
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
+from jax.sharding import Mesh
 from rich.console import Console
 
 from attn_jax.config import Train, changes, train_after
@@ -114,111 +117,196 @@ def fit(
       OSError: there is no space left for a checkpoint.
       Paused: a signal told training to end, and it has saved.
     """
-    records, recorded = run_files.journal(workdir), facts.of_run(workdir)
     first_process = processes.is_first()
     writer = WritableCheckpoints if first_process else OthersCheckpoints
     checkpoints = writer(run_files.checkpoints(workdir), config.keep)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    step = first = saved = int(state.parts.step)
-    bar = progress_bar(console, first, config.steps)
+    run = _Run(config, state, progress, workdir, rng, criterion, checkpoints, console)
+    bar = progress_bar(console, run.step, config.steps)
     with Notice(config.grace) as notice, contextlib.closing(checkpoints), bar as advance:
-        with processes.together():
-            checkpoints.check_space(state.result, state.rest)
-        if first:
-            console.print(f"resuming from step {first}")
-        if progress.validated and not records.exists():
-            console.print(f"warning: {records} is missing, and begins anew")
-        if first_process:
-            journal.truncate(records, progress.validated)
-        now = train_after(config, max(step - 1, 0))
-        recipe, mesh = recipe_of(now), make_mesh(now)
-        if mesh is not None:
-            state, rng = replicate((state, rng), mesh)
-        changed = {change.step: change for change in changes.read(config.change)}
-
-        def save(score: Goodness | None) -> None:
-            """Writes a checkpoint, with a score if it is of a validation."""
-            nonlocal saved, saved_at
-            shown = state if mesh is None else first_replica(state)
-            known = progress._asdict() | recorded
-            with processes.together():
-                checkpoints.save(step, shown.result, shown.rest, known, score)
-            saved, saved_at = step, time.monotonic()
-            throughput.reset()
-
-        throughput, unread, saved_at = Throughput(progress.rates), [], time.monotonic()
-        following = batches(first)
-        while not progress.finished(step, config) and not notice.given:
-            if progress.awaits_validation(step, config):
-                if progress.skipped == step:  # nothing was learnt that could be measured
-                    raise InputError(_why_ended(step, progress.skipped))
-                shown = state if mesh is None else first_replica(state)
+        run.begin()
+        following = batches(run.step)
+        while not run.finished and not notice.given:
+            if run.awaits_validation:
+                run.check_learnt()
                 try:
                     with notice.interrupting():
-                        metrics = evaluate(shown.result)
+                        metrics = evaluate(run.model)
                 except Told:
-                    break
-                record = record_of(step, progress, metrics, criterion.metric)
-                if first_process:
-                    journal.append(records, record)
-                    console.print(summary(record))
-                    for warning in warnings(journal.read(records)):
-                        console.print(f"warning: {warning}")
-                goodness = criterion.goodness(record)
-                if not all(map(math.isfinite, goodness)):
-                    raise InputError(diverged(record, checkpoints.best))
-                progress = progress.after(step, goodness)
-                throughput.forget()
-                save(goodness)
+                    break  # the validation is made when training goes on
+                record = run.end_validation(metrics)
                 if on_record and first_process:
                     on_record(record)
-                throughput.reset()
+                run.throughput.reset()
                 continue
-            if step in changed:
-                console.print(f"from step {step} on: {changed[step]}")
-                if mesh is not None:
-                    state, rng = first_replica((state, rng))
-                before, now = now, train_after(config, step)
-                recipe, mesh = recipe_of(now), make_mesh(now)
-                if type(now.optimizer) is not type(before.optimizer):
-                    state = with_optimizer(state, recipe)
-                if mesh is not None:
-                    state, rng = replicate((state, rng), mesh)
-            batch = next(following)
-            throughput.count(batch.source, batch.target)
-            if mesh is not None:
-                batch = split(batch, mesh)
-            state, loss = train_step(state, batch, rng, recipe=recipe, mesh=mesh)
-            step += 1
-            unread.append(loss)
-            validates = progress.awaits_validation(step, config)
-            overdue = 0 < config.save_every <= time.monotonic() - saved_at and not validates
-            look = step == first + 1 or step % LOOK_EVERY == 0 or progress.skipped
-            # Several processes agree on what is overdue only where all of them look.
-            alone = processes.count() == 1
-            if notice.told(step) or look or validates or (overdue and alone):
-                new, unread = list(map(float, unread)), []
-                skipped = _skipped(new, step - len(new) + 1, progress.skipped, config.skip)
-                seconds = throughput.close()
-                progress = progress.trained(new, seconds, skipped)
-                progress = progress._replace(rates=throughput.rates())
-                advance(step, new[-1])
+            run.change_options()
+            run.train(next(following))
+            # JAX must be asked after each step, whether or not there is a reason to look.
+            if notice.told(run.step) or run.should_look:
+                loss = run.look()
+                advance(run.step, loss)
                 if on_step and first_process:
-                    on_step(step, new[-1])
-                if step == first + 1:
-                    took = f"{seconds:.1f} s, compilation included"
-                    console.print(f"step {step}: loss {new[-1]:.3f} ({took})")
-                if processes.agreed(overdue):
-                    save(None)
-        if not notice.given and step < config.steps:
-            console.print(f"no better {criterion.metric} since step {progress.best_step}: stopping")
-        if notice.given:
-            told = f"{notice.name}: saving at step {step}; another signal ends at once"
-            console.print(told)
-            if saved != step:
-                save(None)
+                    on_step(run.step, loss)
+                if processes.agreed(run.overdue):
+                    run.save(None)
+        run.end(notice)
     if notice.given:
-        raise Paused(f"saved at step {step}, as {notice.name} asked")
+        raise Paused(f"saved at step {run.step}, as {notice.name} asked")
+
+
+@dataclasses.dataclass
+class _Run:
+    """A run while it is trained: its state, and what is done with it; arguments as of `fit`.
+
+    Steps are dispatched without waiting for their results. Their losses stay on the device until
+    `look` reads them, every `LOOK_EVERY` steps and where training stops in any case.
+    """
+
+    config: Train
+    state: FlatState
+    progress: Progress
+    workdir: Path
+    rng: jax.Array
+    criterion: Criterion
+    checkpoints: WritableCheckpoints | OthersCheckpoints
+    console: Console
+
+    def __post_init__(self) -> None:
+        self.step = self.first = self.saved = int(self.state.parts.step)
+        self.now = train_after(self.config, max(self.step - 1, 0))  # the options in force
+        self.changed = {change.step: change for change in changes.read(self.config.change)}
+        self.unread: list[jax.Array] = []  # losses of the last steps
+        self.journal, self.facts = run_files.journal(self.workdir), facts.of_run(self.workdir)
+
+    @property
+    def finished(self) -> bool:
+        return self.progress.finished(self.step, self.config)
+
+    @property
+    def awaits_validation(self) -> bool:
+        return self.progress.awaits_validation(self.step, self.config)
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the last checkpoint is too old; a validation saves in any case."""
+        age = time.monotonic() - self.saved_at
+        return 0 < self.config.save_every <= age and not self.awaits_validation
+
+    @property
+    def should_look(self) -> bool:
+        """Whether the losses are to be read after this step."""
+        if self.step == self.first + 1 or self.step % LOOK_EVERY == 0:
+            return True
+        # Several processes agree on what is overdue only where all of them look.
+        overdue = self.overdue and processes.count() == 1
+        return bool(self.progress.skipped) or self.awaits_validation or overdue
+
+    @property
+    def whole(self) -> FlatState:
+        """The state as one device has it."""
+        return self.state if self.mesh is None else first_replica(self.state)
+
+    @property
+    def model(self) -> Seq2Seq:
+        """The model to validate and to use."""
+        return self.whole.result
+
+    def begin(self) -> None:
+        """Checks that there is space, and puts the state on the devices."""
+        with processes.together():
+            self.checkpoints.check_space(self.state.result, self.state.rest)
+        if self.first:
+            self.console.print(f"resuming from step {self.first}")
+        if self.progress.validated and not self.journal.exists():
+            self.console.print(f"warning: {self.journal} is missing, and begins anew")
+        if processes.is_first():
+            journal.truncate(self.journal, self.progress.validated)
+        self.recipe = recipe_of(self.now)
+        self._put_on(make_mesh(self.now))
+        self.throughput, self.saved_at = Throughput(self.progress.rates), time.monotonic()
+
+    def change_options(self) -> None:
+        """Changes the options that change before the next step."""
+        if self.step not in self.changed:
+            return
+        self.console.print(f"from step {self.step} on: {self.changed[self.step]}")
+        if self.mesh is not None:
+            self.state, self.rng = first_replica((self.state, self.rng))
+        before, self.now = self.now, train_after(self.config, self.step)
+        self.recipe = recipe_of(self.now)
+        if type(self.now.optimizer) is not type(before.optimizer):
+            self.state = with_optimizer(self.state, self.recipe)
+        self._put_on(make_mesh(self.now))
+
+    def _put_on(self, mesh: Mesh | None) -> None:
+        self.mesh = mesh
+        if mesh is not None:
+            self.state, self.rng = replicate((self.state, self.rng), mesh)
+
+    def train(self, batch: Any) -> None:
+        """Makes a step with a batch of arrays of the host; does not wait for its result."""
+        self.throughput.count(batch.source, batch.target)
+        if self.mesh is not None:
+            batch = split(batch, self.mesh)
+        self.state, loss = train_step(
+            self.state, batch, self.rng, recipe=self.recipe, mesh=self.mesh
+        )
+        self.step += 1
+        self.unread.append(loss)
+
+    def look(self) -> float:
+        """Waits for the steps made, and reads their losses; returns that of the last one."""
+        losses, self.unread = list(map(float, self.unread)), []
+        first = self.step - len(losses) + 1
+        skipped = _skipped(losses, first, self.progress.skipped, self.config.skip)
+        seconds = self.throughput.close()
+        self.progress = self.progress.trained(losses, seconds, skipped)
+        self.progress = self.progress._replace(rates=self.throughput.rates())
+        if self.step == self.first + 1:
+            took = f"{seconds:.1f} s, compilation included"
+            self.console.print(f"step {self.step}: loss {losses[-1]:.3f} ({took})")
+        return losses[-1]
+
+    def check_learnt(self) -> None:
+        """Raises InputError if all steps were skipped: there is nothing that could be measured."""
+        if self.progress.skipped == self.step:
+            raise InputError(_why_ended(self.step, self.progress.skipped))
+
+    def end_validation(self, metrics: dict[str, float]) -> dict:
+        """Writes the record of a validation and a checkpoint; returns the record."""
+        record = record_of(self.step, self.progress, metrics, self.criterion.metric)
+        if processes.is_first():
+            journal.append(self.journal, record)
+            self.console.print(summary(record))
+            for warning in warnings(journal.read(self.journal)):
+                self.console.print(f"warning: {warning}")
+        goodness = self.criterion.goodness(record)
+        if not all(map(math.isfinite, goodness)):
+            raise InputError(diverged(record, self.checkpoints.best))
+        self.progress = self.progress.after(self.step, goodness)
+        self.throughput.forget()
+        self.save(goodness)
+        return record
+
+    def save(self, score: Goodness | None) -> None:
+        """Writes a checkpoint, with a score if it is of a validation."""
+        whole, known = self.whole, self.progress._asdict() | self.facts
+        with processes.together():
+            self.checkpoints.save(self.step, whole.result, whole.rest, known, score)
+        self.saved, self.saved_at = self.step, time.monotonic()
+        self.throughput.reset()
+
+    def end(self, notice: Notice) -> None:
+        """Says why training ends, and saves if a signal has ended it."""
+        if notice.given:
+            self.console.print(
+                f"{notice.name}: saving at step {self.step}; another signal ends at once"
+            )
+            if self.saved != self.step:
+                self.save(None)
+        elif self.step < self.config.steps:
+            why = f"no better {self.criterion.metric} since step {self.progress.best_step}"
+            self.console.print(f"{why}: stopping")
 
 
 def _skipped(losses: Sequence[float], first: int, skipped: int, most: int) -> int:
