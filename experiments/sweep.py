@@ -16,7 +16,7 @@ from absl import flags as absl_flags
 
 from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.runs.claims import Watch
+from attn_jax.records.claims import Watch
 from attn_jax.runs.estimates import estimates
 from attn_jax.runs.searching import tuned_sweep
 from attn_jax.runs.slots import MOST_JOBS, slots

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
-from attn_jax.runs.claims import keeping
+from attn_jax.records.claims import keeping
 from attn_jax.runs.folder import in_use
 from attn_jax.runs.measuring import SAID, pace
 from attn_jax.runs.training import StepListener, train

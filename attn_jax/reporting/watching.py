@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from attn_jax.errors import InputError, Terminated
-from attn_jax.records import run_files
+from attn_jax.records import claims, run_files
 from attn_jax.reporting.report import Report, report
 from attn_jax.reporting.runs import diverged
 
@@ -18,14 +18,14 @@ class Standing(NamedTuple):
     """The folders of the runs that have begun."""
 
     evaluated: dict[Path, int]  # with the time of their evaluation
-    training: list[Path]  # the others, but for those that have diverged
+    training: list[Path]  # the others, but for those that have diverged or failed
 
 
 def watch(folder: str | Path, baseline: str = "", **options: Any) -> Report:
     """Makes the report on the runs under a folder again whenever one has been evaluated.
 
     `report.html` loads itself anew until it ends: a minute after the last run in training was
-    evaluated, or has diverged; or by an interrupt. Runs that have failed are waited for.
+    evaluated, diverged or failed; or by an interrupt.
 
     Args:
       folder, baseline: as in `report`.
@@ -79,7 +79,13 @@ def standing(root: Path) -> Standing:
         folder: file.stat().st_mtime_ns for folder, file in files.items() if file.is_file()
     }
     left = [folder for folder in files if folder not in evaluated]
-    return Standing(evaluated, [folder for folder in left if diverged(folder) is None])
+    return Standing(evaluated, [folder for folder in left if not _is_over(folder)])
+
+
+def _is_over(folder: Path) -> bool:
+    """Whether a run without an evaluation gets none: it has diverged, or has failed in a sweep."""
+    claim = claims.last(run_files.claims(folder.parent, folder.name))
+    return diverged(folder) is not None or (claim is not None and claim.state == claims.FAILED)
 
 
 def told(now: Standing) -> str:

@@ -12,8 +12,8 @@ from attn_jax import config
 from attn_jax.config import Experiment, Options
 from attn_jax.errors import InputError
 from attn_jax.files import write_whole
-from attn_jax.records import run_files, strict_json
-from attn_jax.runs import claims, plans, unused
+from attn_jax.records import claims, run_files, strict_json
+from attn_jax.runs import plans, unused
 from attn_jax.runs.engines import Engine
 from attn_jax.runs.folder import steps_done
 from attn_jax.runs.sweeping import Sweep, planned_sweep, settled, work

@@ -5,21 +5,24 @@ second, the setting of each system that was the best on validation gets more see
 tested, that of the first stage among them.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from attn_jax.errors import InputError
-from attn_jax.records import run_files
+from attn_jax.records import claims, run_files
+from attn_jax.records.claims import Watch
 from attn_jax.records.progress import Goodness
-from attn_jax.runs import budgets, claims, plans
+from attn_jax.runs import budgets, plans
 from attn_jax.runs.agenda import Agenda, Member, name_of
 from attn_jax.runs.folder import settle
 from attn_jax.runs.plans import Plan
+from attn_jax.runs.standing import RUNNING, standings
 from attn_jax.runs.sweeping import Sweep, check_all, work
 from attn_jax.runs.validation import best_validation
-from attn_jax.runs.view import tell
-from attn_jax.runs.working import is_done, is_trained
+from attn_jax.runs.view import LOOK_EVERY, tell
+from attn_jax.runs.working import is_trained
 
 SOME = 0.95  # share of the time that is left for runs at last: a report takes the rest
 
@@ -61,11 +64,8 @@ def search(root: Path, todo: Agenda, jobs: int) -> list[Member]:
     """
     runs = [run for run in todo.members() if run.seed == 0]
     options = _options(runs)
-    sweep, error = _sweep(root, Plan(options, frozenset(options)), runs), None
-    try:
-        work(sweep, jobs)
-    except InputError as failed:
-        error = failed
+    sweep = _sweep(root, Plan(options, frozenset(options)), runs)
+    error = _finish(sweep, jobs)
     found: dict[int, list[Validated]] = {}
     for run in runs:
         if is_trained(root / run.label, sweep.wanted[run.label]):
@@ -74,7 +74,7 @@ def search(root: Path, todo: Agenda, jobs: int) -> list[Member]:
             continue
         claim = claims.last(run_files.claims(root, run.label))
         if claim is None or claim.state != claims.FAILED:
-            raise error or _elsewhere(run.label)
+            raise error or InputError(f"{run.label} is not finished")
         tell(f"not chosen, since it failed: {claim.said.get('why')}")
     if len(found) < 2:
         raise error or InputError("a comparison needs two systems that can be trained")
@@ -93,18 +93,34 @@ def missing(todo: Agenda, runs: Sequence[Member]) -> Iterator[str]:
 def confirm(root: Path, runs: Sequence[Member], jobs: int) -> InputError | None:
     """Makes the runs of the second stage; returns why some have failed, if any have."""
     sweep = _sweep(root, plans.read(root).with_more(_options(runs)), runs)
-    try:
-        work(sweep, jobs)
-    except InputError as error:
-        return error
-    for label, run in sweep.wanted.items():
-        if not is_done(root / label, run):
-            return _elsewhere(label)
-    return None
+    return _finish(sweep, jobs)
 
 
-def _elsewhere(label: str) -> InputError:
-    return InputError(f"{label} is not finished: another process is at work on it")
+def _finish(sweep: Sweep, jobs: int) -> InputError | None:
+    """Makes runs until all are finished or have failed; returns why some have, if any have."""
+    watch, error = Watch(), None
+    while True:
+        try:
+            work(sweep, jobs)
+        except InputError as failed:
+            error = failed
+        if not _waited_for_others(sweep, watch):
+            return error
+
+
+def _waited_for_others(sweep: Sweep, watch: Watch) -> bool:
+    """Waits for runs that other workers hold, if there are any; a worker may die meanwhile."""
+    waited = False
+    while held := [
+        run.label
+        for run in standings(sweep.root, sweep.plan, watch)
+        if run.state == RUNNING and run.label in sweep.wanted
+    ]:
+        if not waited:
+            tell(f"waiting for another worker, which is at work on {', '.join(held)}")
+        waited = True
+        time.sleep(LOOK_EVERY)
+    return waited
 
 
 def seeds_left(todo: Agenda, took: float, left: float) -> int:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.records import journal, run_files
-from attn_jax.runs import claims
-from attn_jax.runs.claims import Claim, Watch
+from attn_jax.records import claims, journal, run_files
+from attn_jax.records.claims import Claim, Watch
 from attn_jax.runs.folder import steps_done
 from attn_jax.runs.plans import Plan
 from attn_jax.training.loop import finished

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from attn_jax.errors import InputError
+from attn_jax.records.claims import Watch
 from attn_jax.runs import plans
-from attn_jax.runs.claims import Watch
 from attn_jax.runs.standing import (
     FAILED,
     RUNNING,

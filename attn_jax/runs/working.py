@@ -18,9 +18,8 @@ from typing import IO, Any
 
 from attn_jax.config import Experiment
 from attn_jax.errors import INTERRUPTED, TRY_AGAIN, InputError
-from attn_jax.records import run_files
-from attn_jax.runs import claims
-from attn_jax.runs.claims import Held, Watch, beating
+from attn_jax.records import claims, run_files
+from attn_jax.records.claims import Held, Watch, beating
 from attn_jax.runs.folder import in_use
 from attn_jax.runs.slots import Slot
 from attn_jax.training.loop import finished

@@ -1,5 +1,6 @@
 """A comparison: what it plans for its time, its two stages, and the program."""
 
+import fcntl
 import json
 import re
 import signal
@@ -13,7 +14,7 @@ import pytest
 
 from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.records import run_files
+from attn_jax.records import claims, run_files
 from attn_jax.runs import comparing, plans, proposing, stages, sweeping, working
 from attn_jax.runs.agenda import read
 from attn_jax.runs.checks import check
@@ -78,9 +79,9 @@ def made(measured, monkeypatch):
         return run_files.evaluation(folder, "test").is_file()
 
     monkeypatch.setattr(working, "train_in", train_in)
+    monkeypatch.setattr(working, "is_done", is_done)
     for module in (working, stages):
         monkeypatch.setattr(module, "is_trained", is_trained)
-        monkeypatch.setattr(module, "is_done", is_done)
     monkeypatch.setattr(sweeping, "slots", lambda jobs: [Slot([], {})] * 2)
     monkeypatch.setattr(stages, "check_all", lambda *_: None)
     monkeypatch.setattr(stages, "settle", lambda folder, options: config.Experiment())
@@ -213,10 +214,24 @@ def test_a_comparison_goes_on_where_it_was_stopped(made, tmp_path, monkeypatch):
     assert made == [(later, True)]
 
 
-def test_a_run_that_another_process_makes_is_awaited_by_the_user(made, tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "work", lambda todo, jobs: plans.record(todo.root, todo.plan))
-    with pytest.raises(InputError, match="seed=0 is not finished: another process is at work"):
-        compare(DATA, tmp_path / "x", hours=2, systems=THREE)
+def test_a_run_that_another_worker_makes_is_waited_for(made, tmp_path, monkeypatch, capsys):
+    made, _ = made
+    root, label = tmp_path / "x", f"label=additive,{RATE}=0.002,{DROPOUT}=0.3,seed=0"
+    held = claims.take(run_files.claims(root, label), None)
+    log = run_files.log(root, label).open("a")
+    fcntl.flock(log, fcntl.LOCK_EX)  # as each worker does
+
+    def sleep(_):
+        (root / label).mkdir()
+        record = {"step": 9, "metric": "bleu", "valid_bleu": 1.0, "valid_perplexity": 2.0}
+        run_files.journal(root / label).write_text(json.dumps(record) + "\n")
+        held.tell(state=claims.FINISHED)
+        log.close()
+
+    monkeypatch.setattr(stages.time, "sleep", sleep)
+    compare(DATA, root, hours=2, systems=THREE)
+    assert label not in dict(made)
+    assert f"waiting for another worker, which is at work on {label}" in capsys.readouterr().out
 
 
 def test_a_system_without_a_label_gets_one(measured, tmp_path):

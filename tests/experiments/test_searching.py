@@ -6,8 +6,8 @@ import pytest
 
 from attn_jax import Experiment, tuned_sweep
 from attn_jax.errors import InputError
-from attn_jax.records import run_files
-from attn_jax.runs import claims, searching, validation
+from attn_jax.records import claims, run_files
+from attn_jax.runs import searching, validation
 from attn_jax.runs.trials import FRESH, Trials
 from tests.experiments.programs import refused
 

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from attn_jax.errors import InputError
-from attn_jax.records import run_files
-from attn_jax.runs import claims, plans, standing, view
-from attn_jax.runs.claims import Watch, last, take
+from attn_jax.records import claims, run_files
+from attn_jax.records.claims import Watch, last, take
+from attn_jax.runs import plans, standing, view
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.standing import Standing, seconds_left, standings, summary, told
 from attn_jax.runs.view import Board, changes, shown, watch

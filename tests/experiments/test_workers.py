@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from attn_jax.errors import InputError
-from attn_jax.records import run_files
-from attn_jax.runs import claims, plans, working
-from attn_jax.runs.claims import Held, Watch, beating, keeping, last, take
+from attn_jax.records import claims, run_files
+from attn_jax.records.claims import Held, Watch, beating, keeping, last, take
+from attn_jax.runs import plans, working
 from attn_jax.runs.folder import steps_done
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.slots import Slot

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from attn_jax.errors import InputError, Terminated
+from attn_jax.records import claims, run_files
 from attn_jax.reporting import watching
 from attn_jax.reporting.watching import watch
 from tests.reporting.test_page import data_of
@@ -65,6 +66,24 @@ def test_the_page_follows_a_sweep_to_its_end(tmp_path, clock, capsys):
     assert live(tmp_path) is None  # it has ended
     assert list(made.comparisons[0].systems) == ["additive", "last"]
     assert capsys.readouterr().out.startswith("waiting: ")
+
+
+def test_a_run_that_has_failed_in_a_sweep_is_not_waited_for(tmp_path, clock):
+    write_run(tmp_path / "a", "last", 0, 40.0)
+    (tmp_path / "b.log").touch()
+
+    def fail():
+        held = claims.take(run_files.claims(tmp_path, "b"), None)
+        held.tell(state=claims.FAILED, why="no space")
+
+    def again():
+        held = claims.take(run_files.claims(tmp_path, "b"), claims.last(held_in))
+        held.tell(state=claims.RUNNING)
+
+    held_in = run_files.claims(tmp_path, "b")
+    clock += [fail, lambda: None, again, fail]
+    watch(tmp_path)
+    assert clock == []
 
 
 def test_a_run_that_is_evaluated_anew_is_read_anew(tmp_path, clock):
