@@ -19,7 +19,7 @@ class Apart(Mixing):
 
 
 class TalkingHeads(Mixing):
-    """e'_n = Σ_m P_mn e_m, normalized to α_n; α'_n = Σ_m R_mn α_m, n and m heads.
+    """e'_n = Σ_m P_mn e_m, normalized to α_n; α'_n = Σ_m R_mn α_m, for heads n and m.
 
     P is the paper's P_l, of logits, and R its P_w, of weights, for as many heads at each stage.
     Both start as the identity: as heads apart. Weights may be negative, and sum to any number.

@@ -36,7 +36,7 @@ class One(Sources):
 
 
 class Flat(Sources):
-    """One mechanism over both: α over all [P¹ h¹_j; P² h²_j], whose sum is the context.
+    """One mechanism over the annotations of both sources, projected: P¹ h¹_j and P² h²_j.
 
     The projections P map the annotations of both encoders to one space, in which they are compared
     and summed: the paper's U_a and U_c, shared.

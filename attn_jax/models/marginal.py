@@ -64,7 +64,7 @@ Over = Callable[[Array, int], Array]  # `total` or `best`
 
 
 class Marginal(nnx.Module):
-    """p(y_i) = Σ_j α_ij p(y_i | s_i, h_j): hard attention, whatever the earlier positions.
+    """p(y_i) = Σ_j α_ij p(y_i | s_i, h_j): hard attention, independent of earlier positions.
 
     Each position is read as Luong's decoder reads a context: h̃_ij = tanh(W_c [h_j; s_i]), then the
     output layer.

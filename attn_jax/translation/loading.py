@@ -24,7 +24,7 @@ from attn_jax.translation.translator import Translator
 Place = str | Path
 
 # Runs that the package brings along, by name; presets say how they were trained.
-TRAINED = Path(__file__).parent / "trained"
+TRAINED = Path(__file__).parents[1] / "trained"
 
 
 def load(

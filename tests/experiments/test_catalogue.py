@@ -1,5 +1,7 @@
 """The page of mechanisms matches the code."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from attn_jax import GATES, MIXING, NORMALIZERS, SCORES, SOURCES, VALUES, WINDOWS
@@ -10,6 +12,15 @@ from experiments import catalogue
 def test_the_page_is_up_to_date():
     page = catalogue.FILE.read_text("utf-8")
     assert page.partition(catalogue.MEASURED)[0].strip() == catalogue.mechanisms().strip()
+
+
+def test_without_runs_the_measurements_stay(tmp_path, monkeypatch):
+    page = tmp_path / "mechanisms.md"
+    page.write_text(f"earlier tables\n\n{catalogue.MEASURED}\n\nfigures\n")
+    monkeypatch.setattr(catalogue, "FILE", page)
+    monkeypatch.setattr(catalogue, "FLAGS", SimpleNamespace(workdir=""))
+    catalogue.main()
+    assert page.read_text() == f"{catalogue.mechanisms()}\n{catalogue.MEASURED}\n\nfigures\n"
 
 
 @pytest.mark.parametrize("table", [SCORES, WINDOWS, NORMALIZERS, VALUES, GATES, MIXING])
