@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import numpy as np
@@ -228,7 +229,7 @@ def test_a_run_that_another_worker_makes_is_waited_for(made, tmp_path, monkeypat
         held.tell(state=claims.FINISHED)
         log.close()
 
-    monkeypatch.setattr(stages.time, "sleep", sleep)
+    monkeypatch.setattr(stages, "time", types.SimpleNamespace(sleep=sleep))
     compare(DATA, root, hours=2, systems=THREE)
     assert label not in dict(made)
     assert f"waiting for another worker, which is at work on {label}" in capsys.readouterr().out
