@@ -24,6 +24,20 @@ with install_import_hook("attn_jax", "beartype.beartype"):
     from attn_jax.cache import use_compilation_cache
 
 
+def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true", help="both stages; see tests/stages.py")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves out the second stage, unless it or some files are asked for."""
+    some = config.args_source is not config.ArgsSource.TESTPATHS or config.option.keyword
+    if config.option.all or some or config.option.markexpr != "not slow":
+        return
+    later = [item for item in items if item.get_closest_marker("full")]
+    config.hook.pytest_deselected(items=later)
+    items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory, worker_id):
     """One cache for the whole session, shared by its workers."""

@@ -15,6 +15,9 @@ from attn_jax.config import Data
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
 from tests.experiments.programs import SMALL, works
+from tests.stages import full
+
+pytestmark = full
 
 NOWHERE = Path("/dev/null")  # no user, however privileged, can make a folder in it
 

@@ -16,7 +16,10 @@ import pytest
 import attn_jax
 from attn_jax.records import journal, run_files
 from attn_jax.training.checkpoint import Checkpoints
+from tests.stages import full
 from tests.test_damage import train_in
+
+pytestmark = full
 
 ARCHIVES = Path(__file__).parent / "earlier_runs"
 OFTEN = ("rnnsearch", "luong", "transformer", "mocha", "mocha-39", "transformer-39", "average-39")

@@ -11,6 +11,9 @@ import pytest
 import attn_jax
 from tests.experiments.programs import SMALL, works
 from tests.reporting.test_page import data_of
+from tests.stages import full
+
+pytestmark = full
 
 OPTIONS = {
     "data.examples": 300,

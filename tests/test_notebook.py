@@ -8,6 +8,10 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.stages import full
+
+pytestmark = full
+
 DOCS = Path(__file__).parents[1] / "docs"
 NOTEBOOKS = ("lecture", "cross_attention")
 

@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.programs import SMALL
+from tests.stages import full
+
+pytestmark = full
 
 ROOT = Path(__file__).parents[1]
 PAGES = "".join(

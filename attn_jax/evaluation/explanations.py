@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import kendalltau
 
 
 def explanations(translator: Any, sources: Sequence[Any], targets: Sequence[Any]) -> dict[str, Any]:
@@ -44,4 +43,6 @@ def rank_agreement(weights: np.ndarray, importance: np.ndarray) -> np.ndarray:
     NaN where one of them is the same everywhere. Jain and Wallace 2019, section 4.1.
     """
     pairs = zip(weights, importance, strict=True)
+    from scipy.stats import kendalltau  # takes half a second, which other programs save
+
     return np.array([kendalltau(*pair).statistic for pair in pairs])

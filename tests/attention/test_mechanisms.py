@@ -33,6 +33,7 @@ from tests.attention.cases import (
     rng_of,
     step_by_step,
 )
+from tests.stages import full
 
 every_case = pytest.mark.parametrize(("score", "window", "normalizer"), CASES)
 
@@ -132,7 +133,10 @@ def test_gradients(score, window, normalizer, generator):
             np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize(
+    "dtype",
+    [jnp.float16, pytest.param(jnp.float32, marks=full), pytest.param(jnp.bfloat16, marks=full)],
+)
 @every_case
 def test_a_fully_masked_sentence_is_zero_with_finite_gradients(
     score, window, normalizer, dtype, generator

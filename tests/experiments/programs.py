@@ -17,8 +17,14 @@ SMALL = [f"--flagfile={Path(__file__).with_name('small.flags')}"]
 # neither JAX's backend nor another thread has been started then.
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
-    ["attn_jax.__main__", "attn_jax.runs.comparing", "attn_jax.runs.searching"]
-    + ["attn_jax.translation.exporting", "experiments.command.flags", __name__]
+    [
+        "attn_jax.__main__",
+        "attn_jax.runs.comparing",
+        "attn_jax.runs.searching",
+        "attn_jax.translation.exporting",
+        "experiments.command.flags",
+        __name__,
+    ]
 )
 
 

@@ -19,6 +19,9 @@ from experiments.benchmarks.cases import GROUPS, OPERATIONS, WITHOUT_PEERS
 from experiments.benchmarks.compare import Side, compare
 from experiments.benchmarks.figure import relative_times
 from experiments.benchmarks.start import timed
+from tests.stages import full
+
+pytestmark = full
 
 
 def side(name, repeat, **settings):

@@ -11,6 +11,9 @@ from attn_jax.records import journal
 from attn_jax.records.progress import Criterion
 from attn_jax.runs.validation import compared, criterion_of, ranked_by
 from tests.experiments.programs import SMALL, program, works
+from tests.stages import full
+
+pytestmark = full
 
 SENTENCES = [Example("ein Hund", "a dog"), Example("ja", "yes")] * 2 + [
     Example("eine Katze", "a cat")

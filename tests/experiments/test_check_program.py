@@ -5,6 +5,9 @@ import pytest
 from attn_jax.checks.losses import CHECKS as OF_LOSSES
 from attn_jax.checks.mechanisms import CHECKS
 from tests.experiments.programs import program, refused, works
+from tests.stages import full
+
+pytestmark = full
 
 PARTS = """
 import jax

@@ -8,6 +8,9 @@ from attn_jax.config import Model, experiment
 from attn_jax.errors import InputError
 from attn_jax.models.heads import Sizes
 from attn_jax.runs.checks import check, check_encoder, check_parts
+from tests.stages import full
+
+pytestmark = full
 
 PARTS = """
 import jax

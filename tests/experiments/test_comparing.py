@@ -29,6 +29,9 @@ from attn_jax.runs.surveying import Survey, level_of, survey
 from attn_jax.runs.working import Interrupted
 from tests.experiments.programs import SMALL, refused, works
 from tests.reporting.test_page import data_of
+from tests.stages import full
+
+pytestmark = full
 
 NAMES = ("none", "additive", "general")
 THREE = [{"label": name, "model.score": name.replace("none", "last")} for name in NAMES]

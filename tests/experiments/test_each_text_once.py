@@ -9,6 +9,9 @@ import pytest
 
 from attn_jax.training.validations import PERPLEXITY
 from tests.experiments.programs import SMALL
+from tests.stages import full
+
+pytestmark = full
 
 # Runs a program as `python -m` does, and writes how many texts it has cut.
 COUNT = """

@@ -13,6 +13,9 @@ from attn_jax.runs.folder import settle
 from attn_jax.runs.training import train_alone
 from attn_jax.translation.loading import best_checkpoint, experiment_of
 from tests.experiments.programs import SMALL, works
+from tests.stages import full
+
+pytestmark = full
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,9 @@ from attn_jax.records import own_code, run_files
 from attn_jax.runs.checks import check
 from attn_jax.runs.folder import settle
 from attn_jax.runs.training import train_alone
+from tests.stages import full
+
+pytestmark = full
 
 CONSTANTS = """
 import jax

@@ -10,6 +10,9 @@ import pytest
 
 from attn_jax.__main__ import ENVIRONMENT
 from tests.experiments.programs import SMALL
+from tests.stages import full
+
+pytestmark = full
 
 ROOT = Path(__file__).parents[2]
 SCORE = "def own(query, keys):\n    return keys @ query\n"

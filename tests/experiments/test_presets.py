@@ -15,6 +15,9 @@ from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from experiments import sweep
 from experiments.command.flags import options_of
+from tests.stages import full
+
+pytestmark = full
 
 ROOT = Path(__file__).parents[2]
 PRESETS = sorted((ROOT / "experiments" / "presets").glob("*.flags"))

@@ -23,6 +23,9 @@ from attn_jax.runs.folder import alone
 from experiments.align import best_reading
 from tests.experiments.programs import SMALL, program, refused, works
 from tests.reporting.test_page import data_of
+from tests.stages import full
+
+pytestmark = full
 
 
 @pytest.fixture(scope="module")

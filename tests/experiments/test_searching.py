@@ -10,6 +10,9 @@ from attn_jax.records import claims, run_files
 from attn_jax.runs import searching, validation
 from attn_jax.runs.trials import FRESH, Trials
 from tests.experiments.programs import refused
+from tests.stages import full
+
+pytestmark = full
 
 OPTIONS = {
     "data.name": "copy",

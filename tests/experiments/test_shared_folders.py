@@ -4,6 +4,9 @@ import fcntl
 
 from attn_jax.runs.folder import alone
 from tests.experiments.programs import SMALL, works
+from tests.stages import full
+
+pytestmark = full
 
 
 def test_a_sweep_leaves_runs_alone_that_other_processes_train(tmp_path):

@@ -15,6 +15,9 @@ from attn_jax.runs.plans import Plan
 from attn_jax.runs.standing import Standing, seconds_left, standings, summary, told
 from attn_jax.runs.view import Board, changes, shown, watch
 from tests.experiments.programs import SMALL, works
+from tests.stages import full
+
+pytestmark = full
 
 PLAN = Plan({f"seed={seed}": {"seed": seed, "train.steps": 100} for seed in range(5)})
 NO_PROCESS = 2**22 + 1  # more than the largest id of a process

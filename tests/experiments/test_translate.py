@@ -13,6 +13,9 @@ from attn_jax.data.vocabularies import build_vocabulary
 from attn_jax.errors import InputError
 from experiments.translate import fitting
 from tests.experiments.programs import SMALL, program, works
+from tests.stages import full
+
+pytestmark = full
 
 LINES = ["am see", "", "ein  Haus am See", "am See , ja"]
 

@@ -10,6 +10,9 @@ import attn_jax
 from attn_jax.errors import InputError
 from attn_jax.records import journal, run_files
 from tests.experiments.programs import refused, works
+from tests.stages import full
+
+pytestmark = full
 
 WORDS = ["".join(letters) for letters in itertools.product("abc", repeat=3)]
 TAGS = {"N;PL": "s", "V;PST": "ed"}

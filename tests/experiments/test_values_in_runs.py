@@ -5,6 +5,9 @@ import pytest
 
 import attn_jax
 from attn_jax.errors import InputError
+from tests.stages import full
+
+pytestmark = full
 
 OPTIONS = {
     "data.name": "reverse",

@@ -20,6 +20,9 @@ from attn_jax.runs.slots import Slot
 from attn_jax.runs.sweeping import join_sweep
 from attn_jax.runs.working import Interrupted, InUse, Worker
 from tests.experiments.programs import SMALL, refused, works
+from tests.stages import full
+
+pytestmark = full
 
 PLAN = Plan({f"seed={seed}": {"seed": seed} for seed in range(5)})
 

@@ -1,8 +1,8 @@
 """Every mechanism in every decoder: forward, gradient, a training step, greedy decoding.
 
 All scores, normalizers and decoders are combined, with windows, heads and hooks chosen so that
-each pair of options occurs. A few cases that cover all options always run, the others on demand
-(`-m slow`).
+each pair of options occurs. A few cases that cover all options are in the second stage, the others
+run on demand (`-m slow`).
 """
 
 import itertools
@@ -26,6 +26,7 @@ from attn_jax.training.losses import Coverage
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from tests.options import model_options
+from tests.stages import covering, full
 
 # The projections of heads that a score does not use.
 UNREAD = dict.fromkeys(("mean", "last"), ("queries", "keys"))
@@ -97,17 +98,6 @@ def combinations():
             hook = allowed[(turn // len(HEADS)) % len(allowed)]
             cases.append((score, generator.choice(possible), normalizer, decoder, heads, hook))
     return cases
-
-
-def covering(cases):
-    """A few cases that contain each value of each option, chosen greedily."""
-    missing = {(place, str(value)) for case in cases for place, value in enumerate(case)}
-    chosen = []
-    while missing:
-        best = max(cases, key=lambda case: len(missing & {(i, str(v)) for i, v in enumerate(case)}))
-        chosen.append(best)
-        missing -= {(i, str(v)) for i, v in enumerate(best)}
-    return chosen
 
 
 COUNT = itertools.count(1)
@@ -183,7 +173,7 @@ def check_sums(sums, score, window, normalizer):
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, id=case_id(case), marks=[] if case in ALWAYS else pytest.mark.slow)
+        pytest.param(case, id=case_id(case), marks=full if case in ALWAYS else pytest.mark.slow)
         for case in CASES
     ],
 )

@@ -15,6 +15,7 @@ from attn_jax.tokens import BOS, EOS, PAD
 from attn_jax.training.arrays import named_leaves
 from tests.models import oracle
 from tests.options import model_options
+from tests.stages import in_stages
 
 SOURCE_SIZE, TARGET_SIZE = 17, 19
 SOURCE = np.array([[4, 9, 6, 7, 16], [5, 8, 11, PAD, PAD], [13, PAD, PAD, PAD, PAD]])
@@ -127,7 +128,7 @@ def name_of(options):
     return "-".join(map(str, options.values()))
 
 
-every_model = pytest.mark.parametrize("options", MODELS, ids=name_of)
+every_model = pytest.mark.parametrize("options", in_stages(MODELS), ids=name_of)
 
 
 @every_model
@@ -178,7 +179,7 @@ def test_padding_and_neighbours_change_nothing(options):
 
 
 @pytest.mark.parametrize(
-    "options", [options for options in MODELS if "sources" not in options], ids=name_of
+    "options", in_stages([each for each in MODELS if "sources" not in each]), ids=name_of
 )
 def test_no_gradient_from_padding_or_the_future(options):
     model = make(**options)
@@ -204,7 +205,7 @@ def test_no_gradient_from_padding_or_the_future(options):
 
 
 @pytest.mark.parametrize(
-    "options", [options for options in MODELS if "sources" in options], ids=name_of
+    "options", in_stages([each for each in MODELS if "sources" in each]), ids=name_of
 )
 def test_both_sources_have_a_gradient_and_padding_has_none(options):
     model = make(**options)

@@ -12,6 +12,9 @@ from attn_jax.evaluation.metrics import error_rate
 from attn_jax.reporting.page.alone import Weighed, write_viewer
 from attn_jax.reporting.report import report
 from tests.reporting.test_report import write_run
+from tests.stages import full
+
+pytestmark = full
 
 NAMES = "chromium", "chromium-browser", "google-chrome", "chrome"
 HOSTILE = "<b>bold</b></script>"

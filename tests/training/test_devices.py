@@ -7,6 +7,9 @@ from pathlib import Path
 
 from attn_jax.config import Train
 from attn_jax.training.devices import make_mesh, summary
+from tests.stages import full
+
+pytestmark = full
 
 
 def test_one_device_shares_with_none():

@@ -19,7 +19,10 @@ from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.loop import finished
 from attn_jax.training.notice import Notice, Told, uninterrupted
 from tests.options import train_options
+from tests.stages import full
 from tests.training.test_loop import train
+
+pytestmark = full
 
 ALL = {
     "steps": 14,

@@ -23,6 +23,9 @@ from attn_jax.training.arrays import named_leaves
 from attn_jax.translation.loading import load
 from tests.experiments.programs import SMALL, refused
 from tests.options import train_options
+from tests.stages import full
+
+pytestmark = full
 
 OPTIONS = {
     "data.name": "reverse",

@@ -14,6 +14,7 @@ from attn_jax.training.objective import sampled
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, resume, train_step
 from tests.options import model_options, train_options
+from tests.stages import full
 
 SOURCE = jnp.array([[4, 9, 6, 7], [5, 8, PAD, PAD], [10, 4, 4, PAD], [7, PAD, PAD, PAD]])
 TARGET = jnp.array([[7, 5, EOS], [10, EOS, PAD], [4, 4, EOS], [EOS, PAD, PAD]])
@@ -140,7 +141,9 @@ RANDOM = {
 }
 
 
-@pytest.mark.parametrize("name", RANDOM)
+@pytest.mark.parametrize(
+    "name", [name if name == "rnnsearch" else pytest.param(name, marks=full) for name in RANDOM]
+)
 def test_parts_of_a_batch_draw_the_same_numbers_as_the_whole(name):
     options, train = RANDOM[name]
     model = make(**options)
