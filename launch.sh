@@ -2,8 +2,9 @@
 # Sets up and runs everything.
 #
 #   ./launch.sh                  install, compare attention mechanisms, write a report (the main job)
-#   ./launch.sh test [ARGS]      install, check style and types, and run the tests
+#   ./launch.sh test [ARGS]      install, check style and types, and run the tests; --all: both stages
 #   ./launch.sh bench [FLAGS]    install the peers too, and measure this project beside them
+#   ./launch.sh api [FOLDER]     install pdoc too, and write the reference of the library to runs/api
 #   ./launch.sh compare|train|evaluate|translate|align|page|export|sweep|watch|report|check|catalogue [FLAGS]
 #
 # The first call creates .venv beside this file with the newest working Python (3.11 to 3.14).
@@ -90,7 +91,7 @@ install_peers() {
 }
 
 usage() {
-    sed -n '4,7s/^# *//p' "${BASH_SOURCE[0]}"
+    sed -n '4,8s/^# *//p' "${BASH_SOURCE[0]}"
 }
 
 command=${1:-main}
@@ -112,6 +113,11 @@ bench)
     [[ " $* " =~ \ --(help|only=(start|kernels|serving))\  ]] || install_peers
     export PYTHONPATH=$root # for the peers
     exec "$python" -m experiments.bench --peers="$peers" "$@"
+    ;;
+api)
+    install docs
+    exec "$python" -m pdoc --docformat google --no-show-source \
+        --output-directory "${1:-runs/api}" attn_jax
     ;;
 catalogue)
     install ""
