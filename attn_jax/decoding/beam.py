@@ -101,11 +101,13 @@ def beam(
       Hypotheses [B, K], best first; if fewer than K were found, the others have a score of -∞.
     """
     rows, length = mask.shape
-    state = tiled(state, beam_size)
+    state = tiled(state, beam_size)  # each sentence has W prefixes, each with a state
     first = jnp.full((rows, beam_size), BOS)
+    # `step` takes one prefix of each sentence. Mapped over the second axis, it takes all W of them,
+    # which share the encoded source.
     axes = jax.tree.map(lambda leaf: 1 if leaf.ndim else None, state)
     step = jax.vmap(step, in_axes=(None, axes, 1), out_axes=(axes, 1, 1))
-    _, _, weights = jax.eval_shape(step, source, state, first)
+    _, _, weights = jax.eval_shape(step, source, state, first)  # only for the shape of the weights
     # The first place holds the empty prefix, and the others none.
     has_prefix = (limits > 0)[:, None] & (jnp.arange(beam_size) == 0)
     beginning = jnp.where(has_prefix, 0.0, -jnp.inf)
@@ -122,15 +124,20 @@ def beam(
     def active(fixed: tuple, carry: tuple) -> Bool[Array, " B"]:
         _, _, limits = fixed
         _, live, ended, _ = carry
+        # The best score that a prefix can still reach: it gains no more log-probability, and is
+        # divided by the largest divisor. The search goes on while this beats the K-th best.
         return live.totals.max(axis=1) / length_penalty(limits) > ended.scores[:, -1]
 
     def advance(fixed: tuple, carry: tuple) -> tuple:
         source, mask, limits = fixed
         index, live, ended, trace = carry
         state, log_probabilities, weights = step(source, live.state, live.words)
+        # Attention of each prefix to each source word so far, for the coverage penalty.
         attended = live.attended + weights.reshape(*live.words.shape, -1, length).mean(axis=2)
         every = jnp.arange(log_probabilities.shape[-1])[None]
         allowed = permitted(every, index, limits, min_length)[:, None]
+        # 2W, since at most W of them end: each prefix has one extension by `EOS`. So at least W
+        # are left that do not end, and the beam stays full.
         extended = extensions(live, jnp.where(allowed, log_probabilities, -jnp.inf), 2 * beam_size)
         scores = extended.totals / length_penalty(index + 1)
         if coverage_penalty:
@@ -138,6 +145,7 @@ def beam(
             scores += coverage_penalty * jnp.take_along_axis(taken, extended.parents, axis=1)
         ended = best_of(ended, finished(extended, scores, index, beam_size))
         live, parents = surviving(extended, state, attended, beam_size)
+        # The places change with each step: only who extends whom is written down.
         trace = jax.tree.map(
             lambda whole, new: whole.at[:, index].set(new),
             trace,
@@ -153,9 +161,10 @@ def beam(
 def extensions(live: Live, log_probabilities: Float[Array, "B W V"], count: int) -> Extensions:
     """The most probable extensions of the prefixes by a word."""
     rows = len(live.words)
-    gained, words = largest(flat(log_probabilities), count)  # of each prefix
+    # First the best words of each prefix, then the best of these: cheaper than W·V at once.
+    gained, words = largest(flat(log_probabilities), count)
     totals = (live.totals.reshape(-1, 1) + gained).reshape(rows, -1)
-    totals, places = jax.lax.top_k(totals, count)
+    totals, places = jax.lax.top_k(totals, count)  # places in [W·count]
     words = jnp.take_along_axis(words.reshape(rows, -1), places, axis=1)
     return Extensions(words, places // gained.shape[1], totals)
 
@@ -180,6 +189,7 @@ def surviving(
     parents, words = (
         jnp.take_along_axis(leaf, kept, axis=1) for leaf in (extended.parents, extended.words)
     )
+    # A prefix that is extended twice has its state copied, one that is not extended is dropped.
     sentences = jnp.arange(len(parents))[:, None]
     state = map_rows(lambda leaf: leaf[sentences, parents], state)
     attended = jnp.take_along_axis(attended, parents[..., None], axis=1)
@@ -198,8 +208,11 @@ def read_back(trace: Trace, ended: Ended) -> SearchResult:
 
     def back(place: Int[Array, "B K"], inputs: tuple) -> tuple:
         index, step = inputs
+        # `place` is where each hypothesis is after this step; its parent is where it was before.
         parents = jnp.take_along_axis(step.parents, place, axis=1)
         words = jnp.take_along_axis(step.words, place, axis=1)
+        # A hypothesis enters at its last step, with the place that was noted when it ended. Later
+        # steps are padding.
         last, inside = index == ended.steps, index <= ended.steps
         place = jnp.where(last, ended.places, jnp.where(inside, parents, 0))
         words = jnp.where(last, EOS, jnp.where(inside, words, PAD))

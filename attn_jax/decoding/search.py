@@ -57,12 +57,15 @@ def largest(values: Float[Array, "R V"], count: int) -> tuple[Array, Array]:
     """
     size = values.shape[1]
     width = -(-size // PARTS)
-    if width < max(4 * count, PARTS):
+    if width < max(4 * count, PARTS):  # a short row is sorted as it is
         highest, places = jax.lax.top_k(up_to(values, count), count)
         return highest, jnp.minimum(places, size - 1)
+    # Column c holds the values c, c + width, c + 2 width, …: one of each part.
     parts = [values[:, start : start + width] for start in range(0, size, width)]
     maxima = functools.reduce(jnp.maximum, [up_to(part, width) for part in parts])
     _, columns = jax.lax.top_k(maxima, count)
+    # Each of the largest values is the maximum of its column, or lies below one: no other column
+    # can hold one of them. What is left to sort is `count` columns of PARTS values.
     places = (columns[:, None] + width * jnp.arange(PARTS)[:, None]).reshape(len(values), -1)
     inside = jnp.take_along_axis(values, jnp.minimum(places, size - 1), axis=1)
     highest, nth = jax.lax.top_k(jnp.where(places < size, inside, -jnp.inf), count)
@@ -112,6 +115,7 @@ def top_k_top_p(
         return log_probabilities
     descending = -jnp.sort(-log_probabilities, axis=-1)
     probabilities = jnp.exp(descending)
+    # A word is kept if those before it have not yet reached p; so there is always one.
     kept = jnp.cumsum(probabilities, axis=-1) - probabilities < top_p
     if top_k:
         kept &= jnp.arange(descending.shape[-1]) < top_k
@@ -162,6 +166,7 @@ def generate(
         may = permitted(every, index, limits, min_length)
         picked = pick(rngs, index, jnp.where(may, log_probabilities, -jnp.inf))
         gained = jnp.take_along_axis(log_probabilities, picked[:, None], axis=-1)[:, 0]
+        # Rows whose sentence has ended are computed along, and write padding without weight.
         word = jnp.where(ended, PAD, picked)
         weights = jnp.where(ended.reshape(-1, *[1] * (weights.ndim - 1)), 0, weights)
         return (

@@ -156,6 +156,8 @@ def _forward(
     derivatives: list[Callable] = []
     like_taps: list[jax.ShapeDtypeStruct] = []
 
+    # A first trace of one step, which finds its products: their matrices as functions of the
+    # parameters, how each gradient is computed, and the shape of each tap.
     def matrices(*arguments: PyTree) -> list[Array]:
         with _recording() as products:
             step(*arguments)
@@ -163,6 +165,8 @@ def _forward(
         like_taps.extend(product.tap for product in products)
         return [product.matrix for product in products]
 
+    # The scan itself. Its derivative with respect to the taps is the gradient of the outputs of
+    # every product at every step; `seen` are the inputs of the products.
     def run(parameters: PyTree, initial: PyTree, short: PyTree, taps: list) -> tuple:
         def tapped(state: PyTree, of_step: tuple) -> tuple:
             inputs, short, taps = of_step
@@ -183,6 +187,8 @@ def _forward(
             "a step multiplies by a matrix, or sums values, that depend on its state or its "
             "inputs: use jnp.matmul or jnp.einsum for these"
         )
+    # From the gradients of the matrices to those of the parameters: a matrix may be a part, the
+    # transpose or a rounded copy of a parameter.
     flat = jaxpr_as_fun(traced)
     _, of_parameters = jax.vjp(
         lambda values: flat(*jax.tree.leaves((values, initial, first))), parameters
@@ -196,7 +202,9 @@ def _forward(
 
 def _backward(step: Body, reverse: bool, residuals: tuple, gradients: tuple) -> tuple:
     pull, of_parameters, deferred, widen = residuals
+    # Of what is not the matrix of a product, such as a bias, JAX has the gradient as ever.
     of_others, initial, short, taps = pull(gradients)
+    # One product for each matrix, over all steps at once: what this module is for.
     (of_matrices,) = of_parameters(
         [derivative(tap) for derivative, tap in zip(deferred, taps, strict=True)]
     )
