@@ -109,7 +109,7 @@ class Forward(Moving):
     def advance(
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
-        reached = past.own + jnp.pad(past.own[:-1], (1, 0))
+        reached = past.own + jnp.pad(past.own[:-1], (1, 0))  # by staying, or from the left
         possible = mask & (reached > 0)
         log_reached = jnp.log(jnp.where(possible, reached, 1))
         return jax.nn.softmax(scores + log_reached, where=possible)
@@ -136,6 +136,8 @@ def expected(
     chances = jnp.where(mask, chances, 0)
     onwards = jnp.concatenate([jnp.zeros(1, chances.dtype), 1 - chances[:-1]])
 
+    # q_j = onwards_j q_{j-1} + α⁻_j is the map q ↦ a q + b with a = onwards_j and b = α⁻_j. Maps are
+    # composed in any grouping, which lets the scan take log S parallel steps.
     def then(left, right):
         return left[0] * right[0], right[0] * left[1] + right[1]
 
@@ -150,9 +152,11 @@ def spread(
 
     Within a chunk, weight is proportional to the exponentials of the scores.
     """
-    positions = jnp.arange(mask.size)[:, None] + jnp.arange(chunk)  # into the padded sentence
+    # Row k: the chunk that ends at position k, as indices into the sentence padded on the left.
+    positions = jnp.arange(mask.size)[:, None] + jnp.arange(chunk)
     padded_scores = jnp.pad(scores, (chunk - 1, 0))
     padded_mask = jnp.pad(mask, (chunk - 1, 0))
     within = jax.nn.softmax(padded_scores[positions], where=padded_mask[positions], axis=1)
+    # Chunks overlap: a position has the sum of what it gets from the chunks that contain it.
     padded = jnp.zeros(mask.size + chunk - 1, within.dtype)
     return padded.at[positions].add(weights[:, None] * within)[chunk - 1 :]

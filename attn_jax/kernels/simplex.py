@@ -76,12 +76,14 @@ def _threshold_15(shifted: Float[Array, " S"], alpha: float) -> Float[Array, ""]
     # Σ_{j≤k} (z_j - mean_k)² for each k (Welford 1962): Σ z_j² - k mean_k² would lose its digits.
     before = jnp.concatenate([descending[:1], means[:-1]])
     spread = jnp.cumsum((1 - 1 / ranks) * (descending - before) ** 2)
+    # τ if the support were the k largest; the true k is the last whose z_k is above its own τ.
     thresholds = means - jnp.sqrt(jnp.maximum(1 - spread, 0) / ranks)
     return thresholds[(descending >= thresholds).sum() - 1]
 
 
 @functools.partial(jax.jit, static_argnums=1)
 def _threshold_bisected(shifted: Float[Array, " S"], alpha: float) -> Float[Array, ""]:
+    # The sum of the weights falls as τ rises; `low` always has a sum of at least 1.
     def halve(_, interval):
         low, high = interval
         middle = (low + high) / 2

@@ -80,8 +80,9 @@ def forward(
     def advance(before: Array, inputs: tuple) -> tuple[Array, Array]:
         likelihoods, log_weights, moves, real = inputs
         transitions = log_transitions(log_weights, moves[:, None] + moves_from)
-        predicted = over(before[..., None] + transitions, 1)
+        predicted = over(before[..., None] + transitions, 1)  # one move, before the word is seen
         after = jnp.where(real[:, None], predicted + likelihoods, before)
+        # α holds p(y_<i, a_i = k): divided by p(y_<i), it is the prior.
         return after, predicted - over(before, 1)[:, None]
 
     by_step = jax.tree.map(
