@@ -136,8 +136,8 @@ def expected(
     chances = jnp.where(mask, chances, 0)
     onwards = jnp.concatenate([jnp.zeros(1, chances.dtype), 1 - chances[:-1]])
 
-    # q_j = onwards_j q_{j-1} + α⁻_j is the map q ↦ a q + b with a = onwards_j and b = α⁻_j. Maps are
-    # composed in any grouping, which lets the scan take log S parallel steps.
+    # q_j = onwards_j q_{j-1} + α⁻_j is the map q ↦ a q + b with a = onwards_j and b = α⁻_j. Maps
+    # can be composed in any grouping, so that the scan takes log S parallel steps.
     def then(left, right):
         return left[0] * right[0], right[0] * left[1] + right[1]
 
