@@ -339,7 +339,7 @@ if __name__ == "__main__":
     )
     absl_flags.DEFINE_string("head", "mean", "weights of: mean, or layer.head as in 2.1")
     absl_flags.DEFINE_integer(
-        "shift", 0, "steps after a word at which the weights are its own", -1000, 1000
+        "shift", 0, "take for each target word the weights of so many steps later", -1000, 1000
     )
     absl_flags.DEFINE_string("links", "argmax", "links of weights: argmax or threshold(least=0.3)")
     absl_flags.DEFINE_string("reverse", "", "folder of a run from target to source")

@@ -54,7 +54,12 @@ if __name__ == "__main__":
         "file with the flags of one system on each line, the most important first; by default "
         + ", ".join(system["label"] for system in SYSTEMS),
     )
-    absl_flags.DEFINE_integer("seeds", 3, "of the best setting of each system", lower_bound=1)
+    absl_flags.DEFINE_integer(
+        "seeds",
+        3,
+        "runs of the best setting of each system, each with another random seed",
+        lower_bound=1,
+    )
     absl_flags.DEFINE_integer(
         "jobs",
         0,

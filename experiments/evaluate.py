@@ -66,7 +66,7 @@ if __name__ == "__main__":
     absl_flags.DEFINE_integer(
         "explain",
         0,
-        "references, the first ones, on which to measure whether the weights matter: what becomes "
-        "of their probability if attention looks elsewhere",
+        "number of references, from the first, on which to measure whether the weights matter: "
+        "how their log-probability changes when attention is masked or made uniform",
     )
     run(main)

@@ -32,8 +32,8 @@ if __name__ == "__main__":
     absl_flags.DEFINE_string(
         "baseline",
         "",
-        "system that report.html compares others with at first, and from which tables for a paper "
-        "mark others to differ; by default the best",
+        "system that report.html and the tables for a paper compare the others with; by default "
+        "the best",
     )
     absl_flags.DEFINE_bool(
         "watch",
@@ -48,12 +48,13 @@ if __name__ == "__main__":
         "with pairs.csv, and figures), several with commas",
     )
     absl_flags.DEFINE_integer(
-        "page_sentences", Limits.sentences, "most sentences of a split in report.html"
+        "page_sentences", Limits.sentences, "most sentences of each split in report.html"
     )
     absl_flags.DEFINE_integer(
         "page_systems",
         Limits.systems,
-        "systems, best first, of which report.html has all layers and heads, as of the baseline",
+        "how many of the best systems report.html shows with every layer and head, besides the "
+        "baseline; the others have the mean over heads",
     )
     absl_flags.DEFINE_float(
         "page_megabytes", Limits.megabytes, "most megabytes of weights in report.html"

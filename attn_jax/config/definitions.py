@@ -185,21 +185,21 @@ class Model:
     gate: Gate = value_option(
         Ungated(),
         Gate,
-        f"what becomes of the context of a head: {', '.join(GATES)}, or your own. elementwise: a "
-        "number from the decoder state for each feature, headwise: one for all",
+        f"gate on the context of each head: {', '.join(GATES)}, or your own. elementwise: a factor "
+        "for each feature, computed from the decoder state; headwise: one factor for the head",
     )
     mixing: Mixing = value_option(
         Apart(),
         Mixing,
-        f"what several heads tell one another: {', '.join(MIXING)}, or your own. talking_heads: "
-        "linear maps of scores and of weights over heads",
+        f"mixing of heads: {', '.join(MIXING)}, or your own. talking_heads: linear maps of scores "
+        "and of weights across heads",
     )
     sources: Sources = value_option(
         OneSource(),
         Sources,
-        f"how the decoder attends to sources: {', '.join(SOURCES)}. All but one are for data with "
-        "a second source; hierarchical(score=dot,normalizer=sparsemax) gives that a mechanism of "
-        "its own, as concatenated does",
+        f"how the decoder attends to sources: {', '.join(SOURCES)}. All but one need data with a "
+        "second source; settings give that source a mechanism of its own, as in "
+        "hierarchical(score=dot,normalizer=sparsemax) or concatenated(score=dot)",
     )
     heads: int = option(1, "N, heads of queries", low=1)
     self_heads: int = option(0, "transformer: heads of self-attention; 0: N", low=0)
@@ -211,8 +211,8 @@ class Model:
     )
     projection: str = option(
         "auto",
-        "how heads see queries and annotations: linear, affine (with biases), none (as they are), "
-        "auto: none for one head of a recurrent decoder, else linear",
+        "projection of queries and annotations for each head: linear, affine (with biases), none, "
+        "or auto: none for one head of a recurrent decoder, else linear",
     )
     encoder_layers: int = option(1, "layers of a recurrent encoder, blocks of a transformer", low=1)
     decoder_layers: int = option(1, "layers of a recurrent decoder, blocks of a transformer", low=1)
@@ -224,8 +224,8 @@ class Model:
         "separate, shared (source and target words), tied (target words and output layer) or "
         "three_way (all)",
     )
-    embedding_size: int = option(128, "E, features of a word vector", low=1)
-    annotation_size: int = option(256, "D, features of an annotation, both directions", low=2)
+    embedding_size: int = option(128, "E, size of the word vectors", low=1)
+    annotation_size: int = option(256, "D, size of an annotation, both directions together", low=2)
     hidden_size: int = option(256, "Q, units of the decoder state", low=1)
     readout_size: int = option(128, "maxout units before the output layer", low=1)
     feedforward_size: int = option(512, "transformer: hidden units of the feed-forward maps", low=1)
@@ -262,54 +262,68 @@ class Train:
         "adam, adadelta or sgd; with settings as in adam(beta2=0.98,epsilon=1e-9)",
     )
     learning_rate: float = option(
-        0.0, "step size after warm-up; 0: the optimizer's own (adam 0.001, others 1)", low=0
+        0.0, "learning rate after warm-up; 0: the optimizer's default (adam 0.001, others 1)", low=0
     )
-    warmup_steps: int = option(100, "steps over which the step size rises from zero", low=0)
+    warmup_steps: int = option(100, "steps over which the learning rate rises from zero", low=0)
     schedule: Schedule = value_option(
         Constant(),
         Schedule,
         "after warm-up: constant, inverse_sqrt or halving(after=5000,every=1000), in steps",
     )
-    clip_norm: float = option(1.0, "largest global norm of the gradient", low=1e-9)
-    label_smoothing: float = option(0.0, "probability spread over the vocabulary", low=0, high=0.9)
+    clip_norm: float = option(
+        1.0, "gradients with a larger global norm are scaled down to it", low=1e-9
+    )
+    label_smoothing: float = option(
+        0.0, "probability mass spread evenly over the vocabulary", low=0, high=0.9
+    )
     losses: tuple[Loss, ...] = held_option(
         Several(Loss, TABLES),
         (),
-        f"of the weights of attention, joined by +: {', '.join(LOSSES)}, or your own; "
+        f"losses of the attention weights, added with +: {', '.join(LOSSES)}, or your own; "
         "diagonal(width=0.2,weight=1)+entropy(weight=0.01)",
     )
     scheduled_sampling: float = option(
-        0.0, "final share of previous words that are the model's own", low=0, high=1
+        0.0,
+        "final share of previous target words that the model has predicted itself",
+        low=0,
+        high=1,
     )
     sampling_steps: int = option(10000, "steps over which that share rises from zero", low=1)
     mean_over: Mean = value_option(
         Token(), Mean, "what the loss is a mean over: token, or sentence as in the older papers"
     )
-    microbatches: int = option(1, "parts of a batch, computed one after the other", low=1)
+    microbatches: int = option(
+        1, "parts of a batch, computed one after the other (gradient accumulation)", low=1
+    )
     compute: Precision = value_option(
         Float32(),
         Precision,
-        "precision of products: float32 (what the device makes of it: TF32 on a GPU, bfloat16 on a "
-        "TPU) or bfloat16",
+        "precision of matrix products: float32 (with the device's default: TF32 on a GPU, bfloat16 "
+        "on a TPU) or bfloat16",
     )
     average: float = option(
         0.0,
-        "decay of the moving average of the parameters, which is what is used; 0: off",
+        "decay of the moving average of the parameters, which replaces them in use; 0: off",
         low=0,
         high=0.99999,
     )
     order: Order = value_option(
         Bucketed(),
         Order,
-        "batches of similar length: bucketed, or sorted(batches=20), within so many random batches",
+        "how pairs of similar length come into a batch: bucketed, or sorted(batches=20), which "
+        "sorts the pairs of 20 random batches",
     )
-    max_length: int = option(100, "pairs with more tokens on a side are left out", low=1)
-    buckets: int = option(6, "most padded shapes, and so compilations", low=1)
+    max_length: int = option(100, "pairs with more tokens on one side are left out", low=1)
+    buckets: int = option(
+        6, "largest number of padded shapes of batches, each compiled once", low=1
+    )
     valid_every: int = option(500, "steps between validations, each with a checkpoint", low=1)
-    keep: int = option(2, "last validations whose checkpoints are kept, besides the best", low=1)
+    keep: int = option(
+        2, "how many checkpoints of the last validations are kept, besides the best", low=1
+    )
     save_every: Duration = duration(
         "10min",
-        "time between checkpoints besides those of validations: 90s, 1h; 0: none",
+        "time between checkpoints, besides those of validations: 90s, 1h; 0: none",
         low=0,
     )
     grace: Duration = duration(
