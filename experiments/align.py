@@ -8,7 +8,6 @@ standard error.
 """
 
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,37 +15,33 @@ from typing import Any
 import numpy as np
 from absl import flags as absl_flags
 
-from attn_jax.alignment.error import alignment_counts, alignment_error
 from attn_jax.alignment.extraction import EXTRACTIONS, Extraction
-from attn_jax.alignment.readings import Reading, masses, read, readings
 from attn_jax.alignment.symmetrization import SYMMETRIZATIONS, Symmetrization, turned
 from attn_jax.alignment.units import (
     UNITS,
-    Pairs,
     Texts,
-    between,
     check_same_tokens,
     cut,
-    words,
 )
 from attn_jax.attention.head_names import HEADS, Head
 from attn_jax.config import value_text
 from attn_jax.data.gold import Gold, read_gold
 from attn_jax.data.pharaoh import Links, pharaoh
-from attn_jax.data.text_checks import warn_of_unknown
 from attn_jax.data.text_files import read_complete
 from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
-from attn_jax.evaluation.significance import FEWEST, ratios_differ
+from attn_jax.evaluation.significance import FEWEST
 from attn_jax.files import writing
-from attn_jax.reporting.alignments import heads, heat_map
-from attn_jax.reporting.page.alone import Weighed, write_viewer
 from attn_jax.reporting.printing import print_table
-from attn_jax.reporting.style import save
-from attn_jax.reporting.tables import Table, p_cell
-from attn_jax.tokens import EOS, SPECIALS
-from attn_jax.translation.loading import experiment_of, load, located
-from attn_jax.translation.translator import Translator
+from attn_jax.runs.aligning import (
+    Alignment,
+    Development,
+    check_opposite,
+    draw_all,
+    table_of_errors,
+    write_page,
+)
+from attn_jax.translation.loading import load
 
 from .command import flags
 from .command.flags import FLAGS
@@ -54,8 +49,6 @@ from .command.program import run
 
 TABLES = {Extraction: EXTRACTIONS, Symmetrization: SYMMETRIZATIONS, Head: HEADS}
 read_value = partial(value_text.read, tables=TABLES)
-
-Development = tuple[Texts, list[Gold]]  # pairs to choose a reading on, and their gold links
 
 
 def read_text(sources: str, targets: str) -> Texts:
@@ -88,96 +81,11 @@ def read_development() -> Development | None:
     return pairs, read_gold_of(FLAGS.dev_gold, pairs)
 
 
-def best_reading(
-    translator: Translator, texts: Texts, golds: list[Gold], extract: Callable
-) -> Reading:
-    """The layer, head and shift whose links have the lowest error."""
-    pairs = cut(translator, texts)
-    forced = translator.force(*pairs)
-
-    def error(reading: Reading) -> float:
-        weights = [read(np.asarray(pair.weights), reading) for pair in forced]
-        links = list(map(extract, between(words, pairs, weights)))
-        return alignment_error(links, golds)["alignment_error_rate"] if any(links) else 100.0
-
-    layers, heads, *_ = forced[0].weights.shape
-    return min(readings(layers, heads), key=error)
-
-
-def token_weights(
-    name: str,
-    translator: Translator,
-    pairs: Pairs,
-    development: Development | None,
-    extract: Callable,
-) -> list[np.ndarray]:
-    """The weights [T, S] between the tokens of each pair, under the model of one direction."""
-    if FLAGS.of != "weights":
-        return [of_pair[:-1] for of_pair in translator.align(*pairs, of=FLAGS.of)]
-    weights = [np.asarray(pair.weights) for pair in translator.force(*pairs)]
-    if development:
-        reading = best_reading(translator, *development, extract)
-    else:
-        head = read_value(Head, FLAGS.head)
-        layers, heads, *_ = weights[0].shape
-        reading = Reading(head.place(layers, heads, "--head"), FLAGS.shift)
-    shares = masses(weights, reading)
-    print(
-        f"{name}: {reading}; mean weight of target words on no source word "
-        f"{shares['null_mass']:.1f} %, of the end of the sentence on the last source word "
-        f"{shares['end_mass']:.1f} %",
-        file=sys.stderr,
-    )
-    return [read(of_pair, reading) for of_pair in weights]
-
-
-def unit_weights(
-    name: str,
-    translator: Translator,
-    pairs: Pairs,
-    development: Development | None,
-    extract: Callable,
-) -> list[np.ndarray]:
-    """The weights [T, S] between the units of each pair; warns of what the model does not know."""
-    sides = {"source": translator.source, "target": translator.target}
-    for (side, vocabulary), sentences in zip(sides.items(), pairs, strict=True):
-        warn_of_unknown(vocabulary, sentences, f"{name}, {side}: ")
-    weights = token_weights(name, translator, pairs, development, extract)
-    return between(UNITS[FLAGS.unit], pairs, weights)
-
-
-def flip(development: Development | None) -> Development | None:
-    """The development pairs and gold links with source and target exchanged."""
-    if development is None:
-        return None
-    pairs, golds = development
-    return pairs[::-1], [Gold(*map(turned, gold)) for gold in golds]
-
-
 def print_errors(links: dict[str, list[Links]], golds: list[Gold]) -> None:
-    """Prints how well the links of each direction and combination match the gold links.
-
-    The last column is the p-value of the difference from the links with the lowest error, by paired
-    bootstrap.
-    """
-    errors = {name: alignment_error(made, golds) for name, made in links.items() if any(made)}
-    # 1 - AER of each sentence, as numerator and denominator.
-    shares = {}
-    for name in errors:
-        of_possible, of_sure, made, sure = alignment_counts(links[name], golds).T
-        shares[name] = np.stack([of_possible + of_sure, made + sure], axis=1)
-    best = min(errors, key=lambda name: errors[name]["alignment_error_rate"], default="")
-    heading = ["links", "AER %", "precision %", "recall %", "F1 %", f"p vs {best or 'best'}"]
-    rows = []
-    for name in links:
-        if name not in errors:
-            rows.append([name, "no links", *[""] * 4])
-            continue
-        error = errors[name]
-        p = "" if name == best else p_cell(ratios_differ(shares[best], shares[name]))
-        rows.append([name, *(f"{value:.1f}" for value in error.values()), p])
-    print_table("against the gold links", Table(heading, rows), sys.stderr)
-    if len(golds) < FEWEST and len(errors) > 1:
+    """Prints how well links match the gold links."""
+    print_table("against the gold links", table_of_errors(links, golds), sys.stderr)
+    compared = sum(any(made) for made in links.values())
+    if len(golds) < FEWEST and compared > 1:
         why = f"{len(golds)} pairs are too few to tell links apart: p needs at least {FEWEST}"
         print(f"warning: {why}", file=sys.stderr)
 
@@ -208,66 +116,6 @@ def check_flags() -> None:
         raise InputError(f"--figures must be a folder, and {FLAGS.figures} is a file")
 
 
-def check_opposite(workdir: str, reverse: str) -> None:
-    """Raises InputError if two runs are known to translate in the same direction."""
-    (ours, _), (theirs, _) = located(Path(workdir)), located(Path(reverse))
-    data, other = experiment_of(ours).data, experiment_of(theirs).data
-    if data.source and (data.source, data.target) == (other.source, other.target):
-        raise InputError(
-            f"both runs translate from {data.source} to {data.target}: --reverse is for one from "
-            f"{data.target} to {data.source}"
-        )
-
-
-def draw_all(folder: Path, translator: Translator, pairs: Pairs, weights: list[np.ndarray]) -> None:
-    """Draws the weights between the units of each pair.
-
-    If the model has several heads, also draws the weights of each head between tokens.
-    """
-    units = UNITS[FLAGS.unit]
-    drawn = zip(weights, translator.force(*pairs), *pairs, strict=True)
-    for number, (of_pair, forced, source, target) in enumerate(drawn, start=1):
-        sources, _ = units(source)
-        targets, _ = units(target)
-        save(heat_map(of_pair, sources, targets), folder / f"alignment-{number}.png")
-        if forced.weights[..., 0, 0].size > 1:
-            tokens = [*target.tokens, SPECIALS[EOS]]
-            figure = heads(np.asarray(forced.weights), source.tokens, tokens)
-            save(figure, folder / f"heads-{number}.png")
-
-
-def write_page(
-    translator: Translator,
-    texts: Texts,
-    pairs: Pairs,
-    directions: dict[str, list[np.ndarray]],
-    golds: list[Gold] | None,
-) -> None:
-    """Writes a page to look at the pairs: what links are made of, and the model's own weights.
-
-    Args:
-      translator: the model of the forward direction.
-      texts: the pairs.
-      pairs: the same, cut into tokens.
-      directions: the weights [T, S] between the units of each pair, from which links are made.
-      golds: the gold links of each pair, if known.
-    """
-    units = UNITS[FLAGS.unit]
-    sides = [[units(sentence)[0] for sentence in of_side] for of_side in pairs]
-    links = [gold.possible for gold in golds] if golds else [()] * len(sides[0])
-    systems = {
-        f"{name}, {FLAGS.unit}s": list(
-            map(Weighed, *sides, [of_pair[None, None] for of_pair in weights], links)
-        )
-        for name, weights in directions.items()
-    }
-    systems["each layer and head, tokens"] = [
-        Weighed(source.tokens, [*target.tokens, SPECIALS[EOS]], np.asarray(forced.weights))
-        for source, target, forced in zip(*pairs, translator.force(*pairs), strict=True)
-    ]
-    write_viewer(Path(FLAGS.page), list(zip(*texts, strict=True)), systems)
-
-
 def main() -> None:
     """Writes links to standard output, and scores, weights and pictures if flags ask for them."""
     check_flags()
@@ -275,8 +123,14 @@ def main() -> None:
         Path(FLAGS.figures).mkdir(parents=True, exist_ok=True)
     texts = read_text(FLAGS.sources, FLAGS.targets)
     golds = read_gold_of(FLAGS.gold, texts) if FLAGS.gold else None
-    development = read_development()
-    extract = read_value(Extraction, FLAGS.links)
+    how = Alignment(
+        FLAGS.unit,
+        FLAGS.of,
+        read_value(Head, FLAGS.head),
+        FLAGS.shift,
+        read_value(Extraction, FLAGS.links),
+        read_development(),
+    )
     symmetrize = read_value(Symmetrization, FLAGS.symmetrization)
     if FLAGS.reverse:
         check_opposite(FLAGS.workdir, FLAGS.reverse)
@@ -289,20 +143,20 @@ def main() -> None:
     if reversed_pairs and FLAGS.unit == "token":
         check_same_tokens(pairs, reversed_pairs)
 
-    forward = unit_weights("forward", translator, pairs, development, extract)
-    links = {"forward": list(map(extract, forward))}
+    forward = how.weights("forward", translator, pairs)
+    links = {"forward": list(map(how.extract, forward))}
     weights: dict[str, Any] = {f"forward_{nth}": of_pair for nth, of_pair in enumerate(forward)}
     chosen = "forward"
     directions = {"forward": forward}
     if reverse and reversed_pairs:
-        backward = unit_weights("reverse", reverse, reversed_pairs, flip(development), extract)
+        backward = how.turned().weights("reverse", reverse, reversed_pairs)
         weights |= {f"reverse_{nth}": of_pair for nth, of_pair in enumerate(backward)}
         directions["reverse"] = [of_pair.T for of_pair in backward]
-        links["reverse"] = [turned(extract(of_pair)) for of_pair in backward]
+        links["reverse"] = [turned(how.extract(of_pair)) for of_pair in backward]
         # Others are only to be compared with the gold links.
         others = {name: one() for name, one in SYMMETRIZATIONS.items()} if golds else {}
         for name, combine in (others | {FLAGS.symmetrization: symmetrize}).items():
-            links[name] = list(map(partial(combine, extract=extract), forward, backward))
+            links[name] = list(map(partial(combine, extract=how.extract), forward, backward))
         chosen = FLAGS.symmetrization
     if golds:
         print_errors(links, golds)
@@ -310,9 +164,9 @@ def main() -> None:
         with writing(Path(FLAGS.weights)) as (beside,), beside.open("wb") as file:
             np.savez(file, **weights)
     if FLAGS.figures:
-        draw_all(Path(FLAGS.figures), translator, pairs, forward)
+        draw_all(Path(FLAGS.figures), translator, pairs, forward, FLAGS.unit)
     if FLAGS.page:
-        write_page(translator, texts, pairs, directions, golds)
+        write_page(Path(FLAGS.page), translator, texts, pairs, directions, golds, FLAGS.unit)
     # Printed last, since the reader of the links may close the pipe.
     for of_pair in links[chosen]:
         print(pharaoh(of_pair))

@@ -19,8 +19,8 @@ from attn_jax.alignment.readings import Reading
 from attn_jax.data.gold import Gold
 from attn_jax.data.vocabulary import Symbols
 from attn_jax.records import facts
+from attn_jax.runs.aligning import best_reading
 from attn_jax.runs.folder import alone
-from experiments.align import best_reading
 from tests.experiments.programs import SMALL, program, refused, works
 from tests.reporting.test_page import data_of
 from tests.stages import full

@@ -1,0 +1,198 @@
+"""Links of translated text from the weights of a run: which weights, their errors, pictures."""
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from attn_jax.alignment.error import alignment_counts, alignment_error
+from attn_jax.alignment.extraction import Extraction
+from attn_jax.alignment.readings import Reading, masses, read, readings
+from attn_jax.alignment.symmetrization import turned
+from attn_jax.alignment.units import UNITS, Pairs, Texts, between, cut, words
+from attn_jax.attention.head_names import Head
+from attn_jax.data.gold import Gold
+from attn_jax.data.pharaoh import Links
+from attn_jax.data.text_checks import warn_of_unknown
+from attn_jax.errors import InputError
+from attn_jax.evaluation.significance import ratios_differ
+from attn_jax.reporting.alignments import heads, heat_map
+from attn_jax.reporting.page.alone import Weighed, write_viewer
+from attn_jax.reporting.style import save
+from attn_jax.reporting.tables import Table, p_cell
+from attn_jax.tokens import EOS, SPECIALS
+from attn_jax.translation.loading import experiment_of, located
+from attn_jax.translation.translator import Translator
+
+Development = tuple[Texts, list[Gold]]  # pairs to choose a reading on, and their gold links
+
+
+@dataclasses.dataclass(frozen=True)
+class Alignment:
+    """Which weights links are made from, and how.
+
+    Attributes:
+      unit: what is linked: a name in `UNITS`.
+      of: `weights`, `posterior` or `viterbi`, as in `Translator.align`.
+      head: of weights, the head that is read.
+      shift: of weights, how many steps after a token its weights are read.
+      extract: from weights to links.
+      development: pairs on which the head and the shift are chosen instead; None: there are none.
+    """
+
+    unit: str
+    of: str
+    head: Head
+    shift: int
+    extract: Extraction
+    development: Development | None = None
+
+    def weights(self, name: str, translator: Translator, pairs: Pairs) -> list[np.ndarray]:
+        """The weights [T, S] between the units of each pair.
+
+        Prints which weights were read, and warns of what the model does not know.
+
+        Args:
+          name: what messages call the direction.
+          translator: the model of the direction.
+          pairs: its source and target sentences.
+        """
+        sides = {"source": translator.source, "target": translator.target}
+        for (side, vocabulary), sentences in zip(sides.items(), pairs, strict=True):
+            warn_of_unknown(vocabulary, sentences, f"{name}, {side}: ")
+        return between(UNITS[self.unit], pairs, self._of_tokens(name, translator, pairs))
+
+    def _of_tokens(self, name: str, translator: Translator, pairs: Pairs) -> list[np.ndarray]:
+        if self.of != "weights":
+            return [of_pair[:-1] for of_pair in translator.align(*pairs, of=self.of)]
+        weights = [np.asarray(pair.weights) for pair in translator.force(*pairs)]
+        if self.development:
+            reading = best_reading(translator, *self.development, self.extract)
+        else:
+            layers, heads, *_ = weights[0].shape
+            reading = Reading(self.head.place(layers, heads, "--head"), self.shift)
+        shares = masses(weights, reading)
+        print(
+            f"{name}: {reading}; mean weight of target words on no source word "
+            f"{shares['null_mass']:.1f} %, of the end of the sentence on the last source word "
+            f"{shares['end_mass']:.1f} %",
+            file=sys.stderr,
+        )
+        return [read(of_pair, reading) for of_pair in weights]
+
+    def turned(self) -> "Alignment":
+        """The same for the opposite direction."""
+        if self.development is None:
+            return self
+        texts, golds = self.development
+        others = texts[::-1], [Gold(*map(turned, gold)) for gold in golds]
+        return dataclasses.replace(self, development=others)
+
+
+def best_reading(
+    translator: Translator, texts: Texts, golds: list[Gold], extract: Callable
+) -> Reading:
+    """The layer, head and shift whose links have the lowest error."""
+    pairs = cut(translator, texts)
+    forced = translator.force(*pairs)
+
+    def error(reading: Reading) -> float:
+        weights = [read(np.asarray(pair.weights), reading) for pair in forced]
+        links = list(map(extract, between(words, pairs, weights)))
+        return alignment_error(links, golds)["alignment_error_rate"] if any(links) else 100.0
+
+    layers, heads, *_ = forced[0].weights.shape
+    return min(readings(layers, heads), key=error)
+
+
+def check_opposite(workdir: str, reverse: str) -> None:
+    """Raises InputError if two runs are known to translate in the same direction."""
+    (ours, _), (theirs, _) = located(Path(workdir)), located(Path(reverse))
+    data, other = experiment_of(ours).data, experiment_of(theirs).data
+    if data.source and (data.source, data.target) == (other.source, other.target):
+        raise InputError(
+            f"both runs translate from {data.source} to {data.target}: --reverse is for one from "
+            f"{data.target} to {data.source}"
+        )
+
+
+def table_of_errors(links: dict[str, list[Links]], golds: list[Gold]) -> Table:
+    """How well the links of each direction and combination match the gold links.
+
+    The last column is the p-value of the difference from the links with the lowest error, by paired
+    bootstrap.
+    """
+    errors = {name: alignment_error(made, golds) for name, made in links.items() if any(made)}
+    # 1 - AER of each sentence, as numerator and denominator.
+    shares = {}
+    for name in errors:
+        of_possible, of_sure, made, sure = alignment_counts(links[name], golds).T
+        shares[name] = np.stack([of_possible + of_sure, made + sure], axis=1)
+    best = min(errors, key=lambda name: errors[name]["alignment_error_rate"], default="")
+    heading = ["links", "AER %", "precision %", "recall %", "F1 %", f"p vs {best or 'best'}"]
+    rows = []
+    for name in links:
+        if name not in errors:
+            rows.append([name, "no links", *[""] * 4])
+            continue
+        error = errors[name]
+        p = "" if name == best else p_cell(ratios_differ(shares[best], shares[name]))
+        rows.append([name, *(f"{value:.1f}" for value in error.values()), p])
+    return Table(heading, rows)
+
+
+def draw_all(
+    folder: Path, translator: Translator, pairs: Pairs, weights: list[np.ndarray], unit: str
+) -> None:
+    """Draws the weights between the units of each pair.
+
+    If the model has several heads, also draws the weights of each head between tokens.
+    """
+    units = UNITS[unit]
+    drawn = zip(weights, translator.force(*pairs), *pairs, strict=True)
+    for number, (of_pair, forced, source, target) in enumerate(drawn, start=1):
+        sources, _ = units(source)
+        targets, _ = units(target)
+        save(heat_map(of_pair, sources, targets), folder / f"alignment-{number}.png")
+        if forced.weights[..., 0, 0].size > 1:
+            tokens = [*target.tokens, SPECIALS[EOS]]
+            figure = heads(np.asarray(forced.weights), source.tokens, tokens)
+            save(figure, folder / f"heads-{number}.png")
+
+
+def write_page(
+    file: Path,
+    translator: Translator,
+    texts: Texts,
+    pairs: Pairs,
+    directions: dict[str, list[np.ndarray]],
+    golds: list[Gold] | None,
+    unit: str,
+) -> None:
+    """Writes a page to look at the pairs: what links are made of, and the model's own weights.
+
+    Args:
+      file: of the page.
+      translator: the model of the forward direction.
+      texts: the pairs.
+      pairs: the same, cut into tokens.
+      directions: the weights [T, S] between the units of each pair, from which links are made.
+      golds: the gold links of each pair, if known.
+      unit: a name in `UNITS`.
+    """
+    units = UNITS[unit]
+    sides = [[units(sentence)[0] for sentence in of_side] for of_side in pairs]
+    links = [gold.possible for gold in golds] if golds else [()] * len(sides[0])
+    systems = {
+        f"{name}, {unit}s": list(
+            map(Weighed, *sides, [of_pair[None, None] for of_pair in weights], links)
+        )
+        for name, weights in directions.items()
+    }
+    systems["each layer and head, tokens"] = [
+        Weighed(source.tokens, [*target.tokens, SPECIALS[EOS]], np.asarray(forced.weights))
+        for source, target, forced in zip(*pairs, translator.force(*pairs), strict=True)
+    ]
+    write_viewer(file, list(zip(*texts, strict=True)), systems)
