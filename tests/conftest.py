@@ -52,7 +52,7 @@ def cache(tmp_path_factory, worker_id):
 def programs():
     """Drops compiled programs now and then: a process has room for only some thousands."""
     yield
-    if next(TESTS) % 1000 == 0:
+    if next(TESTS) % 10 == 0:
         jax.clear_caches()
 
 

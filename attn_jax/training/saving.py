@@ -187,6 +187,13 @@ class WritableCheckpoints(Checkpoints):
         scores = self._scores(earlier) | ({} if score is None else {step: score})
         return max(scores, key=lambda step: (scores[step], -step), default=None)
 
+    @property
+    def best(self) -> int | None:
+        """The step of the best checkpoint, pending writes included; None if there is none."""
+        with self._writing():
+            self._manager.wait_until_finished()
+        return super().best
+
     def close(self) -> None:
         """Waits for pending writes, and ends the threads.
 
