@@ -98,8 +98,9 @@ def confirm(root: Path, runs: Sequence[Member], jobs: int) -> InputError | None:
 
 def _finish(sweep: Sweep, jobs: int) -> InputError | None:
     """Makes runs until all are finished or have failed; returns why some have, if any have."""
-    watch, error = Watch(), None
+    watch = Watch()
     while True:
+        error = None  # what failed before the wait has been tried again
         try:
             work(sweep, jobs)
         except InputError as failed:

@@ -30,17 +30,7 @@ PROBABLE, WHOLE = 1e-3, 0.99
 class GivenPairs:
     """A model, or an ensemble of models, and what it says of given sentence pairs.
 
-    Args:
-      models: one or more, with the same vocabularies and with parameters in float32.
-      source: the source vocabulary.
-      target: the target vocabulary.
-      max_length: most tokens of a source or target sentence.
-      combination: how an ensemble predicts: by the mean of the `log_probabilities` or of the
-        `probabilities` of its models.
-
-    Raises:
-      InputError: there is no model or no such combination, parameters are not float32, or the
-        vocabularies and a model differ in size.
+    The arguments, and what is refused, are as of `Translator`.
     """
 
     def __init__(
