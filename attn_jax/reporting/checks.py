@@ -56,7 +56,7 @@ EVALUATION: Shape = {
 EXPLANATIONS: dict[str, Kind] = {
     "tokens": COUNT,
     **dict.fromkeys(("without_most", "without_random", "uniform"), NUMBER),
-    "rank_agreement": maybe(NUMBER),
+    **dict.fromkeys(("uniform_quality", "rank_agreement"), maybe(NUMBER)),
 }
 
 

@@ -10,6 +10,7 @@ COLUMNS = {
     "without_most": "loss without most attended",
     "without_random": "loss without another",
     "uniform": "loss with equal weights",
+    "uniform_quality": "points lost with equal weights",
     "rank_agreement": "τ with gradient \N{MULTIPLICATION SIGN} input",
 }
 ABOUT = (
@@ -20,7 +21,9 @@ ABOUT = (
     "state hold it too.",
     "Loss with equal weights: all weights of all steps are equal, in the model as it was trained "
     "(Wiegreffe and Pinter 2019). A large loss shows that this model relies on its weights, not "
-    "that another would need any: for that, train one with model.score=mean.",
+    "that another would need any: for that, train one with model.score=mean. Points lost: the same "
+    "for translations, by how much their BLEU falls, or for symbols and single words, the "
+    "percentage that match exactly; of as few sentences, it varies by some points.",
     "τ: Kendall's rank correlation of a target token's weights with the absolute values of "
     "gradient \N{MULTIPLICATION SIGN} input of the source tokens, mean over target tokens (Jain "
     "and Wallace 2019). A low one does not show that the weights are wrong: gradients are no "

@@ -16,9 +16,10 @@ from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.explanations import explanations
-from attn_jax.evaluation.metrics import in_words, ter
+from attn_jax.evaluation.metrics import in_words, ranking_metric, ter
 from attn_jax.evaluation.pictures import pictures
 from attn_jax.files import writing
+from attn_jax.models.interventions import with_uniform_weights
 from attn_jax.records import run_files, strict_json
 from attn_jax.runs.folder import check_content
 from attn_jax.training import processes
@@ -213,7 +214,26 @@ def measure(
             [getattr(side, name) for side in examples[:explain]] for name in ("source", "target")
         )
         result["explanations"] = explanations(translator, sources, targets)
+        if result["explanations"]:
+            lost = _lost_with_equal_weights(translator, examples[:explain], data, search)
+            result["explanations"]["uniform_quality"] = lost
     return result, assessment
+
+
+def _lost_with_equal_weights(
+    translator: Translator, examples: Sequence[Example], data: Data, search: dict[str, Any]
+) -> float:
+    """By how many points the ranking metric of translations falls if all weights are equal."""
+    (model,) = translator.models
+    flat = Translator(
+        [with_uniform_weights(model)], translator.source, translator.target, translator.max_length
+    )
+    usual, changed = (
+        assess(one, examples, data.bleu_tokenizer, search) for one in (translator, flat)
+    )
+    references = [sentence["reference"] for sentence in usual.sentences]
+    measure = ranking_metric(in_words(data.target_level, references, data.bleu_tokenizer))
+    return usual.metrics[measure] - changed.metrics[measure]
 
 
 def write(

@@ -355,7 +355,7 @@ def test_whether_weights_matter_is_told_of_systems_that_measured_it(root):
     file.write_text(json.dumps(json.loads(file.read_text()) | told))
     *_, table = written(root)["comparison"]["tables"]
     assert table["title"] == "Do the weights matter?"
-    assert table["rows"] == [["additive, heads=2", "1,200", "1.500", "0.250", "3.000", "–"]]  # noqa: RUF001
+    assert table["rows"] == [["additive, heads=2", "1,200", "1.500", "0.250", "3.000", *"––"]]  # noqa: RUF001
     assert sum("does not show" in note for note in table["notes"]) == 2
     assert "| additive, heads=2 | 1,200 | 1.500 |" in (root / "report.md").read_text()
     for wrong, why in (

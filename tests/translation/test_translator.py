@@ -22,7 +22,7 @@ from attn_jax import config
 from attn_jax.attention.scores import Dot, ScaledDot
 from attn_jax.attention.windows import LocalP
 from attn_jax.config import Experiment, Model
-from attn_jax.data.cut_files import cut_in_files
+from attn_jax.data.cut_cache import cut_in_files
 from attn_jax.data.datasets import open_corpus
 from attn_jax.data.pairs import Example
 from attn_jax.data.two_sources import TwoSources
@@ -31,6 +31,7 @@ from attn_jax.data.words import words_of
 from attn_jax.decoding.decode import decode
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import assess
+from attn_jax.models.interventions import with_uniform_weights
 from attn_jax.models.seq2seq import initialize
 from attn_jax.records import facts, run_files
 from attn_jax.runs.evaluation import evaluate_split
@@ -687,6 +688,16 @@ def test_an_evaluation_measures_whether_the_weights_matter(workdir, translator):
     # Whoever reverses needs to look at the right place.
     assert found["without_most"] > 1 > abs(found["without_random"])
     assert found["uniform"] > 1
+    flat = Translator(
+        [with_uniform_weights(*translator.models)], translator.source, translator.target
+    )
+    sources, references = ([getattr(e, n).text for e in examples] for n in ("source", "target"))
+    usual, changed = (
+        sum(said.text == one for said, one in zip(each.translate(sources), references, strict=True))
+        for each in (translator, flat)
+    )
+    assert found["uniform_quality"] == pytest.approx(100 * (usual - changed) / 12)
+    assert found["uniform_quality"] > 50
     assert -1 <= found["rank_agreement"] <= 1
     with pytest.raises(InputError, match="explain must be at least 0, got -1"):
         attn_jax.evaluate(workdir, explain=-1)
