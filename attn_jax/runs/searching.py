@@ -16,10 +16,11 @@ from attn_jax.records import claims, run_files, strict_json
 from attn_jax.runs import plans, unused
 from attn_jax.runs.engines import Engine
 from attn_jax.runs.folder import steps_done
+from attn_jax.runs.plans import Plan
 from attn_jax.runs.sweeping import Sweep, planned_sweep, settled, work
 from attn_jax.runs.trials import Trials
 from attn_jax.runs.validation import best_validation
-from attn_jax.runs.working import is_done
+from attn_jax.runs.working import is_trained
 from attn_jax.translation.loading import Place
 
 
@@ -70,7 +71,7 @@ def tuned_sweep(
     if replaced and not isinstance(options, Experiment):
         print(f"the search replaces {config.told(replaced)}")
     tried = {label: _trials_of(label, of_systems[label], search) for label in of_systems}
-    trials = _planned(
+    trials = _trials(
         run_files.trials(planned.root),
         {run: given for runs in tried.values() for run, given in runs.items()},
     )
@@ -116,6 +117,12 @@ def _fresh(given: Mapping[str, Any], search: Trials) -> range:
     return range(first, first + search.seeds)
 
 
+def _trials(root: Path, runs: Mapping[str, Mapping[str, Any]]) -> Sweep:
+    """A sweep of these trials, which leave the test split alone."""
+    known = {**plans.read(root).runs, **runs}
+    return settled(root, Plan(known, untested=frozenset(known)), runs)
+
+
 def _planned(root: Path, runs: Mapping[str, Mapping[str, Any]]) -> Sweep:
     """A sweep of these runs, which the plan in the folder may not know yet."""
     return settled(root, plans.read(root).with_more(runs), runs)
@@ -139,7 +146,7 @@ def _outcomes(
         folder = trials.root / label
         outcome: dict[str, Any] = {"steps": steps_done(folder)}
         outcome["options"] = {name: given[name] for name in space}
-        if is_done(folder, trials.wanted[label]):
+        if is_trained(folder, trials.wanted[label]):
             criterion, record = best_validation(folder)
             outcome |= {"metric": criterion.metric, "value": criterion.value(record)}
             outcome["goodness"] = criterion.goodness(record)
@@ -151,7 +158,7 @@ def _outcomes(
 
 def _is_over(trials: Sweep, label: str) -> bool:
     """Whether a trial is finished or has failed."""
-    if is_done(trials.root / label, trials.wanted[label]):
+    if is_trained(trials.root / label, trials.wanted[label]):
         return True
     claim = claims.last(run_files.claims(trials.root, label))
     return claim is not None and claim.state == claims.FAILED

@@ -30,11 +30,13 @@ class Fake:
 
     def __init__(self, values, is_better=lambda options: 0.0):
         self.values, self.of, self.works, self.done = values, is_better, [], {}
+        self.untested = []  # by work
 
     def work(self, todo, jobs, executor):
         runs = {label: todo.plan.runs[label] for label in todo.wanted}
         todo.root.mkdir(parents=True, exist_ok=True)
         self.works.append((todo.root, runs))
+        self.untested.append(todo.plan.untested)
         failures = []
         for label, options in runs.items():
             value = self.values.get(label, self.of(options))
@@ -54,7 +56,7 @@ def made(monkeypatch):
 
     def made_by(fake):
         monkeypatch.setattr(searching, "work", fake.work)
-        monkeypatch.setattr(searching, "is_done", lambda folder, _: folder in fake.done)
+        monkeypatch.setattr(searching, "is_trained", lambda folder, _: folder in fake.done)
         monkeypatch.setattr(searching, "steps_done", lambda folder: 100)
 
         def read(file):
@@ -92,6 +94,7 @@ def test_every_system_has_the_same_trials_and_its_best_setting_is_trained_anew(
     (first, trials), (second, runs) = fake.works
     assert (first, second) == (root / "trials", root)
     assert list(trials) == [f"{label},trial={nth}" for label in SYSTEMS for nth in (1, 2, 3, 4)]
+    assert fake.untested == [trials.keys(), frozenset()]  # trials leave the test alone
     drawn = SEARCH.drawn(seed=2)
     for label in SYSTEMS:
         for nth, settings in enumerate(drawn, start=1):
