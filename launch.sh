@@ -110,7 +110,7 @@ test)
 bench)
     install ""
     # Not for what is measured without peers.
-    [[ " $* " =~ \ --(help|only=(start|kernels|serving))\  ]] || install_peers
+    [[ " $* " =~ \ --(help|only=(start|kernels|serving|faults))\  ]] || install_peers
     export PYTHONPATH=$root # for the peers
     exec "$python" -m experiments.bench --peers="$peers" "$@"
     ;;

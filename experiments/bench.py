@@ -24,6 +24,7 @@ from .benchmarks import kernels
 from .benchmarks.cases import GROUPS, Case
 from .benchmarks.compare import Measured, Side, compare
 from .benchmarks.end_to_end import BEAMS, GOALS, captions, end_to_end
+from .benchmarks.faults import faults
 from .benchmarks.figure import relative_times
 from .benchmarks.serving import serving
 from .benchmarks.start import start
@@ -196,14 +197,26 @@ def of_serving() -> tuple[Table, dict[str, Any]]:
     return Table(heading, lines), figures
 
 
+def of_faults() -> tuple[Table, dict[str, Any]]:
+    """Stops runs and damages files; prints what became of each kind as soon as it is known."""
+    figures, lines = {}, []
+    for name, found in faults():
+        figures[name] = found
+        for what, count in found["counts"].items():
+            lines.append([name, what, str(count)])
+            print("  ".join(lines[-1]), flush=True)
+    return Table(["", "what became of it", "times"], lines), figures
+
+
 BENCHMARKS: dict[str, Callable[[], tuple[Table, dict[str, Any]]]] = {
     **{name: functools.partial(of_cases, group) for name, group in GROUPS.items()},
     "end_to_end": of_end_to_end,
     "start": of_start,
     "kernels": of_kernels,
     "serving": of_serving,
+    "faults": of_faults,
 }
-ALONE = {"start", "kernels", "serving"}  # without peers
+ALONE = {"start", "kernels", "serving", "faults"}  # without peers
 
 
 def main() -> None:
