@@ -16,7 +16,7 @@ from attn_jax.runs.sizes import SYSTEMS
 from attn_jax.runs.slots import MOST_JOBS
 
 from .command import flags
-from .command.flag_files import found
+from .command.command_line import found
 from .command.flags import FLAGS
 from .command.program import OF_TRAINING, run
 from .command.systems import read_systems

@@ -24,7 +24,7 @@ from attn_jax.runs.standing import standings, summary, told
 from attn_jax.runs.sweeping import Sweep, join_sweep, part_of, planned_sweep, sweep, sweep_in
 
 from .command import executors, flags, searches
-from .command.flag_files import found
+from .command.command_line import found
 from .command.flags import FLAGS
 from .command.program import OF_TRAINING, run
 from .command.systems import read_systems

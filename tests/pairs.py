@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from attn_jax.data.cut_files import cut_in_files
+from attn_jax.data.cut_cache import cut_in_files
 from attn_jax.data.links import LinkTable
 from attn_jax.data.pairs import Example
 from attn_jax.data.training_pairs import TrainingPairs

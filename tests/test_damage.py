@@ -9,7 +9,7 @@ import pytest
 
 import attn_jax
 from attn_jax.data.datasets import open_corpus
-from attn_jax.data.vocabularies import load_vocabulary
+from attn_jax.data.run_vocabularies import load_vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.records import facts, run_files

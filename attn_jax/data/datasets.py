@@ -8,7 +8,7 @@ import tensorflow_datasets as tfds
 
 from attn_jax.cache import cache_directory
 from attn_jax.config import LINKED_LEVELS, Data
-from attn_jax.data.cut_files import cut_in_files, folder_name
+from attn_jax.data.cut_cache import cut_in_files, folder_name
 from attn_jax.data.cuts import CutText
 from attn_jax.data.dates import make_dates
 from attn_jax.data.examples import Examples

@@ -9,7 +9,7 @@ from io import BufferedIOBase
 from pathlib import Path
 
 from attn_jax.data.compression import OPEN, damaged
-from attn_jax.data.two_texts import joined
+from attn_jax.data.joined_texts import joined
 from attn_jax.errors import InputError
 
 MARK = b"\xef\xbb\xbf"  # of byte order, which some programs put before UTF-8 text

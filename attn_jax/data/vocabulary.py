@@ -8,9 +8,9 @@ from itertools import accumulate, chain, pairwise
 import sentencepiece
 
 from attn_jax.config import Data
+from attn_jax.data.joined_texts import marked, parted
 from attn_jax.data.sentences import Sentence
 from attn_jax.data.subword_model import SPACE, learn, without_null
-from attn_jax.data.two_texts import marked, parted
 from attn_jax.data.words import SPACES, words_of
 from attn_jax.errors import InputError
 from attn_jax.tokens import BETWEEN, EOS, SPECIALS, UNK

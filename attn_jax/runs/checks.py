@@ -15,7 +15,7 @@ from attn_jax.checks.contracts import check_returns, untrained
 from attn_jax.checks.mechanisms import problem_at_start
 from attn_jax.config import Experiment, Model, changes
 from attn_jax.data.orders import Shape
-from attn_jax.data.vocabularies import VOCABULARIES
+from attn_jax.data.run_vocabularies import VOCABULARIES
 from attn_jax.decoding.batches import SHORTEST
 from attn_jax.errors import InputError, choose, failure
 from attn_jax.evaluation.metrics import METRICS, make_bleu

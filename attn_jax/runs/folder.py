@@ -13,7 +13,7 @@ from typing import Any
 from attn_jax import config
 from attn_jax.config import Experiment, changes
 from attn_jax.data.datasets import Corpus, with_defaults
-from attn_jax.data.vocabularies import save_vocabulary
+from attn_jax.data.run_vocabularies import save_vocabulary
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole

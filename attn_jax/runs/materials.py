@@ -8,8 +8,8 @@ from attn_jax.data.cuts import CutText
 from attn_jax.data.datasets import Corpus
 from attn_jax.data.links import links_of
 from attn_jax.data.pairs import Example
+from attn_jax.data.run_vocabularies import VOCABULARIES
 from attn_jax.data.training_pairs import TrainingPairs
-from attn_jax.data.vocabularies import VOCABULARIES
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq

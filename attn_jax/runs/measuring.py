@@ -13,7 +13,7 @@ from attn_jax.config import Options
 from attn_jax.data.datasets import open_corpus
 from attn_jax.data.pairs import Example
 from attn_jax.data.pipeline import Batches
-from attn_jax.data.vocabularies import cutting
+from attn_jax.data.run_vocabularies import cutting
 from attn_jax.evaluation.assess import assess
 from attn_jax.models.seq2seq import initialize
 from attn_jax.runs import folder

@@ -8,8 +8,8 @@ import numpy as np
 
 from attn_jax import config
 from attn_jax.data.datasets import Corpus, open_corpus, with_defaults
-from attn_jax.data.two_texts import parted
-from attn_jax.data.vocabularies import cutting
+from attn_jax.data.joined_texts import parted
+from attn_jax.data.run_vocabularies import cutting
 from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
 

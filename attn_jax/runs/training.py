@@ -12,6 +12,7 @@ from attn_jax import config as options_of
 from attn_jax.config import Experiment, Options, train_after
 from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.data.pipeline import Batches
+from attn_jax.data.run_vocabularies import cutting
 from attn_jax.data.text_checks import (
     check_known,
     check_lengths,
@@ -19,7 +20,6 @@ from attn_jax.data.text_checks import (
     seen_in_training,
     unknown_shares,
 )
-from attn_jax.data.vocabularies import cutting
 from attn_jax.data.vocabulary import known
 from attn_jax.errors import choose
 from attn_jax.files import reading

@@ -9,7 +9,7 @@ from flax import nnx
 
 from attn_jax import config
 from attn_jax.config import Experiment, Model
-from attn_jax.data.vocabularies import load_vocabulary
+from attn_jax.data.run_vocabularies import load_vocabulary
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.errors import InputError, choose

@@ -15,7 +15,7 @@ from attn_jax.errors import InputError, choose
 from attn_jax.settings import grammar
 from attn_jax.settings.fields import Duration, absolute, checked, fields, kind_of, local
 
-from .flag_files import Word, at_home, expanded
+from .command_line import Word, at_home, expanded
 
 # `--help` shows a flag under the program that asked this module to define it.
 flags.disclaim_key_flags()

@@ -8,7 +8,7 @@ from attn_jax.attention.catalogue import GATES, MIXING, NORMALIZERS, SCORES, VAL
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import DATASETS
 from attn_jax.data.orders import ORDERS
-from attn_jax.data.vocabularies import VOCABULARIES
+from attn_jax.data.run_vocabularies import VOCABULARIES
 from attn_jax.data.vocabulary import LEVELS
 from attn_jax.evaluation.metrics import METRICS
 from attn_jax.models.dropout import DROPOUTS

@@ -7,11 +7,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from attn_jax.config import Data
-from attn_jax.data.cut_files import cut_in_files
+from attn_jax.data.cut_cache import cut_in_files
+from attn_jax.data.joined_texts import joined, parted
 from attn_jax.data.pairs import Example
+from attn_jax.data.run_vocabularies import VOCABULARIES, as_json, cutting, from_json
 from attn_jax.data.text_files import find_sides, read_pairs
-from attn_jax.data.two_texts import joined, parted
-from attn_jax.data.vocabularies import VOCABULARIES, as_json, cutting, from_json
 from attn_jax.data.vocabulary import copies, known, pretokenizer
 from attn_jax.errors import InputError
 from attn_jax.tokens import UNK

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attn_jax.config import Data
-from attn_jax.data.cut_files import cut_in_files
+from attn_jax.data.cut_cache import cut_in_files
 from attn_jax.data.pairs import Example
-from attn_jax.data.vocabularies import (
+from attn_jax.data.run_vocabularies import (
     build_vocabulary,
     cutting,
     joint,

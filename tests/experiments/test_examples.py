@@ -4,8 +4,8 @@ import pytest
 
 from attn_jax.config import Data
 from attn_jax.data.pairs import Example
+from attn_jax.data.run_vocabularies import build_vocabulary
 from attn_jax.data.text_checks import check_known, counts_of
-from attn_jax.data.vocabularies import build_vocabulary
 from attn_jax.errors import InputError
 
 

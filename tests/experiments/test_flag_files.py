@@ -9,7 +9,7 @@ from absl import flags as absl_flags
 
 from attn_jax.errors import InputError
 from experiments.command import flags
-from experiments.command.flag_files import at_home, expanded
+from experiments.command.command_line import at_home, expanded
 
 
 @pytest.fixture

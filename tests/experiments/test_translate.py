@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from attn_jax.config import Data
-from attn_jax.data.vocabularies import build_vocabulary
+from attn_jax.data.run_vocabularies import build_vocabulary
 from attn_jax.errors import InputError
 from experiments.translate import fitting
 from tests.experiments.programs import SMALL, program, works

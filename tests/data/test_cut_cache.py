@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from attn_jax.config import Data
-from attn_jax.data.cut_files import cut_in_files
+from attn_jax.data.cut_cache import cut_in_files
 from attn_jax.data.encoded import Encoded
 from attn_jax.data.pairs import Example
 from attn_jax.data.parallel import _written
+from attn_jax.data.run_vocabularies import build_vocabulary
 from attn_jax.data.text_files import read_pairs
-from attn_jax.data.vocabularies import build_vocabulary
 from attn_jax.data.words import words_of
 from attn_jax.tokens import EOS
 
@@ -97,7 +97,7 @@ def test_a_full_disk_is_no_reason_not_to_train(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("attn_jax.data.cut_files._save", full)
+    monkeypatch.setattr("attn_jax.data.cut_cache._save", full)
     text, _ = cut(tmp_path)
     assert texts_of(text.source) == [words_of(example.source) for example in EXAMPLES]
     assert {path.name for path in tmp_path.iterdir()} == {".lock"}

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from attn_jax.config import Data
 from attn_jax.data.cuts import CutText
+from attn_jax.data.joined_texts import parted
 from attn_jax.data.pairs import Example
 from attn_jax.data.two_sources import TwoSources
-from attn_jax.data.two_texts import parted
 from attn_jax.data.vocabulary import LEVELS, Vocabulary, pretokenizer
 from attn_jax.errors import InputError, choose
 from attn_jax.files import reading, write_whole
