@@ -30,6 +30,9 @@ def pytest_addoption(parser):
 
 def pytest_collection_modifyitems(config, items):
     """Leaves out the second stage, unless it or some files are asked for."""
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.timeout(0))
     some = config.args_source is not config.ArgsSource.TESTPATHS or config.option.keyword
     if config.option.all or some or config.option.markexpr != "not slow":
         return

@@ -55,6 +55,15 @@ def test_a_score_of_ones_own_then_its_use(folder):
     run("-c", block("for one in hypotheses"), cwd=folder)
 
 
+@pytest.mark.parametrize(
+    ("tracker", "logged"), [("wandb", "offline-run-*/*.wandb"), ("mlflow", "mlflow.db")]
+)
+def test_other_trackers_of_experiments_show_a_run(tmp_path, tracker, logged):
+    pytest.importorskip(tracker, reason=f"{tracker} is not installed")
+    run("-W", "ignore", "-c", block(f"import {tracker}"), cwd=tmp_path)
+    assert list(tmp_path.rglob(logged))
+
+
 def test_a_program_with_attention_and_no_model_learns(folder):
     command = [sys.executable, "-c", block("optimizer.update")]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
