@@ -23,7 +23,7 @@ from attn_jax.attention.sparse import Entmax
 from attn_jax.attention.windows import LocalM, LocalP
 from tests.attention.cases import as_arrays, parameters
 from tests.attention.test_wrong_inputs import unchecked
-from tests.stages import full
+from tests.stages import slow
 
 T, S, Q, D, C = 4, 7, 3, 5, 2
 
@@ -79,7 +79,7 @@ def equal(found, expected):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("batch", [pytest.param((2,), marks=full), (2, 3)], ids=str)
+@pytest.mark.parametrize("batch", [pytest.param((2,), marks=slow), (2, 3)], ids=str)
 @pytest.mark.parametrize("rng", RNGS.values(), ids=RNGS)
 @every_mechanism
 def test_batches_equal_vmap_by_hand(mechanism, rng, batch, generator):
@@ -111,7 +111,7 @@ def test_batches_equal_vmap_by_hand(mechanism, rng, batch, generator):
     equal(*both_alone(queries[..., 0, :], annotations, mask, values))
 
 
-@pytest.mark.parametrize("batch", [pytest.param((2,), marks=full), (2, 3)], ids=str)
+@pytest.mark.parametrize("batch", [pytest.param((2,), marks=slow), (2, 3)], ids=str)
 @pytest.mark.parametrize("rng", RNGS.values(), ids=RNGS)
 @every_mechanism
 def test_steps_of_batches_equal_vmap_by_hand(mechanism, rng, batch, generator):

@@ -33,7 +33,7 @@ from tests.attention.cases import (
     rng_of,
     step_by_step,
 )
-from tests.stages import full
+from tests.stages import slow
 
 every_case = pytest.mark.parametrize(("score", "window", "normalizer"), CASES)
 
@@ -107,20 +107,40 @@ WITH_GRADIENTS = [  # what stops at one position has none
 ]
 
 
+def is_rough(case):
+    return any(plain(name) in ROUGH for name in case.values)
+
+
+def for_gradients(score, window, normalizer, generator):
+    """A mechanism, and its inputs and mask in float64."""
+    mechanism = made(score, window, normalizer)
+    p, queries, annotations = as_arrays(draw(generator, mechanism), jnp.float64)
+    return mechanism, (p, queries[2, :3], annotations[2]), jnp.asarray(MASK[2])
+
+
+def check_derivatives(mechanism, inputs, mask, order):
+    def function(*inputs):
+        # `check_grads` perturbs inputs in NumPy, but the signatures require JAX's arrays.
+        return step_by_step(mechanism, *jax.tree.map(jnp.asarray, inputs), mask)
+
+    check_grads(jax.jit(function), inputs, order=order, rtol=1e-4, atol=1e-4)
+
+
+@slow
+@pytest.mark.parametrize(
+    ("score", "window", "normalizer"), [one for one in WITH_GRADIENTS if not is_rough(one)]
+)
+def test_gradients_of_second_order(score, window, normalizer, generator):
+    with jax.enable_x64(True):
+        check_derivatives(*for_gradients(score, window, normalizer, generator), order=2)
+
+
 @pytest.mark.parametrize(("score", "window", "normalizer"), WITH_GRADIENTS)
 def test_gradients(score, window, normalizer, generator):
-    """To second order for smooth mechanisms; for others to first order, away from the kinks."""
-    mechanism = made(score, window, normalizer)
-    order = 1 if any(plain(n) in ROUGH for n in (score, window, normalizer)) else 2
+    """Of some mechanisms, away from the kinks."""
     with jax.enable_x64(True):
-        p, queries, annotations = as_arrays(draw(generator, mechanism), jnp.float64)
-        inputs, mask = (p, queries[2, :3], annotations[2]), jnp.asarray(MASK[2])
-
-        def function(*inputs):
-            # `check_grads` perturbs inputs in NumPy, but the signatures require JAX's arrays.
-            return step_by_step(mechanism, *jax.tree.map(jnp.asarray, inputs), mask)
-
-        check_grads(jax.jit(function), inputs, order=order, rtol=1e-4, atol=1e-4)
+        mechanism, inputs, mask = for_gradients(score, window, normalizer, generator)
+        check_derivatives(mechanism, inputs, mask, order=1)
 
         def gradient(unrolled):
             def total(*inputs):
@@ -135,7 +155,11 @@ def test_gradients(score, window, normalizer, generator):
 
 @pytest.mark.parametrize(
     "dtype",
-    [jnp.float16, pytest.param(jnp.float32, marks=full), pytest.param(jnp.bfloat16, marks=full)],
+    [
+        jnp.float16,
+        pytest.param(jnp.float32, marks=slow),
+        pytest.param(jnp.bfloat16, marks=slow),
+    ],
 )
 @every_case
 def test_a_fully_masked_sentence_is_zero_with_finite_gradients(

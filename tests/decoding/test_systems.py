@@ -16,7 +16,8 @@ from attn_jax.decoding.forced import force
 from attn_jax.decoding.options import Search
 from attn_jax.tokens import PAD, UNK
 from tests.decoding.tables import all_sentences
-from tests.models.test_seq2seq import SOURCE, every_model, make, source_of
+from tests.models.test_seq2seq import MODELS, SOURCE, make, name_of, source_of
+from tests.stages import few, slow
 
 SIZE, LIMIT = 6, 3  # tokens in the target vocabulary, and in the longest sentence with its end
 SENTENCES = list(all_sentences(SIZE, LIMIT))
@@ -75,7 +76,12 @@ def greedily(log_probabilities):
     return sentence
 
 
-@every_model
+# Of values, gates, mixing and sizes, a search sees nothing.
+@pytest.mark.parametrize(
+    "options",
+    few(MODELS, ("decoder", "readout", "sources", "cell")),
+    ids=name_of,
+)
 def test_search_finds_what_the_forced_pass_says(options):
     models = (make(target_size=SIZE, **options),)
     log_probabilities, weights = forced(models)
@@ -85,7 +91,9 @@ def test_search_finds_what_the_forced_pass_says(options):
         assert written(found.tokens[row, 0]) == greedily(own)
 
 
-@pytest.mark.parametrize("combination", COMBINATIONS)
+@pytest.mark.parametrize(
+    "combination", [pytest.param("log_probabilities", marks=slow), "probabilities"]
+)
 def test_an_ensemble_is_its_mean(combination):
     """Of a recurrent model and a Transformer with more heads, which are also forced separately."""
     models = (
@@ -120,7 +128,13 @@ def test_drawn_sentences_have_their_log_probability():
             np.testing.assert_allclose(found.log_probability[row, nth], expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("options", [{"n_best": 1}, {"beam_size": 36}, {"temperature": 1.5}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 36},
+        *(pytest.param(each, marks=slow) for each in ({"n_best": 1}, {"temperature": 1.5})),
+    ],
+)
 def test_a_forbidden_word_is_never_written_and_the_others_keep_their_probability(options):
     models = make(target_size=SIZE), make(target_size=SIZE, seed=7, decoder="transformer")
     log_probabilities, _ = forced(models)

@@ -10,10 +10,11 @@ import pytest
 from attn_jax.config import Train
 from attn_jax.kernels.forms import FAST, PLAIN, Forms
 from attn_jax.models.randomness import by_row
-from attn_jax.models.seq2seq import DECODERS, initialize, with_forms
+from attn_jax.models.seq2seq import DECODERS, with_forms
 from attn_jax.training.objective import Objective
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
+from tests.drawn import drawn
 from tests.options import model_options
 
 SIZES = {
@@ -39,7 +40,7 @@ MODELS = {
 
 def make(**options):
     config = model_options(**(SIZES | options))
-    return initialize.__wrapped__(config, 11, 13, jax.random.key(0))
+    return drawn(config, 11, 13)
 
 
 def loss(model):

@@ -25,8 +25,9 @@ from attn_jax.training.arrays import named_leaves
 from attn_jax.training.losses import Coverage
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
+from tests.drawn import drawn
 from tests.options import model_options
-from tests.stages import covering, full
+from tests.stages import few, full
 
 # The projections of heads that a score does not use.
 UNREAD = dict.fromkeys(("mean", "last"), ("queries", "keys"))
@@ -112,7 +113,6 @@ def programs():
 
 
 CASES = combinations()
-ALWAYS = covering(CASES)
 
 
 def case_id(case):
@@ -170,13 +170,8 @@ def check_sums(sums, score, window, normalizer):
         assert np.all(sums <= 1 + 1e-5)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=case_id(case), marks=full if case in ALWAYS else pytest.mark.slow)
-        for case in CASES
-    ],
-)
+@full
+@pytest.mark.parametrize("case", few(CASES, seen=(3, 4, 5)), ids=case_id)
 def test_runs_trains_and_decodes(case):
     score, window, normalizer, decoder, heads, hook = case
     config = model_options(
@@ -188,7 +183,7 @@ def test_runs_trains_and_decodes(case):
         **hook,
         **SIZES,
     )
-    model = initialize.__wrapped__(config, 11, 11, jax.random.key(0))  # see `make` in test_seq2seq
+    model = drawn(config, 11, 11)
     before = jax.tree.map(np.array, model)
     layers, rows, length = config.decoder_layers, len(SOURCE), TARGET.shape[1]
 

@@ -10,7 +10,7 @@ from attn_jax.models.dropout import DROPOUTS, Variational, make_dropout
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import DECODERS, initialize
 from attn_jax.tokens import EOS
-from tests.stages import full
+from tests.stages import slow
 
 RNG = by_row(jax.random.key(3), 7)
 ONES = jnp.ones((7, 50, 41))
@@ -114,7 +114,7 @@ def test_variational_dropout_hides_the_same_units_of_the_state_at_all_steps():
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-@pytest.mark.parametrize("encoder", ["bidirectional", pytest.param("transformer", marks=full)])
+@pytest.mark.parametrize("encoder", ["bidirectional", pytest.param("transformer", marks=slow)])
 def test_both_kinds_run_in_every_model(encoder, decoder):
     source, target = jnp.array([[4, 5, 6]]), jnp.array([[4, EOS]])
     features = []

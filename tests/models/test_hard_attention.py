@@ -26,7 +26,7 @@ from attn_jax.training.step import init_state, train_step
 from tests.models import hard_attention_oracle, oracle
 from tests.models.test_seq2seq import SOURCE, TARGET_SIZE, make
 from tests.options import train_options
-from tests.stages import full
+from tests.stages import slow
 
 TARGET = np.array([[7, 5, 18, 9, EOS], [10, 12, EOS, PAD, PAD], [6, EOS, PAD, PAD, PAD]])
 OVER_POSITIONS = ["marginal", "monotonic_hmm"]
@@ -132,7 +132,7 @@ def test_the_derivative_is_that_of_differences(readout, generator):
 LUONG = {"decoder": "luong", "projection": "affine"}
 
 
-@full
+@slow
 @both
 def test_plain_forms_give_the_same(readout):
     model = make(**LUONG, readout=readout)
@@ -228,7 +228,7 @@ def test_viterbi_marks_one_position_of_each_step():
     assert {*np.unique(path)} == {0, 1}
 
 
-@full
+@slow
 @both
 def test_rows_of_padding_and_bfloat16_train_with_finite_numbers(readout):
     """And all parameters move."""

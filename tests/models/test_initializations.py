@@ -8,7 +8,7 @@ from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import initialize
 from attn_jax.training.arrays import named_leaves
 from tests.options import model_options
-from tests.stages import in_stages
+from tests.stages import few
 
 SIZES = {"embedding_size": 61, "annotation_size": 94, "hidden_size": 59, "alignment_size": 53}
 
@@ -85,9 +85,7 @@ MECHANISMS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "options", in_stages(MECHANISMS), ids=lambda options: "-".join(options.values())
-)
+@pytest.mark.parametrize("options", few(MECHANISMS), ids=lambda options: "-".join(options.values()))
 def test_what_the_papers_do_not_have_begins_as_the_mechanism_says(options):
     """Of a mechanism, the papers have W, U and v."""
     usual = named_leaves(make(**options).decoder.attention)

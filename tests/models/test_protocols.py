@@ -2,12 +2,12 @@
 
 import inspect
 
-import jax
 import pytest
 
 from attn_jax.models.protocols import Cell, Decoder, Encoder
 from attn_jax.models.recurrent import CELLS
-from attn_jax.models.seq2seq import DECODERS, ENCODERS, initialize
+from attn_jax.models.seq2seq import DECODERS, ENCODERS
+from tests.drawn import drawn
 from tests.options import model_options
 
 PARTS = [
@@ -42,9 +42,7 @@ def test_methods_take_what_the_protocol_says(protocol, part):
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_models_consist_of_parts_that_have_all_of_it(encoder, decoder):
-    model = initialize.__wrapped__(
-        model_options(encoder=encoder, decoder=decoder), 5, 5, jax.random.key(0)
-    )
+    model = drawn(model_options(encoder=encoder, decoder=decoder), 5, 5)
     parts = [(Encoder, model.encoder), (Decoder, model.decoder)]
     if decoder != "transformer":
         parts += [(Cell, cell) for cell in model.decoder.cell.cells]

@@ -9,13 +9,14 @@ import scipy.special
 from attn_jax import Score
 from attn_jax.errors import InputError
 from attn_jax.models.randomness import by_row
-from attn_jax.models.seq2seq import DECODERS, Seq2Seq, initialize
+from attn_jax.models.seq2seq import DECODERS, Seq2Seq
 from attn_jax.models.source import Source
 from attn_jax.tokens import BOS, EOS, PAD
 from attn_jax.training.arrays import named_leaves
+from tests.drawn import drawn
 from tests.models import oracle
 from tests.options import model_options
-from tests.stages import in_stages
+from tests.stages import few
 
 SOURCE_SIZE, TARGET_SIZE = 17, 19
 SOURCE = np.array([[4, 9, 6, 7, 16], [5, 8, 11, PAD, PAD], [13, PAD, PAD, PAD, PAD]])
@@ -40,19 +41,8 @@ def make(*, seed=1, target_size=TARGET_SIZE, **options):
         "feedforward_size": 17,
     }
     config = model_options(**(sizes | options))
-    # Without `jax.jit`: compiling the whole takes four times as long as compiling its operations.
     sizes = (SOURCE_SIZE, SECOND)[: config.sources.count]
-    model = initialize.__wrapped__(config, sizes, target_size, jax.random.key(seed))
-    for number, attention in enumerate(model.attentions):
-        # What mixes heads is the identity at first, which would hide a matrix that is transposed.
-        p = attention.shared.get_value()
-        generator = np.random.default_rng(number)
-        mixing = {
-            name: leaf + jnp.float32(generator.normal(size=leaf.shape))
-            for name, leaf in p["mixing"].items()
-        }
-        attention.shared.set_value({**p, "mixing": mixing})
-    return model
+    return drawn(config, sizes, target_size, seed)
 
 
 def source_of(model):
@@ -128,7 +118,7 @@ def name_of(options):
     return "-".join(map(str, options.values()))
 
 
-every_model = pytest.mark.parametrize("options", in_stages(MODELS), ids=name_of)
+every_model = pytest.mark.parametrize("options", few(MODELS), ids=name_of)
 
 
 @every_model
@@ -179,7 +169,7 @@ def test_padding_and_neighbours_change_nothing(options):
 
 
 @pytest.mark.parametrize(
-    "options", in_stages([each for each in MODELS if "sources" not in each]), ids=name_of
+    "options", few([each for each in MODELS if "sources" not in each]), ids=name_of
 )
 def test_no_gradient_from_padding_or_the_future(options):
     model = make(**options)
@@ -205,7 +195,7 @@ def test_no_gradient_from_padding_or_the_future(options):
 
 
 @pytest.mark.parametrize(
-    "options", in_stages([each for each in MODELS if "sources" in each]), ids=name_of
+    "options", few([each for each in MODELS if "sources" in each]), ids=name_of
 )
 def test_both_sources_have_a_gradient_and_padding_has_none(options):
     model = make(**options)

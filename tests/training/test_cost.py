@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import pytest
 
 from attn_jax.models.randomness import by_row
-from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS
 from attn_jax.training.objective import Objective
+from tests.drawn import drawn
 from tests.options import model_options
 from tests.training.counting import operations
 
@@ -22,7 +22,7 @@ SIZES = {
 
 
 def make(**options):
-    return initialize(model_options(**SIZES, **options), V, V, jax.random.key(0))
+    return drawn(model_options(**SIZES, **options), V, V)
 
 
 def batch(source_length=S, target_length=T):

@@ -11,10 +11,11 @@ from attn_jax.config import Model, Train
 from attn_jax.decoding.decode import decode
 from attn_jax.decoding.forced import force
 from attn_jax.decoding.options import Search
-from attn_jax.models.seq2seq import DECODERS, initialize
+from attn_jax.models.seq2seq import DECODERS
 from attn_jax.training.losses import LOSSES
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
+from tests.drawn import drawn
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 IDS = jnp.ones((3, 5), jnp.int32)
@@ -23,7 +24,7 @@ IDS = jnp.ones((3, 5), jnp.int32)
 @pytest.fixture(params=DECODERS)
 def model(request):
     config = Model(decoder=request.param, dropout=0.1)
-    return initialize(config, 11, 13, jax.random.key(0))
+    return drawn(config, 11, 13)
 
 
 def lowers(function, *arguments):

@@ -13,8 +13,9 @@ from attn_jax.tokens import EOS, PAD, UNK
 from attn_jax.training.objective import sampled
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, resume, train_step
+from tests.drawn import drawn
 from tests.options import model_options, train_options
-from tests.stages import full
+from tests.stages import slow
 
 SOURCE = jnp.array([[4, 9, 6, 7], [5, 8, PAD, PAD], [10, 4, 4, PAD], [7, PAD, PAD, PAD]])
 TARGET = jnp.array([[7, 5, EOS], [10, EOS, PAD], [4, 4, EOS], [EOS, PAD, PAD]])
@@ -30,7 +31,7 @@ SIZES = {
 
 
 def make(**options):
-    return initialize(model_options(**(SIZES | options)), 11, 13, jax.random.key(0))
+    return drawn(model_options(**(SIZES | options)), 11, 13)
 
 
 def run(model, steps=1, links=None, seed=1, **options):
@@ -142,7 +143,8 @@ RANDOM = {
 
 
 @pytest.mark.parametrize(
-    "name", [name if name == "rnnsearch" else pytest.param(name, marks=full) for name in RANDOM]
+    "name",
+    [name if name == "rnnsearch" else pytest.param(name, marks=slow) for name in RANDOM],
 )
 def test_parts_of_a_batch_draw_the_same_numbers_as_the_whole(name):
     options, train = RANDOM[name]
