@@ -10,9 +10,16 @@ from attn_jax.models.interventions import with_uniform_weights
 from attn_jax.tokens import BOS, PAD
 from tests.models import oracle
 from tests.models.test_seq2seq import SOURCE, TARGET, make
+from tests.stages import few
 
 MODELS = [
-    {"decoder": "bahdanau", "heads": 2, "head_size": 3, "mixing": "talking_heads"},
+    {
+        "encoder": "bidirectional",
+        "decoder": "bahdanau",
+        "heads": 2,
+        "head_size": 3,
+        "mixing": "talking_heads",
+    },
     {"decoder": "luong", "readout": "linear", "values": "key_value"},
     {"decoder": "luong_input_feeding", "cell": "lstm"},
     {
@@ -26,7 +33,9 @@ MODELS = [
 ]
 
 
-@pytest.fixture(scope="module", params=MODELS, ids=lambda options: options["decoder"])
+@pytest.fixture(
+    scope="module", params=few(MODELS, seen=("encoder",)), ids=lambda options: options["decoder"]
+)
 def explained(request):
     """A model, the name of its decoder, and its explained predictions."""
     model = make(**request.param)
