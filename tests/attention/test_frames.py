@@ -12,10 +12,10 @@ import attn_jax
 from attn_jax.attention import scores
 from attn_jax.attention.scores import Additive
 from attn_jax.config import Model, Train
-from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
+from tests.drawn import drawn
 
 PACKAGE = Path(attn_jax.__file__).parent
 SIZES = {"embedding_size": 4, "annotation_size": 6, "hidden_size": 6, "readout_size": 4}
@@ -48,10 +48,10 @@ def stacks(monkeypatch):
 def traced(decoder):
     """Traces a training step with an additive score."""
     model = Model(decoder=decoder, score=Additive(units=3), feedforward_size=5, **SIZES)
-    model = initialize(model, 11, 13, jax.random.key(0))
+    model = drawn(model, 11, 13)
     recipe = recipe_of(Train(warmup_steps=0))
     pairs = jnp.array([[4, 9, 6, EOS]]), jnp.array([[7, 5, EOS]]), None
-    train_step(init_state(model, recipe), pairs, jax.random.key(0), recipe=recipe)
+    train_step.trace(init_state(model, recipe), pairs, jax.random.key(0), recipe=recipe)
 
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "luong", "transformer"])
