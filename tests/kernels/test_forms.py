@@ -37,6 +37,8 @@ MODELS = {
     "transformer": {"decoder": "transformer", "encoder": "transformer", "dropout": 0.2},
 }
 
+OFTEN = "gru", "lstm_step", "transformer"  # the others are slow
+
 
 def make(**options):
     config = model_options(**(SIZES | options))
@@ -48,9 +50,13 @@ def loss(model):
     return objective(model, (SOURCE, TARGET, None), jnp.zeros((), int), rngs)
 
 
-@pytest.mark.parametrize("options", MODELS.values(), ids=MODELS)
-def test_forward_and_reverse_mode_agree(options, generator):
+@pytest.mark.parametrize(
+    "name",
+    [name if name in OFTEN else pytest.param(name, marks=pytest.mark.slow) for name in MODELS],
+)
+def test_forward_and_reverse_mode_agree(name, generator):
     """In float64; `jax.nn` computes the softmax of self-attention in float32."""
+    options = MODELS[name]
     with jax.enable_x64(True):
         model = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), make(**options))
         along = jax.tree.map(lambda leaf: jnp.asarray(generator.normal(size=leaf.shape)), model)

@@ -14,7 +14,9 @@ SIZES = {"embedding_size": 61, "annotation_size": 94, "hidden_size": 59, "alignm
 
 
 def make(**options):
-    return initialize(model_options(**(SIZES | options)), 67, 71, jax.random.key(0))
+    config = model_options(**(SIZES | options))
+    # Its operations, which the models share, are compiled sooner than each model as a whole.
+    return initialize.__wrapped__(config, 67, 71, jax.random.key(0))
 
 
 def drawn(values, deviation):
