@@ -25,7 +25,6 @@ from attn_jax.training.arrays import named_leaves
 from attn_jax.training.losses import Coverage
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
-from tests.drawn import drawn
 from tests.options import model_options
 from tests.stages import few, full
 
@@ -183,7 +182,7 @@ def test_runs_trains_and_decodes(case):
         **hook,
         **SIZES,
     )
-    model = drawn(config, 11, 11)
+    model = initialize.__wrapped__(config, 11, 11, jax.random.key(0))  # see `make` in test_seq2seq
     before = jax.tree.map(np.array, model)
     layers, rows, length = config.decoder_layers, len(SOURCE), TARGET.shape[1]
 

@@ -9,11 +9,10 @@ import scipy.special
 from attn_jax import Score
 from attn_jax.errors import InputError
 from attn_jax.models.randomness import by_row
-from attn_jax.models.seq2seq import DECODERS, Seq2Seq
+from attn_jax.models.seq2seq import DECODERS, Seq2Seq, initialize
 from attn_jax.models.source import Source
 from attn_jax.tokens import BOS, EOS, PAD
 from attn_jax.training.arrays import named_leaves
-from tests.drawn import drawn
 from tests.models import oracle
 from tests.options import model_options
 from tests.stages import few
@@ -42,7 +41,18 @@ def make(*, seed=1, target_size=TARGET_SIZE, **options):
     }
     config = model_options(**(sizes | options))
     sizes = (SOURCE_SIZE, SECOND)[: config.sources.count]
-    return drawn(config, sizes, target_size, seed)
+    # Without `jax.jit`: compiling the whole takes four times as long as compiling its operations.
+    model = initialize.__wrapped__(config, sizes, target_size, jax.random.key(seed))
+    for number, attention in enumerate(model.attentions):
+        # What mixes heads is the identity at first, which would hide a matrix that is transposed.
+        p = attention.shared.get_value()
+        generator = np.random.default_rng(number)
+        mixing = {
+            name: leaf + jnp.float32(generator.normal(size=leaf.shape))
+            for name, leaf in p["mixing"].items()
+        }
+        attention.shared.set_value({**p, "mixing": mixing})
+    return model
 
 
 def source_of(model):

@@ -13,7 +13,6 @@ from attn_jax.tokens import EOS, PAD, UNK
 from attn_jax.training.objective import sampled
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, resume, train_step
-from tests.drawn import drawn
 from tests.options import model_options, train_options
 from tests.stages import slow
 
@@ -31,7 +30,7 @@ SIZES = {
 
 
 def make(**options):
-    return drawn(model_options(**(SIZES | options)), 11, 13)
+    return initialize(model_options(**(SIZES | options)), 11, 13, jax.random.key(0))
 
 
 def run(model, steps=1, links=None, seed=1, **options):
