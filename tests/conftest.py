@@ -29,7 +29,10 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leaves out the second stage, unless it or some files are asked for."""
+    """Leaves out the second stage, unless it or some files are asked for.
+
+    Slow tests may take as long as they need.
+    """
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(0))

@@ -77,12 +77,12 @@ def assess(
         "perplexity": perplexity,
         "token_accuracy": 100 * float(np.concatenate(found.correct).mean()),
     }
-    of_texts, signatures = _of_texts(translator, found.sentences, bleu_tokenizer)
+    written, signatures = of_texts(translator, found.sentences, bleu_tokenizer)
     if aligned:
         (mean,) = by_head(found.of_means)
-        of_texts |= {name: mean[name] for name in ("alignment_accuracy", "alignment_shift")}
+        written |= {name: mean[name] for name in ("alignment_accuracy", "alignment_shift")}
     kept = found.sentences, found.hypotheses, found.references
-    return Assessment(measured | of_texts, signatures, by_head(found.of_heads), *kept)
+    return Assessment(measured | written, signatures, by_head(found.of_heads), *kept)
 
 
 def _measured(
@@ -144,7 +144,7 @@ def _described(
     }
 
 
-def _of_texts(
+def of_texts(
     translator: Any, sentences: Sequence[dict[str, Any]], bleu_tokenizer: str
 ) -> tuple[dict[str, float], dict[str, str]]:
     """The metrics of hypotheses against references, and sacrebleu's signatures."""

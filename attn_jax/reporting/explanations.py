@@ -23,7 +23,7 @@ ABOUT = (
     "(Wiegreffe and Pinter 2019). A large loss shows that this model relies on its weights, not "
     "that another would need any: for that, train one with model.score=mean. Points lost: the same "
     "for translations, by how much their BLEU falls, or for symbols and single words, the "
-    "percentage that match exactly; of as few sentences, it varies by some points.",
+    "percentage that match exactly. Of a hundred sentences, it varies by some points.",
     "τ: Kendall's rank correlation of a target token's weights with the absolute values of "
     "gradient \N{MULTIPLICATION SIGN} input of the source tokens, mean over target tokens (Jain "
     "and Wallace 2019). A low one does not show that the weights are wrong: gradients are no "

@@ -14,7 +14,7 @@ from attn_jax.data.pairs import Example
 from attn_jax.data.text_checks import check_lengths, fits, warn_of_unknown
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError
-from attn_jax.evaluation.assess import Assessment, assess
+from attn_jax.evaluation.assess import Assessment, assess, of_texts
 from attn_jax.evaluation.explanations import explanations
 from attn_jax.evaluation.metrics import in_words, ranking_metric, ter
 from attn_jax.evaluation.pictures import pictures
@@ -197,7 +197,8 @@ def measure(
     texts, references = zip(
         *((s["text"], s["reference"]) for s in assessment.sentences), strict=True
     )
-    if in_words(data.target_level, references, data.bleu_tokenizer):
+    of_words = in_words(data.target_level, references, data.bleu_tokenizer)
+    if of_words:
         # Only for text, and not during training: TER is slow where hypotheses are far off.
         metrics["ter"], signatures["ter"] = ter(texts, references)
     usual = vars(Search())
@@ -215,25 +216,20 @@ def measure(
         )
         result["explanations"] = explanations(translator, sources, targets)
         if result["explanations"]:
-            lost = _lost_with_equal_weights(translator, examples[:explain], data, search)
-            result["explanations"]["uniform_quality"] = lost
+            flat = _with_uniform_weights(translator)
+            changed = assess(flat, examples[:explain], data.bleu_tokenizer, search).metrics
+            some = assessment.sentences[:explain]  # which have been translated
+            before, _ = of_texts(translator, some, data.bleu_tokenizer)
+            measure = ranking_metric(of_words)
+            result["explanations"]["uniform_quality"] = before[measure] - changed[measure]
     return result, assessment
 
 
-def _lost_with_equal_weights(
-    translator: Translator, examples: Sequence[Example], data: Data, search: dict[str, Any]
-) -> float:
-    """By how many points the ranking metric of translations falls if all weights are equal."""
+def _with_uniform_weights(translator: Translator) -> Translator:
     (model,) = translator.models
-    flat = Translator(
+    return Translator(
         [with_uniform_weights(model)], translator.source, translator.target, translator.max_length
     )
-    usual, changed = (
-        assess(one, examples, data.bleu_tokenizer, search) for one in (translator, flat)
-    )
-    references = [sentence["reference"] for sentence in usual.sentences]
-    measure = ranking_metric(in_words(data.target_level, references, data.bleu_tokenizer))
-    return usual.metrics[measure] - changed.metrics[measure]
 
 
 def write(

@@ -33,12 +33,13 @@ from attn_jax.reporting.runs_csv import rows_of
 from attn_jax.runs.folder import steps_done
 from attn_jax.runs.training import train
 from attn_jax.training.arrays import named_leaves
+from attn_jax.training.validations import RATES
 from attn_jax.translation.loading import load
 
 KILLS, REQUESTS = 100, 20  # SIGKILLs and SIGTERMs, shared out among the kinds of runs
 CORES = len(os.sched_getaffinity(0))
 FLIPS, CUTS = 1000, 200  # bytes of which a bit is flipped, and files that are cut
-TIMED = ("seconds", "steps_per_second", "target_tokens_per_second")
+TIMED = ("seconds", *RATES)  # of the journal
 
 OPTIONS = {
     "data.name": "reverse",
@@ -133,10 +134,16 @@ def left_alone(kind: Kind, workdir: Path) -> float:
 
 
 def stopped(processes: list[subprocess.Popen], number: int, after: float) -> set[int] | None:
-    """Stops a run after some seconds; returns with what status, or None if it has ended before."""
+    """Stops a run after some seconds; returns with what status, or None if it has ended before.
+
+    Raises:
+      InputError: it has failed before.
+    """
     time.sleep(after)
     if any(process.poll() is not None for process in processes):
-        [process.wait() for process in processes]
+        statuses = {process.wait() for process in processes}
+        if statuses != {0}:
+            raise InputError(f"a run that had got no signal ended with status {statuses}")
         return None
     if number == signal.SIGKILL:
         for process in processes:
@@ -162,13 +169,11 @@ def moment(workdir: Path) -> str:
 
 def differences(one: Path, other: Path) -> list[str]:
     """What two finished runs do not have in common, bit for bit."""
-    found = []
-    for which in ("best", "last"):
-        (ours,), (theirs,) = load(one, which).models, load(other, which).models
-        theirs_by_name = named_leaves(theirs)
-        for name, leaf in named_leaves(ours).items():
-            if not np.array_equal(leaf, theirs_by_name[name]):
-                found.append(f"{which} checkpoint: {name}")
+    found = [
+        f"{which} checkpoint"
+        for which in ("best", "last")
+        if parameters(one, which) != parameters(other, which)
+    ]
     if untimed(one) != untimed(other):
         found.append("journal")
     if run_files.predictions(one, "test").read_bytes() != (
@@ -176,6 +181,12 @@ def differences(one: Path, other: Path) -> list[str]:
     ):
         found.append("predictions")
     return found
+
+
+def parameters(run: Path, which: str) -> dict[str, bytes]:
+    """The parameters of a checkpoint of a run, by their names."""
+    (model,) = load(run, which).models
+    return {name: np.asarray(leaf).tobytes() for name, leaf in named_leaves(model).items()}
 
 
 def untimed(run: Path) -> list[dict[str, Any]]:
@@ -195,29 +206,28 @@ def signalled(folder: Path, kind: Kind, kills: int, requests: int, seed: int) ->
     left_alone(kind, folder / "alone")
     usual = left_alone(kind, folder / "cached")  # its programs have been compiled
     counts, wrong = Counter[str](), differences(folder / "alone", folder / "cached")
-    sent = runs = 0
-    while sent < len(numbers):
+    runs = 0
+    while numbers:
         runs += 1
         workdir = folder / f"run{runs}"
-        while sent < len(numbers):
-            number = numbers[sent]
-            status = stopped(begun(kind, workdir), number, chance.uniform(0, usual))
+        while numbers:
+            after = chance.uniform(0, usual)
+            status = stopped(begun(kind, workdir), numbers[-1], after)
             if status is None:
                 break
-            sent += 1
-            if number == signal.SIGKILL:
+            if numbers.pop() == signal.SIGKILL:
                 counts[f"SIGKILL {moment(workdir)}"] += 1
             else:
                 counts[f"SIGTERM, status {' and '.join(map(str, sorted(status)))}"] += 1
         left_alone(kind, workdir)
         wrong += [f"{workdir}: {one}" for one in differences(folder / "alone", workdir)]
     said = "".join(file.read_text() for file in folder.glob("*.log"))
-    counts |= {
+    ended = {
         "runs that ended": runs,
         "that differ from the run left alone": len({one.partition(":")[0] for one in wrong}),
         "tracebacks": said.count("Traceback"),
     }
-    return {"counts": counts, "wrong": wrong}
+    return {"counts": dict(counts) | ended, "wrong": wrong}
 
 
 class Used(NamedTuple):
@@ -244,10 +254,8 @@ def results(run: Path, options: dict[str, Any]) -> list[Any]:
         (one.text, one.log_probability, one.weights.tolist())
         for one in translator.translate(sentences)
     ]
-    longer = train(options | {"train.steps": options["train.steps"] + 1}, run, evaluate_on=())
-    (model,) = longer.models
-    digest = [leaf.tobytes() for leaf in map(np.asarray, named_leaves(model).values())]
-    return [tables, json.dumps(rows), told, untimed(run), digest]
+    train(options | {"train.steps": options["train.steps"] + 1}, run, evaluate_on=())
+    return [tables, json.dumps(rows), told, untimed(run), parameters(run, "last")]
 
 
 def damage(content: bytes, cut: bool, chance: random.Random) -> bytes:
@@ -280,10 +288,8 @@ def use(run: Path, options: dict[str, Any], expected: list[Any]) -> Used:
 def damaged(folder: Path, flips: int, cuts: int, seed: int) -> dict[str, Any]:
     """A finished run of which one file at a time is damaged, each file as often as others."""
     folder.mkdir(parents=True)
-    chance, options = (
-        random.Random(seed),
-        OPTIONS | GRU | {"train.steps": 20, "train.valid_every": 10},
-    )
+    chance = random.Random(seed)
+    options = OPTIONS | GRU | {"train.steps": 20, "train.valid_every": 10}
     whole, copy = folder / "whole", folder / "copy"
     train(options, whole)
 

@@ -77,11 +77,7 @@ def greedily(log_probabilities):
 
 
 # What makes the annotations, and what attends to them, matters little for a search.
-@pytest.mark.parametrize(
-    "options",
-    few(MODELS, ("decoder", "readout")),
-    ids=name_of,
-)
+@pytest.mark.parametrize("options", few(MODELS, ("decoder", "readout")), ids=name_of)
 def test_search_finds_what_the_forced_pass_says(options):
     models = (make(target_size=SIZE, **options),)
     log_probabilities, weights = forced(models)

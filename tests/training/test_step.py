@@ -142,8 +142,7 @@ RANDOM = {
 
 
 @pytest.mark.parametrize(
-    "name",
-    [name if name == "rnnsearch" else pytest.param(name, marks=slow) for name in RANDOM],
+    "name", [name if name == "rnnsearch" else pytest.param(name, marks=slow) for name in RANDOM]
 )
 def test_parts_of_a_batch_draw_the_same_numbers_as_the_whole(name):
     options, train = RANDOM[name]
