@@ -86,6 +86,9 @@ def take(folder: Path, after: Claim | None) -> "Held | None":
     except FileExistsError:
         return None
     held = Held(folder / str(number))
+    if held.is_lost:  # others have taken later claims, and removed that of this number
+        held.file.unlink(missing_ok=True)
+        return None
     held.tell(state=RUNNING)
     for file in folder.iterdir():
         if file.name.isdecimal() and int(file.name) < number:

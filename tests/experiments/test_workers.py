@@ -68,6 +68,15 @@ def test_who_has_been_taken_over_hears_it_and_writes_no_more(tmp_path, monkeypat
     assert last(tmp_path).state == claims.RUNNING
 
 
+def test_who_looked_long_ago_takes_nothing_over(tmp_path):
+    looked = last(tmp_path)
+    take(tmp_path, looked)
+    newest = take(tmp_path, last(tmp_path))
+    assert take(tmp_path, looked) is None
+    assert not newest.is_lost
+    assert [file.name for file in tmp_path.iterdir()] == ["2"]
+
+
 def test_a_worker_leaves_beating_to_the_process_that_it_has_started(tmp_path):
     held = take(tmp_path, None)
     child = Held(held.file)
