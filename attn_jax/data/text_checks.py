@@ -85,8 +85,11 @@ def unknown_shares(
 ) -> str | None:
     """A message with the share of unknown tokens in each split; None if all are known.
 
+    If the model will know little of the training text, it also names the option to change.
+
     Args:
-      splits: how often each source and each target id occurs; all zero for a split without pairs.
+      splits: how often each source and each target id occurs, in the training text first; all zero
+        for a split without pairs.
       source, target: the vocabularies.
     """
     unknown = source.unknown_ids, target.unknown_ids
@@ -103,7 +106,13 @@ def unknown_shares(
     told = (
         f"{source:.1f} and {target:.1f} % of {name}" for name, (source, target) in shares.items()
     )
-    return f"unknown source and target tokens: {', '.join(told)}"
+    advice = "".join(
+        f"\nmost {side} tokens of the training text are unknown: would other tokens suit it, such "
+        f"as --data.{side}_level=character?"
+        for side, share in zip(("source", "target"), next(iter(shares.values())), strict=True)
+        if share > 50
+    )
+    return f"unknown source and target tokens: {', '.join(told)}{advice}"
 
 
 def seen_in_training(training: CutText, splits: dict[str, CutText]) -> Iterator[str]:

@@ -5,7 +5,7 @@ import pytest
 from attn_jax.config import Data
 from attn_jax.data.pairs import Example
 from attn_jax.data.run_vocabularies import build_vocabulary
-from attn_jax.data.text_checks import check_known, counts_of
+from attn_jax.data.text_checks import check_known, counts_of, unknown_shares
 from attn_jax.errors import InputError
 
 
@@ -23,3 +23,19 @@ def test_a_run_that_knows_nothing_of_a_text_is_no_start_for_it(level):
         with pytest.raises(InputError, match=f"the run in runs/old knows no {side} token of the"):
             check(pair, pair)
         check(pair, Example(known, known))
+
+
+def test_tokens_that_do_not_suit_the_text_are_told():
+    lemmas, forms = ["haus"] * 5, ["haus", "haus", "hause", "hauses", "häuser"]  # three once only
+    source, target = (build_vocabulary("word", side, Data()) for side in (lemmas, forms))
+
+    def told(target):
+        pairs = [Example(source.cut(a), target.cut(b)) for a, b in zip(lemmas, forms, strict=True)]
+        return unknown_shares({"training": counts_of(pairs, source, target)}, source, target)
+
+    assert told(target).splitlines() == [
+        "unknown source and target tokens: 0.0 and 60.0 % of training",
+        "most target tokens of the training text are unknown: would other tokens suit it, such as "
+        "--data.target_level=character?",
+    ]
+    assert told(build_vocabulary("character", forms, Data())) is None
