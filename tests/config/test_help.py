@@ -4,7 +4,15 @@ import re
 
 import pytest
 
-from attn_jax.attention.catalogue import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS
+from attn_jax.attention.catalogue import (
+    GATES,
+    MIXING,
+    NORMALIZERS,
+    SCORES,
+    SOURCES,
+    VALUES,
+    WINDOWS,
+)
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import DATASETS
 from attn_jax.data.orders import ORDERS
@@ -44,6 +52,7 @@ TABLES = {
     "model.values": VALUES,
     "model.gate": GATES,
     "model.mixing": MIXING,
+    "model.sources": SOURCES,
     "model.projection": PROJECTIONS,
     "model.stack": STACKS,
     "model.norm": RESIDUALS,
