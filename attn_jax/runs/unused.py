@@ -5,13 +5,14 @@ from typing import Any, NamedTuple
 
 from attn_jax import config
 from attn_jax.config import Experiment, Model, shorthands
+from attn_jax.data.datasets import DATASETS
 from attn_jax.data.synthetic import TASKS
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import options_of
 from attn_jax.settings.fields import checked
 from attn_jax.training.losses import Guided
 
-MADE = (*TASKS, "dates")
+MADE = DATASETS.keys() - {"parallel"}
 
 
 class Concern(NamedTuple):
