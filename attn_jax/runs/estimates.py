@@ -24,7 +24,7 @@ class Estimate(NamedTuple):
 
     steps: int  # left
     pace: Pace | None  # None if nothing is left, or it could not be measured
-    start: float  # seconds until the first step, with the compilation of some
+    start: float  # seconds until the first step, without compilation
     why: str  # it could not be measured
 
     @property
@@ -91,4 +91,5 @@ def _measured(folder: Path, options: dict, slot: Slot, running: list[Popen]) -> 
     if found is None:
         raise InputError("no step was measured")
     pace = Pace(*map(float, found.groups()))
-    return pace, max(0.0, time.monotonic() - began - STEPS * pace.step)
+    took = time.monotonic() - began
+    return pace, max(0.0, took - pace.compilation - STEPS * pace.step)

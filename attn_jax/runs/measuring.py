@@ -1,8 +1,9 @@
 """How long a step of training and a validation take, measured without writing anything."""
 
+import contextlib
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,8 +30,14 @@ from attn_jax.translation.loading import Place
 from attn_jax.translation.translator import Translator
 
 # How a program says it to a sweep that has started it.
-SAID = "a step takes {:.6f} s, and a validation about {:.3f} s"
-FOUND = re.compile(r"^a step takes ([0-9.]+) s, and a validation about ([0-9.]+) s", re.MULTILINE)
+SAID = "a step takes {:.6f} s, and a validation about {:.3f} s; compilation took {:.1f} s"
+FOUND = re.compile(
+    r"^a step takes ([0-9.]+) s, and a validation about ([0-9.]+) s; compilation took ([0-9.]+) s",
+    re.MULTILINE,
+)
+# What JAX measures: compilations, of which some were only reading from the cache.
+COMPILED = "/jax/core/compile/backend_compile_duration"
+READ = "/jax/compilation_cache/cache_retrieval_time_sec"
 
 STEPS = 30  # of which those are measured whose shape has been compiled before
 SENTENCES = 128  # of the validation that are translated
@@ -41,6 +48,7 @@ class Pace(NamedTuple):
 
     step: float  # the median
     validation: float
+    compilation: float  # all of it, but for programs that were in the cache
 
 
 def pace(options: Options, workdir: Place) -> Pace:
@@ -54,7 +62,29 @@ def pace(options: Options, workdir: Place) -> Pace:
       InputError: an option, the data or the folder cannot be used.
     """
     start_training()
-    workdir = Path(workdir)
+    with compilations() as compiled:
+        step, validation = _measured(options, Path(workdir))
+    return Pace(step, validation, max(0.0, sum(compiled)))
+
+
+@contextlib.contextmanager
+def compilations() -> Iterator[list[float]]:
+    """Seconds of compilation, and, negative, those of which a program was only read."""
+    seconds: list[float] = []
+
+    def listen(event: str, duration_secs: float, **_: Any) -> None:
+        if event in (COMPILED, READ):
+            seconds.append(duration_secs if event == COMPILED else -duration_secs)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield seconds
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def _measured(options: Options, workdir: Path) -> tuple[float, float]:
+    """The durations of a step and of a validation."""
     experiment = folder.settle(workdir, options_of.given(options))
     check(experiment)
     config, corpus = experiment.train, open_corpus(experiment.data)
@@ -80,7 +110,7 @@ def pace(options: Options, workdir: Place) -> Pace:
     shown = state if mesh is None else first_replica(state)
     translator = Translator([shown.result], source, target, experiment.data.max_length)
     tokenizer = experiment.data.bleu_tokenizer
-    return Pace(1 / throughput.rates()[0], _validation(translator, sentences, tokenizer))
+    return 1 / throughput.rates()[0], _validation(translator, sentences, tokenizer)
 
 
 def _validation(translator: Translator, sentences: Sequence[Example], tokenizer: str) -> float:

@@ -72,12 +72,14 @@ def proposed(
     chosen = _chosen(found, sizes, given, systems)
     options, grid = chosen | given, _grid(sizes, given, systems)
     steps = int(options[STEPS])
+    least = steps if STEPS in given else max(1, int(LEAST_STEPS * steps))
+    grids = {_settings(one): one for one in _smaller(grid)}
     for line in found.told():
         tell(line)
     tell(_about_sizes(sizes, chosen))
     tell(_about_settings(grid, asked["seeds"]))
     tell(f"measuring {len(systems)} systems, {len(places)} at a time")
-    kept, costs, idle = [], [], {*chosen, *may_be_idle}
+    kept, costs, others, idle = [], [], [], {*chosen, *may_be_idle}
     for system, estimate in _measured(root, options, idle, grid, systems, places):
         if estimate.pace is None:
             tell(f"  {name_of(system)} is left out: {estimate.why}")
@@ -85,11 +87,14 @@ def proposed(
         kept.append(system)
         costs.append(_cost(estimate.pace, estimate.start, found, options))
         tell(_about_pace(name_of(system), costs[-1], steps))
+        shortest = Extent(len(kept), min(grids), least, 1)
+        needed = budgets.seconds(shortest, costs, len(places))
+        if len(kept) >= 2 and needed > USED * seconds_left():
+            others = systems[systems.index(system) + 1 :]
+            break  # there is no time for them, nor to measure them
     if len(kept) < 2:
         raise InputError("a comparison needs two systems that can be trained")
     most = Extent(len(kept), _settings(grid), steps, asked["seeds"])
-    grids = {_settings(one): one for one in _smaller(grid)}
-    least = steps if STEPS in given else max(1, int(LEAST_STEPS * steps))
     extent = fitted(most, list(grids), least, costs, len(places), USED * seconds_left())
     if extent is None:
         fewest = Extent(2, min(grids), least, 1)
@@ -100,7 +105,7 @@ def proposed(
         )
     fitting = grids[extent.settings]
     tell(_about_time(asked["hours"], extent, costs, len(places)))
-    if left_out := list(_left_out(most, extent, kept, grid, fitting)):
+    if left_out := list(_left_out(most, extent, [*kept, *others], grid, fitting)):
         tell(f"left out, for want of time: {'; '.join(left_out)}")
     of_steps = {name: value for name, value in paced(extent.steps).items() if name in chosen}
     return Agenda(
@@ -169,7 +174,7 @@ def _measured(
     systems: Sequence[Mapping[str, Any]],
     places: Sequence[Slot],
 ) -> Iterator[tuple[Mapping[str, Any], Estimate]]:
-    """Each system with what is measured of it, or why nothing could be.
+    """Each system with what is measured of it, or why nothing could be; some at a time, in order.
 
     Raises:
       InputError: data or code cannot be used, or an option concerns none of the systems.
@@ -188,14 +193,19 @@ def _measured(
     if wanted:
         runs = [(run, planned[label]) for label, run in wanted.items()]
         unused.check(runs, options.keys() - {*may_be_idle})
-    found = refused | estimates(Sweep(root, Plan(planned), wanted), places)
-    yield from zip(systems, map(found.__getitem__, planned), strict=True)
+    labels = list(planned)
+    for first in range(0, len(labels), len(places)):
+        some = labels[first : first + len(places)]
+        part = {label: wanted[label] for label in some if label in wanted}
+        plan = Plan({label: planned[label] for label in part})
+        found = refused | estimates(Sweep(root, plan, part), places)
+        yield from zip(systems[first:], map(found.__getitem__, some), strict=False)
 
 
 def _cost(pace: Pace, start: float, found: Survey, options: Mapping[str, Any]) -> Cost:
     validations = -(-int(options[STEPS]) // int(options[EVERY]))
     test = pace.validation * found.pairs["test"] / found.pairs["validation"]
-    return Cost(start, pace.step, validations * pace.validation, test)
+    return Cost(start, pace.step, validations * pace.validation, test, pace.compilation)
 
 
 def _about_sizes(sizes: Sizes, chosen: Mapping[str, Any]) -> str:

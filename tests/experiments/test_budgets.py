@@ -36,6 +36,13 @@ def test_the_time_is_that_of_all_settings_then_of_the_seeds_and_tests():
     assert seconds(MOST, COSTS, 1) == 2920 + 1570
 
 
+def test_the_first_run_of_a_system_compiles():
+    compiled = FAST._replace(compilation=50)
+    one = MOST._replace(systems=1)
+    assert search_seconds(one, [compiled], 1) == search_seconds(one, [FAST], 1) + 50
+    assert seeds_seconds(one, [compiled], 1) == seeds_seconds(one, [FAST], 1)
+
+
 def test_first_settings_are_left_out():
     assert of(4490) == MOST
     assert of(4489) == MOST._replace(settings=2)

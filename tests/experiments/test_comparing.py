@@ -45,7 +45,7 @@ def measured(monkeypatch):
 
     def estimates(todo, places):
         return {
-            label: Estimate(1, Pace(0.02 if "general" in label else 0.01, 1.0), 10.0, "")
+            label: Estimate(1, Pace(0.02 if "general" in label else 0.01, 1.0, 0.0), 10.0, "")
             for label in todo.wanted
         }
 
@@ -140,6 +140,21 @@ def test_what_does_not_fit_is_left_out_by_name(measured, tmp_path):
         planned(tmp_path / "z", 0.01)
 
 
+def test_what_cannot_fit_is_not_measured(measured, tmp_path, monkeypatch):
+    asked, estimates = [], proposing.estimates
+
+    def recorded(todo, places):
+        asked.extend(todo.wanted)
+        return estimates(todo, places)
+
+    monkeypatch.setattr(proposing, "estimates", recorded)
+    four = [*THREE, {"label": "dot", "model.score": "dot"}]
+    todo = agenda_of(DATA, tmp_path / "x", 0.035, four, 3, 1)
+    assert todo.systems == four[:2]
+    assert len(asked) == 3  # for the third there is no time any more
+    assert todo.words[-1].endswith("; general; dot")
+
+
 def test_what_is_given_is_not_chosen(measured, tmp_path):
     given = {"train.steps": 600, RATE: 0.004, "model.hidden_size": 32}
     todo = planned(tmp_path / "x", 2, **given)
@@ -153,7 +168,7 @@ def test_what_is_given_is_not_chosen(measured, tmp_path):
 def test_a_system_that_cannot_be_trained_is_left_out(measured, tmp_path, monkeypatch, capsys):
     def estimates(todo, places):
         failed = Estimate(1, None, 0.0, "there is not enough memory")
-        found = dict.fromkeys(todo.wanted, Estimate(1, Pace(0.01, 1.0), 10.0, ""))
+        found = dict.fromkeys(todo.wanted, Estimate(1, Pace(0.01, 1.0, 0.0), 10.0, ""))
         return {label: failed if "general" in label else one for label, one in found.items()}
 
     monkeypatch.setattr(proposing, "estimates", estimates)
@@ -351,7 +366,7 @@ def test_the_data_are_looked_at(tmp_path):
 
 
 def test_sizes_grow_with_the_data():
-    assert [sizes_for(pairs) for pairs in (1, 1999, 2000, 14_999, 15_000, 10**6)] == [
+    assert [sizes_for(pairs) for pairs in (1, 1999, 2000, 14_999, 15_000, 59_999, 60_000, 10**6)] == [
         each for each in TABLE for _ in range(2)
     ]
     page = (Path(__file__).parents[2] / "docs" / "comparing.md").read_text("utf-8")
