@@ -366,9 +366,8 @@ def test_the_data_are_looked_at(tmp_path):
 
 
 def test_sizes_grow_with_the_data():
-    assert [sizes_for(pairs) for pairs in (1, 1999, 2000, 14_999, 15_000, 59_999, 60_000, 10**6)] == [
-        each for each in TABLE for _ in range(2)
-    ]
+    limits = (1, 1999, 2000, 14_999, 15_000, 59_999, 60_000, 10**6)
+    assert [sizes_for(pairs) for pairs in limits] == [each for each in TABLE for _ in range(2)]
     page = (Path(__file__).parents[2] / "docs" / "comparing.md").read_text("utf-8")
     for sizes in TABLE:
         names = ("model.embedding_size", "model.hidden_size", "train.batch_size")
