@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
@@ -14,6 +15,7 @@ from attn_jax.cache import cache_directory, use_compilation_cache
 from attn_jax.config import Data
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
+from attn_jax.runs.measuring import compilations
 from tests.experiments.programs import SMALL, works
 from tests.stages import full
 
@@ -136,3 +138,15 @@ def test_a_run_is_used_with_and_without_a_cache(cache, tmp_path):
     first = programs_after_use()
     assert any("decode" in name or "search" in name for name in first), first
     assert programs_after_use() == first
+
+
+def test_what_is_read_from_the_cache_is_not_counted_as_compilation():
+    def compiled():
+        with compilations() as seconds:
+            jax.jit(lambda x: jnp.sin(x) @ x.T + 4251)(jnp.ones((3, 5)))
+        return seconds
+
+    jax.clear_caches()
+    assert sum(compiled()) > 0
+    jax.clear_caches()
+    assert min(compiled()) < 0  # a program was read

@@ -220,8 +220,8 @@ def measure(
             changed = assess(flat, examples[:explain], data.bleu_tokenizer, search).metrics
             some = assessment.sentences[:explain]  # which have been translated
             before, _ = of_texts(translator, some, data.bleu_tokenizer)
-            measure = ranking_metric(of_words)
-            result["explanations"]["uniform_quality"] = before[measure] - changed[measure]
+            ranking = ranking_metric(of_words)
+            result["explanations"]["uniform_quality"] = before[ranking] - changed[ranking]
     return result, assessment
 
 
