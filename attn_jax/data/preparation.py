@@ -22,7 +22,9 @@ REMOVE = ": remove that folder, and the data are prepared again"
 # How often, and for how many seconds, a server is asked for a connection and for more of a file.
 RETRIES, CONNECT, READ = 3, 5, 60
 # TFDS warns of every data set that it does not ship.
-logging.getLogger("absl").addFilter(lambda told: "custom data configuration" not in told.msg)
+logging.getLogger("absl").addFilter(
+    lambda told: "custom data configuration" not in told.getMessage()
+)
 
 
 def prepared(make: Callable[[], Builder], directory: Path, origin: str) -> Builder:

@@ -57,7 +57,8 @@ def check_known(
     for side, vocabulary, of_ids in zip(
         ("source", "target"), (source, target), counts, strict=True
     ):
-        found = [vocabulary.tokens[index] for index in np.flatnonzero(of_ids) if index != UNK]
+        of_first = np.flatnonzero(of_ids[: len(vocabulary.first)])  # tags alone do not help
+        found = [vocabulary.tokens[index] for index in of_first if index != UNK]
         if not any(token.strip(f"{SPACES}{SPACE}") for token in found):
             raise InputError(
                 f"the run in {initial} knows no {side} token of the training text: is that text in "

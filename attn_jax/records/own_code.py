@@ -3,7 +3,6 @@
 A run keeps copies of these modules, to notice when they are edited.
 """
 
-import functools
 import hashlib
 import importlib.util
 import re
@@ -11,6 +10,7 @@ import sys
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from typing import NamedTuple
 
 from attn_jax import config
 from attn_jax.config import Experiment, Model
@@ -22,6 +22,7 @@ from attn_jax.settings.grammar import choose_or_import
 # The options that can name code of the user's own.
 OPTIONS = ("model.encoder", "model.cell", "model.decoder", *config.PARTS, "train.losses")
 OWN = re.compile(r"([\w.]+):\w+")
+PACKAGE = "attn_jax"
 
 
 def own_options(experiment: Experiment) -> dict[str, str]:
@@ -43,7 +44,7 @@ def recorded_modules(workdir: Path) -> list[str]:
 
 def _modules(texts: Iterable[str]) -> list[str]:
     named = dict.fromkeys(module for text in texts for module in OWN.findall(text))
-    return [module for module in named if module.partition(".")[0] != __package__]
+    return [module for module in named if module.partition(".")[0] != PACKAGE]
 
 
 def import_modules(model: Model) -> None:
@@ -72,7 +73,7 @@ def imported_late(before: set[str]) -> list[str]:
         name
         for name, file in files.items()
         if file
-        and name.partition(".")[0] not in (__package__, "experiments")
+        and name.partition(".")[0] not in (PACKAGE, "experiments")
         and not installed.search(file)
     )
 
@@ -85,12 +86,31 @@ def _spec(module: str) -> ModuleSpec | None:
         return None
 
 
-@functools.cache  # the process keeps running the imported code, even if the file is edited
+class _Read(NamedTuple):
+    """The source of a module, and which import of it that is; None if it is not imported yet."""
+
+    text: str
+    spec: ModuleSpec | None
+
+
+_read: dict[str, _Read] = {}  # what the process runs, even if the file is edited meanwhile
+
+
 def source(module: str) -> str:
     """The source of a module, as it was at the first call; empty if it has none.
 
-    The module is not imported, since code that was edited may fail.
+    It is read again if the module has been reloaded, as notebooks do. The module is not imported,
+    since code that was edited may fail.
     """
+    imported = getattr(sys.modules.get(module), "__spec__", None)  # a reload makes a new one
+    known = _read.get(module)
+    is_new = known is not None and (known.spec is None or known.spec is imported)
+    text = known.text if known and is_new else _text(module)
+    _read[module] = _Read(text, imported)
+    return text
+
+
+def _text(module: str) -> str:
     spec = _spec(module)
     read = getattr(spec and spec.loader, "get_source", None)
     try:

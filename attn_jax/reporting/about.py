@@ -14,7 +14,6 @@ def about(systems: Systems, profile: Profile) -> Iterator[str]:
     """Paragraphs on what was compared, and how."""
     yield escaped(evaluated(systems))
     yield from map(escaped, own_tokens(systems, profile))
-    yield from map(escaped, unfinished(systems))
     if shared := " ".join(shared_options(systems)):
         yield f"Options of all systems: `{shared}`"
     yield from map(escaped, made(systems))

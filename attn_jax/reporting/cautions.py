@@ -14,6 +14,7 @@ from attn_jax.reporting.systems import Systems, runs_of
 FEWEST_SEEDS = 3
 UNEQUAL = 1.05  # times as many parameters, above which sizes are unequal
 MOST_TOLD = 8  # systems that a sentence names
+RATE = "train.learning_rate"
 BUDGET = ("train.steps", "train.batch_size", "train.patience")
 
 
@@ -46,7 +47,7 @@ def cautions(systems: Systems) -> Iterator[str]:
                 first, second, *_ = different
                 told = f"{len(different)} values, such as {first} and {second}"
             yield f"Unequal training, {name}: {told}."
-    rates = {run.brief("train.learning_rate") for run in runs_of(systems)}
+    rates = {run.brief(RATE) for run in runs_of(systems)}
     tuned = {run.options["train.optimizer"] for run in runs_of(systems)}
     if len(rates) == len(tuned) == 1 and not all(map(_was_searched, runs_of(systems))):
         yield (
@@ -56,12 +57,15 @@ def cautions(systems: Systems) -> Iterator[str]:
 
 
 def _was_searched(run: Run) -> bool:
-    """Whether its learning rate was chosen among several, by a comparison."""
-    file = run_files.comparison(run.folder.parent)
-    if not file.is_file():
-        return False
-    with reading(file):
-        return len(json.loads(file.read_text("utf-8"))["grid"].get("train.learning_rate", ())) > 1
+    """Whether its learning rate was chosen among several, by a comparison or by trials."""
+    folder = run.folder.parent
+    for file, what in ((run_files.comparison(folder), "grid"), (run_files.search(folder), "space")):
+        if file.is_file():
+            with reading(file):
+                tried = json.loads(file.read_text("utf-8"))[what].get(RATE, ())
+                # A range, or the values of a grid.
+                return isinstance(tried, str) or len(tried) > 1
+    return False
 
 
 def shared_cores(systems: Systems) -> Iterator[str]:

@@ -8,6 +8,7 @@ from attn_jax.files import write_whole
 from attn_jax.reporting import drawings, tables
 from attn_jax.reporting.about import about, separated, signatures
 from attn_jax.reporting.answer import answer
+from attn_jax.reporting.cautions import cautions
 from attn_jax.reporting.drawings import Drawing, seeds_drawn
 from attn_jax.reporting.explanations import ABOUT, TITLE, explanations
 from attn_jax.reporting.profiles import Profile, by_length
@@ -83,6 +84,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         comparison.quality.markdown(),
         *tables.about_quality(comparison.quality),
         *about_ranks(systems),
+        *filter(None, ["\n".join(f"- {tables.escaped(line)}" for line in cautions(systems))]),
         comparison.cost.markdown(),
         tables.about_cost(comparison.cost),
         *tuned(comparison.tuning),

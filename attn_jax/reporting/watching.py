@@ -18,7 +18,7 @@ class Standing(NamedTuple):
     """The folders of the runs that have begun."""
 
     evaluated: dict[Path, int]  # with the time of their evaluation
-    training: list[Path]  # the others, but for those that have diverged or failed
+    training: list[Path]  # the others, but for those that will not be evaluated
 
 
 def watch(folder: str | Path, baseline: str = "", **options: Any) -> Report:
@@ -72,8 +72,8 @@ def _follow(root: Path, baseline: str, options: dict[str, Any]) -> None:
 def standing(root: Path) -> Standing:
     """How far the runs under a folder are."""
     begun = {file.parent for file in root.rglob("flags.txt")}
-    # A sweep opens the log of a run before the run has made its folder.
-    begun |= {file.with_name(file.name.removesuffix(".log")) for file in root.rglob("*.log")}
+    # A sweep claims a run before the run has made its folder.
+    begun |= {claimed.parents[1] / claimed.name for claimed in root.rglob("claims/*")}
     files = {folder: run_files.evaluation(folder, "test") for folder in sorted(begun)}
     evaluated = {
         folder: file.stat().st_mtime_ns for folder, file in files.items() if file.is_file()
@@ -83,9 +83,14 @@ def standing(root: Path) -> Standing:
 
 
 def _is_over(folder: Path) -> bool:
-    """Whether a run without an evaluation gets none: it has diverged, or has failed in a sweep."""
+    """Whether a run without an evaluation gets none.
+
+    It has diverged, or a sweep says that it has failed; or has finished it without a test, as it
+    does with trials.
+    """
     claim = claims.last(run_files.claims(folder.parent, folder.name))
-    return diverged(folder) is not None or (claim is not None and claim.state == claims.FAILED)
+    ended = claim is not None and claim.state in (claims.FAILED, claims.FINISHED)
+    return ended or diverged(folder) is not None
 
 
 def told(now: Standing) -> str:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from attn_jax import config
 from attn_jax.attention.mechanism import KINDS
+from attn_jax.attention.sources import Combined
 from attn_jax.checks import losses
 from attn_jax.checks.contracts import check_returns, untrained
 from attn_jax.checks.mechanisms import problem_at_start
@@ -131,12 +132,15 @@ def check_parts(config: Model, sizes: Sizes) -> None:
         "values": (config.hidden_size, config.annotation_size),
         "gate": (config.hidden_size, sizes.C),
     }
-    for kind in (*KINDS, "mixing"):
-        part, seen = getattr(config, kind), others.get(kind, (sizes.Q, sizes.D))
+    parts = [(kind, getattr(config, kind)) for kind in (*KINDS, "mixing")]
+    if isinstance(config.sources, Combined):
+        parts += [("sources", config.sources.score), ("sources", config.sources.normalizer)]
+    for kind, part in parts:
+        seen = others.get(kind, (sizes.Q, sizes.D))
         if not OWN.search(str(part)):
             continue
         if problem := problem_at_start(part, *seen, SHORTEST, config.embedding_size):
-            raise InputError(f"model.{kind}={part}: {problem}")
+            raise InputError(f"model.{kind}={getattr(config, kind)}: {problem}")
 
 
 def check_losses(experiment: Experiment) -> None:

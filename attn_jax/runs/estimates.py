@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
-from subprocess import Popen
 from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from attn_jax.config import Experiment
 from attn_jax.errors import InputError
+from attn_jax.runs.children import Children
 from attn_jax.runs.folder import steps_done
 from attn_jax.runs.measuring import FOUND, STEPS, Pace
 from attn_jax.runs.slots import Slot
@@ -47,13 +47,13 @@ def estimates(todo: Sweep, places: Sequence[Slot]) -> dict[str, Estimate]:
         if left[label]:
             systems.setdefault(_system(run), label)
 
-    running: list[Popen] = []
+    children = Children()
 
     def measured(label: str) -> tuple[Pace | None, float, str]:
         slot = free.get()
         try:
             options = dict(todo.plan.runs[label])
-            return *_measured(todo.root / label, options, slot, running), ""
+            return *_measured(todo.root / label, options, slot, children), ""
         except InputError as error:
             return None, 0.0, str(error)
         finally:
@@ -63,8 +63,7 @@ def estimates(todo: Sweep, places: Sequence[Slot]) -> dict[str, Estimate]:
         try:
             of_system = dict(zip(systems, pool.map(measured, systems.values()), strict=True))
         except KeyboardInterrupt:
-            for process in running:
-                process.terminate()  # has no effect on one that has ended
+            children.end()
             raise
     return {
         label: Estimate(left[label], *of_system.get(_system(run), (None, 0.0, "")))
@@ -82,10 +81,10 @@ def _steps_left(folder: Path, run: Experiment) -> int:
     return 0 if is_done(folder, run) else run.train.steps - steps_done(folder)
 
 
-def _measured(folder: Path, options: dict, slot: Slot, running: list[Popen]) -> tuple[Pace, float]:
+def _measured(folder: Path, options: dict, slot: Slot, children: Children) -> tuple[Pace, float]:
     began = time.monotonic()
     with TemporaryFile("w+") as log:
-        train_in(folder, options, slot, log, running, ["--dry_run"])
+        train_in(folder, options, slot, log, children, ["--dry_run"])
         log.seek(0)
         found = FOUND.search(log.read())
     if found is None:

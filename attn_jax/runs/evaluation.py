@@ -51,6 +51,8 @@ def evaluate(
         weights that could be others, or the folder cannot be written to.
     """
     search_of(search)
+    if "n_best" in search:
+        raise InputError("evaluate scores one hypothesis for each sentence: leave out n_best")
     folder = Path(workdir)
     return evaluate_split(folder, corpus_of(folder), split, search, explain)
 

@@ -1,10 +1,13 @@
 """The plan of a sweep: one file, which tells every worker the runs and their options."""
 
+import contextlib
 import dataclasses
+import fcntl
 import hashlib
 import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +57,10 @@ class Plan:
             if only in (0, number) and number % of == which % of
         }
 
-    def with_more(self, runs: Mapping[str, Mapping[str, Any]]) -> "Plan":
-        """The plan with more runs, which are tested, or other options of some; numbers stay."""
-        return Plan({**self.runs, **runs}, self.untested - runs.keys())
+    def with_more(self, more: "Plan") -> "Plan":
+        """The plan with the runs of another one, which wins where both have a run; numbers stay."""
+        untested = self.untested - more.runs.keys() | more.untested
+        return Plan({**self.runs, **more.runs}, untested)
 
 
 def read(root: Path) -> Plan:
@@ -77,13 +81,37 @@ def read(root: Path) -> Plan:
         return plan
 
 
-def record(root: Path, plan: Plan) -> None:
-    """Writes a plan into the folder of a sweep, unless it is there."""
-    if read(root) != plan:
-        stored: dict[str, Any] = {"format": FORMAT, "runs": plan.runs, "digest": _digest(plan)}
-        if plan.untested:
-            stored["untested"] = sorted(plan.untested)
-        write_whole(run_files.plan(root), json.dumps(stored, indent=1) + "\n")
+def add(root: Path, more: Plan) -> Plan:
+    """Adds runs to the plan in the folder of a sweep; returns the whole plan.
+
+    Of several processes that add runs at the same time, each keeps those of the others.
+    """
+    with _locked(root):
+        known = read(root)
+        plan = known.with_more(more)
+        if plan != known:
+            stored: dict[str, Any] = {"format": FORMAT, "runs": plan.runs, "digest": _digest(plan)}
+            if plan.untested:
+                stored["untested"] = sorted(plan.untested)
+            write_whole(run_files.plan(root), json.dumps(stored, indent=1) + "\n")
+        return plan
+
+
+@contextlib.contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    """Waits until no other process adds to the plan.
+
+    The lock is on the folder of claims: the plan is replaced when it is written, and the folder of
+    the sweep is locked by a comparison.
+    """
+    folder = run_files.claims(root, "")
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _digest(plan: Plan) -> str:

@@ -13,11 +13,11 @@ from attn_jax.config import Experiment, Options
 from attn_jax.errors import InputError
 from attn_jax.files import write_whole
 from attn_jax.records import claims, run_files, strict_json
-from attn_jax.runs import plans, unused
+from attn_jax.runs import unused
 from attn_jax.runs.engines import Engine
 from attn_jax.runs.folder import steps_done
 from attn_jax.runs.plans import Plan
-from attn_jax.runs.sweeping import Sweep, planned_sweep, settled, work
+from attn_jax.runs.sweeping import Sweep, extended, planned_sweep, work
 from attn_jax.runs.trials import Trials
 from attn_jax.runs.validation import best_validation
 from attn_jax.runs.working import is_trained
@@ -71,10 +71,9 @@ def tuned_sweep(
     if replaced and not isinstance(options, Experiment):
         print(f"the search replaces {config.told(replaced)}")
     tried = {label: _trials_of(label, of_systems[label], search) for label in of_systems}
-    trials = _trials(
-        run_files.trials(planned.root),
-        {run: given for runs in tried.values() for run, given in runs.items()},
-    )
+    trial_runs = {run: given for runs in tried.values() for run, given in runs.items()}
+    untested = Plan(trial_runs, frozenset(trial_runs))
+    trials = extended(run_files.trials(planned.root), untested)
     idle = [(run, trials.plan.runs[label]) for label, run in trials.wanted.items()]
     unused.check(idle, {*search.space} - {*may_be_idle})
     try:
@@ -92,7 +91,8 @@ def tuned_sweep(
         }
         for label, given in of_systems.items()
     }
-    chosen = _planned(planned.root, {n: of for each in runs.values() for n, of in each.items()})
+    final = Plan({run: given for each in runs.values() for run, given in each.items()})
+    chosen = extended(planned.root, final)
     systems_told = {
         label: {"trials": found[label], "best": best[label], "runs": list(runs[label])}
         for label in of_systems
@@ -115,17 +115,6 @@ def _fresh(given: Mapping[str, Any], search: Trials) -> range:
     """Seeds that no trial has."""
     first = int(given.get("seed", 0))
     return range(first, first + search.seeds)
-
-
-def _trials(root: Path, runs: Mapping[str, Mapping[str, Any]]) -> Sweep:
-    """A sweep of these trials, which leave the test split alone."""
-    known = {**plans.read(root).runs, **runs}
-    return settled(root, Plan(known, untested=frozenset(known)), runs)
-
-
-def _planned(root: Path, runs: Mapping[str, Mapping[str, Any]]) -> Sweep:
-    """A sweep of these runs, which the plan in the folder may not know yet."""
-    return settled(root, plans.read(root).with_more(runs), runs)
 
 
 def _outcomes(

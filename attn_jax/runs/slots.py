@@ -27,8 +27,10 @@ def slots(jobs: int) -> list[Slot]:
     GPUs divide all GPUs among themselves.
 
     Raises:
-      InputError: JAX does not start, or several runs are wanted on a TPU.
+      InputError: JAX does not start, several runs are wanted on a TPU, or less than none.
     """
+    if jobs < 0:
+        raise InputError(f"jobs must be at least 0, got {jobs}")
     platform, count = devices()
     if platform == "gpu":
         jobs = jobs or count
@@ -36,7 +38,7 @@ def slots(jobs: int) -> list[Slot]:
         return [Slot([], _on_gpus(share, together)) for share in shares(range(count), jobs)]
     if platform != "cpu":
         if jobs > 1:
-            raise InputError(f"--jobs={jobs}: a {platform.upper()} has one run at a time")
+            raise InputError(f"jobs={jobs}: a {platform.upper()} has one run at a time")
         # Explicit, so that JAX does not fall back to the CPU if another process has the device.
         return [Slot([], {"JAX_PLATFORMS": f"{platform},cpu"})]
     if not hasattr(os, "sched_getaffinity"):

@@ -16,10 +16,9 @@ from attn_jax.records.claims import Watch
 from attn_jax.records.progress import Goodness
 from attn_jax.runs import budgets, plans
 from attn_jax.runs.agenda import Agenda, Member, name_of
-from attn_jax.runs.folder import settle
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.standing import RUNNING, standings
-from attn_jax.runs.sweeping import Sweep, check_all, work
+from attn_jax.runs.sweeping import Sweep, extended, work
 from attn_jax.runs.validation import best_validation
 from attn_jax.runs.view import LOOK_EVERY, tell
 from attn_jax.runs.working import is_trained
@@ -36,14 +35,6 @@ class Validated(NamedTuple):
 
 def _options(runs: Iterable[Member]) -> dict[str, dict[str, Any]]:
     return {run.label: run.options for run in runs}
-
-
-def _sweep(root: Path, plan: Plan, runs: Iterable[Member]) -> Sweep:
-    """Some runs of a plan, checked."""
-    options = _options(runs)
-    wanted = {label: settle(root / label, dict(given)) for label, given in options.items()}
-    check_all(root, options, wanted)
-    return Sweep(root, plan, wanted)
 
 
 def tested(root: Path, todo: Agenda) -> list[Member]:
@@ -64,7 +55,7 @@ def search(root: Path, todo: Agenda, jobs: int) -> list[Member]:
     """
     runs = [run for run in todo.members() if run.seed == 0]
     options = _options(runs)
-    sweep = _sweep(root, Plan(options, frozenset(options)), runs)
+    sweep = extended(root, Plan(options, frozenset(options)))
     error = _finish(sweep, jobs)
     found: dict[int, list[Validated]] = {}
     for run in runs:
@@ -92,8 +83,7 @@ def missing(todo: Agenda, runs: Sequence[Member]) -> Iterator[str]:
 
 def confirm(root: Path, runs: Sequence[Member], jobs: int) -> InputError | None:
     """Makes the runs of the second stage; returns why some have failed, if any have."""
-    sweep = _sweep(root, plans.read(root).with_more(_options(runs)), runs)
-    return _finish(sweep, jobs)
+    return _finish(extended(root, Plan(_options(runs))), jobs)
 
 
 def _finish(sweep: Sweep, jobs: int) -> InputError | None:

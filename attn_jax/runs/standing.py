@@ -106,8 +106,8 @@ def _is_held(folder: Path, claim: Claim, watch: Watch) -> bool:
             os.kill(claim.said["pid"], 0)
         except ProcessLookupError:
             return False
-        except PermissionError:
-            return True
+        except PermissionError:  # of another user; perhaps another process has got its number
+            pass
     return not watch.is_dead(folder)
 
 

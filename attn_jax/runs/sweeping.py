@@ -42,11 +42,13 @@ class Sweep(NamedTuple):
       root: the folder of the sweep.
       plan: all runs.
       wanted: those of this worker.
+      new: those that are to be added to the plan in the folder.
     """
 
     root: Path
     plan: Plan
     wanted: dict[str, Experiment]
+    new: Plan = Plan({})
 
 
 def sweep(
@@ -150,7 +152,8 @@ def planned_sweep(
     why_out = left_out.__getitem__
     for why, labels in itertools.groupby(sorted(left_out, key=why_out), why_out):
         print(f"left out, since {why}: {'; '.join(labels)}")
-    return Sweep(root, plans.read(root).with_more({n: planned[n] for n in wanted}), wanted)
+    new = Plan({label: planned[label] for label in wanted})
+    return Sweep(root, plans.read(root).with_more(new), wanted, new)
 
 
 def sweep_in(root: Place, only: int = 0, part: str = "1/1") -> Sweep:
@@ -170,15 +173,21 @@ def sweep_in(root: Place, only: int = 0, part: str = "1/1") -> Sweep:
     plan = plans.read(root)
     if not plan.runs:
         raise InputError(f"{root} holds no plan of a sweep: give systems or a grid first")
-    return settled(root, plan, plan.chosen(only, part))
+    runs = plan.chosen(only, part)
+    return Sweep(root, plan, _settled(root, runs))
 
 
-def settled(root: Path, plan: Plan, runs: Mapping[str, Mapping[str, Any]]) -> Sweep:
-    """A sweep of some runs of a plan, all of which can be made.
+def extended(root: Path, new: Plan) -> Sweep:
+    """A sweep of runs that the plan in the folder need not know yet.
 
     Raises:
       InputError: one of them cannot be made or resumed.
     """
+    return Sweep(root, plans.read(root).with_more(new), _settled(root, new.runs), new)
+
+
+def _settled(root: Path, runs: Mapping[str, Mapping[str, Any]]) -> dict[str, Experiment]:
+    """Runs from their options, all of which can be made."""
     wanted: dict[str, Experiment] = {}
     for label, options in runs.items():
         try:
@@ -187,7 +196,7 @@ def settled(root: Path, plan: Plan, runs: Mapping[str, Mapping[str, Any]]) -> Sw
         except InputError as error:
             raise InputError(f"{label}: {error}") from error
     check_all(root, runs, wanted)
-    return Sweep(root, plan, wanted)
+    return wanted
 
 
 def check_all(
@@ -230,7 +239,7 @@ def work(todo: Sweep, jobs: int, executor: Engine | None = None) -> list[Path]:
       InputError: runs have failed, while the others have been finished.
       KeyboardInterrupt: it was interrupted; its runs have saved.
     """
-    root, plan, wanted = todo
+    root, plan, wanted, new = todo
     waiting = {
         label: run
         for label, run in wanted.items()
@@ -242,7 +251,7 @@ def work(todo: Sweep, jobs: int, executor: Engine | None = None) -> list[Path]:
     elif waiting:
         places = slots(jobs)
     root.mkdir(parents=True, exist_ok=True)
-    plans.record(root, plan)
+    plan = plans.add(root, new)
     print(
         f"{len(wanted)} runs, {len(wanted) - len(waiting)} of them finished; their output goes "
         f"to {root}/<run>.log",

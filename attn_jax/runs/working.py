@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import fcntl
+import functools
 import os
 import re
 import signal
@@ -20,6 +21,7 @@ from attn_jax.config import Experiment
 from attn_jax.errors import INTERRUPTED, TRY_AGAIN, InputError
 from attn_jax.records import claims, run_files
 from attn_jax.records.claims import Held, Watch, beating
+from attn_jax.runs.children import Children
 from attn_jax.runs.folder import in_use
 from attn_jax.runs.slots import Slot
 from attn_jax.training.loop import finished
@@ -60,7 +62,7 @@ def train_in(
     options: Mapping[str, Any],
     slot: Slot,
     log: IO[str],
-    running: list[subprocess.Popen],
+    children: Children,
     flags: Sequence[str] = (),
 ) -> None:
     """Trains and evaluates one run in a process of its own.
@@ -72,7 +74,7 @@ def train_in(
       options: of the run.
       slot: where it runs.
       log: the file for its output.
-      running: gets the process.
+      children: start the process.
       flags: others of the program.
 
     Raises:
@@ -85,7 +87,8 @@ def train_in(
         file.seek(0)
         begin = log.seek(0, os.SEEK_END)
         command = [sys.executable, "-m", "attn_jax", "train", f"--workdir={folder}", *flags]
-        process = subprocess.Popen(
+        begin_run = functools.partial(
+            subprocess.Popen,
             [*command, "--flagfile=/dev/stdin"],
             stdin=file,
             stdout=log,
@@ -93,7 +96,9 @@ def train_in(
             # Python is not to look for its own modules in the current folder.
             env=os.environ | slot.environment | {"PYTHONSAFEPATH": "1"},
         )
-        running.append(process)
+        process = children.start(begin_run)
+        if process is None:
+            raise Interrupted(f"{folder.name} was interrupted")
         if slot.cores:
             os.sched_setaffinity(process.pid, slot.cores)
         status = process.wait()
@@ -154,10 +159,10 @@ class Worker:
     ):
         self._root, self._wanted, self._tell, self._standing = root, wanted, tell, standing
         self._options, self._todo, self._untested = runs, dict(runs), untested
-        self._running: list[subprocess.Popen] = []
+        self._children = Children()
         self._failures: list[str] = []
         self._left: list[str] = []
-        self._lock, self._ended, self._watch = threading.Lock(), False, Watch()
+        self._lock, self._watch = threading.Lock(), Watch()
         begun = {label: claims.last(run_files.claims(root, label)) for label in runs}
         self._before = {label: claim.number for label, claim in begun.items() if claim}
 
@@ -173,11 +178,10 @@ class Worker:
             try:
                 wait(futures)
             except KeyboardInterrupt:
-                self._ended = True
                 try:
-                    self._hand_on()
+                    self._children.end()
                 except KeyboardInterrupt:
-                    self._hand_on()  # at once, as they see it
+                    self._children.end()  # at once, as they see it
                 raise
         for future in futures:
             future.result()
@@ -188,13 +192,6 @@ class Worker:
             self._tell(f"left to other processes, which are training them: {left}")
         if self._failures:
             raise InputError("; ".join(self._failures))
-
-    def _hand_on(self) -> None:
-        """Hands a signal on to the runs, which may have got it from the terminal too; waits."""
-        for process in self._running:
-            process.terminate()  # has no effect on one that has ended
-        for process in self._running:
-            process.wait()
 
     def _work_in(self, slot: Slot) -> None:
         while taken := self._next():
@@ -210,7 +207,7 @@ class Worker:
                 options, flags = self._options[label], [f"--claim={held.file}"]
                 if label in self._untested:
                     flags.append("--evaluate_on=")
-                train_in(self._root / label, options, slot, taken.log, self._running, flags)
+                train_in(self._root / label, options, slot, taken.log, self._children, flags)
         except InUse as error:
             state, why = claims.PAUSED, str(error)
             self._left.append(label)
@@ -223,7 +220,7 @@ class Worker:
 
     def _next(self) -> Taken | None:
         """Claims a run; None if all are done, or others are training them."""
-        while not self._ended:
+        while not self._children.ended:
             with self._lock:
                 undecided = False
                 for label in list(self._todo):

@@ -120,6 +120,8 @@ def kind_of(entry: dataclasses.Field) -> type[Any]:
 def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
     original, kind = value, kind_of(entry)
     try:
+        if original is None or isinstance(original, bool):
+            raise TypeError("neither text nor a number")
         value = kind(original)
         if kind is int and isinstance(original, numbers.Real) and original != value:
             raise ValueError("not whole")

@@ -41,6 +41,14 @@ def test_made_data_has_its_own():
     assert read(Data(name="reverse"), examples) == [{(2, 0), (1, 1), (0, 2)}]
 
 
+def test_links_are_to_words_of_the_first_source(tmp_path):
+    (tmp_path / "links.txt").write_text("1-0\n2-0\n")
+    config = Data(links=str(tmp_path / "links.txt"), columns="1,2,3", **WORDS)
+    pairs = [Example("a b\tN;PL", "x"), Example("a b\tN;PL", "x")]
+    with pytest.raises(InputError, match=r"2: the link 2-0 .* beyond the 2 source and 1 target"):
+        links_of(config, pairs, np.array([[4, 1], [4, 1]]))
+
+
 def test_weights_sum_to_one_for_words_with_links():
     table = LinkTable([{(0, 1), (2, 1), (1, 0)}, set()])
     weights = table.matrix([0, 1], source_length=3, target_length=4)

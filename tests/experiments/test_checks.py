@@ -96,6 +96,15 @@ def test_parts_of_ones_own_are_checked_at_the_sizes_of_the_run(own):
             assert re.search(told, str(raised.value))
 
 
+def test_parts_of_the_mechanism_of_a_second_source_are_checked_too(own):
+    for sources, told in (
+        ("concatenated(score=checked_parts:FromTheEnd)", "it is padded"),
+        ("hierarchical(normalizer=checked_parts:forgets)", "get a weight of 0."),
+    ):
+        with pytest.raises(InputError, match=rf"model.sources={sources[:12]}.*: .*{told}"):
+            check_parts(model(sources=sources), SIZES)
+
+
 def test_a_run_with_a_part_that_reads_padding_does_not_start(own):
     sizes = {"embedding_size": 4, "annotation_size": 6, "hidden_size": 6, "readout_size": 4}
     options = {f"model.{name}": size for name, size in sizes.items()}

@@ -64,7 +64,7 @@ def made(measured, monkeypatch):
     """Runs that are only noted, with the better a validation the lower the rate; some raise."""
     made, fails = [], {}
 
-    def train_in(folder, options, slot, log, running, flags):
+    def train_in(folder, options, slot, log, children, flags):
         if folder.name in fails:
             raise fails[folder.name]
         is_tested = "--evaluate_on=" not in flags
@@ -87,8 +87,9 @@ def made(measured, monkeypatch):
     for module in (working, stages):
         monkeypatch.setattr(module, "is_trained", is_trained)
     monkeypatch.setattr(sweeping, "slots", lambda jobs: [Slot([], {})] * 2)
-    monkeypatch.setattr(stages, "check_all", lambda *_: None)
-    monkeypatch.setattr(stages, "settle", lambda folder, options: config.Experiment())
+    monkeypatch.setattr(sweeping, "check_all", lambda *_: None)
+    monkeypatch.setattr(sweeping, "check", lambda *_: None)
+    monkeypatch.setattr(sweeping, "settle", lambda folder, options: config.Experiment())
     monkeypatch.setattr(comparing, "report", lambda root: root)
     monkeypatch.setattr(comparing, "write_answer", lambda *parts: parts)
     return made, fails
@@ -326,9 +327,9 @@ def test_another_command_is_refused(made, tmp_path):
 
 def test_a_plan_knows_which_runs_are_not_tested(tmp_path):
     plan = Plan({"a": {"seed": 0}, "b": {"seed": 1}}, frozenset({"a", "b"}))
-    plans.record(tmp_path, plan)
+    plans.add(tmp_path, plan)
     assert plans.read(tmp_path) == plan
-    more = plan.with_more({"b": {"seed": 1}, "c": {"seed": 2}})
+    more = plan.with_more(Plan({"b": {"seed": 1}, "c": {"seed": 2}}))
     assert more.untested == {"a"}
     text = run_files.plan(tmp_path).read_text()
     run_files.plan(tmp_path).write_text(text.replace('"b"\n', '"c"\n'))

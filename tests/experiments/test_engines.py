@@ -127,7 +127,7 @@ def stand(label, state, why=""):
 
 def follow(tmp_path, monkeypatch, engine, states, wanted=PLAN.runs):
     """Has an engine make runs, which are in these states at one look after another."""
-    plans.record(tmp_path, PLAN)
+    plans.add(tmp_path, PLAN)
     looks = iter(states)
     last = {}
 

@@ -1,11 +1,14 @@
 """Text that a program cannot use."""
 
+import contextlib
+
 import pytest
 
 from attn_jax.config import Data
 from attn_jax.data.pairs import Example
 from attn_jax.data.run_vocabularies import build_vocabulary
 from attn_jax.data.text_checks import check_known, counts_of, unknown_shares
+from attn_jax.data.two_sources import TwoSources
 from attn_jax.errors import InputError
 
 
@@ -23,6 +26,17 @@ def test_a_run_that_knows_nothing_of_a_text_is_no_start_for_it(level):
         with pytest.raises(InputError, match=f"the run in runs/old knows no {side} token of the"):
             check(pair, pair)
         check(pair, Example(known, known))
+
+
+def test_tags_alone_are_no_start_for_a_text():
+    first = build_vocabulary("character", ["ein haus"], Data())
+    source = TwoSources(first, build_vocabulary("tag", ["N;PL"], Data()))
+    target = build_vocabulary("character", ["haus"], Data())
+    for text, is_known in (("haus\tN;PL", True), ("жук\tN;PL", False), ("haus\tX", True)):
+        counts = counts_of([Example(source.cut(text), target.cut("haus"))], source, target)
+        told = pytest.raises(InputError, match="knows no source token of the training text")
+        with contextlib.nullcontext() if is_known else told:
+            check_known("runs/old", counts, source, target)
 
 
 def test_tokens_that_do_not_suit_the_text_are_told():

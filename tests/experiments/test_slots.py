@@ -1,12 +1,12 @@
 """How the runs of a sweep share cores, GPUs and TPUs."""
 
-import subprocess
 import sys
 
 import pytest
 
 from attn_jax.errors import InputError
 from attn_jax.runs import slots, working
+from attn_jax.runs.children import Children
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_share_of_memory_that_the_user_gives_is_left(machine, monkeypatch, var
 def test_a_tpu_has_one_run_with_all_of_it(machine):
     machine("tpu", 4)
     assert slots.slots(0) == slots.slots(1) == [slots.Slot([], {"JAX_PLATFORMS": "tpu,cpu"})]
-    with pytest.raises(InputError, match="--jobs=2: a TPU has one run at a time"):
+    with pytest.raises(InputError, match=r"^jobs=2: a TPU has one run at a time"):
         slots.slots(2)
 
 
@@ -104,14 +104,18 @@ def test_jax_says_which_devices_there_are(monkeypatch):
         slots.devices()
 
 
+def test_less_than_no_runs_are_refused():
+    with pytest.raises(InputError, match="jobs must be at least 0, got -1"):
+        slots.slots(-1)
+
+
 def test_a_run_has_the_environment_of_its_slot(tmp_path, monkeypatch):
     program = tmp_path / "python"
     program.write_text('#!/bin/sh\necho "on GPU $CUDA_VISIBLE_DEVICES of $HOME"\n')
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setenv("HOME", "home")
-    running: list[subprocess.Popen] = []
     slot = slots.Slot([], {"CUDA_VISIBLE_DEVICES": "3"})
     with (tmp_path / "one.log").open("a+") as log:
-        working.train_in(tmp_path / "one", {}, slot, log, running)
+        working.train_in(tmp_path / "one", {}, slot, log, Children())
     assert (tmp_path / "one.log").read_text() == "on GPU 3 of home\n"

@@ -36,7 +36,7 @@ def claimed(root, label, **said):
 @pytest.fixture
 def root(tmp_path):
     """A sweep whose first run is waiting, and the others running, failed, stopped and lost."""
-    plans.record(tmp_path, PLAN)
+    plans.add(tmp_path, PLAN)
     claimed(tmp_path, "seed=1", step=40, steps_per_second=2.0, loss=1.25)
     claimed(tmp_path, "seed=2", state=claims.FAILED, why="seed=2 failed: it is [bad]")
     (tmp_path / "seed=3" / "checkpoints" / "60").mkdir(parents=True)
@@ -59,6 +59,20 @@ def test_a_claim_of_another_machine_that_is_silent_is_not_at_work(root, monkeypa
     now = [0.0]
     monkeypatch.setattr(claims.time, "monotonic", lambda: now[0])
     claimed(root, "seed=0", machine="another", pid=os.getpid())
+    seen = Watch()
+    assert standings(root, PLAN, seen)[0].state == "running"
+    now[0] = claims.DEAD
+    assert standings(root, PLAN, seen)[0].state == "waiting"
+
+
+def test_a_process_of_another_user_that_has_got_the_number_of_a_dead_one_is_none(root, monkeypatch):
+    def refuse(*_):
+        raise PermissionError
+
+    now = [0.0]
+    monkeypatch.setattr(claims.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(standing.os, "kill", refuse)
+    claimed(root, "seed=0", pid=1)
     seen = Watch()
     assert standings(root, PLAN, seen)[0].state == "running"
     now[0] = claims.DEAD

@@ -194,13 +194,14 @@ def test_a_run_that_a_program_trains_by_itself_is_no_failure(tmp_path, made):
 
 def test_a_plan_is_written_once_and_read_whole(tmp_path):
     assert plans.read(tmp_path) == Plan({})
-    plans.record(tmp_path, PLAN)
+    assert plans.add(tmp_path, PLAN) == PLAN
     file = run_files.plan(tmp_path)
     before = file.stat().st_mtime_ns
-    plans.record(tmp_path, PLAN)
+    assert plans.add(tmp_path, PLAN) == PLAN
     assert file.stat().st_mtime_ns == before
     assert plans.read(tmp_path) == PLAN
-    more = PLAN.with_more({"seed=1": {"seed": 1, "train.steps": 9}, "seed=7": {"seed": 7}})
+    assert plans.add(tmp_path, Plan({})) == PLAN  # as a worker does that joins
+    more = PLAN.with_more(Plan({"seed=1": {"seed": 1, "train.steps": 9}, "seed=7": {"seed": 7}}))
     assert more.numbers == {**PLAN.numbers, "seed=7": 6}
     text = file.read_text()
     others = [text.replace('"seed": 3', '"seed": 4'), text.replace('": 1', '": 2'), text[1:], "{}"]
@@ -208,6 +209,18 @@ def test_a_plan_is_written_once_and_read_whole(tmp_path):
         file.write_text(damaged)
         with pytest.raises(InputError, match=r"plan.json is (missing or )?damaged"):
             plans.read(tmp_path)
+
+
+def test_processes_that_plan_at_the_same_time_keep_the_runs_of_each_other(tmp_path):
+    def plan(seed):
+        return plans.add(tmp_path, Plan({f"seed={seed}": {"seed": seed}}))
+
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(plan, range(40)))
+    whole = plans.read(tmp_path)
+    assert sorted(given["seed"] for given in whole.runs.values()) == list(range(40))
+    for seed, one in enumerate(made):  # numbers that a process has told its jobs stay
+        assert one.numbers[f"seed={seed}"] == whole.numbers[f"seed={seed}"]
 
 
 def test_workers_take_a_run_or_a_part_of_the_plan():

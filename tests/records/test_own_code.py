@@ -1,6 +1,7 @@
 """Which code of the user's own a run keeps, and how it notices that it was edited."""
 
 import importlib
+import sys
 
 import pytest
 
@@ -15,6 +16,7 @@ from attn_jax.records.own_code import (
     forget_code,
     keep_code,
     own_modules,
+    source,
 )
 from tests.options import with_model
 
@@ -45,6 +47,7 @@ def test_modules_of_the_package_are_not_the_users_own(tmp_path, monkeypatch):
         score="mine_of_scores:Similar(compared=mine_inside:own,sharpness=5)",
         normalizer="attn_jax.attention.sparse:Sparsemax",
         cell="mine_too:Cell",
+        encoder="attn_jax.models.encoders:RecurrentEncoder",  # named like one's own
     )
     assert own_modules(experiment) == ["mine_too", "mine_of_scores", "mine_inside"]
     assert own_modules(with_model(normalizer="entmax(alpha=1.25)")) == []
@@ -101,6 +104,20 @@ def test_what_is_imported_stays_as_its_file_is_edited(tmp_path, monkeypatch):
     assert edited(tmp_path, [name]) == []
     keep_code(tmp_path, experiment)
     assert copy_of(tmp_path, name).read_text() == text.replace("\r\n", "\n")
+
+
+def test_a_module_that_is_reloaded_is_read_anew(tmp_path, monkeypatch):
+    """A notebook reloads what has been edited, and the next run is of the new code."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    name, edited_text = "reloaded_in_notebook", OWN + "# edited\n"
+    write(tmp_path, name, OWN)
+    assert source(name) == OWN  # before it is imported
+    module = importlib.import_module(name)
+    write(tmp_path, name, edited_text)
+    assert source(name) == OWN
+    importlib.reload(module)
+    assert source(name) == edited_text
 
 
 def files(folder):

@@ -15,6 +15,7 @@ from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.evaluation.edits import edit_distance
 from attn_jax.evaluation.significance import holm
+from attn_jax.records import run_files
 from attn_jax.reporting import tables
 from attn_jax.reporting.cautions import cautions
 from attn_jax.reporting.differences import differences
@@ -368,6 +369,9 @@ def test_whether_weights_matter_is_told_of_systems_that_measured_it(root):
 
 
 def test_unfair_and_small_comparisons_are_told(root):
+    report(root)
+    assert "- Fewer than three seeds: " in (root / "report.md").read_text()
+
     def warned(**systems):
         return list(cautions(systems))
 
@@ -379,6 +383,10 @@ def test_unfair_and_small_comparisons_are_told(root):
     (seeds, rate) = warned(one=three, other=[run])
     assert seeds.startswith("Fewer than three seeds: other. How much")
     assert rate.startswith("All systems were trained with one learning rate")
+    file = run_files.search(run.folder.parent)
+    file.write_text(json.dumps({"space": {"train.learning_rate": "log(1e-4,1e-2)"}}))
+    assert warned(one=three, other=[run]) == [seeds]
+    file.unlink()
     larger = dataclasses.replace(run, evaluation=run.evaluation | {"parameters": 2468})
     slower = options | {"train.learning_rate": 0.5, "train.batch_size": 7}
     longer = [dataclasses.replace(larger, options=slower)] * 3

@@ -28,6 +28,12 @@ def clock(monkeypatch):
     return events
 
 
+def claim(folder):
+    """The claim of a worker on a run, after those that were made before."""
+    held_in = run_files.claims(folder.parent, folder.name)
+    return claims.take(held_in, claims.last(held_in))
+
+
 def live(root):
     """What the page says of runs in training; None if it stays as it is."""
     return data_of((root / "report.html").read_text("utf-8")).get("live")
@@ -35,7 +41,8 @@ def live(root):
 
 def test_the_page_follows_a_sweep_to_its_end(tmp_path, clock, capsys):
     said = []
-    (tmp_path / "a.log").touch()  # as a sweep does first
+    claim(tmp_path / "a")  # as a sweep does first
+    (tmp_path / "sweep.log").touch()  # of the shell that has started it, and no run
 
     def train_a():
         assert not (tmp_path / "report.html").exists()
@@ -43,7 +50,7 @@ def test_the_page_follows_a_sweep_to_its_end(tmp_path, clock, capsys):
 
     def begin_b():
         said.append(live(tmp_path))
-        (tmp_path / "b.log").touch()
+        claim(tmp_path / "b")
 
     def train_b():
         said.append(live(tmp_path))
@@ -71,17 +78,31 @@ def test_the_page_follows_a_sweep_to_its_end(tmp_path, clock, capsys):
 
 def test_a_run_that_has_failed_in_a_sweep_is_not_waited_for(tmp_path, clock):
     write_run(tmp_path / "a", "last", 0, 40.0)
-    (tmp_path / "b.log").touch()
+    claim(tmp_path / "b")
 
     def fail():
-        held = claims.take(held_in, claims.last(held_in))
-        held.tell(state=claims.FAILED, why="no space")
+        claim(tmp_path / "b").tell(state=claims.FAILED, why="no space")
 
     def again():
-        claims.take(held_in, claims.last(held_in))
+        claim(tmp_path / "b")
 
-    held_in = run_files.claims(tmp_path, "b")
     clock += [fail, lambda: None, again, fail]
+    watch(tmp_path)
+    assert clock == []
+
+
+def test_a_trial_is_not_waited_for_once_it_is_finished(tmp_path, clock):
+    write_run(tmp_path / "a", "last", 0, 40.0)
+    trials = run_files.trials(tmp_path)
+    claim(trials / "a,trial=1")
+    (trials / "a,trial=1").mkdir()
+    (trials / "a,trial=1" / "flags.txt").touch()
+
+    def finish():
+        assert live(tmp_path)["told"].endswith("1 in training (a,trial=1)")
+        claim(trials / "a,trial=1").tell(state=claims.FINISHED)  # trials are not tested
+
+    clock += [lambda: None] * 30 + [finish]
     watch(tmp_path)
     assert clock == []
 
@@ -105,7 +126,7 @@ def test_a_run_that_is_evaluated_anew_is_read_anew(tmp_path, clock):
 @pytest.mark.parametrize("how", [KeyboardInterrupt, Terminated])
 def test_an_interrupt_leaves_a_page_that_stays(tmp_path, clock, how):
     write_run(tmp_path / "a", "last", 0, 40.0)
-    (tmp_path / "b.log").touch()  # it never ends
+    claim(tmp_path / "b")  # it never ends
 
     def interrupt():
         assert live(tmp_path)["told"].endswith("1 in training (b)")

@@ -701,6 +701,8 @@ def test_an_evaluation_measures_whether_the_weights_matter(workdir, translator):
     assert -1 <= found["rank_agreement"] <= 1
     with pytest.raises(InputError, match="explain must be at least 0, got -1"):
         attn_jax.evaluate(workdir, explain=-1)
+    with pytest.raises(InputError, match="one hypothesis for each sentence: leave out n_best"):
+        attn_jax.evaluate(workdir, beam_size=5, n_best=2)
 
 
 @pytest.mark.parametrize(
