@@ -14,7 +14,7 @@ ENVIRONMENT = {
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
 PROGRAMS = {
-    "compare": "finds out which attention serves your data, in the time that you give",
+    "compare": "finds the best attention mechanism for your data, in the time that you give",
     "train": "trains one model and evaluates it",
     "sweep": "trains every combination of a grid of options",
     "watch": "shows how far a sweep is that runs elsewhere",
@@ -24,8 +24,8 @@ PROGRAMS = {
     "align": "aligns translated text, scores the alignment and draws it",
     "page": "shows weights of any toolkit in a browser",
     "export": "writes decoding as one file, for JAX alone",
-    "check": "checks a score, window or normalizer of your own",
-    "main": "compares attention with no attention on two tasks: about ten minutes",
+    "check": "checks a part of attention, or a loss, of your own",
+    "main": "compares attention with no attention on two tasks: 3 to 12 minutes",
 }
 
 

@@ -1,4 +1,4 @@
-"""Which attention serves my data? `./launch.sh compare --data.train=train.tsv … --hours=2`.
+"""Which attention mechanism is best for my data? `./launch.sh compare --data.train=… --hours=2`.
 
 Trains a short list of systems, each with the same few settings, for as long as it may; chooses
 settings on validation, compares them on the test with several seeds, and answers in words. Any

@@ -1,4 +1,4 @@
-"""Compares attention with no attention on two tasks: about ten minutes on two cores.
+"""Compares attention with no attention on two tasks: 3 to 12 minutes on two cores.
 
 `./launch.sh`, or `attn_jax main --workdir=runs/main`.
 """

@@ -160,6 +160,13 @@ def test_a_cell_a_decoder_and_an_encoder_of_ones_own(folder, module, option):
     run("-c", CHECK.format(name=module), cwd=folder)
 
 
+def test_a_window_and_a_normalizer_of_ones_own(folder):
+    (folder / "my_parts.py").write_text(block("class Near"))
+    own = ["--model.window=my_parts:Near", "--model.normalizer=my_parts:Shares"]
+    assert " ".join(own) in PAGES
+    run("-m", "attn_jax", "train", "--workdir=runs/shares", *SMALL, *own, cwd=folder)
+
+
 def test_attention_alone(folder):
     run("-c", block("attend_step"), cwd=folder)
 

@@ -6,7 +6,6 @@ returned. A plain function `(query, keys) -> [S]` is a score too, with {} for it
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.attention import steps
+from attn_jax.attention.arguments import annotations_and_mask, fitting, like_annotations, whole
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.protocol import Score
 from attn_jax.attention.steps import OVER_STEPS, Memory, Now, Queries
@@ -113,7 +113,7 @@ def attend_all(
         embeddings=embeddings,
         train_step=train_step,
     )
-    m, p, queries = _ready(mechanism, p, sentence, queries, "T Q")
+    m, p, queries = fitting(mechanism, p, queries, "T Q", sentence.sizes, sentence.mask)
     done = jnp.asarray(train_step, float)
 
     def one(queries: Array, sentence: Sentence, memory: Memory, rng: Array | None) -> tuple:
@@ -152,20 +152,9 @@ def begin(
     The arguments are those of `attend`, and so are the errors.
     """
     m, p = whole(mechanism, p)
-    annotations = _floating("annotations", annotations)
-    if annotations.ndim < 2 or not annotations.shape[-2]:
-        raise InputError(
-            "the annotations must be [..., S, D] with at least one position, got "
-            f"{list(annotations.shape)}"
-        )
-    mask = jnp.ones_like(annotations[..., 0], bool) if mask is None else jnp.asarray(mask)
-    if mask.dtype != bool or mask.shape != annotations.shape[:-1]:
-        raise InputError(
-            f"the mask must be bool {list(annotations.shape[:-1])}, like the annotations, got "
-            f"{mask.dtype} {list(mask.shape)}"
-        )
-    values = _like_annotations("values", values, mask)
-    embeddings = _like_annotations("embeddings", embeddings, mask)
+    annotations, mask = annotations_and_mask(annotations, mask)
+    values = like_annotations("values", values, mask)
+    embeddings = like_annotations("embeddings", embeddings, mask)
     if values is not None and type(m.values) is not Annotations:
         raise InputError(
             f"the mechanism makes the values {m.values.word} itself: leave out `values`"
@@ -215,7 +204,7 @@ def attend_step(
     Raises:
       InputError: as in `attend`.
     """
-    m, p, query = _ready(mechanism, p, sentence, query, "Q")
+    m, p, query = fitting(mechanism, p, query, "Q", sentence.sizes, sentence.mask)
 
     def one(sentence: Sentence, memory: Memory, query: Array, rng: Array | None) -> tuple:
         return _step(m, p, sentence, memory, query, steps.query(m, p, query), rng)
@@ -253,69 +242,3 @@ def over_axes(function: Callable, count: int) -> Callable:
 def by_place(rng: Array | None, batch: tuple[int, ...]) -> Array | None:
     """A key for each place in a batch."""
     return rng if rng is None or not batch else jax.random.split(rng, batch)
-
-
-def whole(mechanism: Mechanism | Score | Callable, p: PyTree) -> tuple[Mechanism, PyTree]:
-    """The mechanism and its parameters; of a score alone, with its usual normalizer.
-
-    Those of values and gate may be left out where there are none.
-    """
-    if not isinstance(mechanism, Mechanism):
-        mechanism, p = Mechanism(mechanism), {"score": p, "window": {}, "normalizer": {}}
-    return mechanism, {"values": {}, "gate": {}} | p if isinstance(p, dict) else p
-
-
-def _ready(
-    mechanism: Mechanism | Score | Callable, p: PyTree, sentence: Sentence, query: Array, axes: str
-) -> tuple[Mechanism, PyTree, Array]:
-    """The mechanism, its parameters and the queries, after checks that they fit the sentence."""
-    m, p = whole(mechanism, p)
-    query, batch = _floating("queries", query), sentence.mask.shape[:-1]
-    own = axes.split()
-    if query.ndim != len(batch) + len(own) or query.shape[: len(batch)] != batch:
-        wanted = ", ".join([*map(str, batch), *own])
-        raise InputError(
-            f"the query must be [{wanted}], as the annotations are, got {list(query.shape)} "
-            "(attend_all takes several for each sentence)"
-        )
-    wanted, got = _shapes(m, query.shape[-1], *sentence.sizes), jax.tree.map(_shape, p)
-    if str(got) != str(wanted):
-        if m is not mechanism:  # a score alone, with the parameters of a score
-            wanted, got = wanted["score"], got["score"]
-        raise InputError(
-            f"for queries of {query.shape[-1]} and annotations of {sentence.sizes[0]} features, "
-            f"{m.score.word} needs parameters of the shapes {wanted}, got {got}"
-        )
-    return m, p, query
-
-
-@functools.cache
-def _shapes(m: Mechanism, *sizes: int) -> PyTree:
-    """The shapes of the parameters of a mechanism."""
-    made = jax.eval_shape(lambda rng: m.init(rng, *sizes), jax.random.key(0))
-    return jax.tree.map(_shape, made)
-
-
-def _shape(leaf: Any) -> list[int]:
-    return list(jnp.shape(leaf))
-
-
-def _like_annotations(what: str, given: Any, mask: Array) -> Array | None:
-    """An argument as an array of vectors for the positions of the annotations, if it is given."""
-    if given is None:
-        return None
-    array = _floating(what, given)
-    if array.shape[:-1] != mask.shape:
-        raise InputError(
-            f"the {what} must be of {list(mask.shape)} positions, like the annotations, got "
-            f"{list(array.shape)}"
-        )
-    return array
-
-
-def _floating(what: str, given: Any) -> Array:
-    """An argument as an array, after a check of its dtype."""
-    array = jnp.asarray(given)
-    if not jnp.issubdtype(array.dtype, jnp.floating):
-        raise InputError(f"the {what} must be floating-point numbers, got {array.dtype}")
-    return array

@@ -29,11 +29,11 @@ class Heads(Value):
         layer, head = map(int, named.groups())
         return Single(layer=layer, head=head)
 
-    def weights(self, alignment: Float[Array, "L N T S"], option: str) -> Float[Array, "H T S"]:
+    def weights(self, weights: Float[Array, "L N T S"], option: str) -> Float[Array, "H T S"]:
         """Their weights among those of all layers and heads.
 
         Args:
-          alignment: the weights of one sentence.
+          weights: those of one sentence.
           option: what the error message calls it.
 
         Raises:
@@ -45,9 +45,9 @@ class Heads(Value):
 class All(Heads):
     """Every head of every layer."""
 
-    def weights(self, alignment: Float[Array, "L N T S"], option: str) -> Float[Array, "H T S"]:
+    def weights(self, weights: Float[Array, "L N T S"], option: str) -> Float[Array, "H T S"]:
         """All of them."""
-        return alignment.reshape(-1, *alignment.shape[2:])
+        return weights.reshape(-1, *weights.shape[2:])
 
 
 class Head(Heads):
@@ -66,11 +66,11 @@ class Head(Heads):
         """
         raise NotImplementedError
 
-    def weights(self, alignment: Float[Array, "L N T S"], option: str) -> Float[Array, "1 T S"]:
+    def weights(self, weights: Float[Array, "L N T S"], option: str) -> Float[Array, "1 T S"]:
         """Its weights alone."""
-        layers, heads, *_ = alignment.shape
+        layers, heads, *_ = weights.shape
         place = self.place(layers, heads, option)
-        return (alignment.mean(axis=(0, 1)) if place is None else alignment[place])[None]
+        return (weights.mean(axis=(0, 1)) if place is None else weights[place])[None]
 
 
 class Mean(Head):

@@ -1,4 +1,4 @@
-"""Mixing: what heads tell one another."""
+"""Mixing: linear maps of scores and weights across heads."""
 
 from typing import Any
 

@@ -24,11 +24,6 @@ Tables = Mapping[Any, Mapping[str, type[Any]]]
 PARTS: Tables = catalogue.TABLES
 
 
-def by_name(*classes: type[Kind]) -> dict[str, type[Kind]]:
-    """A table of classes by the names that they have in text."""
-    return {one.name: one for one in classes}
-
-
 def read(kind: type[Kind], text: str, units: int | None = None, tables: Tables = PARTS) -> Kind:
     """The value that a text stands for; `read(Score, str(score)) == score`.
 

@@ -44,6 +44,8 @@ class Encoded:
 
     def _spelt(self, types: np.ndarray) -> np.ndarray:
         """The ids of pretokens, one after another."""
+        # The k-th pretoken fills the places from ends[k] - counts[k] to ends[k] of the result; its
+        # ids begin at _starts[types[k]]. The difference of both leads from a place to its id.
         counts = self._counts[types]
         ends = np.cumsum(counts)
         places = np.arange(ends[-1] if len(ends) else 0)

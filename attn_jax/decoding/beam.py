@@ -166,6 +166,7 @@ def extensions(live: Live, log_probabilities: Float[Array, "B W V"], count: int)
     totals = (live.totals.reshape(-1, 1) + gained).reshape(rows, -1)
     totals, places = jax.lax.top_k(totals, count)  # places in [W·count]
     words = jnp.take_along_axis(words.reshape(rows, -1), places, axis=1)
+    # `count` words of each prefix lie beside one another: the quotient is the prefix.
     return Extensions(words, places // gained.shape[1], totals)
 
 

@@ -47,6 +47,8 @@ def until_done(
     )
     if not fewest:
         return carry
+    # Active rows come first. There are at most `fewest`, so all of them are kept. The others have
+    # finished, and what `advance` makes of them does not matter.
     kept = jnp.argsort(~active(fixed, carry), stable=True)[:fewest]
     fixed, part = (map_rows(lambda leaf: leaf[kept], tree) for tree in (fixed, carry))
     part = until_done(advance, active, fixed, part, stages - 1)

@@ -1,4 +1,4 @@
-"""What else can be shown of the first translations than what they attended to."""
+"""What the viewer shows of the first sentences besides weights: value norms and posteriors."""
 
 from typing import Any
 

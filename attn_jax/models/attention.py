@@ -115,7 +115,7 @@ class Attention(nnx.Module):
             )
         compared = jax.vmap(partial(parts.compared, p))(annotations)
         values = jax.vmap(partial(parts.values, p))(annotations, embeddings)
-        keys, values = self.projections.source(compared, values)
+        keys, values = self.projections.keys_and_values(compared, values)
         if self.mechanism.makes_keys:
             _, groups = self.projections.shape
             over = jax.vmap(self.mechanism.score.keys, (0, None), axis_size=groups)
@@ -145,19 +145,20 @@ class Attention(nnx.Module):
         without_heads = isinstance(self.projections, Unprojected)
         return without_heads and not self.mechanism.reads_contexts
 
-    def alone(self, source: KeysAndValues) -> Float[Array, "B S O"]:
+    def alone(self, attended: KeysAndValues) -> Float[Array, "B S O"]:
         """The contexts if all weight is on one position, for each position. It has one head."""
-        values = jnp.swapaxes(source.values, 1, 2)  # [B, S, 1, C]
+        values = jnp.swapaxes(attended.values, 1, 2)  # [B, S, 1, C]
         return self.projections.combine(values[..., None, :])
 
-    def value_sizes(self, source: KeysAndValues) -> Float[Array, "B N S"]:
+    def value_sizes(self, attended: KeysAndValues) -> Float[Array, "B N S"]:
         """The length of what each position adds to the context of a head at a weight of 1.
 
         Before a gate. Kobayashi, Kuribayashi, Yokoi and Inui 2020, section 2.2: ‖f(x)‖.
         """
         keys, groups = self.projections.shape
+        # Contexts [n, ...] in which only head n is not 0: `combine` then gives what it adds.
         only = jnp.eye(keys * groups).reshape(-1, keys, groups)
-        contexts = jnp.einsum("nKG,BKSC->nBSKGC", only, source.values)
+        contexts = jnp.einsum("nKG,BKSC->nBSKGC", only, attended.values)
         nothing = self.projections.combine(jnp.zeros_like(contexts[:1]))  # what biases add
         alone = self.projections.combine(contexts) - nothing
         return jnp.moveaxis(jnp.linalg.norm(alone, axis=-1), 0, 1)
@@ -172,14 +173,14 @@ class Attention(nnx.Module):
         self,
         memory: Memory,
         query: Float[Array, "B Q"],
-        source: KeysAndValues,
+        attended: KeysAndValues,
         mask: Bool[Array, "B S"],
         rng: Key[Array, " B"] | None = None,
     ) -> tuple[Memory, Float[Array, "B O"], Float[Array, "B N S"]]:
         """The new memory, the context and the weights of one query per sentence."""
         queries = self._queries(self.projections.query(query))
         now = Now(memory, mask, self._by_head(rng))
-        memory, contexts, weights = self._follow(queries, source, now)
+        memory, contexts, weights = self._follow(queries, attended, now)
         contexts = self._gate(query, contexts)
         rows, *_, length = weights.shape
         return memory, self.projections.combine(contexts), weights.reshape(rows, -1, length)
@@ -187,7 +188,7 @@ class Attention(nnx.Module):
     def __call__(
         self,
         queries: Float[Array, "B T Q"],
-        source: KeysAndValues,
+        attended: KeysAndValues,
         mask: Bool[Array, "B S"],
         rng: Key[Array, " B"] | None = None,
     ) -> tuple[Float[Array, "B T O"], Float[Array, "B N T S"]]:
@@ -195,34 +196,33 @@ class Attention(nnx.Module):
         count = queries.shape[1]
         heads = self._queries(jnp.moveaxis(self.projections.query(queries), 1, 3))
         attend = self._one_by_one if self.mechanism.looks_back else self._all_at_once
-        weights = attend(heads, source, mask, self._by_head(rng, count))
-        values = source.values
+        weights = attend(heads, attended, mask, self._by_head(rng, count))
+        values = attended.values
         contexts = jnp.einsum("BKGTS,BKSC->BTKGC", weights.astype(values.dtype), values)
         contexts = self._gate(queries, contexts)
         rows, *_, source_length = weights.shape
-        alignment = weights.reshape(rows, -1, count, source_length)
-        return self.projections.combine(contexts), alignment
+        return self.projections.combine(contexts), weights.reshape(rows, -1, count, source_length)
 
     def _follow(
-        self, queries: Queries, source: KeysAndValues, now: Now
+        self, queries: Queries, attended: KeysAndValues, now: Now
     ) -> tuple[Memory, Float[Array, "B K G C"], Float[Array, "B K G S"]]:
         """One step of all heads, stage by stage up to the sums."""
         m, p = self.mechanism, self.parameters.get_value()
         scored = self._over_heads(partial(steps.score, m), keys=True)
-        memory, scores = scored(p, queries, source.keys, now)
+        memory, scores = scored(p, queries, attended.keys, now)
         scores = self._mixed_scores(scores)
         weighed = self._over_heads(partial(steps.weigh, m))
         memory, weights = weighed(p, queries, scores, now._replace(memory=memory))
         weights = self._mixed_weights(weights, now.mask)
         amplified = self._over_heads(partial(steps.amplify, m))
         weights = amplified(p, queries, weights, now._replace(memory=memory))
-        contexts = self.forms.mixture(weights, source.values)
+        contexts = self.forms.mixture(weights, attended.values)
         return steps.remember(memory, weights, contexts), contexts, weights
 
     def _one_by_one(
         self,
         queries: Queries,
-        source: KeysAndValues,
+        attended: KeysAndValues,
         mask: Bool[Array, "B S"],
         rngs: Key[Array, "B K G T"] | None,
     ) -> Float[Array, "B K G T S"]:
@@ -230,7 +230,7 @@ class Attention(nnx.Module):
 
         def following(memory: Memory, inputs: tuple) -> tuple[Memory, Float[Array, "B K G S"]]:
             queries, rngs = inputs
-            memory, _, weights = self._follow(queries, source, Now(memory, mask, rngs))
+            memory, _, weights = self._follow(queries, attended, Now(memory, mask, rngs))
             return memory, weights
 
         inputs = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 3, 0), (queries, rngs))
@@ -240,7 +240,7 @@ class Attention(nnx.Module):
     def _all_at_once(
         self,
         queries: Queries,
-        source: KeysAndValues,
+        attended: KeysAndValues,
         mask: Bool[Array, "B S"],
         rngs: Key[Array, "B K G T"] | None,
     ) -> Float[Array, "B K G T S"]:
@@ -249,7 +249,7 @@ class Attention(nnx.Module):
         count = jax.tree.leaves(queries)[0].shape[3]
         now = Now(steps.at_each(m, count, self._done), mask, rngs)
         scored = self._over_heads(partial(steps.score_all, m), keys=True, memory=None)
-        scores = self._mixed_scores(scored(p, queries, source.keys, now))
+        scores = self._mixed_scores(scored(p, queries, attended.keys, now))
         weigh, amplify = (
             self._over_heads(jax.vmap(partial(stage, m), OVER_STEPS), memory=None)
             for stage in (steps.weigh, steps.amplify)

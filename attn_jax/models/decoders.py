@@ -98,7 +98,7 @@ class Recurrent(nnx.Module):
             state, *outputs = decoder.advance(state, source, *inputs)
             return state, outputs
 
-        _, (outputs, alignment) = self.forms.scan(
+        _, (outputs, weights) = self.forms.scan(
             step,
             (self, source),
             self.start(source, len(inputs)),
@@ -109,7 +109,7 @@ class Recurrent(nnx.Module):
             ),
         )
         by_sentence = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), outputs)
-        return by_sentence, jnp.moveaxis(alignment, 0, 2)[:, None]
+        return by_sentence, jnp.moveaxis(weights, 0, 2)[:, None]
 
 
 class Bahdanau(Recurrent):
@@ -160,8 +160,8 @@ class Bahdanau(Recurrent):
         """
         rng_in, rng_steps, rng_out = split(rng, 3)
         embeddings = self.dropout(embeddings, rng_in)
-        (outputs, contexts), alignment = self._scan(embeddings, source, rng_steps)
-        return self.dropout(self.readout(outputs, embeddings, contexts), rng_out), alignment
+        (outputs, contexts), weights = self._scan(embeddings, source, rng_steps)
+        return self.dropout(self.readout(outputs, embeddings, contexts), rng_out), weights
 
 
 class Luong(Recurrent):
@@ -241,9 +241,9 @@ class Luong(Recurrent):
         """
         rng_in, rng_steps, rng_attention, rng_out = split(rng, 4)
         outputs = self._outputs(embeddings, source, rng_in, rng_steps)
-        contexts, alignment = self.attention(outputs, source.projected, source.mask, rng_attention)
+        contexts, weights = self.attention(outputs, source.projected, source.mask, rng_attention)
         attentional = self.dropout(self._attentional(outputs, contexts), rng_out)
-        return self.readout(attentional), alignment[:, None]
+        return self.readout(attentional), weights[:, None]
 
     def _outputs(
         self,
@@ -300,5 +300,5 @@ class LuongInputFeeding(Luong):
         """
         rng_in, rng_steps, rng_out = split(rng, 3)
         embeddings = self.dropout(embeddings, rng_in)
-        attentional, alignment = self._scan(embeddings, source, rng_steps)
-        return self.readout(self.dropout(attentional, rng_out)), alignment
+        attentional, weights = self._scan(embeddings, source, rng_steps)
+        return self.readout(self.dropout(attentional, rng_out)), weights

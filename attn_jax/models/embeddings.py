@@ -39,11 +39,11 @@ class Separate(nnx.Module):
         self.target_words = nnx.Embed(target_size, size, rngs=rngs)
         self.output = nnx.Linear(features, target_size, rngs=rngs)
 
-    def source(self, words: Int[Array, "B S"]) -> Float[Array, "B S E"]:
+    def source_vectors(self, words: Int[Array, "B S"]) -> Float[Array, "B S E"]:
         """The vectors of source words."""
         return self.source_words.embedding[...][words]
 
-    def target(self, words: Int[Array, "*any"]) -> Float[Array, "*any E"]:
+    def target_vectors(self, words: Int[Array, "*any"]) -> Float[Array, "*any E"]:
         """The vectors of target words."""
         return self.target_words.embedding[...][words]
 
@@ -89,9 +89,9 @@ class Shared(Separate):
         super().__init__(config, source_size, target_size, features, rngs=rngs)
         del self.source_words
 
-    def source(self, words: Int[Array, "B S"]) -> Float[Array, "B S E"]:
+    def source_vectors(self, words: Int[Array, "B S"]) -> Float[Array, "B S E"]:
         """The vectors of source words, from the table of target words."""
-        return self.target(words)
+        return self.target_vectors(words)
 
 
 class Tied(Separate):

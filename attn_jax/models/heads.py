@@ -39,7 +39,7 @@ class Unprojected(nnx.Module):
         """The queries of each head."""
         return query[..., None, None, :]
 
-    def source(
+    def keys_and_values(
         self, compared: Float[Array, "B S D"], values: Float[Array, "B S C"]
     ) -> tuple[Array, Array]:
         """The keys [B, K, S, D] and the values [B, K, S, C] of each head."""
@@ -97,7 +97,7 @@ class Heads(nnx.Module):
         projected = self.queries(query)
         return projected.reshape(*query.shape[:-1], *self.shape, -1)
 
-    def source(
+    def keys_and_values(
         self, compared: Float[Array, "B S D"], values: Float[Array, "B S C"]
     ) -> tuple[Array, Array]:
         """The keys [B, K, S, H] and the values of each head."""

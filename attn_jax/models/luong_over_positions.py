@@ -93,9 +93,9 @@ class LuongOverPositions(Luong):
         rng_in, rng_steps, rng_attention, rng_out = split(rng, 4)
         outputs = self._outputs(embeddings, source, rng_in, rng_steps)
         attended = source.projected.attended
-        contexts, alignment = self.attention(outputs, attended, source.mask, rng_attention)
-        steps = self._steps(outputs, contexts, alignment[:, 0], source, rng_out)
-        return steps, alignment[:, None]
+        contexts, weights = self.attention(outputs, attended, source.mask, rng_attention)
+        steps = self._steps(outputs, contexts, weights[:, 0], source, rng_out)
+        return steps, weights[:, None]
 
     def _steps(
         self,

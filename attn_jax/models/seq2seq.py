@@ -168,7 +168,7 @@ class Seq2Seq(nnx.Module):
     def vectors(self, source: Int[Array, "B S"]) -> Float[Array, "B S E"]:
         """The vectors of the words of the only source, which `read` also takes in their place."""
         assert self.second is None
-        return self.words.source(source)
+        return self.words.source_vectors(source)
 
     def encode(
         self,
@@ -187,7 +187,7 @@ class Seq2Seq(nnx.Module):
         else:
             rng_first, rng_second = split(rng, 2)
             words = self.first_source(source)
-            first = self._encode(self.words.source(words), words != PAD, rng_first)
+            first = self._encode(self.words.source_vectors(words), words != PAD, rng_first)
             encoded = self.second.joined(first, self.second.encode(source, rng_second))
         # A decoder of the user's own need not know of word vectors unless values are made of them.
         of_words = (encoded.vectors,) if self.values_are_of_words else ()
@@ -227,7 +227,7 @@ class Seq2Seq(nnx.Module):
         rng_encoder, rng_decoder = split(rng, 2)
         before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
         encoded = self.encode(source, rng_encoder, vectors)
-        made = self.decoder(self.words.target(before), encoded, rng_decoder)
+        made = self.decoder(self.words.target_vectors(before), encoded, rng_decoder)
         steps, weights = self.decoder.readout.read(self.words, target, encoded, *made)
         return Reading(steps, encoded, weights)
 
@@ -307,7 +307,7 @@ class Seq2Seq(nnx.Module):
           source: the encoded sentences.
         """
         state, carried = state
-        state, *made = self.decoder.step(state, self.words.target(word), source)
+        state, *made = self.decoder.step(state, self.words.target_vectors(word), source)
         carried, log_probabilities, weights = self.decoder.readout.step(
             self.words, carried, word, source, *made
         )

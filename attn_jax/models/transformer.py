@@ -186,12 +186,12 @@ class Transformer(nnx.Module):
         """The next state, the features for the output layer, and the weights."""
         index, states = state
         features = self.input_embedding(embedding[:, None], index[None], None)[:, 0]
-        following, alignment = [], []
+        following, of_layers = [], []
         for block, before, projected in zip(self.blocks, states, source.projected, strict=True):
             after, features, weights = block.step(before, index, features, projected, source.mask)
             following.append(after)
-            alignment.append(weights)
-        return (index + 1, tuple(following)), self._read(features), jnp.stack(alignment, axis=1)
+            of_layers.append(weights)
+        return (index + 1, tuple(following)), self._read(features), jnp.stack(of_layers, axis=1)
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Key[Array, " B"] | None = None
@@ -202,8 +202,8 @@ class Transformer(nnx.Module):
         """
         rng_input, *rngs = split(rng, 1 + len(self.blocks))
         features = self.input_embedding(embeddings, jnp.arange(embeddings.shape[1]), rng_input)
-        alignment = []
+        of_layers = []
         for block, projected, rng_block in zip(self.blocks, source.projected, rngs, strict=True):
             features, weights = block(features, projected, source.mask, rng_block)
-            alignment.append(weights)
-        return self._read(features), jnp.stack(alignment, axis=1)
+            of_layers.append(weights)
+        return self._read(features), jnp.stack(of_layers, axis=1)

@@ -66,9 +66,9 @@ class TwoAttentions(nnx.Module):
         of_first = self.first.project(annotations[0], first)
         return of_first, self.second.project(annotations[1], second)
 
-    def alone(self, source: tuple[KeysAndValues, KeysAndValues]) -> Float[Array, "B S O"]:
+    def alone(self, attended: tuple[KeysAndValues, KeysAndValues]) -> Float[Array, "B S O"]:
         """The contexts of the first source if all weight is on one position."""
-        return self.first.alone(source[0])
+        return self.first.alone(attended[0])
 
     def begin(self, mask: Masks) -> tuple[Memory, Memory]:
         """The memories before the first query."""
@@ -78,14 +78,14 @@ class TwoAttentions(nnx.Module):
         self,
         memory: tuple[Memory, Memory],
         query: Float[Array, "B Q"],
-        source: tuple[KeysAndValues, KeysAndValues],
+        attended: tuple[KeysAndValues, KeysAndValues],
         mask: Masks,
         rng: Key[Array, " B"] | None = None,
     ) -> tuple[tuple, Float[Array, "B O"], Float[Array, "B N S"]]:
         """The new memories, the combined context and the weights of one query per sentence."""
         rngs = split(rng, 2)
         first, second = (
-            attention.step(memory[k], query, source[k], mask[k], rngs[k])
+            attention.step(memory[k], query, attended[k], mask[k], rngs[k])
             for k, attention in enumerate((self.first, self.second))
         )
         context, shares = jax.vmap(self._combined)(query, first[1], second[1])
@@ -94,14 +94,14 @@ class TwoAttentions(nnx.Module):
     def __call__(
         self,
         queries: Float[Array, "B T Q"],
-        source: tuple[KeysAndValues, KeysAndValues],
+        attended: tuple[KeysAndValues, KeysAndValues],
         mask: Masks,
         rng: Key[Array, " B"] | None = None,
     ) -> tuple[Float[Array, "B T O"], Float[Array, "B N T S"]]:
         """The combined contexts and the weights of T queries."""
         rngs = split(rng, 2)
         first, second = (
-            attention(queries, source[k], mask[k], rngs[k])
+            attention(queries, attended[k], mask[k], rngs[k])
             for k, attention in enumerate((self.first, self.second))
         )
         context, shares = jax.vmap(jax.vmap(self._combined))(queries, first[0], second[0])
@@ -118,7 +118,9 @@ def _in_row(
     mask: Masks,
 ) -> Float[Array, "B N *T S"]:
     """The weights of both sources in one row, multiplied with the share of their source."""
+    # [B, *T, 2] as two arrays [B, 1, *T, 1], the same for all heads and positions.
     of_first, of_second = jnp.moveaxis(shares, -1, 0)[:, :, None, ..., None]
+    # The second source begins behind the words of the first, not behind its padding.
     lengths = mask[0].sum(axis=1)
     moved = jnp.moveaxis(behind(jnp.moveaxis(weights[1], -1, 1), lengths), 1, -1)
     return of_first * weights[0] + of_second * moved

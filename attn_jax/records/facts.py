@@ -1,4 +1,4 @@
-"""The facts of a checkpoint: JSON beside its arrays, which tells what gives them their meaning.
+"""The facts of a checkpoint: JSON beside its arrays, which says what they belong to.
 
 Besides the progress of the run, they hold the options, digests of the vocabularies and of copies of
 the user's own code, and a digest of the facts themselves, so that no file can change in silence.

@@ -1,4 +1,4 @@
-"""Which attention serves the data, in words with their uncertainty."""
+"""Which attention mechanism is best for the data, in sentences with their uncertainty."""
 
 from collections.abc import Iterator, Sequence
 

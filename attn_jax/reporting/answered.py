@@ -12,7 +12,7 @@ from attn_jax.reporting.tables import escaped
 
 
 class Answer(NamedTuple):
-    """Which attention serves some data, and the report that says so.
+    """Which attention mechanism is best for some data, and the report that says so.
 
     Attributes:
       sentences: the answer.
@@ -49,7 +49,7 @@ def write_answer(
     (comparison,) = report.comparisons
     sentences, doubts = answer(comparison.systems), [ABOUT, *cautions(comparison.systems)]
     parts = [
-        "# Which attention serves these data?",
+        "# Which attention mechanism is best for these data?",
         *map(escaped, sentences),
         "[report.html](report.html) shows all figures, and what each system attends to.",
         "## How sure this is",

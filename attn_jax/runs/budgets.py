@@ -48,7 +48,7 @@ def makespan(durations: Iterable[float], places: int) -> float:
     """The time until all runs have ended, each begun in order as soon as there is a place."""
     ends = [0.0] * places
     for duration in durations:
-        heapq.heapreplace(ends, ends[0] + duration)
+        heapq.heapreplace(ends, ends[0] + duration)  # at the place that is free first
     return max(ends)
 
 
@@ -110,6 +110,7 @@ def fitted(
     smaller += [one._replace(seeds=1, systems=n) for n in range(most.systems - 1, 1, -1)]
     steps = range(least_steps, most.steps + 1)
     for extent in smaller:
+        # The time grows with the steps, so the most that fit are found by bisection.
         fitting = bisect.bisect_right(
             steps,
             limit,

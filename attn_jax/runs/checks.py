@@ -159,7 +159,9 @@ def check_encoder(config: Model) -> None:
 
     @jax.jit
     def read(source: jax.Array) -> tuple:
-        annotations, summary = model.encoder(model.words.source(source), source != PAD, None)
+        annotations, summary = model.encoder(
+            model.words.source_vectors(source), source != PAD, None
+        )
         return annotations[:, : len(words)], summary
 
     alone, padded = (read(jnp.array([source])) for source in (words, words + padding))

@@ -1,4 +1,4 @@
-"""Which attention serves some data: what fits into a time is compared, and answered in words."""
+"""Which mechanism is best for some data: what fits into a time is compared, with an answer."""
 
 import json
 import time
@@ -34,7 +34,7 @@ def compare(
     jobs: int = 0,
     may_be_idle: Collection[str] = (),
 ) -> Answer:
-    """Finds out which attention serves some data, in a time that is given.
+    """Finds the best attention mechanism for some data, in a time that is given.
 
     Sizes are chosen for the data, and each system gets the same learning rates and dropouts. What
     does not fit into the time is said and left out before the first run. The same call goes on

@@ -108,6 +108,8 @@ def possible(
         else:
             experiments[label] = experiment
             used |= choices(label)
+    # What cannot be made is left out, unless a value of the grid or a system would then be in no
+    # run at all: whoever named it expects it to be.
     for label, reason in reasons.items():
         if not choices(label) <= used:
             raise InputError(f"{label}: {reason}")

@@ -1,1 +1,1 @@
-"""Training: the loss, the optimiser, a pure step, the loop around it and its checkpoints."""
+"""Training: the loss, the optimizer, a pure step, the loop around it and its checkpoints."""

@@ -1,41 +1,26 @@
 """The training loop: steps, validations, checkpoints, resuming, and ending when told to."""
 
 import contextlib
-import dataclasses
-import math
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import jax
-from jax.sharding import Mesh
 from rich.console import Console
 
-from attn_jax.config import Train, changes, train_after
-from attn_jax.errors import InputError, Paused
+from attn_jax.config import Train, train_after
+from attn_jax.errors import Paused
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.records import facts, journal, run_files
-from attn_jax.records.progress import Criterion, Goodness, Progress
+from attn_jax.records import journal, run_files
+from attn_jax.records.progress import Criterion, Progress
 from attn_jax.training import processes
 from attn_jax.training.checkpoint import Checkpoints
-from attn_jax.training.devices import first_replica, make_mesh, replicate, split
 from attn_jax.training.notice import Notice, Told
 from attn_jax.training.progress_bar import progress_bar
 from attn_jax.training.recipe import recipe_of
+from attn_jax.training.running import Running
 from attn_jax.training.saving import OthersCheckpoints, WritableCheckpoints
-from attn_jax.training.step import (
-    FlatState,
-    init_state,
-    resume,
-    train_step,
-    with_optimizer,
-)
-from attn_jax.training.throughput import Throughput
-from attn_jax.training.validations import diverged, record_of, summary, warnings
-
-LOOK_EVERY = 20  # steps between reads of the loss, which stall the device
+from attn_jax.training.step import FlatState, init_state, resume
 
 
 def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Progress]:
@@ -50,7 +35,7 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Prog
         journal.read(run_files.journal(workdir))  # checked now, since `fit` writes to it
     checkpoints = Checkpoints(run_files.checkpoints(workdir))
     step = checkpoints.latest
-    # After a step, the state is of the optimiser that has made it.
+    # After a step, the state is of the optimizer that has made it.
     state = init_state(model, recipe_of(train_after(config, (step or 1) - 1)))
     if step is None:
         return state, Progress()
@@ -109,8 +94,8 @@ def fit(
       rng: the key of everything random in training; each step derives its own from it.
       criterion: decides which validation is the best.
       on_record: is called with the record of each validation, in the first process.
-      on_step: is called every `LOOK_EVERY` steps with the number of steps done and a loss, in the
-        first process.
+      on_step: is called every 20 steps, when losses are read, with the number of steps done and a
+        loss, in the first process.
 
     Raises:
       InputError: the loss, its gradient or the validation perplexity stays, or is, not finite.
@@ -121,7 +106,7 @@ def fit(
     writer = WritableCheckpoints if first_process else OthersCheckpoints
     checkpoints = writer(run_files.checkpoints(workdir), config.keep)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    run = _Run(config, state, progress, workdir, rng, criterion, checkpoints, console)
+    run = Running(config, state, progress, workdir, rng, criterion, checkpoints, console)
     bar = progress_bar(console, run.step, config.steps)
     with Notice(config.grace) as notice, contextlib.closing(checkpoints), bar as advance:
         run.begin()
@@ -139,6 +124,8 @@ def fit(
                     on_record(record)
                 run.throughput.reset()
                 continue
+            # After the validation of the same step: its checkpoint has the state of the optimizer
+            # that has made it, as `begin` expects.
             run.change_options()
             run.train(next(following))
             # JAX must be asked after each step, whether or not there is a reason to look.
@@ -152,195 +139,3 @@ def fit(
         run.end(notice)
     if notice.given:
         raise Paused(f"saved at step {run.step}, as {notice.name} asked")
-
-
-@dataclasses.dataclass
-class _Run:
-    """A run while it is trained: its state, and what is done with it; arguments as of `fit`.
-
-    Steps are dispatched without waiting for their results. Their losses stay on the device until
-    `look` reads them, every `LOOK_EVERY` steps and where training stops in any case.
-    """
-
-    config: Train
-    state: FlatState
-    progress: Progress
-    workdir: Path
-    rng: jax.Array
-    criterion: Criterion
-    checkpoints: WritableCheckpoints | OthersCheckpoints
-    console: Console
-
-    def __post_init__(self) -> None:
-        self.step = self.first = self.saved = int(self.state.parts.step)
-        self.now = train_after(self.config, max(self.step - 1, 0))  # the options in force
-        self.changed = {change.step: change for change in changes.read(self.config.change)}
-        self.unread: list[jax.Array] = []  # losses of the last steps
-        self.journal, self.facts = run_files.journal(self.workdir), facts.of_run(self.workdir)
-
-    @property
-    def finished(self) -> bool:
-        return self.progress.finished(self.step, self.config)
-
-    @property
-    def awaits_validation(self) -> bool:
-        return self.progress.awaits_validation(self.step, self.config)
-
-    @property
-    def overdue(self) -> bool:
-        """Whether the last checkpoint is too old; a validation saves in any case."""
-        age = time.monotonic() - self.saved_at
-        return 0 < self.config.save_every <= age and not self.awaits_validation
-
-    @property
-    def should_look(self) -> bool:
-        """Whether the losses are to be read after this step."""
-        if self.step == self.first + 1 or self.step % LOOK_EVERY == 0:
-            return True
-        # Several processes agree on what is overdue only where all of them look.
-        overdue = self.overdue and processes.count() == 1
-        return bool(self.progress.skipped) or self.awaits_validation or overdue
-
-    @property
-    def whole(self) -> FlatState:
-        """The state as one device has it."""
-        return self.state if self.mesh is None else first_replica(self.state)
-
-    @property
-    def model(self) -> Seq2Seq:
-        """The model to validate and to use."""
-        return self.whole.result
-
-    def begin(self) -> None:
-        """Checks that there is space, and puts the state on the devices."""
-        with processes.together():
-            self.checkpoints.check_space(self.state.result, self.state.rest)
-        if self.first:
-            self.console.print(f"resuming from step {self.first}")
-        if self.progress.validated and not self.journal.exists():
-            self.console.print(f"warning: {self.journal} is missing, and begins anew")
-        if processes.is_first():
-            journal.truncate(self.journal, self.progress.validated)
-        self.recipe = recipe_of(self.now)
-        self._put_on(make_mesh(self.now))
-        self.throughput, self.saved_at = Throughput(self.progress.rates), time.monotonic()
-
-    def change_options(self) -> None:
-        """Changes the options that change before the next step."""
-        if self.step not in self.changed:
-            return
-        self.console.print(f"from step {self.step} on: {self.changed[self.step]}")
-        if self.mesh is not None:
-            self.state, self.rng = first_replica((self.state, self.rng))
-        before, self.now = self.now, train_after(self.config, self.step)
-        self.recipe = recipe_of(self.now)
-        if type(self.now.optimizer) is not type(before.optimizer):
-            self.state = with_optimizer(self.state, self.recipe)
-        self._put_on(make_mesh(self.now))
-
-    def _put_on(self, mesh: Mesh | None) -> None:
-        self.mesh = mesh
-        if mesh is not None:
-            self.state, self.rng = replicate((self.state, self.rng), mesh)
-
-    def train(self, batch: Any) -> None:
-        """Makes a step with a batch of arrays of the host; does not wait for its result."""
-        self.throughput.count(batch.source, batch.target)
-        if self.mesh is not None:
-            batch = split(batch, self.mesh)
-        self.state, loss = train_step(
-            self.state, batch, self.rng, recipe=self.recipe, mesh=self.mesh
-        )
-        self.step += 1
-        self.unread.append(loss)
-
-    def look(self) -> float:
-        """Waits for the steps made, and reads their losses; returns that of the last one."""
-        losses, self.unread = list(map(float, self.unread)), []
-        first = self.step - len(losses) + 1
-        skipped = _skipped(losses, first, self.progress.skipped, self.config.skip)
-        seconds = self.throughput.close()
-        self.progress = self.progress.trained(losses, seconds, skipped)
-        self.progress = self.progress._replace(rates=self.throughput.rates())
-        if self.step == self.first + 1:
-            took = f"{seconds:.1f} s, compilation included"
-            self.console.print(f"step {self.step}: loss {losses[-1]:.3f} ({took})")
-        return losses[-1]
-
-    def check_learnt(self) -> None:
-        """Raises InputError if all steps were skipped: there is nothing that could be measured."""
-        if self.progress.skipped == self.step:
-            raise InputError(_why_ended(self.step, self.progress.skipped))
-
-    def end_validation(self, metrics: dict[str, float]) -> dict:
-        """Writes the record of a validation and a checkpoint; returns the record."""
-        record = record_of(self.step, self.progress, metrics, self.criterion.metric)
-        if processes.is_first():
-            journal.append(self.journal, record)
-            self.console.print(summary(record))
-            for warning in warnings(journal.read(self.journal)):
-                self.console.print(f"warning: {warning}")
-        goodness = self.criterion.goodness(record)
-        if not all(map(math.isfinite, goodness)):
-            raise InputError(diverged(record, self.checkpoints.best))
-        self.progress = self.progress.after(self.step, goodness)
-        self.throughput.forget()
-        self.save(goodness)
-        return record
-
-    def save(self, score: Goodness | None) -> None:
-        """Writes a checkpoint, with a score if it is of a validation."""
-        whole, known = self.whole, self.progress._asdict() | self.facts
-        with processes.together():
-            self.checkpoints.save(self.step, whole.result, whole.rest, known, score)
-        self.saved, self.saved_at = self.step, time.monotonic()
-        self.throughput.reset()
-
-    def end(self, notice: Notice) -> None:
-        """Says why training ends, and saves if a signal has ended it."""
-        if notice.given:
-            self.console.print(
-                f"{notice.name}: saving at step {self.step}; another signal ends at once"
-            )
-            if self.saved != self.step:
-                self.save(None)
-        elif self.step < self.config.steps:
-            why = f"no better {self.criterion.metric} since step {self.progress.best_step}"
-            self.console.print(f"{why}: stopping")
-
-
-def _skipped(losses: Sequence[float], first: int, skipped: int, most: int) -> int:
-    """How many steps in a row have been skipped after some more steps.
-
-    Args:
-      losses: of these steps; NaN of those that were skipped.
-      first: the first of these steps.
-      skipped: the number in a row before them.
-      most: the number in a row after which training ends.
-
-    Raises:
-      InputError: there were more.
-    """
-    for step, loss in enumerate(losses, start=first):
-        skipped = 0 if math.isfinite(loss) else skipped + 1
-        if skipped > most:
-            raise InputError(_why_ended(step, skipped))
-    return skipped
-
-
-def _why_ended(step: int, skipped: int) -> str:
-    if skipped == step:
-        return (
-            "the loss or its gradient is not finite from the first step on, before any update: "
-            "the model is the cause, not its training"
-        )
-    if skipped == step - 1:
-        return (
-            "the loss or its gradient is no longer finite after the first update: "
-            "train.learning_rate is far too large, or the model is the cause"
-        )
-    return (
-        f"the loss or its gradient was not finite in {skipped} steps in a row, up to step {step}: "
-        "start again in a new folder with a lower train.learning_rate or train.clip_norm; "
-        "or, if only some pairs are the cause, go on with a larger train.skip"
-    )

@@ -1,4 +1,4 @@
-"""The optimiser: an update rule for clipped gradients, with a schedule of step sizes."""
+"""The optimizer: an update rule for clipped gradients, with a schedule of step sizes."""
 
 import functools
 from typing import ClassVar
@@ -141,7 +141,7 @@ def make_optimizer(
     Args:
       optimizer: the update rule.
       schedule: how step sizes change after warm-up.
-      learning_rate: the step size at the end of warm-up; 0: the optimiser's own.
+      learning_rate: the step size at the end of warm-up; 0: the optimizer's own.
       warmup_steps: over which step sizes rise from zero.
       clip_norm: the largest global norm of a gradient.
     """

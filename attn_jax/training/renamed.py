@@ -7,7 +7,7 @@ second was numbered 1:
     decoder.attention.scores.1.W.value    decoder.attention.parameters.value.score.second.W
     decoder.attention.window.v.value      decoder.attention.parameters.value.window.v
 
-So were the moments that optimisers keep of them.
+So were the moments that optimizers keep of them.
 """
 
 import re

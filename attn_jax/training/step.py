@@ -63,7 +63,7 @@ class FlatState:
     """The parts as a flat list of leaves.
 
     A compiled function flattens its arguments and unflattens its results. For a list this costs
-    nothing; for the modules of a Transformer and its optimiser it took 15 ms of Python per step.
+    nothing; for the modules of a Transformer and its optimizer it took 15 ms of Python per step.
     """
 
     leaves: list[Array]
@@ -100,7 +100,7 @@ def init_state(model: Seq2Seq, recipe: Recipe) -> FlatState:
 
 
 def with_optimizer(state: FlatState, recipe: Recipe) -> FlatState:
-    """The state with the initial state of another optimiser."""
+    """The state with the initial state of another optimizer."""
     parts = state.parts
     return FlatState.of(parts._replace(optimizer=recipe.optimizer.init(_tree(parts.model))))
 
@@ -123,7 +123,7 @@ def train_step(
     recipe: Recipe,
     mesh: jax.sharding.Mesh | None = None,
 ) -> tuple[FlatState, Float[Array, ""]]:
-    """One training step: the gradient of the loss, and an update by the optimiser.
+    """One training step: the gradient of the loss, and an update by the optimizer.
 
     If the loss or the gradient is not finite, the step is skipped: only the step number changes.
 
@@ -133,7 +133,7 @@ def train_step(
         loss, or None.
       rng: the key of the run; the step number is folded in, so that the state carries no key, and
         then each row's place in the batch, so that its parts may be computed anywhere.
-      recipe: the loss, the optimiser and the rest that stays the same in all steps.
+      recipe: the loss, the optimizer and the rest that stays the same in all steps.
       mesh: the devices over which the batch is split; None for a single device.
 
     Returns:
@@ -175,7 +175,7 @@ def _tree(model: Seq2Seq) -> PyTree:
 
 
 def updated(recipe: Recipe, state: TrainState, gradient: PyTree) -> TrainState:
-    """The next state, after an update by the optimiser."""
+    """The next state, after an update by the optimizer."""
     step, model, optimizer, average = state
     updates, optimizer = recipe.optimizer.update(gradient, optimizer, _tree(model))
     done = step + 1

@@ -152,11 +152,6 @@ def _told(error: Exception) -> str:
     return message.replace("could not convert string to float", "not a number")
 
 
-def as_arguments(options: dict[str, Any]) -> list[str]:
-    """Options as command-line arguments."""
-    return [f"--{name}={value}" for name, value in options.items()]
-
-
 def _refuse_overridden(words: list[str]) -> None:
     """Raises InputError if a flag file that comes after a flag gives it another value."""
     files = [nth for nth, word in enumerate(words) if word.lstrip("-").startswith("flagfile")]

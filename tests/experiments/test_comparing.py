@@ -413,7 +413,7 @@ def test_a_whole_comparison_with_a_kill_in_between(tmp_path):
     told = re.compile(r"do not differ significantly|is the best\.")
     assert told.search(done)
     page = (root / "answer.md").read_text()
-    assert page.startswith("# Which attention serves these data?")
+    assert page.startswith("# Which attention mechanism is best for these data?")
     assert told.search(page)
     (shown,) = data_of((root / "report.html").read_text("utf-8"))["sets"]
     assert {*shown["comparison"]["systems"]} == {"dot", "last"}

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from attn_jax.errors import InputError
-from experiments.benchmarks import faults
-from experiments.benchmarks.faults import GRU, KINDS, Kind, damage, moment, signalled, use
+from experiments.benchmarks import damaged_files
+from experiments.benchmarks.damaged_files import damage, use
+from experiments.benchmarks.same_runs import GRU
+from experiments.benchmarks.stopped_runs import KINDS, Kind, moment, signalled
 from tests.stages import full
 
 
@@ -36,16 +38,16 @@ def test_a_use_is_judged_by_what_the_user_sees(tmp_path, monkeypatch):
         return [1, 2, 3, 4, 5]
 
     for does, outcome in [
-        (lambda *_: [1, 2, 3, 4, 5], faults.UNHARMED),
-        (lambda *_: [1, 2, 3, 4, 6], faults.SILENT),
-        (warns, faults.WARNED),
-        (refused, faults.REFUSED),
-        (crashes, faults.TRACEBACK),
+        (lambda *_: [1, 2, 3, 4, 5], damaged_files.UNHARMED),
+        (lambda *_: [1, 2, 3, 4, 6], damaged_files.SILENT),
+        (warns, damaged_files.WARNED),
+        (refused, damaged_files.REFUSED),
+        (crashes, damaged_files.TRACEBACK),
     ]:
-        monkeypatch.setattr(faults, "results", does)
+        monkeypatch.setattr(damaged_files, "results", does)
         assert use(tmp_path, {}, [1, 2, 3, 4, 5]).outcome == outcome
-    monkeypatch.setattr(faults, "results", warns)
-    assert use(tmp_path, {}, [1, 2, 3, 4, 6]).outcome == faults.LOUD
+    monkeypatch.setattr(damaged_files, "results", warns)
+    assert use(tmp_path, {}, [1, 2, 3, 4, 6]).outcome == damaged_files.LOUD
 
 
 def test_the_folder_tells_when_a_run_was_killed(tmp_path):
@@ -65,7 +67,7 @@ def test_the_folder_tells_when_a_run_was_killed(tmp_path):
     "kind", [Kind(GRU), pytest.param(KINDS["GRU, two processes"], marks=pytest.mark.slow)]
 )
 def test_runs_that_are_stopped_end_as_if_left_alone(tmp_path, kind, monkeypatch):
-    monkeypatch.setitem(faults.OPTIONS, "train.steps", 100)
+    monkeypatch.setitem(damaged_files.OPTIONS, "train.steps", 100)
     found = signalled(tmp_path / "runs", kind, kills=2, requests=1, seed=0)
     assert found["wrong"] == []
     assert found["counts"]["tracebacks"] == 0

@@ -28,10 +28,12 @@ def test_what_is_one_table_is_held_once(kind):
 def test_vectors_and_logits(kind):
     words = make(kind)
     ids, features = jnp.array([[4, 0, 12]]), jnp.arange(SIZE, dtype=jnp.float32)
-    source, target = words.source(ids), words.target(ids)
+    source, target = words.source_vectors(ids), words.target_vectors(ids)
     assert np.array_equal(source, target) == (kind in ("shared", "three_way"))
-    tied = np.array_equal(words.target(jnp.arange(WORDS)) @ features, words.logits(features))
-    expected = [vector @ features for vector in words.target(jnp.arange(WORDS))]
+    tied = np.array_equal(
+        words.target_vectors(jnp.arange(WORDS)) @ features, words.logits(features)
+    )
+    expected = [vector @ features for vector in words.target_vectors(jnp.arange(WORDS))]
     if kind in ("tied", "three_way"):
         np.testing.assert_allclose(words.logits(features), expected, rtol=1e-5)
     else:
@@ -46,7 +48,9 @@ def test_one_table_learns_from_every_side():
         return jax.grad(lambda w: function(w).sum())(words).target_words.embedding[...]
 
     from_all = gradient(
-        lambda w: w.source(ids) + w.target(ids) + w.logits(jnp.ones(SIZE)).sum() / SIZE
+        lambda w: (
+            w.source_vectors(ids) + w.target_vectors(ids) + w.logits(jnp.ones(SIZE)).sum() / SIZE
+        )
     )
     np.testing.assert_allclose(from_all[4], 2 + np.ones(SIZE), rtol=1e-6)
     np.testing.assert_allclose(from_all[5], np.ones(SIZE), rtol=1e-6)

@@ -193,8 +193,8 @@ def test_no_gradient_from_padding_or_the_future(options):
         steps, _ = model.decoder(target_vectors, source)
         return (model.log_probabilities(steps, source)[:, step] ** 2).sum()
 
-    source_vectors = model.words.source(jnp.asarray(SOURCE))
-    target_vectors = model.words.target(jnp.asarray(TARGET))
+    source_vectors = model.words.source_vectors(jnp.asarray(SOURCE))
+    target_vectors = model.words.target_vectors(jnp.asarray(TARGET))
     source_gradient, target_gradient = jax.jit(jax.grad(loss, argnums=(0, 1)))(
         source_vectors, target_vectors
     )

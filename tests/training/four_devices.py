@@ -10,7 +10,7 @@ import pytest
 from attn_jax.config import Train
 from attn_jax.models.randomness import by_row
 from attn_jax.tokens import EOS, PAD
-from attn_jax.training import loop
+from attn_jax.training import running
 from attn_jax.training.devices import (
     data_parallel,
     first_replica,
@@ -160,7 +160,7 @@ def test_runs_on_four_devices_go_on_there_and_on_one(tmp_path, monkeypatch):
         np.testing.assert_array_equal(leaf, pieces[name])
 
     test_loop.train(tmp_path / "c", steps=3, **options)
-    monkeypatch.setattr(loop, "make_mesh", lambda config: None)
+    monkeypatch.setattr(running, "make_mesh", lambda config: None)
     _, _, one, _ = test_loop.train(tmp_path / "c", **options)
     for name, leaf in through.items():
         np.testing.assert_allclose(leaf, one[name], rtol=1e-3, atol=1e-5)

@@ -14,7 +14,7 @@ from jax.experimental import multihost_utils
 from attn_jax.errors import TRY_AGAIN, Paused
 from attn_jax.records import journal
 from attn_jax.settings.fields import Duration
-from attn_jax.training import loop, notice
+from attn_jax.training import loop, notice, running
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.loop import finished
 from attn_jax.training.notice import Notice, Told, uninterrupted
@@ -51,14 +51,14 @@ def heard():
 @pytest.fixture
 def at(monkeypatch):
     """Sends a signal as some step of training begins."""
-    train_step, to = loop.train_step, {}
+    train_step, to = running.train_step, {}
 
     def step(state, *given, **how):
         if number := to.pop(int(state.parts.step) + 1, None):
             signal.raise_signal(number)
         return train_step(state, *given, **how)
 
-    monkeypatch.setattr(loop, "train_step", step)
+    monkeypatch.setattr(running, "train_step", step)
     return to
 
 
@@ -127,14 +127,14 @@ def test_saving_by_time_pushes_out_nothing_that_validations_keep(tmp_path, at, t
 def test_a_kill_loses_what_came_after_the_last_save_by_time(tmp_path, monkeypatch):
     often = {"save_every": "1e-6s", "steps": 6, "valid_every": 4}
     _, _, leaves, records = train(tmp_path / "through", **often)
-    train_step = loop.train_step
+    train_step = running.train_step
 
     def killed(state, *given, **how):
         if int(state.parts.step) == 3:
             raise KeyboardInterrupt
         return train_step(state, *given, **how)
 
-    monkeypatch.setattr(loop, "train_step", killed)
+    monkeypatch.setattr(running, "train_step", killed)
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "killed", **often)
     monkeypatch.undo()

@@ -10,9 +10,9 @@ import pytest
 from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.records import journal
-from attn_jax.training.loop import _skipped
 from attn_jax.training.losses import Guided
 from attn_jax.training.recipe import recipe_of
+from attn_jax.training.running import skipped_in_a_row
 from attn_jax.training.step import init_state, resume, train_step
 from tests.training.test_loop import scripted, train
 from tests.training.test_step import LINKS, SOURCE, TARGET, make
@@ -80,10 +80,10 @@ def test_a_loss_that_was_never_finite_is_no_matter_of_training(tmp_path):
         train(tmp_path, spoilt=dict.fromkeys(range(1, 9), np.nan), skip=2, **GUIDED)
     assert not (tmp_path / "metrics.jsonl").exists()
     with pytest.raises(InputError, match="after the first update"):
-        _skipped([1.0, np.nan, np.nan], first=1, skipped=0, most=1)
+        skipped_in_a_row([1.0, np.nan, np.nan], first=1, skipped=0, most=1)
     with pytest.raises(InputError, match="in 3 steps in a row, up to step 9"):
-        _skipped([np.nan, 2.0], first=9, skipped=2, most=2)
-    assert _skipped([np.nan, 1.0, np.nan], first=9, skipped=1, most=2) == 1
+        skipped_in_a_row([np.nan, 2.0], first=9, skipped=2, most=2)
+    assert skipped_in_a_row([np.nan, 1.0, np.nan], first=9, skipped=1, most=2) == 1
 
 
 def test_a_run_that_diverges_ends_with_a_sentence_and_keeps_its_best(tmp_path):
