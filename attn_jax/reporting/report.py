@@ -16,6 +16,8 @@ from attn_jax.reporting.ranking import about_ranks
 from attn_jax.reporting.runs import find_runs
 from attn_jax.reporting.runs_csv import write_runs
 
+MOST_TOLD = 3  # runs that an error names
+
 
 class Report(NamedTuple):
     """Comparisons of the runs under a folder; a notebook shows their tables."""
@@ -97,10 +99,11 @@ def report(
         raise InputError(f"there is no folder {root}")
     runs, left_out = find_runs(root)
     if not runs:
-        reasons = "".join(f"; {folder}: {why}" for folder, why in left_out.items())
+        reasons = [f"; {folder}: {why}" for folder, why in left_out.items()]
+        more = f"; and {len(reasons) - MOST_TOLD} more" if len(reasons) > MOST_TOLD else ""
         raise InputError(
             f"{root} holds no run that was evaluated on a test split: training does that at its "
-            f"end if the data have one, `evaluate` at any time{reasons}"
+            f"end if the data have one, `evaluate` at any time{''.join(reasons[:MOST_TOLD])}{more}"
         )
     comparisons = list(compare(runs))
     known = {label: None for comparison in comparisons for label in comparison.systems}

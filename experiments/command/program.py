@@ -55,7 +55,7 @@ OF_TRAINING = Advice(
 
 
 # What the library calls by the names of its arguments, and programs by those of their flags.
-OPTION = re.compile(r"(?<![\w./:-])\w+(?:\.\w+)+")
+OPTION = re.compile(r"(?<![\w.,/:-])\w+(?:\.\w+)+")
 
 
 def dashed(message: object) -> str:

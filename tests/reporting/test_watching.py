@@ -9,6 +9,7 @@ import pytest
 from attn_jax.errors import InputError, Terminated
 from attn_jax.records import claims, run_files
 from attn_jax.reporting import watching
+from attn_jax.reporting.report import report
 from attn_jax.reporting.watching import watch
 from tests.reporting.test_page import data_of
 from tests.reporting.test_report import write_run
@@ -146,3 +147,8 @@ def test_what_no_report_can_be_made_of_is_refused(tmp_path, clock):
         watch(tmp_path / "nowhere")
     with pytest.raises(InputError, match="holds no run that was evaluated"):
         watch(tmp_path)
+    for name in "abcde":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "flags.txt").touch()
+    with pytest.raises(InputError, match=r"holds no run .*/c: .*; and 2 more$"):
+        report(tmp_path)
