@@ -12,15 +12,13 @@ from attn_jax import config
 from attn_jax.config import Experiment, Options
 from attn_jax.errors import InputError
 from attn_jax.files import write_whole
-from attn_jax.records import claims, run_files, strict_json
+from attn_jax.records import run_files, strict_json
 from attn_jax.runs import unused
+from attn_jax.runs.candidates import Outcome, outcomes
 from attn_jax.runs.engines import Engine
-from attn_jax.runs.folder import steps_done
 from attn_jax.runs.plans import Plan
-from attn_jax.runs.sweeping import Sweep, extended, planned_sweep, work
+from attn_jax.runs.sweeping import extended, planned_sweep, work
 from attn_jax.runs.trials import Trials
-from attn_jax.runs.validation import best_validation
-from attn_jax.runs.working import is_trained
 from attn_jax.translation.loading import Place
 
 
@@ -76,14 +74,11 @@ def tuned_sweep(
     trials = extended(run_files.trials(planned.root), untested)
     idle = [(run, trials.plan.runs[label]) for label, run in trials.wanted.items()]
     unused.check(idle, {*search.space} - {*may_be_idle})
-    try:
-        work(trials, jobs, executor)
-    except InputError as error:
-        if not all(_is_over(trials, label) for label in trials.wanted):
-            raise
-        print(f"of the trials, {error}", flush=True)  # such as those that diverge
-    found = {label: _outcomes(trials, runs, search.space) for label, runs in tried.items()}
-    best = {label: _best(label, outcomes) for label, outcomes in found.items()}
+    found = outcomes(trials, jobs, executor)
+    for outcome in found.values():
+        if not outcome.ended:  # such as one that diverged
+            print(f"of the trials, {outcome.why}", flush=True)
+    best = {label: _best(label, {trial: found[trial] for trial in tried[label]}) for label in tried}
     runs = {
         label: {
             f"{label},seed={seed}": config.merged(given, tried[label][best[label]] | {"seed": seed})
@@ -93,12 +88,19 @@ def tuned_sweep(
     }
     final = Plan({run: given for each in runs.values() for run, given in each.items()})
     chosen = extended(planned.root, final)
-    systems_told = {
-        label: {"trials": found[label], "best": best[label], "runs": list(runs[label])}
+    told = {
+        label: {
+            "trials": {
+                trial: _told(found[trial], {name: given[name] for name in search.space})
+                for trial, given in tried[label].items()
+            },
+            "best": best[label],
+            "runs": list(runs[label]),
+        }
         for label in of_systems
     }
-    told = {"space": dict(search.space), "systems": systems_told}
-    write_whole(run_files.search(planned.root), strict_json.dumps(told, indent=1) + "\n")
+    text = strict_json.dumps({"space": dict(search.space), "systems": told}, indent=1)
+    write_whole(run_files.search(planned.root), text + "\n")
     return work(chosen, jobs, executor)
 
 
@@ -117,49 +119,21 @@ def _fresh(given: Mapping[str, Any], search: Trials) -> range:
     return range(first, first + search.seeds)
 
 
-def _outcomes(
-    trials: Sweep, tried: Mapping[str, Mapping[str, Any]], space: Collection[str]
-) -> dict[str, dict[str, Any]]:
-    """What became of the trials of a system; of those that have failed, without a value.
-
-    Args:
-      trials: those of all systems.
-      tried: the options of those of this one.
-      space: the options that were drawn.
-
-    Raises:
-      InputError: one is neither finished nor failed.
-    """
-    found = {}
-    for label, given in tried.items():
-        folder = trials.root / label
-        outcome: dict[str, Any] = {"steps": steps_done(folder)}
-        outcome["options"] = {name: given[name] for name in space}
-        if is_trained(folder, trials.wanted[label]):
-            criterion, record = best_validation(folder)
-            outcome |= {"metric": criterion.metric, "value": criterion.value(record)}
-            outcome["goodness"] = criterion.goodness(record)
-        elif not _is_over(trials, label):
-            raise InputError(f"{label} is not over: the same command goes on once all trials are")
-        found[label] = outcome
-    return found
+def _told(outcome: Outcome, options: Mapping[str, Any]) -> dict[str, Any]:
+    """A trial as `search.json` has it; one that has failed has no value."""
+    told: dict[str, Any] = {"steps": outcome.steps, "options": options}
+    if outcome.ended:
+        told |= {name: getattr(outcome, name) for name in ("metric", "value", "goodness")}
+    return told
 
 
-def _is_over(trials: Sweep, label: str) -> bool:
-    """Whether a trial is finished or has failed."""
-    if is_trained(trials.root / label, trials.wanted[label]):
-        return True
-    claim = claims.last(run_files.claims(trials.root, label))
-    return claim is not None and claim.state == claims.FAILED
-
-
-def _best(label: str, outcomes: Mapping[str, Mapping[str, Any]]) -> str:
+def _best(label: str, trials: Mapping[str, Outcome]) -> str:
     """The trial of a system that was best on validation; of equal ones, the first.
 
     Raises:
       InputError: all have failed.
     """
-    ended = [trial for trial, outcome in outcomes.items() if "value" in outcome]
+    ended = [trial for trial, outcome in trials.items() if outcome.ended]
     if not ended:
         raise InputError(f"all trials of {label} have failed")
-    return max(ended, key=lambda trial: outcomes[trial]["goodness"])
+    return max(ended, key=lambda trial: trials[trial].goodness)

@@ -5,32 +5,19 @@ second, the setting of each system that was the best on validation gets more see
 tested, that of the first stage among them.
 """
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from attn_jax.errors import InputError
-from attn_jax.records import claims, run_files
-from attn_jax.records.claims import Watch
-from attn_jax.records.progress import Goodness
 from attn_jax.runs import budgets, plans
 from attn_jax.runs.agenda import Agenda, Member, name_of
+from attn_jax.runs.candidates import finish, outcomes
 from attn_jax.runs.plans import Plan
-from attn_jax.runs.standing import RUNNING, standings
-from attn_jax.runs.sweeping import Sweep, extended, work
-from attn_jax.runs.validation import best_validation
-from attn_jax.runs.view import LOOK_EVERY, tell
-from attn_jax.runs.working import is_trained
+from attn_jax.runs.sweeping import extended
+from attn_jax.runs.view import tell
 
 SOME = 0.95  # share of the time that is left for runs at last: a report takes the rest
-
-
-class Validated(NamedTuple):
-    """A run of the first stage, and how good it is on validation."""
-
-    run: Member
-    goodness: Goodness
 
 
 def _options(runs: Iterable[Member]) -> dict[str, dict[str, Any]]:
@@ -55,22 +42,18 @@ def search(root: Path, todo: Agenda, jobs: int) -> list[Member]:
     """
     runs = [run for run in todo.members() if run.seed == 0]
     options = _options(runs)
-    sweep = extended(root, Plan(options, frozenset(options)))
-    error = _finish(sweep, jobs)
-    found: dict[int, list[Validated]] = {}
+    found = outcomes(extended(root, Plan(options, frozenset(options))), jobs)
+    failed = [outcome.why for outcome in found.values() if not outcome.ended]
+    for why in failed:
+        tell(f"not chosen, since it failed: {why}")
+    ended: dict[int, list[Member]] = {}
     for run in runs:
-        if is_trained(root / run.label, sweep.wanted[run.label]):
-            criterion, record = best_validation(root / run.label)
-            found.setdefault(run.system, []).append(Validated(run, criterion.goodness(record)))
-            continue
-        claim = claims.last(run_files.claims(root, run.label))
-        if claim is None or claim.state != claims.FAILED:
-            raise error or InputError(f"{run.label} is not finished")
-        tell(f"not chosen, since it failed: {claim.said.get('why')}")
-    if len(found) < 2:
-        raise error or InputError("a comparison needs two systems that can be trained")
-    best = [max(runs, key=lambda run: run.goodness) for runs in found.values()]
-    return [validated.run for validated in best]
+        if found[run.label].ended:
+            ended.setdefault(run.system, []).append(run)
+    if len(ended) < 2:
+        told = "".join(f"; {why}" for why in failed)
+        raise InputError(f"a comparison needs two systems that can be trained{told}")
+    return [max(of, key=lambda run: found[run.label].goodness) for of in ended.values()]
 
 
 def missing(todo: Agenda, runs: Sequence[Member]) -> Iterator[str]:
@@ -83,35 +66,7 @@ def missing(todo: Agenda, runs: Sequence[Member]) -> Iterator[str]:
 
 def confirm(root: Path, runs: Sequence[Member], jobs: int) -> InputError | None:
     """Makes the runs of the second stage; returns why some have failed, if any have."""
-    return _finish(extended(root, Plan(_options(runs))), jobs)
-
-
-def _finish(sweep: Sweep, jobs: int) -> InputError | None:
-    """Makes runs until all are finished or have failed; returns why some have, if any have."""
-    watch = Watch()
-    while True:
-        error = None  # what failed before the wait has been tried again
-        try:
-            work(sweep, jobs)
-        except InputError as failed:
-            error = failed
-        if not _waited_for_others(sweep, watch):
-            return error
-
-
-def _waited_for_others(sweep: Sweep, watch: Watch) -> bool:
-    """Waits for runs that other workers hold, if there are any; a worker may die meanwhile."""
-    waited = False
-    while held := [
-        run.label
-        for run in standings(sweep.root, sweep.plan, watch)
-        if run.state == RUNNING and run.label in sweep.wanted
-    ]:
-        if not waited:
-            tell(f"waiting for another worker, which is at work on {', '.join(held)}")
-        waited = True
-        time.sleep(LOOK_EVERY)
-    return waited
+    return finish(extended(root, Plan(_options(runs))), jobs)
 
 
 def seeds_left(todo: Agenda, took: float, left: float) -> int:

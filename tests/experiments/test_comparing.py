@@ -16,7 +16,7 @@ import pytest
 from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.records import claims, run_files
-from attn_jax.runs import comparing, plans, proposing, stages, sweeping, working
+from attn_jax.runs import candidates, comparing, plans, proposing, sweeping, working
 from attn_jax.runs.agenda import read
 from attn_jax.runs.checks import check
 from attn_jax.runs.comparing import agenda_of, compare
@@ -84,7 +84,7 @@ def made(measured, monkeypatch):
 
     monkeypatch.setattr(working, "train_in", train_in)
     monkeypatch.setattr(working, "is_done", is_done)
-    for module in (working, stages):
+    for module in (working, candidates):
         monkeypatch.setattr(module, "is_trained", is_trained)
     monkeypatch.setattr(sweeping, "slots", lambda jobs: [Slot([], {})] * 2)
     monkeypatch.setattr(sweeping, "check_all", lambda *_: None)
@@ -248,7 +248,7 @@ def test_a_run_that_another_worker_makes_is_waited_for(made, tmp_path, monkeypat
         held.tell(state=claims.FINISHED)
         log.close()
 
-    monkeypatch.setattr(stages, "time", types.SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(candidates, "time", types.SimpleNamespace(sleep=sleep))
     compare(DATA, root, hours=2, systems=THREE)
     assert label not in dict(made)
     assert f"waiting for another worker, which is at work on {label}" in capsys.readouterr().out

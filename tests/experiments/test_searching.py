@@ -7,7 +7,7 @@ import pytest
 from attn_jax import Experiment, tuned_sweep
 from attn_jax.errors import InputError
 from attn_jax.records import claims, run_files
-from attn_jax.runs import searching, validation
+from attn_jax.runs import candidates, searching, validation
 from attn_jax.runs.trials import FRESH, Trials
 from tests.experiments.programs import refused
 from tests.stages import full
@@ -41,8 +41,9 @@ class Fake:
         for label, options in runs.items():
             value = self.values.get(label, self.of(options))
             if value is None:
-                claims.take(run_files.claims(todo.root, label), None).tell(state=claims.FAILED)
                 failures.append(f"{label} failed: it diverged")
+                held = claims.take(run_files.claims(todo.root, label), None)
+                held.tell(state=claims.FAILED, why=failures[-1])
             elif value != "running":
                 self.done[todo.root / label] = value
         if failures:
@@ -55,11 +56,14 @@ def made(monkeypatch):
     """Has runs made by a `Fake`."""
 
     def made_by(fake):
-        monkeypatch.setattr(searching, "work", fake.work)
-        monkeypatch.setattr(searching, "is_trained", lambda folder, _: folder in fake.done)
-        monkeypatch.setattr(searching, "steps_done", lambda folder: 100)
+        for module in (candidates, searching):
+            monkeypatch.setattr(module, "work", fake.work)
+        monkeypatch.setattr(candidates, "is_trained", lambda folder, _: folder in fake.done)
+        monkeypatch.setattr(candidates, "steps_done", lambda folder: 100)
 
         def read(file):
+            if file.parent not in fake.done:
+                raise InputError("there is no journal yet")
             value = fake.done[file.parent]
             lines = [(10, value - 1, 2.0), (20, value, 3.0), (30, value, 1.0)]
             return [
@@ -135,7 +139,7 @@ def test_trials_may_fail_but_not_all_of_a_system(tmp_path, made, capsys):
 
 def test_nothing_is_chosen_before_all_trials_are_over(tmp_path, made):
     fake = made(Fake({"model.score=dot,trial=4": "running"}))
-    with pytest.raises(InputError, match=r"^model.score=dot,trial=4 is not over: the same command"):
+    with pytest.raises(InputError, match=r"^model.score=dot,trial=4 is not finished: "):
         sweep(tmp_path)
     assert len(fake.works) == 1
 
@@ -146,7 +150,7 @@ def test_what_keeps_trials_from_being_made_is_told(tmp_path, made, monkeypatch):
     def work(*_):
         raise InputError("there is no Slurm here")
 
-    monkeypatch.setattr(searching, "work", work)
+    monkeypatch.setattr(candidates, "work", work)
     with pytest.raises(InputError, match=r"^there is no Slurm here$"):
         sweep(tmp_path)
     assert fake.works == []
