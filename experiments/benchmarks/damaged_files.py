@@ -1,5 +1,7 @@
 """Files of a finished run that are damaged: no damage may change a result in silence."""
 
+import contextlib
+import io
 import json
 import random
 import shutil
@@ -73,7 +75,12 @@ def use(run: Path, options: dict[str, Any], expected: list[Any]) -> Used:
 
 
 def damaged(folder: Path, flips: int, cuts: int, seed: int) -> dict[str, Any]:
-    """A finished run of which one file at a time is damaged, each file as often as others."""
+    """What becomes of a finished run if one file is damaged, each file as often as others."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        return _damaged(folder, flips, cuts, seed)
+
+
+def _damaged(folder: Path, flips: int, cuts: int, seed: int) -> dict[str, Any]:
     folder.mkdir(parents=True)
     chance = random.Random(seed)
     options = OPTIONS | GRU | {"train.steps": 20, "train.valid_every": 10}
