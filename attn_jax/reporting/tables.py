@@ -41,7 +41,8 @@ ABOUT_ALIGNMENT = (
 )
 ABOUT_SHARPNESS = (
     "Sharpness: the largest weight of a target token on a source position, mean over tokens, heads "
-    "and layers. It does not say whether that position is the right one."
+    "and layers. It does not say whether that position is the right one. Weights that need not sum "
+    "to 1, as those of gmm, can be above 100 %."
 )
 ABOUT_HEADS = "Sharpness of a head: its largest weight of a target token, mean over tokens."
 ABOUT_COST = (
