@@ -5,41 +5,26 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-import jax
-import optax
-
 from attn_jax import config as options_of
-from attn_jax.config import Experiment, Options, train_after
+from attn_jax.config import Experiment, Options
 from attn_jax.data.datasets import Corpus, open_corpus
-from attn_jax.data.pipeline import Batches
-from attn_jax.data.run_vocabularies import cutting
-from attn_jax.data.text_checks import (
-    check_known,
-    check_lengths,
-    counts_of,
-    seen_in_training,
-    unknown_shares,
-)
-from attn_jax.data.vocabulary import known
 from attn_jax.errors import choose
 from attn_jax.files import reading
-from attn_jax.models.seq2seq import initialize
 from attn_jax.records import journal, provenance, run_files, strict_json
-from attn_jax.records.own_code import check_copies, forget_code, keep_code, own_modules, own_options
+from attn_jax.records.own_code import check_copies, forget_code, keep_code, own_modules
 from attn_jax.reporting.printing import best_step, print_evaluation
 from attn_jax.runs import folder, unused
-from attn_jax.runs.checks import check, check_step
+from attn_jax.runs.checks import check
 from attn_jax.runs.evaluation import best_of, evaluate_split
 from attn_jax.runs.events import PICTURED, Events
-from attn_jax.runs.materials import initial_parameters, training_pairs, vocabularies
+from attn_jax.runs.preparing import prepared
 from attn_jax.runs.validation import compared, criterion_of, validator
 from attn_jax.startup import start_training
-from attn_jax.training import devices, loop, precision, processes
+from attn_jax.training import devices, loop, processes
 from attn_jax.training.arrays import digest, named_leaves
 from attn_jax.training.fallback import set_aside
-from attn_jax.training.recipe import recipe_of
 from attn_jax.training.saving import try_place
-from attn_jax.training.step import FlatState, init_state
+from attn_jax.training.step import FlatState
 from attn_jax.training.validations import disagreement
 from attn_jax.translation.loading import Place, best_checkpoint, experiment_of, load
 from attn_jax.translation.translator import Translator
@@ -150,53 +135,10 @@ def train_alone(
       on_step: as in `train`.
     """
     with processes.together():
-        folder.check_content(workdir, corpus)
-        config, device = experiment.train, jax.devices()[0]
-        precision.check(config.compute, device)
-        ways = cutting(experiment.data)
-        splits = ["validation", "test"] if "test" in corpus.splits else ["validation"]
-        text, others = corpus.text("train", *ways), {one: corpus.text(one, *ways) for one in splits}
-        source, target = vocabularies(workdir, experiment, corpus, text)
-        rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
-        model = initialize(experiment.model, source.sizes, len(target), rng_parameters)
-        state, progress = loop.begin(config, model, workdir)
-        step = int(state.parts.step)
-        if config.initial and not step:  # not when resuming: that run may be gone by then
-            state = init_state(
-                initial_parameters(Path(config.initial), model), recipe_of(train_after(config, 0))
-            )
-        held_out = {split: corpus.sentences(split, source, target) for split in splits}
-        validation = held_out["validation"]
-        for split, examples in held_out.items():
-            check_lengths(split, examples, experiment.data.max_length)
-        pairs = training_pairs(experiment, corpus.examples("train"), text, source, target)
-        counts = pairs.counts()
-        if config.initial:
-            check_known(config.initial, counts, source, target)
-        batches = Batches(pairs, config, experiment.seed, processes.share)
-        if own_options(experiment):  # which may need longer sentences, or not allow such long ones
-            for shape in {batches.shapes[0], batches.shapes[-1]}:
-                check_step(experiment, shape)
-        parameters = optax.tree.size(model)
-        about = [
-            f"{len(pairs)} training pairs ({pairs.left_out} left out, empty or of over "
-            f"{config.max_length} tokens), "
-            f"{known(source)} source and {known(target)} target tokens known, "
-            f"{parameters} parameters",
-            batches.summary(),
-            unknown_shares(
-                {"training": counts}
-                | {split: counts_of(held_out[split], source, target) for split in splits},
-                source,
-                target,
-            ),
-            *seen_in_training(text, others),
-            unused.told(experiment, given),
-            devices.summary(config),
-            precision.advice(config.compute, device),
-        ]
-    processes.check_same(lambda: _what_is_trained(experiment, corpus, state))
-    more = not progress.finished(step, config)
+        ready = prepared(workdir, experiment, corpus, given)
+    processes.check_same(lambda: _what_is_trained(experiment, corpus, ready.state))
+    config, step = experiment.train, ready.step
+    more = not ready.progress.finished(step, config)
 
     def record() -> None:
         if more:
@@ -204,12 +146,12 @@ def train_alone(
             forget_code(workdir, experiment)
         if more or experiment != experiment_of(workdir):  # else it may be a folder to read only
             folder.check_writable(workdir)
-            folder.record(workdir, experiment, corpus, source, target)
+            folder.record(workdir, experiment, corpus, ready.source, ready.target)
 
     processes.by_first(record)
     with processes.together():
         folder.check_seen(workdir)
-    print("\n".join(filter(None, about)), flush=True)
+    print("\n".join(ready.about), flush=True)
     if not more:
         print(f"nothing is left to train: the run has finished at step {step}", flush=True)
         return
@@ -220,7 +162,8 @@ def train_alone(
         folder.forget_evaluations(workdir)
 
     processes.by_first(make_ready)
-    measure = validator(validation, source, target, experiment.data, PICTURED)
+    validation = ready.validation
+    measure = validator(validation, ready.source, ready.target, experiment.data, PICTURED)
     with ExitStack() as stack:
         if processes.is_first():
             stack.enter_context(provenance.session(workdir, step))
@@ -233,12 +176,12 @@ def train_alone(
 
         loop.fit(
             config,
-            state,
-            progress,
-            batches.from_step,
+            ready.state,
+            ready.progress,
+            ready.batches.from_step,
             events.measured(measure),
             workdir,
-            rng=rng_dropout,
+            rng=ready.rng,
             criterion=criterion_of(experiment, validation),
             on_record=hear,
             on_step=on_step,
