@@ -104,8 +104,8 @@ def source(module: str) -> str:
     """
     imported = getattr(sys.modules.get(module), "__spec__", None)  # a reload makes a new one
     known = _read.get(module)
-    is_new = known is not None and (known.spec is None or known.spec is imported)
-    text = known.text if known and is_new else _text(module)
+    is_known = known is not None and (known.spec is None or known.spec is imported)
+    text = known.text if known and is_known else _text(module)
     _read[module] = _Read(text, imported)
     return text
 

@@ -159,9 +159,8 @@ def check_encoder(config: Model) -> None:
 
     @jax.jit
     def read(source: jax.Array) -> tuple:
-        annotations, summary = model.encoder(
-            model.words.source_vectors(source), source != PAD, None
-        )
+        vectors = model.words.source_vectors(source)
+        annotations, summary = model.encoder(vectors, source != PAD, None)
         return annotations[:, : len(words)], summary
 
     alone, padded = (read(jnp.array([source])) for source in (words, words + padding))
