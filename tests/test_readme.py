@@ -161,7 +161,7 @@ def test_a_cell_a_decoder_and_an_encoder_of_ones_own(folder, module, option):
 
 
 def test_a_window_and_a_normalizer_of_ones_own(folder):
-    (folder / "my_parts.py").write_text(block("class Near"))
+    (folder / "my_parts.py").write_text(block("class Shares"))
     own = ["--model.window=my_parts:Near", "--model.normalizer=my_parts:Shares"]
     assert " ".join(own) in PAGES
     run("-m", "attn_jax", "train", "--workdir=runs/shares", *SMALL, *own, cwd=folder)

@@ -6,19 +6,24 @@ from typing import Any
 from attn_jax.errors import InputError, reason
 from attn_jax.files import reading, write_whole
 from attn_jax.records import strict_json
+from attn_jax.records.seals import opened, sealed
 
 
 def truncate(path: Path, step: int) -> None:
     """Removes the records of later steps than `step`, which the run will repeat."""
     if path.exists():
         kept = [line for line in read(path) if line["step"] <= step]
-        write_whole(path, "".join(strict_json.dumps(line) + "\n" for line in kept))
+        write_whole(path, "".join(map(_line, kept)))
 
 
 def append(path: Path, record: dict) -> None:
     """Adds a record, which must have a `step`."""
     with path.open("a") as file:
-        file.write(strict_json.dumps(record) + "\n")
+        file.write(_line(record))
+
+
+def _line(record: dict) -> str:
+    return strict_json.dumps(sealed(record)) + "\n"
 
 
 def read(path: Path) -> list[dict]:
@@ -38,6 +43,7 @@ def read(path: Path) -> list[dict]:
             if number == len(lines) and not text.endswith("\n"):
                 break
             raise InputError(f"{path}: line {number} is damaged ({reason(error)})") from error
+        record = opened(record, f"{path}: line {number}")
         _check(record, f"{path}: line {number}")
         records.append(record)
     return records

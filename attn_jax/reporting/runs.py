@@ -19,6 +19,7 @@ from attn_jax.records import provenance, run_files, strict_json
 from attn_jax.records.journal import read
 from attn_jax.records.own_code import digest
 from attn_jax.records.progress import Criterion, Progress
+from attn_jax.records.seals import opened
 from attn_jax.reporting.checks import check_run
 from attn_jax.settings.grammar import parse
 
@@ -216,7 +217,7 @@ def of_split(run: Run, split: str) -> Run:
     """
     path = run_files.evaluation(run.folder, split)
     with reading(path):
-        evaluation = strict_json.loads(path.read_text("utf-8"))
+        evaluation = opened(strict_json.loads(path.read_text("utf-8")), str(path))
     path = run_files.predictions(run.folder, split)
     with reading(path), path.open(encoding="utf-8") as file:
         # By iteration, since `splitlines` would also split at other characters of the text.

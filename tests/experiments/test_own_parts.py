@@ -245,13 +245,13 @@ def test_edited_code_is_named_whatever_becomes_of_its_settings(tmp_path, monkeyp
     monkeypatch.syspath_prepend(tmp_path)
     file, run = tmp_path / "similar_edited.py", tmp_path / "run"
     forget("similar_edited")
-    own_code.source.cache_clear()  # as in a new process
+    own_code._read.clear()  # as in a new process
     file.write_text(SIMILAR)
     run.mkdir()
     experiment = settle(tmp_path / "new", SMALL | {"model.score": "similar_edited:Similar"})
     train_alone(run, experiment, open_corpus(experiment.data), {})
     forget("similar_edited")
-    own_code.source.cache_clear()
+    own_code._read.clear()
     file.write_text(edited)
     os.utime(file, (0, 0))  # another time than that of the compiled module
     named = re.escape(f"{file} is not the code that the run in {run} was trained with")
@@ -292,7 +292,7 @@ class Fails(Loss):
 def test_a_loss_of_ones_own_is_trained_with_kept_and_compared(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     forget("own_losses")
-    own_code.source.cache_clear()
+    own_code._read.clear()
     (tmp_path / "own_losses.py").write_text(LOSSES)
     run = tmp_path / "run"
     run.mkdir()
@@ -309,7 +309,7 @@ def test_a_loss_of_ones_own_is_trained_with_kept_and_compared(tmp_path, monkeypa
     with pytest.raises(InputError, match=r"train.losses was .*Overused.* and is now 'none'"):
         settle(run, {"train.losses": "none"})
     (tmp_path / "own_losses.py").write_text(LOSSES.replace("ONE *", "2 *"))
-    own_code.source.cache_clear()
+    own_code._read.clear()
     with pytest.raises(InputError, match=r"own_losses.py is not the code that the run in"):
         settle(run, {"train.steps": 4})
 

@@ -34,6 +34,7 @@ from attn_jax.evaluation.assess import assess
 from attn_jax.models.interventions import with_uniform_weights
 from attn_jax.models.seq2seq import initialize
 from attn_jax.records import facts, run_files
+from attn_jax.records.seals import opened
 from attn_jax.runs.evaluation import evaluate_split
 from attn_jax.runs.folder import inherited, settle
 from attn_jax.runs.materials import check_tokens, training_pairs
@@ -676,7 +677,8 @@ def test_an_evaluation_of_what_is_no_longer_the_best_is_not_kept(workdir, monkey
 
 def test_an_evaluation_measures_whether_the_weights_matter(workdir, translator):
     result = attn_jax.evaluate(workdir, "validation", explain=12)
-    assert json.loads(run_files.evaluation(workdir, "validation").read_text()) == result
+    file = run_files.evaluation(workdir, "validation")
+    assert opened(json.loads(file.read_text()), "") == result
     found = result["explanations"]
     assert found["sentences"] == 12  # all have at least two tokens
     corpus = open_corpus(experiment_of(workdir).data)
