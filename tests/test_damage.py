@@ -12,7 +12,7 @@ from attn_jax.data.datasets import open_corpus
 from attn_jax.data.run_vocabularies import load_vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import reading
-from attn_jax.records import facts, run_files
+from attn_jax.records import facts, run_files, seals
 from attn_jax.runs.folder import alone, settle
 from attn_jax.runs.training import train_alone
 from attn_jax.training.checkpoint import Checkpoints
@@ -145,8 +145,8 @@ def test_a_run_from_before_units_were_settings_of_parts_is_used_and_goes_on(run)
         known = json.loads(file.read_text())
         assert known["options"].pop("model.score") == "additive(units=4)"
         known["options"] |= {"model.score": "additive", "model.alignment_size": 4}
-        del known[facts.DIGEST]
-        file.write_text(json.dumps(facts.sealed(known)))
+        del known[seals.DIGEST]
+        file.write_text(json.dumps(seals.sealed(known)))
     attn_jax.load(run)
     train_in(run, {"train.steps": 8})
     for checkpoint in ("8", "6"):  # the flag file is that of today now

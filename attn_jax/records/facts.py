@@ -14,9 +14,9 @@ from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.records import own_code, run_files
+from attn_jax.records.seals import opened
 
 SIDES = ("source", "target")
-DIGEST = "digest"  # the name of the digest of all other facts
 
 
 def of_run(workdir: Path) -> dict[str, Any]:
@@ -39,11 +39,6 @@ def file_of(checkpoint: Path) -> Path:
     return checkpoint / "facts" / "metadata"
 
 
-def sealed(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts with their own digest."""
-    return facts | {DIGEST: _digest(facts)}
-
-
 def read(checkpoint: Path, advice: str = "") -> dict[str, Any]:
     """The facts of the checkpoint in a folder.
 
@@ -56,10 +51,8 @@ def read(checkpoint: Path, advice: str = "") -> dict[str, Any]:
     """
     file = file_of(checkpoint)
     with reading(file, advice):
-        facts = json.loads(file.read_bytes())
-        # Without a digest, they are of a run that was made before there was one.
-        known = {name: facts[name] for name in facts if name != DIGEST}
-        if not known["sha256"] or facts.get(DIGEST, _digest(known)) != _digest(known):
+        facts = opened(json.loads(file.read_bytes()), str(file), advice)
+        if not facts["sha256"]:  # of the arrays
             raise InputError(f"{file} is damaged: it has changed{advice}")
         return facts
 
@@ -106,10 +99,6 @@ def _changed_lines(file: Path, recorded: dict[str, Any]) -> list[str]:
         if name in stated and now[name] != value and name not in config.MAY_CHANGE:
             changed.append(f"{name} was {value!r} and is now {now[name]!r}")
     return changed
-
-
-def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _digest_of(file: Path) -> str:

@@ -5,25 +5,20 @@ from typing import Any
 
 from attn_jax.errors import InputError, reason
 from attn_jax.files import reading, write_whole
-from attn_jax.records import strict_json
-from attn_jax.records.seals import opened, sealed
+from attn_jax.records import seals
 
 
 def truncate(path: Path, step: int) -> None:
     """Removes the records of later steps than `step`, which the run will repeat."""
     if path.exists():
         kept = [line for line in read(path) if line["step"] <= step]
-        write_whole(path, "".join(map(_line, kept)))
+        write_whole(path, "".join(seals.dumps(line) + "\n" for line in kept))
 
 
 def append(path: Path, record: dict) -> None:
     """Adds a record, which must have a `step`."""
     with path.open("a") as file:
-        file.write(_line(record))
-
-
-def _line(record: dict) -> str:
-    return strict_json.dumps(sealed(record)) + "\n"
+        file.write(seals.dumps(record) + "\n")
 
 
 def read(path: Path) -> list[dict]:
@@ -38,12 +33,13 @@ def read(path: Path) -> list[dict]:
     records = []
     for number, line in enumerate(lines, start=1):
         try:
-            record = strict_json.loads(line)
+            record = seals.loads(line, f"{path}: line {number}")
+        except InputError:
+            raise
         except (ValueError, RecursionError) as error:
             if number == len(lines) and not text.endswith("\n"):
                 break
             raise InputError(f"{path}: line {number} is damaged ({reason(error)})") from error
-        record = opened(record, f"{path}: line {number}")
         _check(record, f"{path}: line {number}")
         records.append(record)
     return records

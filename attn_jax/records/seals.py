@@ -1,6 +1,7 @@
 """Digests of JSON that are written into it, so that not even a digit changes in silence."""
 
 import hashlib
+import json
 import re
 from typing import Any
 
@@ -8,20 +9,21 @@ from attn_jax.errors import InputError
 from attn_jax.records import strict_json
 
 DIGEST = "digest"
-LENGTH = 16  # hexadecimal digits
+LENGTH = 16  # hexadecimal digits; in checkpoints of earlier versions, all 64
 
 
 def sealed(content: dict[str, Any]) -> dict[str, Any]:
-    """A table with its digest."""
-    return content | {DIGEST: _digest(content)}
+    """A table, as JSON will give it back, with its digest."""
+    return content | {DIGEST: _digest(content)[:LENGTH]}
 
 
-def opened(content: Any, where: str) -> Any:
+def opened(content: Any, where: str, advice: str = "") -> Any:
     """A table without its digest; tables of earlier versions have none.
 
     Args:
-      content: as it was read.
+      content: as JSON gave it.
       where: what an error names.
+      advice: what follows in the error message.
 
     Raises:
       InputError: the table has changed since it was written.
@@ -29,11 +31,29 @@ def opened(content: Any, where: str) -> Any:
     if not isinstance(content, dict):
         return content
     known = {name: value for name, value in content.items() if name != DIGEST}
-    # A digest without its name is one whose name has changed.
-    lost = DIGEST not in content and any(map(_is_digest, content.values()))
-    if lost or content.get(DIGEST, _digest(known)) != _digest(known):
-        raise InputError(f"{where} is damaged: it has changed")
+    if DIGEST in content:
+        digest = _digest(known)
+        whole = content[DIGEST] in (digest[:LENGTH], digest)
+    else:  # a digest without its name is one whose name has changed
+        whole = not any(map(_is_digest, content.values()))
+    if not whole:
+        raise InputError(f"{where} is damaged: it has changed{advice}")
     return known
+
+
+def dumps(record: dict[str, Any], **layout: Any) -> str:
+    """Strict JSON of measurements, with its digest; `layout` is what `json.dumps` takes."""
+    return json.dumps(sealed(strict_json.plain(record)), **layout)
+
+
+def loads(text: str, where: str) -> Any:
+    """The measurements in JSON that `dumps` wrote; `where` is what an error names.
+
+    Raises:
+      json.JSONDecodeError: the text is not JSON.
+      InputError: the text has changed since it was written.
+    """
+    return strict_json.measured(opened(json.loads(text), where))
 
 
 def _is_digest(value: Any) -> bool:
@@ -41,5 +61,4 @@ def _is_digest(value: Any) -> bool:
 
 
 def _digest(content: Any) -> str:
-    text = strict_json.dumps(content, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

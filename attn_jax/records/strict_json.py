@@ -7,27 +7,31 @@ from typing import Any
 
 def dumps(value: Any, **layout: Any) -> str:
     """JSON of a value; `layout` is what `json.dumps` takes."""
-    return json.dumps(_finite(value), allow_nan=False, **layout)
+    return json.dumps(plain(value), allow_nan=False, **layout)
 
 
 def loads(text: str) -> Any:
-    """Measurements that `dumps` wrote, with infinity for null, such as a perplexity beyond floats.
+    """Measurements that `dumps` wrote.
 
     Files of earlier versions hold a bare Infinity or NaN, which are read as they are.
 
     Raises:
       json.JSONDecodeError: the text is not JSON.
     """
-    return json.loads(text, object_hook=_measured)
+    return measured(json.loads(text))
 
 
-def _finite(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value as JSON gives it back: with lists for tuples, and None for what is not finite."""
     if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
+        return {name: plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
+        return [plain(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _measured(record: dict[str, Any]) -> dict[str, Any]:
-    return {name: math.inf if value is None else value for name, value in record.items()}
+def measured(value: Any) -> Any:
+    """Measurements with infinity for None, such as a perplexity beyond floats."""
+    if isinstance(value, dict):
+        return {name: math.inf if part is None else measured(part) for name, part in value.items()}
+    return list(map(measured, value)) if isinstance(value, list) else value

@@ -15,11 +15,10 @@ from attn_jax.errors import InputError
 from attn_jax.evaluation.metrics import METRICS, bleu_counts, in_words, matching, ranking_metric
 from attn_jax.evaluation.significance import exchanged, resampled_bleu, resampled_mean
 from attn_jax.files import reading
-from attn_jax.records import provenance, run_files, strict_json
+from attn_jax.records import provenance, run_files, seals
 from attn_jax.records.journal import read
 from attn_jax.records.own_code import digest
 from attn_jax.records.progress import Criterion, Progress
-from attn_jax.records.seals import opened
 from attn_jax.reporting.checks import check_run
 from attn_jax.settings.grammar import parse
 
@@ -217,7 +216,7 @@ def of_split(run: Run, split: str) -> Run:
     """
     path = run_files.evaluation(run.folder, split)
     with reading(path):
-        evaluation = opened(strict_json.loads(path.read_text("utf-8")), str(path))
+        evaluation = seals.loads(path.read_text("utf-8"), str(path))
     path = run_files.predictions(run.folder, split)
     with reading(path), path.open(encoding="utf-8") as file:
         # By iteration, since `splitlines` would also split at other characters of the text.

@@ -20,8 +20,7 @@ from attn_jax.evaluation.metrics import in_words, ranking_metric, ter
 from attn_jax.evaluation.pictures import pictures
 from attn_jax.files import writing
 from attn_jax.models.interventions import with_uniform_weights
-from attn_jax.records import run_files, strict_json
-from attn_jax.records.seals import sealed
+from attn_jax.records import run_files, seals, strict_json
 from attn_jax.runs.folder import check_content
 from attn_jax.training import processes
 from attn_jax.translation.loading import Place, best_checkpoint, experiment_of, load
@@ -256,5 +255,5 @@ def write(
                 for nth, array in enumerate(of_name)
             }
             np.savez(file, *assessment.weights, **arrays)
-        beside[2].write_text(strict_json.dumps(sealed(result), indent=2) + "\n", "utf-8")
+        beside[2].write_text(seals.dumps(result, indent=2) + "\n", "utf-8")
         evaluation.unlink(missing_ok=True)  # must not lie beside sentences of another evaluation

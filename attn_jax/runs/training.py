@@ -10,9 +10,8 @@ from attn_jax.config import Experiment, Options
 from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.errors import choose
 from attn_jax.files import reading
-from attn_jax.records import journal, provenance, run_files, strict_json
+from attn_jax.records import journal, provenance, run_files, seals
 from attn_jax.records.own_code import check_copies, forget_code, keep_code, own_modules
-from attn_jax.records.seals import opened
 from attn_jax.reporting.printing import best_step, print_evaluation
 from attn_jax.runs import folder, unused
 from attn_jax.runs.checks import check
@@ -113,7 +112,7 @@ def evaluate_once(workdir: Path, corpus: Corpus, split: str) -> None:
         evaluate_split(workdir, corpus, split, {})
     if processes.is_first():
         with reading(file, ": remove it, and the same command evaluates the run again"):
-            evaluation = opened(strict_json.loads(file.read_text("utf-8")), str(file))
+            evaluation = seals.loads(file.read_text("utf-8"), str(file))
             print_evaluation(split, evaluation, best_step(evaluation))
 
 

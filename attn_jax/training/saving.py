@@ -21,7 +21,7 @@ from orbax.checkpoint import checkpoint_managers
 from attn_jax.errors import InputError, reason
 from attn_jax.files import write_whole
 from attn_jax.records import facts as facts_of
-from attn_jax.records.facts import sealed
+from attn_jax.records.seals import sealed
 from attn_jax.training import processes
 from attn_jax.training.arrays import digest, named_leaves, shapes
 from attn_jax.training.checkpoint import Checkpoints, check_name

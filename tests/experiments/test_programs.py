@@ -18,7 +18,7 @@ from attn_jax.alignment.extraction import Argmax
 from attn_jax.alignment.readings import Reading
 from attn_jax.data.gold import Gold
 from attn_jax.data.vocabulary import Symbols
-from attn_jax.records import facts
+from attn_jax.records import facts, seals
 from attn_jax.runs.aligning import best_reading
 from attn_jax.runs.folder import alone
 from tests.experiments.programs import SMALL, program, refused, works
@@ -763,9 +763,8 @@ def spelt(workdir, tmp_path_factory):
         content = json.loads(file.read_text())
         file.write_text(json.dumps(content | {"level": "character"}))
     for file in run.glob("checkpoints/*/facts/metadata"):
-        known = json.loads(file.read_text()) | facts.of_run(run)
-        del known[facts.DIGEST]
-        file.write_text(json.dumps(facts.sealed(known)))
+        known = facts.read(file.parents[1]) | facts.of_run(run)
+        file.write_text(json.dumps(seals.sealed(known)))
     return run
 
 

@@ -1,39 +1,46 @@
 """Digests in JSON, by which a change of any bit is seen."""
 
+import hashlib
+import json
 import math
 
 import pytest
 
 from attn_jax.errors import InputError
-from attn_jax.records import journal, strict_json
-from attn_jax.records.seals import opened, sealed
+from attn_jax.records import journal
+from attn_jax.records.seals import dumps, loads, opened, sealed
 
 RECORD = {"step": 20, "valid_bleu": 31.25, "loss": 1e-07, "bad": math.inf, "of": {"a": [1, None]}}
+FACTS = {"best": [-math.inf, 0.5], "best_step": 0}
 
 
 def test_a_table_is_opened_as_it_was_sealed():
-    text = strict_json.dumps(sealed(RECORD))
-    assert strict_json.dumps(opened(strict_json.loads(text), "x")) == strict_json.dumps(RECORD)
+    assert loads(dumps(RECORD), "x") == RECORD
+    assert opened(json.loads(json.dumps(sealed(FACTS))), "x") == FACTS
 
 
-def test_tables_of_earlier_versions_have_no_digest():
+def test_tables_of_earlier_versions_have_no_digest_or_one_of_64_digits():
     assert opened({"step": 3}, "x") == {"step": 3}
     assert opened([3], "x") == [3]
+    text = json.dumps(FACTS, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    assert opened(FACTS | {"digest": digest}, "x") == FACTS
+    with pytest.raises(InputError, match="x is damaged: it has changed: remove it"):
+        opened(FACTS | {"digest": digest[:15]}, "x", ": remove it")
 
 
 def test_no_bit_changes_in_silence():
-    text = strict_json.dumps(sealed(RECORD)).encode()
-    whole, refused = opened(strict_json.loads(text.decode()), "x"), 0
+    text, refused = dumps(RECORD).encode(), 0
     for place in range(len(text)):
         for bit in range(8):
             flipped = bytearray(text)
             flipped[place] ^= 1 << bit
             try:
-                read = opened(strict_json.loads(flipped.decode()), "x")
+                read = loads(flipped.decode(), "x")
             except (InputError, ValueError):
                 refused += 1
             else:
-                assert read == whole, flipped
+                assert read == RECORD, flipped
     assert refused > 0.9 * 8 * len(text)
 
 

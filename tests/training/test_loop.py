@@ -17,8 +17,8 @@ from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import initialize
 from attn_jax.records import journal
-from attn_jax.records.facts import sealed
 from attn_jax.records.progress import Criterion, Progress
+from attn_jax.records.seals import sealed
 from attn_jax.training.arrays import digest, named_leaves
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.loop import begin, finished, fit

@@ -33,8 +33,7 @@ from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import assess
 from attn_jax.models.interventions import with_uniform_weights
 from attn_jax.models.seq2seq import initialize
-from attn_jax.records import facts, run_files
-from attn_jax.records.seals import opened
+from attn_jax.records import facts, run_files, seals
 from attn_jax.runs.evaluation import evaluate_split
 from attn_jax.runs.folder import inherited, settle
 from attn_jax.runs.materials import check_tokens, training_pairs
@@ -471,8 +470,7 @@ def test_refuses_models_that_do_not_go_together(workdir, tmp_path):
     (other / "vocabulary.target.json").write_text(json.dumps(vocabulary))
     for checkpoint in run_files.checkpoints(other).iterdir():  # as if trained with that vocabulary
         known = facts.read(checkpoint) | facts.of_run(other)
-        del known[facts.DIGEST]
-        (checkpoint / "facts" / "metadata").write_text(json.dumps(facts.sealed(known)))
+        (checkpoint / "facts" / "metadata").write_text(json.dumps(seals.sealed(known)))
     with pytest.raises(InputError, match="other has other vocabularies than"):
         attn_jax.load([workdir, other])
     with pytest.raises(InputError, match="unknown combination of models 'sum'"):
@@ -678,7 +676,7 @@ def test_an_evaluation_of_what_is_no_longer_the_best_is_not_kept(workdir, monkey
 def test_an_evaluation_measures_whether_the_weights_matter(workdir, translator):
     result = attn_jax.evaluate(workdir, "validation", explain=12)
     file = run_files.evaluation(workdir, "validation")
-    assert opened(json.loads(file.read_text()), "") == result
+    assert seals.opened(json.loads(file.read_text()), "") == result
     found = result["explanations"]
     assert found["sentences"] == 12  # all have at least two tokens
     corpus = open_corpus(experiment_of(workdir).data)
