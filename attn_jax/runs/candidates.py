@@ -10,6 +10,7 @@ from attn_jax.records.claims import Watch
 from attn_jax.records.progress import Goodness
 from attn_jax.runs.engines import Engine
 from attn_jax.runs.folder import steps_done
+from attn_jax.runs.plans import Plan
 from attn_jax.runs.standing import RUNNING, standings
 from attn_jax.runs.sweeping import Sweep, work
 from attn_jax.runs.validation import best_validation
@@ -80,10 +81,9 @@ def finish(todo: Sweep, jobs: int, executor: Engine | None = None) -> InputError
 def _waited_for_others(todo: Sweep, watch: Watch) -> bool:
     """Waits for runs that other workers hold, if there are any; a worker may die meanwhile."""
     waited = False
+    wanted = Plan({label: todo.plan.runs[label] for label in todo.wanted}, todo.plan.untested)
     while held := [
-        run.label
-        for run in standings(todo.root, todo.plan, watch)
-        if run.state == RUNNING and run.label in todo.wanted
+        run.label for run in standings(todo.root, wanted, watch) if run.state == RUNNING
     ]:
         if not waited:
             tell(f"waiting for another worker, which is at work on {', '.join(held)}")
