@@ -1,17 +1,10 @@
 """The options of an experiment: what they are, as values and as text, and in flag files."""
 
-from attn_jax.config.definitions import (
-    LINKED_LEVELS,
-    MAY_CHANGE,
-    PLACES,
-    TABLES,
-    Data,
-    Experiment,
-    Model,
-    Train,
-)
+from attn_jax.config.data import LINKED_LEVELS, Data
+from attn_jax.config.definitions import MAY_CHANGE, PLACES, Experiment
 from attn_jax.config.flag_file import lines, parse, read, recorded, stated
 from attn_jax.config.held_values import AUTO
+from attn_jax.config.model import Model
 from attn_jax.config.options import (
     HELD,
     PARTS,
@@ -29,3 +22,5 @@ from attn_jax.config.options import (
     values,
 )
 from attn_jax.config.shorthands import UNITS
+from attn_jax.config.tables import TABLES
+from attn_jax.config.train import Train

@@ -20,7 +20,7 @@ from attn_jax.attention.position_scores import Coverage, LocationAware
 from attn_jax.attention.scores import Additive, Dot, General, Pair, Projected
 from attn_jax.attention.sparse import Entmax
 from attn_jax.attention.windows import LocalM, LocalP
-from attn_jax.config import definitions, value_text
+from attn_jax.config import model, value_text
 from attn_jax.config.value_text import read
 from attn_jax.settings.fields import fields
 from experiments.catalogue import catalogue as page
@@ -178,10 +178,10 @@ def test_a_new_score_is_a_class_a_line_in_a_table_and_an_oracle(monkeypatch, gen
         read(Score, "bilinaer")
 
     # The help is made as the options are defined.
-    spec = importlib.util.spec_from_file_location("definitions_again", definitions.__file__)
+    spec = importlib.util.spec_from_file_location("model_again", model.__file__)
     again = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(again)
-    help = dict(fields(again.Experiment))["model.score"].metadata["help"]
+    help = dict(fields(again.Model))["score"].metadata["help"]
     assert "bilinear" in help
 
     row = next(row for row in page(SCORES).rows if row[0] == "`bilinear`")
