@@ -10,11 +10,11 @@ from flax import nnx
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError
+from attn_jax.models.choices import find_encoder
 from attn_jax.models.decoders import Recurrent
-from attn_jax.models.seq2seq import ENCODERS, Seq2Seq, initialize
+from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.models.source import Summary
 from attn_jax.models.stacks import make_stack
-from attn_jax.settings.grammar import choose_or_import
 from attn_jax.tokens import SPECIALS
 
 B, S, T = 2, 3, 4  # sentences, source and target words
@@ -43,7 +43,7 @@ def _check_cell(config: Model, rng: jax.Array) -> None:
 
 def _check_encoder(config: Model, rng: jax.Array) -> None:
     """Raises InputError if an encoder does not return annotations and a summary of their sizes."""
-    encoder = choose_or_import(ENCODERS, config.encoder, "encoder")(config, rngs=nnx.Rngs(rng))
+    encoder = find_encoder(config)(config, rngs=nnx.Rngs(rng))
     returned = encoder(jnp.zeros((B, S, config.embedding_size)), jnp.ones((B, S), bool), None)
     which = f"model.encoder={config.encoder}"
     if not (

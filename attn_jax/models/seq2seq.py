@@ -22,32 +22,14 @@ from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import Forms
 from attn_jax.models.attention import Attention, KeysAndValues
-from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
+from attn_jax.models.choices import find_decoder, find_encoder
 from attn_jax.models.embeddings import make_embeddings
-from attn_jax.models.encoders import LAYERS, RecurrentEncoder
 from attn_jax.models.initializations import initialized
-from attn_jax.models.luong_over_positions import LuongOverPositions
 from attn_jax.models.marginal import Marginal, Over, best, total
-from attn_jax.models.protocols import Decoder, Encoder
 from attn_jax.models.randomness import split
-from attn_jax.models.readouts import OVER_POSITIONS, find_readout
 from attn_jax.models.second_source import Encoded, make_second
 from attn_jax.models.source import Source
-from attn_jax.models.transformer import Transformer, TransformerEncoder
-from attn_jax.settings.grammar import choose_or_import
 from attn_jax.tokens import BOS, PAD
-
-ENCODERS: dict[str, type[Encoder]] = {
-    **dict.fromkeys(LAYERS, RecurrentEncoder),
-    "transformer": TransformerEncoder,
-}
-
-DECODERS: dict[str, type[Decoder]] = {
-    "bahdanau": Bahdanau,
-    "luong": Luong,
-    "luong_input_feeding": LuongInputFeeding,
-    "transformer": Transformer,
-}
 
 
 class Reading(NamedTuple):
@@ -56,47 +38,6 @@ class Reading(NamedTuple):
     steps: PyTree  # what the probabilities of each step are computed from, leaves [B, T, ...]
     source: Source
     weights: Float[Array, "B L N T S"]  # of each layer and head
-
-
-# The options of every model; the parts that others choose say what they use.
-OPTIONS = frozenset(
-    {"encoder", "decoder", "score", "window", "normalizer", "values", "gate", "mixing", "sources"}
-    | {"embeddings", "embedding_size", "initialization"}
-)
-
-
-def options_of(config: Model) -> frozenset[str]:
-    """The names of the options that a model uses; encoders and decoders of ones own use all.
-
-    Raises:
-      InputError: there is no such encoder, decoder or readout.
-    """
-    if ":" in config.encoder + config.decoder:
-        return frozenset(vars(config))
-    encoder = choose_or_import(ENCODERS, config.encoder, "encoder")
-    decoder = choose_or_import(DECODERS, config.decoder, "decoder")
-    readout = find_readout(config, decoder.usual_readout)
-    return OPTIONS | encoder.options | decoder.options | readout.options
-
-
-def find_decoder(config: Model) -> type[Decoder]:
-    """The class of the decoder selected by the options.
-
-    Raises:
-      InputError: there is no such decoder, or it has no readout over positions.
-    """
-    decoder = choose_or_import(DECODERS, config.decoder, "decoder")
-    if not hasattr(decoder, "step"):
-        raise InputError(f"model.decoder={config.decoder} is not a decoder: it has no `step`")
-    if config.readout not in OVER_POSITIONS:
-        return decoder
-    if decoder is not Luong:
-        raise InputError(
-            f"model.readout={config.readout} sums over the positions of each step, and so needs a "
-            "decoder whose states do not depend on earlier ones: give model.decoder=luong, got "
-            f"{config.decoder}"
-        )
-    return LuongOverPositions
 
 
 class Seq2Seq(nnx.Module):
@@ -115,13 +56,12 @@ class Seq2Seq(nnx.Module):
     def __init__(
         self, config: Model, source_size: int | Sequence[int], target_size: int, *, rngs: nnx.Rngs
     ):
-        encoder = choose_or_import(ENCODERS, config.encoder, "encoder")
+        encoder, decoder = find_encoder(config), find_decoder(config)
         if config.encoder == "backward" and isinstance(config.score, Last):
             raise InputError(
                 "model.score=last attends to the last word, where a backward encoder has read "
                 "nothing else yet: give model.encoder=unidirectional or bidirectional"
             )
-        decoder = find_decoder(config)
         sizes = (source_size,) if isinstance(source_size, int) else tuple(source_size)
         if len(sizes) != config.sources.count:
             raise InputError(

@@ -8,7 +8,7 @@ from attn_jax.config import Experiment, Model, shorthands
 from attn_jax.data.datasets import DATASETS
 from attn_jax.data.synthetic import TASKS
 from attn_jax.errors import InputError
-from attn_jax.models.seq2seq import options_of
+from attn_jax.models.choices import options_of
 from attn_jax.settings.fields import checked
 from attn_jax.training.losses import Guided
 

@@ -19,6 +19,7 @@ from attn_jax.data.orders import ORDERS
 from attn_jax.data.run_vocabularies import VOCABULARIES
 from attn_jax.data.vocabulary import LEVELS
 from attn_jax.evaluation.metrics import METRICS
+from attn_jax.models.choices import DECODERS, ENCODERS
 from attn_jax.models.dropout import DROPOUTS
 from attn_jax.models.embeddings import EMBEDDINGS
 from attn_jax.models.first_states import FIRST_STATES
@@ -28,7 +29,6 @@ from attn_jax.models.positions import POSITIONS
 from attn_jax.models.readouts import READOUTS
 from attn_jax.models.recurrent import CELLS
 from attn_jax.models.residuals import RESIDUALS
-from attn_jax.models.seq2seq import DECODERS, ENCODERS
 from attn_jax.models.stacks import STACKS
 from attn_jax.settings.fields import fields
 from attn_jax.training.losses import LOSSES

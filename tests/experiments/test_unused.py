@@ -8,9 +8,10 @@ import pytest
 from attn_jax import config
 from attn_jax.config import Model
 from attn_jax.errors import InputError
+from attn_jax.models.choices import DECODERS, ENCODERS, options_of
 from attn_jax.models.readouts import OVER_POSITIONS, READOUTS
 from attn_jax.models.recurrent import CELLS
-from attn_jax.models.seq2seq import DECODERS, ENCODERS, initialize, options_of
+from attn_jax.models.seq2seq import initialize
 from attn_jax.runs.unused import CONCERNS, check, told, unused
 from tests.options import model_options
 

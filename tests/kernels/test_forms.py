@@ -9,8 +9,9 @@ import pytest
 
 from attn_jax.config import Train
 from attn_jax.kernels.forms import FAST, PLAIN, Forms
+from attn_jax.models.choices import DECODERS
 from attn_jax.models.randomness import by_row
-from attn_jax.models.seq2seq import DECODERS, with_forms
+from attn_jax.models.seq2seq import with_forms
 from attn_jax.training.objective import Objective
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from attn_jax.config import Model
+from attn_jax.models.choices import DECODERS
 from attn_jax.models.dropout import DROPOUTS, Variational, make_dropout
 from attn_jax.models.randomness import by_row
-from attn_jax.models.seq2seq import DECODERS, initialize
+from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS
 from tests.stages import slow
 

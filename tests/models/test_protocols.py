@@ -4,9 +4,9 @@ import inspect
 
 import pytest
 
+from attn_jax.models.choices import DECODERS, ENCODERS
 from attn_jax.models.protocols import Cell, Decoder, Encoder
 from attn_jax.models.recurrent import CELLS
-from attn_jax.models.seq2seq import DECODERS, ENCODERS
 from tests.drawn import drawn
 from tests.options import model_options
 

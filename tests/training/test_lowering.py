@@ -11,7 +11,7 @@ from attn_jax.config import Model, Train
 from attn_jax.decoding.decode import decode
 from attn_jax.decoding.forced import force
 from attn_jax.decoding.options import Search
-from attn_jax.models.seq2seq import DECODERS
+from attn_jax.models.choices import DECODERS
 from attn_jax.training.losses import LOSSES
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step

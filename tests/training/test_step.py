@@ -7,8 +7,9 @@ import pytest
 
 from attn_jax.config import Train
 from attn_jax.errors import InputError
+from attn_jax.models.choices import DECODERS
 from attn_jax.models.randomness import by_row
-from attn_jax.models.seq2seq import DECODERS, initialize
+from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS, PAD, UNK
 from attn_jax.training.objective import sampled
 from attn_jax.training.recipe import recipe_of

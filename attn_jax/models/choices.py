@@ -1,0 +1,73 @@
+"""The encoders and decoders that options choose from, and which options each choice uses."""
+
+from attn_jax.config import Model
+from attn_jax.errors import InputError
+from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
+from attn_jax.models.encoders import LAYERS, RecurrentEncoder
+from attn_jax.models.luong_over_positions import LuongOverPositions
+from attn_jax.models.protocols import Decoder, Encoder
+from attn_jax.models.readouts import OVER_POSITIONS, find_readout
+from attn_jax.models.transformer import Transformer, TransformerEncoder
+from attn_jax.settings.grammar import choose_or_import
+
+ENCODERS: dict[str, type[Encoder]] = {
+    **dict.fromkeys(LAYERS, RecurrentEncoder),
+    "transformer": TransformerEncoder,
+}
+
+DECODERS: dict[str, type[Decoder]] = {
+    "bahdanau": Bahdanau,
+    "luong": Luong,
+    "luong_input_feeding": LuongInputFeeding,
+    "transformer": Transformer,
+}
+
+
+# The options of every model; the parts that others choose say what they use.
+OPTIONS = frozenset(
+    {"encoder", "decoder", "score", "window", "normalizer", "values", "gate", "mixing", "sources"}
+    | {"embeddings", "embedding_size", "initialization"}
+)
+
+
+def options_of(config: Model) -> frozenset[str]:
+    """The names of the options that a model uses; encoders and decoders of ones own use all.
+
+    Raises:
+      InputError: there is no such encoder, decoder or readout.
+    """
+    if ":" in config.encoder + config.decoder:
+        return frozenset(vars(config))
+    encoder = choose_or_import(ENCODERS, config.encoder, "encoder")
+    decoder = choose_or_import(DECODERS, config.decoder, "decoder")
+    readout = find_readout(config, decoder.usual_readout)
+    return OPTIONS | encoder.options | decoder.options | readout.options
+
+
+def find_encoder(config: Model) -> type[Encoder]:
+    """The class of the encoder selected by the options.
+
+    Raises:
+      InputError: there is no such encoder.
+    """
+    return choose_or_import(ENCODERS, config.encoder, "encoder")
+
+
+def find_decoder(config: Model) -> type[Decoder]:
+    """The class of the decoder selected by the options.
+
+    Raises:
+      InputError: there is no such decoder, or it has no readout over positions.
+    """
+    decoder = choose_or_import(DECODERS, config.decoder, "decoder")
+    if not hasattr(decoder, "step"):
+        raise InputError(f"model.decoder={config.decoder} is not a decoder: it has no `step`")
+    if config.readout not in OVER_POSITIONS:
+        return decoder
+    if decoder is not Luong:
+        raise InputError(
+            f"model.readout={config.readout} sums over the positions of each step, and so needs a "
+            "decoder whose states do not depend on earlier ones: give model.decoder=luong, got "
+            f"{config.decoder}"
+        )
+    return LuongOverPositions
