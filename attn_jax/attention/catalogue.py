@@ -4,6 +4,7 @@ from collections import ChainMap
 from collections.abc import Mapping
 from typing import TypeVar
 
+from attn_jax.attention.compositions import Pair, Projected
 from attn_jax.attention.dropped import Dropped
 from attn_jax.attention.gates import Elementwise, Headwise, Ungated
 from attn_jax.attention.mixing import Apart, TalkingHeads
@@ -20,8 +21,6 @@ from attn_jax.attention.scores import (
     Last,
     Linear,
     Mean,
-    Pair,
-    Projected,
     ScaledDot,
 )
 from attn_jax.attention.sources import Concatenated, Flat, Hierarchical, One, Sources

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
-from attn_jax.attention.protocol import Normalizer, Past
+from attn_jax.attention.past import Past
+from attn_jax.attention.protocol import Normalizer
 from attn_jax.settings.value import inner, setting
 
 

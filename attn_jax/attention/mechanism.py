@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 import jax
 from jaxtyping import Array, PyTree
 
+from attn_jax.attention.compositions import Pair
 from attn_jax.attention.gates import Ungated
 from attn_jax.attention.normalizers import Softmax
 from attn_jax.attention.plain import PLAIN, as_part
 from attn_jax.attention.protocol import Gate, Normalizer, Part, Score, Values, Weigher, Window
-from attn_jax.attention.scores import Pair
 from attn_jax.attention.values import Annotations
 from attn_jax.attention.windows import Full
 from attn_jax.errors import InputError

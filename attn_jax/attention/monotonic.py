@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attn_jax.attention.protocol import Normalizer, Past
+from attn_jax.attention.past import Past
+from attn_jax.attention.protocol import Normalizer
 from attn_jax.settings.value import setting
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from jaxtyping import Array, Bool, Float
 
-from attn_jax.attention.protocol import Normalizer, Part, Past, Score, Weigher, Window
+from attn_jax.attention.past import Past
+from attn_jax.attention.protocol import Normalizer, Part, Score, Weigher, Window
 from attn_jax.settings.value import inner
 
 

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.normalizers import Exponential
-from attn_jax.attention.protocol import Past, Score, scaled_normal
+from attn_jax.attention.past import Past
+from attn_jax.attention.protocol import Score, scaled_normal
 from attn_jax.attention.scores import Additive, Dot, products
 from attn_jax.attention.widening import widen
 from attn_jax.kernels.hidden_sum import hidden_sum

@@ -15,84 +15,16 @@ argument of `jax.jit`. The base class makes every subclass a frozen dataclass; t
 to declare, except what a part `reads` of earlier steps.
 """
 
-import typing
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
+from attn_jax.attention.past import CARRIED, Past
 from attn_jax.errors import InputError
 from attn_jax.settings.value import Value
-
-# What a part may declare that it reads.
-CARRIED = ("step", "weights", "total", "context", "train_step")
-
-
-class NotRead(InputError, AttributeError):
-    """What a part reads of `past` without saying so."""
-
-
-class Past:
-    """What a part sees besides its inputs.
-
-    Attributes:
-      mask: True at the real positions of the sentence.
-      rng: a random key in training, None in use.
-      step: the number of earlier steps.
-      weights: of the last step, as they were summed; initially 0.
-      total: the sum of the weights of all earlier steps.
-      context: of the last step, of this head; initially 0.
-      train_step: the number of training steps done; in use, that of the checkpoint.
-      own: the part's own state, after its `advance`.
-
-    The first two are always there, `own` where the part has a `start`, and the others where its
-    class says that it `reads` them. Only these are carried from step to step.
-    """
-
-    mask: Bool[Array, " S"]
-    rng: Array | None
-    step: Int[Array, ""]
-    weights: Float[Array, " S"]
-    total: Float[Array, " S"]
-    context: Float[Array, " D"]
-    train_step: Float[Array, ""]
-    own: Any
-
-    def __init__(self, reader: str = "this part", **known: Any):
-        vars(self).update(known, _reader=reader)
-
-    def moved(self, own: PyTree) -> "Past":
-        """The same with the next state of the part's own."""
-        past = Past()
-        vars(past).update(vars(self), own=own)
-        return past
-
-    if not typing.TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            # Else it would train on zeros in parallel and decode on what really happened.
-            if name in CARRIED:
-                advice = f'reads = ("{name}",)'
-            elif name == "own":
-                advice = "a method `start`, which returns the first one"
-            else:
-                raise AttributeError(f"past has no {name!r}")
-            raise NotRead(f"{self._reader} reads past.{name}: give its class {advice}")
-
-
-def _flatten(past: Past) -> tuple[list, tuple]:
-    known = {name: value for name, value in vars(past).items() if name != "_reader"}
-    return list(known.values()), (vars(past)["_reader"], *known)
-
-
-def _unflatten(names: tuple, values: Sequence) -> Past:
-    reader, *known = names
-    return Past(reader, **dict(zip(known, values, strict=True)))
-
-
-jax.tree_util.register_pytree_node(Past, _flatten, _unflatten)
 
 
 def scaled_normal(rng: Array, shape: tuple[int, ...]) -> Float[Array, "..."]:

@@ -9,13 +9,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float
 
-from attn_jax.attention.protocol import Past, Score, scaled_normal
+from attn_jax.attention.past import Past
+from attn_jax.attention.protocol import Score, scaled_normal
 from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 from attn_jax.kernels.hidden_sum import hidden_sum
-from attn_jax.settings.value import inner, setting
+from attn_jax.settings.value import setting
 
 
 class Additive(Score):
@@ -228,80 +229,6 @@ class Last(Score):
 
     def score(self, p: Any, query: Array, keys: Float[Array, "S D"], past: Past) -> Array:
         return jnp.where(is_last(past.mask), 0, -jnp.inf).astype(keys.dtype)
-
-
-class Pair(Score):
-    """Two scores, [2, S], for a normalizer that takes two, such as `mocha`.
-
-    Raises:
-      InputError: one of them has a state, or is a pair itself.
-    """
-
-    first: Score = inner()
-    second: Score = inner()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for one in (self.first, self.second):
-            refuse_state(self, one)
-            if isinstance(one, Pair):
-                raise InputError("a pair consists of two scores, not of pairs")
-
-    def init(self, rng: Array, Q: int, D: int) -> PyTree:
-        rng_first, rng_second = jax.random.split(rng)
-        return {
-            "first": self.first.init(rng_first, Q, D),
-            "second": self.second.init(rng_second, Q, D),
-        }
-
-    def keys(self, p: Any, annotations: Float[Array, "S D"]) -> PyTree:
-        first = self.first.keys(p["first"], annotations)
-        return first, self.second.keys(p["second"], annotations)
-
-    def query(self, p: Any, state: Float[Array, " Q"]) -> PyTree:
-        return self.first.query(p["first"], state), self.second.query(p["second"], state)
-
-    def score(self, p: Any, query: PyTree, keys: PyTree, past: Past) -> Float[Array, "2 S"]:
-        first = self.first.score(p["first"], query[0], keys[0], past)
-        return jnp.stack([first, self.second.score(p["second"], query[1], keys[1], past)])
-
-
-class Projected(Score):
-    """Another score of W s and U h_j, such as `Projected(Dot())`, s · Wᵀ U h_j.
-
-    Raises:
-      InputError: the other score has a state.
-    """
-
-    compared: Score = inner()
-    units: int = setting(128, low=1)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        refuse_state(self, self.compared)
-
-    def init(self, rng: Array, Q: int, D: int) -> PyTree:
-        rng_W, rng_U, rng_compared = jax.random.split(rng, 3)
-        return {
-            "W": scaled_normal(rng_W, (Q, self.units)),
-            "U": scaled_normal(rng_U, (D, self.units)),
-            "compared": self.compared.init(rng_compared, self.units, self.units),
-        }
-
-    def keys(self, p: Any, annotations: Float[Array, "S D"]) -> PyTree:
-        return self.compared.keys(p["compared"], annotations @ p["U"])
-
-    def query(self, p: Any, state: Float[Array, " Q"]) -> PyTree:
-        return self.compared.query(p["compared"], state @ p["W"])
-
-    def score(self, p: Any, query: PyTree, keys: PyTree, past: Past) -> Float[Array, "*C S"]:
-        return self.compared.score(p["compared"], query, keys, past)
-
-
-def refuse_state(outer: Score, score: Score) -> None:
-    """Raises InputError if a score that is part of another has a state of its own."""
-    if score.is_stateful:
-        raise InputError(f"{outer.name} takes no score with a state of its own, got {score.name}")
 
 
 def products(query: Float[Array, " A"], keys: Float[Array, "S A"]) -> Float[Array, " S"]:

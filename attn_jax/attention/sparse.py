@@ -6,7 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.normalizers import highest
-from attn_jax.attention.protocol import Normalizer, Past
+from attn_jax.attention.past import Past
+from attn_jax.attention.protocol import Normalizer
 from attn_jax.kernels.simplex import projection
 from attn_jax.settings.value import setting
 

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.attention.mechanism import Mechanism
-from attn_jax.attention.protocol import CARRIED, Mixing, Past, Weigher
+from attn_jax.attention.past import CARRIED, Past
+from attn_jax.attention.protocol import Mixing, Weigher
 from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
 from attn_jax.kernels.held import Held

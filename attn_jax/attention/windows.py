@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attn_jax.attention.protocol import Past, Window, scaled_normal
+from attn_jax.attention.past import Past
+from attn_jax.attention.protocol import Window, scaled_normal
 from attn_jax.attention.widening import widen
 from attn_jax.settings.value import setting
 

@@ -12,8 +12,9 @@ from jaxtyping import Array, Bool, Float, PyTree
 from attn_jax.attention.attend import attend_all, attend_step, begin
 from attn_jax.attention.gates import Ungated
 from attn_jax.attention.mechanism import Mechanism
+from attn_jax.attention.past import Past
 from attn_jax.attention.plain import PlainNormalizer, PlainScore, PlainWindow
-from attn_jax.attention.protocol import Gate, Normalizer, Part, Past, Score, Values, Window
+from attn_jax.attention.protocol import Gate, Normalizer, Part, Score, Values, Window
 from attn_jax.attention.scores import General
 from attn_jax.attention.values import Annotations
 from attn_jax.errors import InputError

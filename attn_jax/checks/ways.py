@@ -10,7 +10,7 @@ from flax import nnx
 from jaxtyping import PyTree
 
 from attn_jax.attention.mechanism import KINDS, Mechanism
-from attn_jax.attention.protocol import NotRead
+from attn_jax.attention.past import NotRead
 from attn_jax.checks.subject import (
     LENGTH,
     TOLERANCE,

@@ -10,8 +10,8 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.attention import steps
+from attn_jax.attention.compositions import Pair
 from attn_jax.attention.mixing import Apart
-from attn_jax.attention.scores import Pair
 from attn_jax.attention.steps import OVER_STEPS, Memory, Now, Queries
 from attn_jax.config import Model
 from attn_jax.errors import InputError

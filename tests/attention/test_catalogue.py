@@ -16,8 +16,9 @@ from attn_jax import (
     attend_all,
     scaled_normal,
 )
+from attn_jax.attention.compositions import Pair, Projected
 from attn_jax.attention.position_scores import Coverage, LocationAware
-from attn_jax.attention.scores import Additive, Dot, General, Pair, Projected
+from attn_jax.attention.scores import Additive, Dot, General
 from attn_jax.attention.sparse import Entmax
 from attn_jax.attention.windows import LocalM, LocalP
 from attn_jax.config import model, value_text

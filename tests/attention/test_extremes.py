@@ -13,8 +13,8 @@ import pytest
 
 from attn_jax import NORMALIZERS, SCORES, Mechanism, Normalizer, Past, Score, attend_all
 from attn_jax.attention import steps
+from attn_jax.attention.compositions import Pair
 from attn_jax.attention.position_scores import Gmm
-from attn_jax.attention.scores import Pair
 from attn_jax.attention.steps import Now
 from attn_jax.config.value_text import read
 from tests.attention.cases import as_arrays, parameters

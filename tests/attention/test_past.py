@@ -16,9 +16,10 @@ from attn_jax import (
     attend_step,
     begin,
 )
+from attn_jax.attention.compositions import Projected
+from attn_jax.attention.past import CARRIED, NotRead
 from attn_jax.attention.position_scores import Coverage, Gmm
-from attn_jax.attention.protocol import CARRIED, NotRead
-from attn_jax.attention.scores import Dot, General, Projected
+from attn_jax.attention.scores import Dot, General
 from attn_jax.attention.windows import LocalM
 from attn_jax.config.value_text import read
 from tests.attention.cases import as_arrays, parameters

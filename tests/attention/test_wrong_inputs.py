@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import pytest
 
 from attn_jax import InputError, Mechanism, Score, attend, attend_all, attend_step, begin
-from attn_jax.attention.scores import Concat, Dot, General, Last, Projected, ScaledDot
+from attn_jax.attention.compositions import Projected
+from attn_jax.attention.scores import Concat, Dot, General, Last, ScaledDot
 
 
 def unchecked(function):

@@ -16,9 +16,10 @@ from attn_jax import (
     Mechanism,
     Score,
 )
+from attn_jax.attention.compositions import Pair, Projected
 from attn_jax.attention.dropped import Dropped
 from attn_jax.attention.normalizers import Softmax
-from attn_jax.attention.scores import Dot, Pair, Projected
+from attn_jax.attention.scores import Dot
 from attn_jax.checks import mechanisms
 from attn_jax.checks.mechanisms import CHECKS, problem_at_start, subject_of
 from tests.checks import faulty

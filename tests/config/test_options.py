@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attn_jax import config
+from attn_jax.attention.compositions import Projected
 from attn_jax.attention.position_scores import Location, LocationAware
-from attn_jax.attention.scores import Additive, Dot, Projected
+from attn_jax.attention.scores import Additive, Dot
 from attn_jax.attention.sparse import Entmax, Sparsemax
 from attn_jax.attention.windows import Full, LocalP
 from attn_jax.errors import InputError
