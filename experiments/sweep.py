@@ -43,19 +43,21 @@ def main() -> None:
     search = searches.search()
     if FLAGS.join:
         refuse_options()
+    if FLAGS.list and FLAGS.dry_run:
+        raise InputError("--list tells how far runs are, --dry_run the time they need: give one")
+    executor = executors.executor()
     if FLAGS.list or FLAGS.dry_run:
         chosen = part_of(planned(), FLAGS.only, FLAGS.part)
         print_estimates(chosen) if FLAGS.dry_run else print_runs(chosen)
         return
-    worker = {"jobs": FLAGS.jobs, "only": FLAGS.only, "part": FLAGS.part}
-    worker["executor"] = executors.executor()
+    where = {"jobs": FLAGS.jobs, "executor": executor}
+    part = {"only": FLAGS.only, "part": FLAGS.part}
     if search is not None:
-        where = {"jobs": FLAGS.jobs, "executor": worker["executor"]}
         tuned_sweep(flags.given(), FLAGS.workdir, search, **varied(), **where)
     elif FLAGS.join:
-        join_sweep(FLAGS.workdir, **worker)
+        join_sweep(FLAGS.workdir, **where, **part)
     else:
-        sweep(flags.given(), FLAGS.workdir, **varied(), **worker)
+        sweep(flags.given(), FLAGS.workdir, **varied(), **where, **part)
     print(f"report --workdir={FLAGS.workdir} compares them")
 
 

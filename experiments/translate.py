@@ -71,10 +71,10 @@ def fitting(
             "the run allows (--data.max_length): cut it into sentences, or give --too_long=crop or "
             "skip"
         )
+    kept = most if too_long == "crop" else 0
     for number in over:
-        kept = most if too_long == "crop" else 0
-        tokens, words = sentences[number].tokens[:kept], sentences[number].words[:kept]
-        sentences[number] = Sentence(vocabulary.join(tokens), tokens, words)
+        whole = sentences[number]  # of whose text words are the words
+        sentences[number] = Sentence(whole.text, whole.tokens[:kept], whole.words[:kept])
     done = {"crop": "cropped to that many", "skip": "skipped"}[too_long]
     more = ", …" if len(over) > 5 else ""
     print(
@@ -106,7 +106,7 @@ def converse(translator: Translator, options: dict) -> None:
             return
         try:  # a repeated sentence gets new samples
             (sentence,) = fitting(translator, [line], FLAGS.too_long)
-            if not sentence.text:
+            if not sentence.tokens:
                 continue
             (hypotheses,) = translator.translate([sentence], first=turn, **options)
         except InputError as error:

@@ -134,8 +134,9 @@ class Agreement(Symmetrization):
     least: float = setting(0.2, above=0, high=1)
 
     def __call__(self, forward: np.ndarray, backward: np.ndarray, extract: Extraction) -> Links:
-        """The links, from weights [T, S] and [S, T]."""
-        return Threshold(least=self.least)(np.sqrt(forward * backward.T))
+        """The links, from weights [T, S] and [S, T]; negative weights link nothing."""
+        positive = np.maximum(forward, 0) * np.maximum(backward.T, 0)
+        return Threshold(least=self.least)(np.sqrt(positive))
 
 
 SYMMETRIZATIONS: dict[str, type[Symmetrization]] = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from attn_jax.data.pairs import Example
 
-AT_ONCE = 4096  # pairs that are cut, or rows that are read, at a time
+AT_ONCE = 4096  # pairs that are cut at a time
 
 
 class Cut(NamedTuple):

@@ -134,7 +134,7 @@ def open_corpus(config: Data) -> Corpus:
         prepared, it lacks a requested language, or files are given that it would not read.
     """
     config = with_defaults(config)
-    for option in ("train", "valid", "test", "links"):
+    for option in ("train", "valid", "test", "links", "second_source"):
         if getattr(config, option) and config.name != "parallel":
             raise InputError(
                 f"data.{option} is of your own text, and data.name={config.name} is not: give "

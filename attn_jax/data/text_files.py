@@ -177,7 +177,9 @@ def read_pairs(
     """
     lines = _read_columns(paths[0], columns) if len(paths) == 1 else _read_beside(paths)
     for source, target, *second in lines:
-        yield joined(source, *second) if second and source.strip() else source, target
+        if second:
+            source = joined(source, *second) if source.strip() else ""
+        yield source, target
 
 
 def _read_beside(paths: tuple[Path, ...]) -> Iterator[tuple[str, ...]]:

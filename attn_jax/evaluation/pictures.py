@@ -26,10 +26,7 @@ def pictures(translator: Any, assessment: Assessment) -> dict[str, list[np.ndarr
     sources = [hypothesis.source for hypothesis in hypotheses]
     if translator.sums_over_alignments:
         references = [one["reference"] for one in assessment.sentences[: len(hypotheses)]]
-        written = translator.align(sources, hypotheses, of="posterior")
-        # Without an end of the sentence that was not reached.
-        steps = [hypothesis.weights.shape[2] for hypothesis in hypotheses]
-        found["posterior"] = [one[:count] for one, count in zip(written, steps, strict=True)]
+        found["posterior"] = translator.align(sources, hypotheses, of="posterior")
         found["reference_posterior"] = translator.align(sources, references, of="posterior")
     elif sizes := translator.value_sizes(sources):
         found["sizes"] = sizes

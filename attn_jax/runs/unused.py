@@ -67,7 +67,8 @@ CONCERNS: dict[str, Concern] = {
         lambda run: run.data.name == "parallel" and not run.data.source,
     ),
     "data.second_source": Concern(
-        "text of your own in files of a side each", lambda run: bool(run.data.source)
+        "text of your own in files of a side each",
+        lambda run: run.data.name == "parallel" and bool(run.data.source),
     ),
     "data.second_level": Concern("a second source", lambda run: run.data.sources == 2),
     "data.words": WORDS,

@@ -33,6 +33,7 @@ from attn_jax.errors import InputError, reason
 from attn_jax.files import reading, writing
 from attn_jax.records import strict_json
 from attn_jax.tokens import BOS, EOS, PAD, UNK
+from attn_jax.translation.given_pairs import refuse_one
 from attn_jax.translation.hypothesis import Hypothesis
 from attn_jax.translation.loading import Place, load
 from attn_jax.translation.translator import hypothesis_of
@@ -200,8 +201,7 @@ class Exported:
         most = self.about["n_best"]
         if n_best is not None and not 1 <= n_best <= most:
             raise InputError(f"n_best must be from 1 to the {most} of the export, got {n_best}")
-        if isinstance(sentences, str):
-            raise InputError(f"expected a list of source sentences, got one: {sentences[:60]!r}")
+        refuse_one(sentences, "source")
         sources = [self._cut(number, text) for number, text in enumerate(sentences, start=1)]
         size = self.about["batch_size"]
         found = [

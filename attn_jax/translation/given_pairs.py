@@ -245,9 +245,7 @@ class GivenPairs:
         side: str,
         first: int = 0,
     ) -> list[Sentence] | list[Sentence | Hypothesis]:
-        if isinstance(sentences, str | Sentence):
-            text = sentences if isinstance(sentences, str) else sentences.text
-            raise InputError(f"expected a list of {side} sentences, got one: {text[:60]!r}")
+        refuse_one(sentences, side)
         cut = []
         for number, sentence in enumerate(sentences, start=first + 1):
             is_hypothesis = isinstance(sentence, Hypothesis)
@@ -264,6 +262,13 @@ class GivenPairs:
                 )
             cut.append(found)
         return cut
+
+
+def refuse_one(sentences: Any, side: str) -> None:
+    """Raises InputError if there is one sentence where several are expected."""
+    if isinstance(sentences, str | Sentence):
+        text = sentences if isinstance(sentences, str) else sentences.text
+        raise InputError(f"expected a list of {side} sentences, got one: {text[:60]!r}")
 
 
 def _plus(sizes: tuple[int, ...]) -> str:

@@ -38,7 +38,7 @@ class Hypothesis:
 
     @property
     def steps(self) -> list[str]:
-        """The T tokens: with the end of the sentence, unless the longest was reached before it."""
+        """The T tokens, with the end of the sentence."""
         return written(self.tokens, self.weights.shape[2])
 
     def heat_map(self) -> Picture:

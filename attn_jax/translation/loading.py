@@ -190,13 +190,15 @@ def check_record(workdir: Path, checkpoint: str = "best") -> None:
 
 
 def checkpoint_of(place: Path) -> Path:
-    """The folder of a checkpoint: the place itself, or the best checkpoint of a run.
+    """The folder of the checkpoint that a path stands for, named after the number of its step.
+
+    Args:
+      place: the folder of a run, for the best one, or what else `located` takes.
 
     Raises:
-      InputError: the run has no checkpoint.
+      InputError: there is no such checkpoint.
     """
-    workdir, _ = located(place)
-    return place if place != workdir else best_checkpoint(workdir)
+    return _folder(*located(place))
 
 
 def best_checkpoint(workdir: Path) -> Path:
@@ -205,8 +207,12 @@ def best_checkpoint(workdir: Path) -> Path:
     Raises:
       InputError: the run has no checkpoint.
     """
-    checkpoints = _checkpoints(workdir)
-    return run_files.checkpoints(workdir) / str(_step(workdir, checkpoints, "best"))
+    return _folder(workdir, "best")
+
+
+def _folder(workdir: Path, checkpoint: str) -> Path:
+    step = _step(workdir, _checkpoints(workdir), checkpoint)
+    return run_files.checkpoints(workdir) / str(step)
 
 
 def _checkpoints(workdir: Path) -> Checkpoints:

@@ -19,7 +19,7 @@ from attn_jax.decoding.search import SearchResult
 from attn_jax.decoding.unknown import replaced
 from attn_jax.errors import InputError
 from attn_jax.tokens import PAD
-from attn_jax.translation.given_pairs import GivenPairs, Text, padded_batch
+from attn_jax.translation.given_pairs import GivenPairs, Text, padded_batch, refuse_one
 from attn_jax.translation.hypothesis import Hypothesis
 
 if TYPE_CHECKING:
@@ -136,8 +136,7 @@ class Translator(GivenPairs):
         search = self._wanted(n_best, options)
         if buffer < 1:
             raise InputError(f"buffer must be at least 1, got {buffer}")
-        if isinstance(sentences, str):
-            raise InputError(f"expected source sentences, got one: {sentences[:60]!r}")
+        refuse_one(sentences, "source")
         translations = self._stream(iter(sentences), search, buffer)
         return (found[0] for found in translations) if n_best is None else translations
 
@@ -278,7 +277,7 @@ class Translator(GivenPairs):
           reference: its translation; where given, errors are marked: tokens that are wrong or too
             many in red, and a red line where tokens are missing.
           names: what the panels are called, before their translations.
-          **options: as for `translate`, for both.
+          **options: as for `translate`, for both; not `n_best`.
 
         Raises:
           InputError: as in `translate`, or both names are the same.
@@ -288,6 +287,8 @@ class Translator(GivenPairs):
 
         if len({*names}) < 2:
             raise InputError(f"both models are called {names[0]!r}: give two names")
+        if "n_best" in options:
+            raise InputError("one translation of each model is drawn: leave out n_best")
         text = sentence.text if isinstance(sentence, Sentence) else sentence
         panels = {}
         for name, model in zip(names, (self, other), strict=True):

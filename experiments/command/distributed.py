@@ -19,7 +19,7 @@ from attn_jax.training.notice import SAME
 from attn_jax.training.processes import DEAD, connect, not_met
 
 from .flags import FLAGS, value_of
-from .program import dashed
+from .program import dashed, is_lack_of_memory
 
 OTHERS = (
     "error: another process of the run has ended, or cannot be reached: the same command in all of "
@@ -72,6 +72,8 @@ def connected() -> Iterator[None]:
     parent then says so.
     """
     if not FLAGS.distributed and _told() == (None, None, None):
+        if FLAGS["distributed.wait"].present:
+            raise InputError("--distributed.wait is for several processes: give --distributed")
         yield
         return
     wait = _wait()
@@ -84,7 +86,7 @@ def connected() -> Iterator[None]:
     except (InputError, Paused):
         raise  # as all others, for which JAX waits
     except BaseException as error:
-        if isinstance(error, jax.errors.JaxRuntimeError):
+        if isinstance(error, jax.errors.JaxRuntimeError) and not is_lack_of_memory(error):
             # Perhaps as another has died. JAX notices that within this time, and ends this process.
             time.sleep(DEAD + 10)
         atexit.register(_leave, error)
@@ -97,7 +99,7 @@ def _leave(error: BaseException) -> None:
     sys.stderr.flush()
     if isinstance(error, KeyboardInterrupt):
         os._exit(TRY_AGAIN)
-    os._exit(2 if isinstance(error, OSError | MemoryError) else 1)
+    os._exit(2 if isinstance(error, OSError) or is_lack_of_memory(error) else 1)
 
 
 @contextlib.contextmanager

@@ -109,7 +109,7 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
         # The reader of the output, such as `head`, has closed the pipe: drop the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
-        if isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):
+        if not is_lack_of_memory(error):
             raise
         said = str(error).partition("\n")[0].removeprefix("RESOURCE_EXHAUSTED: ")
         why = f" ({said})" if said else ""
@@ -125,6 +125,12 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
             raise
         print(f"error: {why}", file=sys.stderr)
         sys.exit(2)
+
+
+def is_lack_of_memory(error: BaseException) -> bool:
+    """Whether the computer or a device has not enough memory."""
+    of_device = isinstance(error, jax.errors.JaxRuntimeError)
+    return isinstance(error, MemoryError) or (of_device and "RESOURCE_EXHAUSTED" in str(error))
 
 
 def why_jax_does_not_start() -> str | None:

@@ -17,6 +17,13 @@ from attn_jax.alignment.symmetrization import (
 link_sets = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
 
 
+def test_negative_weights_link_nothing_by_agreement():
+    """Those of mixed heads may be negative, in one direction or in both."""
+    forward, backward = np.array([[-0.5, 0.9], [0.6, -0.1]]), np.array([[-0.5, 0.4], [0.9, 0.2]])
+    with np.errstate(all="raise"):
+        assert SYMMETRIZATIONS["agreement"]()(forward, backward, Argmax()) == {(1, 0), (0, 1)}
+
+
 def test_symmetrization_by_hand():
     # Koehn 2010, figure 4.14 in small: (2, 1) grows from the intersection; both words of (3, 3)
     # and of (5, 5) are still free, but only one word of (4, 1) is.

@@ -98,7 +98,7 @@ def test_a_text_of_one_source_is_refused():
 
 def test_a_second_source_is_a_column_or_a_file(tmp_path):
     table = tmp_path / "de.tsv"
-    table.write_text("laufen\tlief\tV;PST\n\tx\tN\nVau\tVau\t\n", "utf-8")
+    table.write_text("laufen\tlief\tV;PST\n\N{NO-BREAK SPACE}\tx\tN\nVau\tVau\t\n", "utf-8")
     expected = [("laufen\tV;PST", "lief"), ("", "x"), ("Vau\t", "Vau")]
     assert list(read_pairs((table,), (0, 1, 2))) == expected
     files = {"l": "laufen\n\nVau\n", "f": "lief\nx\nVau\n", "t": "V;PST\nN\n\n"}

@@ -197,6 +197,13 @@ def test_what_is_not_installed_is_told_with_its_extra():
 def test_options_of_another_executor_are_refused(tmp_path):
     line = refused("sweep", f"--workdir={tmp_path}", "--grid.seed=0,1", "--ray.cpus=2")
     assert line == "error: --ray.cpus is for --executor=ray"
+    flags = [f"--workdir={tmp_path}", "--grid.seed=0,1", "--list"]
+    assert refused("sweep", *flags, "--slurm.time=30") == (
+        "error: --slurm.time is for --executor=slurm"
+    )
+    assert refused("sweep", *flags, "--dry_run") == (
+        "error: --list tells how far runs are, --dry_run the time they need: give one"
+    )
 
 
 def test_an_unknown_or_impossible_option_is_refused():

@@ -496,6 +496,10 @@ def test_a_transformer_with_what_goes_with_it(tmp_path):
         (["--train.order=sorted(batches=0)"], "batches must be at least 1"),
         (["--model.score=last", "--train.coverage_loss=1"], "no weights that could be trained"),
         (["--data.links=x"], "--data.links is of your own text, and --data.name=reverse is not"),
+        (
+            ["--data.name=unknown", "--data.source=pt", "--data.second_source=tags"],
+            "--data.second_source",
+        ),
         (["--train.max_length=4", "--data.shortest=5"], "longer than --train.max_length=4"),
         (["--model.window=local_m(half_width=1e30)"], "half_width must be of type int"),
         (["--data.max_length=5", "--data.shortest=6"], "more than --data.max_length=5"),

@@ -10,6 +10,7 @@ import pytest
 
 from attn_jax.config import Data
 from attn_jax.data.run_vocabularies import build_vocabulary
+from attn_jax.data.vocabulary import copies
 from attn_jax.errors import InputError
 from experiments.translate import fitting
 from tests.experiments.programs import SMALL, program, works
@@ -22,15 +23,17 @@ LINES = ["am see", "", "ein  Haus am See", "am See , ja"]
 
 def reader(level):
     texts = ["am see ein Haus See , ja"] * 2
-    return SimpleNamespace(source=build_vocabulary(level, texts, Data(subwords=60)), max_length=3)
+    source, target = (build_vocabulary(each, texts, Data(subwords=60)) for each in (level, "word"))
+    return SimpleNamespace(source=source, target=target, max_length=3)
 
 
-def texts(level, lines, too_long):
-    return [sentence.text for sentence in fitting(reader(level), lines, too_long)]
+def tokens(level, lines, too_long):
+    return [sentence.tokens for sentence in fitting(reader(level), lines, too_long)]
 
 
 def test_lines_that_fit_stay_as_they_are(capsys):
-    assert texts("word", ["a  b", "c"], "refuse") == ["a  b", "c"]
+    first, second = fitting(reader("word"), ["a  b", "c"], "refuse")
+    assert (first.text, first.tokens, second.text) == ("a  b", ["a", "b"], "c")
     assert not capsys.readouterr().err
 
 
@@ -48,7 +51,7 @@ def test_a_long_line_is_refused_with_the_flag_that_helps():
     ],
 )
 def test_long_lines_are_cropped_or_skipped_and_counted(capsys, too_long, expected, told):
-    assert texts("word", LINES, too_long) == expected
+    assert tokens("word", LINES, too_long) == list(map(str.split, expected))
     said = f"warning: 2 of 4 lines have more than 3 tokens and are {told}\n"
     assert capsys.readouterr().err == said
 
@@ -58,7 +61,25 @@ def test_what_is_cropped_fits_at_every_level(level):
     translator = reader(level)
     for sentence in fitting(translator, [*LINES, "Жук Haus"], "crop"):
         assert len(sentence.tokens) == len(sentence.words) <= 3
-        assert sentence.text in (*LINES, translator.source.join(sentence.tokens))
+        whole = translator.source.cut(sentence.text)
+        assert sentence.text in (*LINES, "Жук Haus")
+        assert sentence.tokens == whole.tokens[:3]
+
+
+@pytest.mark.parametrize("level", ["word", "tag", "subword"])
+def test_a_cropped_line_offers_its_own_words_to_copy(level):
+    """Tags are written otherwise than they are read, so that words would have other numbers."""
+    translator = reader(level)
+    (cropped,) = fitting(translator, ["V;PST 3 SG Haus am See"], "crop")
+    offered = copies(translator.source, reader("word").target, cropped)
+    assert (
+        offered
+        == {
+            "word": ["V;PST", "3", "SG"],
+            "tag": ["V;PST", "V;PST", "3"],
+            "subword": ["V;PST"] * 3,
+        }[level]
+    )
 
 
 def test_the_lines_of_a_later_buffer_are_numbered_in_the_whole_text(capsys):

@@ -1,6 +1,7 @@
 """Training in several processes, which meet on this machine."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -11,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+import jax
 import numpy as np
 import pytest
 
@@ -21,6 +23,7 @@ from attn_jax.runs import folder
 from attn_jax.training import devices, processes
 from attn_jax.training.arrays import named_leaves
 from attn_jax.translation.loading import load
+from experiments.command import distributed
 from tests.experiments.programs import SMALL, refused
 from tests.options import train_options
 from tests.stages import full
@@ -236,6 +239,8 @@ def test_a_time_to_wait_is_a_duration(tmp_path):
     flags = ["--distributed", "--distributed.wait=soon"]
     line = refused("train", f"--workdir={tmp_path}", *flags)
     assert line.startswith("error: --distributed.wait must be a duration such as 90s, 10min, 1.5h")
+    line = refused("train", f"--workdir={tmp_path}", flags[1])
+    assert line == "error: --distributed.wait is for several processes: give --distributed"
 
 
 def test_without_a_cluster_it_must_be_told_of_the_others(tmp_path):
@@ -258,6 +263,23 @@ def test_who_does_not_meet_the_others_says_so(tmp_path):
         "--distributed.coordinator and --distributed.processes, and each with its own "
         "--distributed.process"
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory"), 2),
+        (MemoryError(), 2),
+        (OSError("No space left"), 2),
+        (KeyboardInterrupt(), TRY_AGAIN),
+        (jax.errors.JaxRuntimeError("INTERNAL: Connection reset"), 1),
+    ],
+)
+def test_the_others_are_not_waited_for_and_the_status_says_why(monkeypatch, error, status):
+    ended = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    distributed._leave(error)
+    assert ended[0] == status
 
 
 def of_three(monkeypatch, index):

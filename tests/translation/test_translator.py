@@ -126,6 +126,8 @@ def test_two_models_are_compared_on_a_sentence(translator, workdir):
     assert {label.get_color() for label in unmarked.get_yticklabels()} == {"black"}
     with pytest.raises(InputError, match="both models are called 'a': give two names"):
         translator.compare(early, "3 1 4", names=("a", "a"))
+    with pytest.raises(InputError, match="of each model is drawn: leave out n_best"):
+        translator.compare(early, "3 1 4", beam_size=2, n_best=2)
 
 
 def test_scores_equal_those_of_the_search(translator):
@@ -927,8 +929,10 @@ def test_a_stream_ends_as_its_sentences_do(translator):
         next(stream)
     with pytest.raises(InputError, match="buffer must be at least 1, got 0"):
         translator.translate_stream([], buffer=0)
-    with pytest.raises(InputError, match="expected source sentences, got one: '3 1'"):
+    with pytest.raises(InputError, match="expected a list of source sentences, got one: '3 1'"):
         translator.translate_stream("3 1")
+    with pytest.raises(InputError, match="expected a list of source sentences, got one: '3 1'"):
+        translator.translate_stream(translator.source.cut("3 1"))
     with pytest.raises(InputError, match="unknown option 'beam'"):
         translator.translate_stream([], beam=3)
 
