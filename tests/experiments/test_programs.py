@@ -497,7 +497,7 @@ def test_a_transformer_with_what_goes_with_it(tmp_path):
         (["--model.score=last", "--train.coverage_loss=1"], "no weights that could be trained"),
         (["--data.links=x"], "--data.links is of your own text, and --data.name=reverse is not"),
         (
-            ["--data.name=unknown", "--data.source=pt", "--data.second_source=tags"],
+            ["--data.name=unknown", "--data.second_source=tags", "--model.sources=flat"],
             "--data.second_source",
         ),
         (["--train.max_length=4", "--data.shortest=5"], "longer than --train.max_length=4"),
