@@ -22,6 +22,7 @@ import jax
 from attn_jax import __version__
 from attn_jax.files import reading, write_whole
 from attn_jax.records import facts, run_files, strict_json
+from attn_jax.records.seals import opened, sealed
 
 FORMAT = 1
 PACKAGES = (
@@ -70,10 +71,12 @@ def read(workdir: Path) -> list[dict[str, Any]]:
     file = run_files.provenance(workdir)
     if not file.exists():
         return []
-    with reading(file, ": without that file, the run works, but does not tell how it was made"):
-        record = json.loads(file.read_text("utf-8"))
+    advice = ": without that file, the run works, but does not tell how it was made"
+    with reading(file, advice):
+        record = opened(json.loads(file.read_text("utf-8")), str(file), advice)
         for of_session in record["sessions"]:  # what others read is there
-            summary(of_session), of_session["format"]
+            summary(of_session), of_session["format"], of_session["devices"]["backend"]
+            of_session["host"], of_session["begun"], of_session["ended"]
         return record["sessions"]
 
 
@@ -190,5 +193,5 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _write(workdir: Path, sessions: list[dict[str, Any]]) -> None:
-    record = strict_json.dumps({"sessions": sessions}, indent=1)
-    write_whole(run_files.provenance(workdir), record + "\n")
+    record = sealed(strict_json.plain({"sessions": sessions}))
+    write_whole(run_files.provenance(workdir), json.dumps(record, indent=1) + "\n")

@@ -41,7 +41,7 @@ def room(tokens: Sequence[str]) -> float:
 
 
 def _norm() -> PowerNorm:
-    """The scale of all figures, from 0 to 1; larger weights are as black as 1.
+    """The scale of all figures, from 0 to 1; larger weights are as black as 1, negative ones white.
 
     A shade stands for the square root of a weight, since otherwise soft weights over many positions
     would be white.
@@ -60,15 +60,17 @@ def add_scale(
     alignments: Iterable[np.ndarray],
     **how: Any,
 ) -> None:
-    """Adds the scale of weights, pointed where some are larger than 1, as those of `gmm`."""
-    extend = "max" if any(map(_exceeds, alignments)) else "neither"
-    how |= {"label": "weight", "extend": extend, "ticks": TICKS, "format": "%g"}
+    """Adds the scale of weights, pointed where some are beyond it."""
+    below, above = map(any, zip(*map(_beyond, alignments), strict=True))
+    extend = {(False, False): "neither", (True, False): "min", (False, True): "max"}
+    how |= {"extend": extend.get((below, above), "both"), "ticks": TICKS, "format": "%g"}
+    how["label"] = "weight (those below 0 are white)" if below else "weight"
     figure.colorbar(ScalarMappable(_norm(), SHADES), ax=axes, **how)
 
 
-def _exceeds(alignment: np.ndarray) -> bool:
-    """Whether a weight is larger than 1."""
-    return np.max(alignment) > 1 + ROUNDING
+def _beyond(alignment: np.ndarray) -> tuple[bool, bool]:
+    """Whether a weight is below 0, as those of mixed heads may be, and above 1, as of `gmm`."""
+    return bool(np.min(alignment) < -ROUNDING), bool(np.max(alignment) > 1 + ROUNDING)
 
 
 def _check_sizes(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> None:
@@ -246,7 +248,7 @@ def step_bars(
         last.tick_params(axis="x", labelsize=page.font * min(1, bar / (0.15 * page.scale)))
         if max(map(len, source)) > 2:
             last.tick_params(axis="x", rotation=90)
-        cut = ", larger ones cut off" if _exceeds(alignment) else ""
+        cut = ", others are cut off" if any(_beyond(alignment)) else ""
         last.set_xlabel(f"source (bars are weights from 0 to 1{cut})")
         figure.suptitle(title)
     return figure

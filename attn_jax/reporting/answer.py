@@ -6,7 +6,7 @@ import numpy as np
 
 from attn_jax.evaluation.significance import FEWEST, holm
 from attn_jax.reporting.differences import Differences, of_ranks
-from attn_jax.reporting.ranking import LEVEL
+from attn_jax.reporting.ranking import LEVEL, too_few
 from attn_jax.reporting.systems import Systems, first_run
 
 UNITS = {"bleu": "BLEU", "exact_match": "points of exact match"}
@@ -24,7 +24,8 @@ def answer(systems: Systems) -> list[str]:
     if len(systems) == 1:
         return []
     if sentences < FEWEST:
-        return [f"{sentences} test sentences are too few to tell systems apart."]
+        few = too_few(systems) or f"{sentences} test sentences are too few for confidence intervals"
+        return [f"{few}."]
     names, found = list(systems), of_ranks(systems)
     p = all_pairs(found)
     worse = [n for n in range(1, len(names)) if p[0, n] < LEVEL and found.difference[n, 0] > 0]

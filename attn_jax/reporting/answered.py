@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from attn_jax.errors import InputError
 from attn_jax.files import write_whole
 from attn_jax.reporting.answer import ABOUT, answer
 from attn_jax.reporting.cautions import cautions
@@ -45,7 +46,15 @@ def write_answer(
       page: where to write.
       planned: what was to be compared, in words.
       chosen: the setting of each system, by the name of its first run.
+
+    Raises:
+      InputError: the report is on several data sets.
     """
+    if len(report.comparisons) > 1:
+        raise InputError(
+            f"{report.root} holds runs on other test data, which are not of this comparison: move "
+            "them to another folder, and give the same command again"
+        )
     (comparison,) = report.comparisons
     sentences, doubts = answer(comparison.systems), [ABOUT, *cautions(comparison.systems)]
     parts = [

@@ -116,9 +116,8 @@ def agenda_of(
         for line in known.words:
             tell(line)
         return known
-    for file in (run_files.flags(root), run_files.plan(root)):
-        if file.exists():
-            raise InputError(f"{root} holds a run or a sweep: take another folder to compare in")
+    if run_files.plan(root).exists() or any(root.rglob(run_files.flags(root).name)):
+        raise InputError(f"{root} holds a run or a sweep: take another folder to compare in")
     return proposed(root, asked, may_be_idle, slots(jobs), left or _clock(hours), tell)
 
 

@@ -124,7 +124,7 @@ def _check(systems: Sequence[Mapping[str, Any]]) -> None:
     """Raises InputError if systems decide what a comparison decides for all of them."""
     for system in systems:
         for name in system:
-            if name in (SEED, STEPS) or name.startswith("data."):
+            if name in (SEED, STEPS, EVERY) or name.startswith("data."):
                 raise InputError(
                     f"{name_of(system)} has {name}, which a comparison needs to be the same for "
                     "all: leave it out of the systems"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from attn_jax.errors import InputError
+from attn_jax.reporting.cautions import cautions
 from attn_jax.reporting.pages import compare
 from attn_jax.reporting.runs import read_run
 from attn_jax.reporting.runs_csv import rows_of
@@ -36,6 +37,7 @@ def results(run: Path, options: dict[str, Any]) -> list[Any]:
     read = [read_run(run)]
     (comparison,) = compare(read)
     tables = [comparison.quality.markdown(), comparison.cost.markdown()]
+    tables += cautions(comparison.systems)
     rows = rows_of([comparison], run.parent)
     translator = load(run)
     sentences = ["1 2 3", "3 1 4 1 5", "2 2"]

@@ -133,8 +133,12 @@ def signalled(folder: Path, kind: Kind, kills: int, requests: int, seed: int) ->
     chance.shuffle(numbers)
     left_alone(kind, folder / "alone")
     usual = left_alone(kind, folder / "cached")  # its programs have been compiled
-    counts, wrong = Counter[str](), differences(folder / "alone", folder / "cached")
-    runs = 0
+    counts, wrong, runs = Counter[str](), [], 0
+
+    def look_at(workdir: Path) -> None:
+        wrong.extend(f"{workdir}: {one}" for one in differences(folder / "alone", workdir))
+
+    look_at(folder / "cached")
     while numbers:
         runs += 1
         workdir = folder / f"run{runs}"
@@ -148,7 +152,7 @@ def signalled(folder: Path, kind: Kind, kills: int, requests: int, seed: int) ->
             else:
                 counts[f"SIGTERM, status {' and '.join(map(str, sorted(status)))}"] += 1
         left_alone(kind, workdir)
-        wrong += [f"{workdir}: {one}" for one in differences(folder / "alone", workdir)]
+        look_at(workdir)
     said = "".join(file.read_text() for file in folder.glob("*.log"))
     ended = {
         "runs that ended": runs,

@@ -187,8 +187,13 @@ def test_a_system_that_cannot_be_trained_is_left_out(measured, tmp_path, monkeyp
     assert "  additive is left out: its options do not fit together" in capsys.readouterr().out
     with pytest.raises(InputError, match=r"model\.self_heads concerns transformer encoders"):
         planned(tmp_path / "x", 2, **{"model.self_heads": 2})
-    with pytest.raises(InputError, match=r"general has train\.steps, which a comparison needs"):
-        agenda_of(DATA, tmp_path, 2, [THREE[0], THREE[2] | {"train.steps": 5}], 3, 0)
+    for name in ("train.steps", "train.valid_every"):
+        with pytest.raises(InputError, match=rf"general has {name}, which a comparison needs"):
+            agenda_of(DATA, tmp_path, 2, [THREE[0], THREE[2] | {name: 5}], 3, 0)
+    (tmp_path / "runs" / "one").mkdir(parents=True)
+    (tmp_path / "runs" / "one" / "flags.txt").write_text("--seed=0\n")
+    with pytest.raises(InputError, match="runs holds a run or a sweep: take another folder"):
+        agenda_of(DATA, tmp_path / "runs", 2, THREE, 3, 0)
 
 
 def test_settings_are_chosen_on_validation_and_only_the_best_are_tested(made, tmp_path, capsys):

@@ -123,6 +123,24 @@ def test_a_run_without_a_record_loads_without_a_word(workdir):
         file.write_bytes(record)
 
 
+@pytest.mark.parametrize("lost", ["backend", "host", "begun", "ended"])
+def test_what_others_read_of_a_session_is_there(workdir, tmp_path, lost):
+    session = provenance.read(workdir)[0]
+    of_devices = {name: value for name, value in session["devices"].items() if name != lost}
+    part = {name: value for name, value in session.items() if name != lost}
+    text = json.dumps({"sessions": [part | {"devices": of_devices}]})
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(InputError, match=r"run.json is missing or damaged .*without that file"):
+        provenance.read(tmp_path)
+
+
+def test_a_record_that_has_changed_is_refused(workdir, tmp_path):
+    text = run_files.provenance(workdir).read_text()
+    (tmp_path / "run.json").write_text(text.replace('"begun": "2', '"begun": "3'))
+    with pytest.raises(InputError, match=r"run.json is damaged: it has changed: without that file"):
+        provenance.read(tmp_path)
+
+
 @pytest.mark.parametrize("text", ["", "{}", '{"sessions": [{}]}', '{"sessions": 3}'])
 def test_a_damaged_record_is_refused(tmp_path, text):
     (tmp_path / "run.json").write_text(text)

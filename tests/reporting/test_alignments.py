@@ -28,10 +28,13 @@ def test_bars_are_the_weights_of_each_step():
         np.testing.assert_allclose([bar.get_height() for bar in axes.patches], weights)
 
 
-@pytest.mark.parametrize("largest", [0.04, 0.9, 1 + 1e-7, 2.0])
-def test_all_figures_of_weights_have_one_scale(largest):
-    """Also of soft weights, and of larger ones than 1, such as those of `gmm`."""
-    weights, source, target = np.array([[largest, 0.01]]), ["x", "y"], ["a"]
+@pytest.mark.parametrize(
+    ("extreme", "extend"),
+    [(0.04, "neither"), (0.9, "neither"), (1 + 1e-7, "neither"), (2.0, "max"), (-0.5, "min")],
+)
+def test_all_figures_of_weights_have_one_scale(extreme, extend):
+    """Also of soft weights, of larger ones than 1 (`gmm`), and of negative ones (mixed heads)."""
+    weights, source, target = np.array([[extreme, 0.01]]), ["x", "y"], ["a"]
     panel = Panel(weights, source, target, target)
     small = panel._replace(alignment=weights / 3)
     for figure in (
@@ -43,10 +46,11 @@ def test_all_figures_of_weights_have_one_scale(largest):
         assert all(axes.images[0].get_clim() == (0, 1) for axes in all_axes)
         # 0.0025 of the largest weight is still 5 % black.
         assert all(axes.images[0].norm(0.0025) == pytest.approx(0.05) for axes in all_axes)
-        assert scale._colorbar.extend == ("max" if largest > 1.1 else "neither")
+        assert scale._colorbar.extend == extend
+        assert ("below 0" in scale.get_ylabel()) == (extreme < 0)
     (axes,) = alignments.step_bars(weights, source, target).axes
     assert axes.get_ylim() == (0, 1)
-    cut = ", larger ones cut off" if largest > 1.1 else ""
+    cut = "" if extend == "neither" else ", others are cut off"
     assert axes.get_xlabel() == f"source (bars are weights from 0 to 1{cut})"
 
 

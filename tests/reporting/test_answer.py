@@ -152,7 +152,10 @@ def test_of_equal_systems_no_difference_is_told():
 def test_there_is_nothing_to_say_of_one_system_or_of_few_sentences():
     assert answer({"a": [run(A)]}) == []
     few = {"a": [run(A[:19])], "b": [run(B[:19])]}
-    assert answer(few) == ["19 test sentences are too few to tell systems apart."]
+    assert answer(few) == ["19 test sentences are too few for confidence intervals."]
+    few = {"a": [run(A[:5])], "b": [run(B[:5])]}
+    (told,) = answer(few)
+    assert told == "5 test sentences are too few to tell systems apart (p cannot be below 0.062)."
 
 
 def test_names_and_p_values_in_words():

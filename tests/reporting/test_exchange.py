@@ -77,6 +77,7 @@ RAGGED = [[[[0.5, 0.5, 0], [1]]]]
         ({"links": [(0, 2)]}, "links must be within 3 source and 2 target tokens"),
         ({"links": [(-1, 0)]}, "links must be within"),
         ({"links": [0, 1]}, "links must be pairs of places"),
+        ({"links": [[0, 0], [1]]}, "links must be pairs of places"),
         ({"links": [(0.5, 1)]}, "links must be pairs of places"),
         ({"weight": WEIGHTS}, "has an unknown 'weight'"),
     ],

@@ -80,6 +80,26 @@ def root(tmp_path_factory):
     return root
 
 
+def with_error_rates(root, copy, few=COUNT):
+    """A copy of these runs, of some of the sentences, with error rates as evaluations measure."""
+    shutil.copytree(root, copy)
+    for file in copy.glob("*/evaluation.test.json"):
+        predictions = file.with_name("predictions.test.jsonl")
+        lines = predictions.read_text("utf-8").splitlines()[:few]
+        predictions.write_text("\n".join(lines), "utf-8")
+        weights = file.with_name("alignments.test.npz")
+        with np.load(weights) as arrays:
+            kept = {name: arrays[name] for name in arrays if int(name.rpartition("_")[2]) < few}
+        np.savez(weights, **kept)
+        said, wanted = (
+            [json.loads(one)[name] for one in lines] for name in ("text_tokens", "target")
+        )
+        evaluation = json.loads(file.read_text()) | {"sentences": few}
+        evaluation["metrics"]["symbol_error_rate"] = error_rate(said, wanted)
+        file.write_text(json.dumps(evaluation))
+    return copy
+
+
 @pytest.fixture(scope="module")
 def file(root):
     return report(root).html
@@ -133,7 +153,7 @@ def tokens(page, side, name="A"):
 def numbers(page, side, name="A"):
     """The numbers at the tokens of one side; 0 where there is none."""
     told = tokens(page, side, name).locator(".number").all_inner_texts()
-    return [float(text) if text else 0.0 for text in told]
+    return [float(text.replace("−", "-")) if text else 0.0 for text in told]  # noqa: RUF001
 
 
 def choose(page, number):
@@ -513,6 +533,21 @@ def test_texts_without_references_are_a_page_of_their_own(visit, tmp_path):
     assert page.locator(".sentences .value").all_inner_texts() == ["75\xa0%", "0\xa0%"]
 
 
+def test_numbers_of_weights_beyond_one_keep_all_their_digits(visit, tmp_path):
+    pair = Weighed(["a", "b"], ["B"], np.array([[[[10.25, -0.5]]]]))
+    write_viewer(tmp_path / "a.html", [("a b", "B")], {"one": [pair]})
+    page = visit(tmp_path / "a.html")
+    tokens(page, "target").first.hover()
+    np.testing.assert_allclose(numbers(page, "source"), [10.25, -0.5], atol=0.05)
+
+
+def test_few_sentences_have_no_stars_of_significance(visit, root, tmp_path):
+    """By symbol error rate, since exact match is tested for any number."""
+    page = visit(report(with_error_rates(root, tmp_path / "runs", few=12)).html)
+    page.get_by_label("Compare by").select_option("symbol err. %")
+    assert column(page, "p Holm") == ["", "–", "–"]  # noqa: RUF001
+
+
 def test_a_page_of_runs_in_training_loads_itself_anew(visit, root, tmp_path, monkeypatch):
     shutil.copytree(root, tmp_path / "runs")
     monkeypatch.setattr("attn_jax.reporting.page.page.RELOADED", 8)
@@ -632,20 +667,7 @@ def test_sentences_by_their_gold_links(page, root):
 
 
 def test_systems_are_compared_by_another_metric(visit, root, tmp_path):
-    """Of error rates as evaluations measure them, which those of the other tests are not."""
-    shutil.copytree(root, tmp_path / "runs")
-    for run in (tmp_path / "runs").iterdir():
-        if not run.is_dir():
-            continue
-        lines = (run / "predictions.test.jsonl").read_text("utf-8").splitlines()
-        said, wanted = (
-            [json.loads(one)[name] for one in lines] for name in ("text_tokens", "target")
-        )
-        file = run / "evaluation.test.json"
-        evaluation = json.loads(file.read_text())
-        evaluation["metrics"]["symbol_error_rate"] = error_rate(said, wanted)
-        file.write_text(json.dumps(evaluation))
-    page = visit(report(tmp_path / "runs").html)
+    page = visit(report(with_error_rates(root, tmp_path / "runs")).html)
     by = page.get_by_label("Compare by")
     assert by.locator("option").all_inner_texts() == ["exact %", "symbol err. %"]
     by.select_option("symbol err. %")

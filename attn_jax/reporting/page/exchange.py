@@ -139,12 +139,16 @@ def _links(
     where: str, given: Any, source: Sequence[str], target: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
     """Links, checked to be within the sentences."""
-    array = np.asarray(given)
+    told = f"{where} must be pairs of places, of a source and a target token"
+    try:
+        array = np.asarray(given)
+    except ValueError as error:  # rows of different lengths
+        raise InputError(told) from error
     if not array.size:
         return
     sizes = len(source), len(target)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise InputError(f"{where} must be pairs of places, of a source and a target token")
+        raise InputError(told)
     if (array < 0).any() or (array >= sizes).any():
         raise InputError(f"{where} must be within {sizes[0]} source and {sizes[1]} target tokens")
     yield from ((int(one), int(other)) for one, other in array)

@@ -96,9 +96,10 @@ class Curves {
     const line = (system) => ({ stroke: this.colour(system), width: 2, spanGaps: true, points: { size: 5 },
       dash: DASHES[Math.floor(this.systems.indexOf(system) / COLOURS.length) % 3] });
     const edge = { stroke: "transparent", width: 0, spanGaps: true, points: { show: false } };
-    // Room around the values, but none beyond what percentages can be.
+    // Room around the values, but none beyond what percentages can be; error rates may exceed 100 %.
+    const most = this.chart.y.includes("%") && !this.chart.y.includes("error rate") ? 102 : Infinity;
     const edges = (hard) => ({ pad: 0.06, hard, soft: 0, mode: 0 });
-    const values = this.chart.log ? { distr: 3 } : { range: { min: edges(-2), max: edges(this.chart.y.includes("%") ? 102 : Infinity) } };
+    const values = this.chart.log ? { distr: 3 } : { range: { min: edges(-2), max: edges(most) } };
     return {
       width: Math.max(280, this.place.clientWidth),
       height: Math.max(260, Math.min(420, Math.round(this.place.clientWidth * 0.5))),

@@ -24,7 +24,7 @@ function paintLabels(scene, labels, active) {
       const colour = told ? shade(weight) : null;
       label.style.backgroundColor = colour ? css(colour) : "";
       label.style.color = colour ? inkOn(colour) : "";
-      label.lastChild.textContent = told ? digits(weight, 2).replace("0.", ".") : "";
+      label.lastChild.textContent = told ? digits(weight, 2).replace(/^(−?)0/, "$1") : "";
       label.classList.toggle("gold", gold !== null && gold.has(index));
       label.classList.toggle("active", active !== null && active.side === side && active.index === index);
       label.classList.toggle("pinned", scene.isPinned(side, index));

@@ -123,9 +123,9 @@ class Tables {
       const columns = [`Δ ${differences.metric}`, "95 % of Δ", "p", "p Holm"];
       const cells = (row) => {
         if (row[0] === baseline) return ["–", "", "", ""];
-        const low = value("low", row);
+        const low = value("low", row), holm = value("holm", row);
         return [signed(value("difference", row)), low === null ? "–" : `${signed(low)} to ${signed(value("high", row))}`,
-          pText(value("p", row)), pText(value("holm", row)) + (value("holm", row) < 0.05 ? " *" : "")];
+          pText(value("p", row)), pText(holm) + (holm !== null && holm < 0.05 ? " *" : "")];
       };
       const at = this.plain.heading.indexOf("rank") + 1;
       this.quality.heading = this.plain.heading.toSpliced(at, 0, ...columns);
