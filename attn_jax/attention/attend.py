@@ -168,13 +168,13 @@ def begin(
             if values is None:
                 values = m.values.values(p["values"], annotations, embeddings)
             keys = m.score.keys(p["score"], compared)
+            size = values.shape[-1]
+            return Sentence(keys, values, mask, (D, E, size)), steps.begin(m, p, mask, size, done)
         except (TypeError, KeyError) as error:
             raise InputError(
                 f"the parameters of {m.score.word} do not fit annotations of {D} features: "
                 f"{reason(error)}"
             ) from error
-        size = values.shape[-1]
-        return Sentence(keys, values, mask, (D, E, size)), steps.begin(m, p, mask, size, done)
 
     return over_axes(one, mask.ndim - 1)(annotations, mask, values, embeddings)
 

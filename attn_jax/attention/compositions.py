@@ -16,7 +16,7 @@ class Pair(Score):
     """Two scores, [2, S], for a normalizer that takes two, such as `mocha`.
 
     Raises:
-      InputError: one of them has a state, or is a pair itself.
+      InputError: one of them has a state, has fixed weights, or is a pair itself.
     """
 
     first: Score = inner()
@@ -28,6 +28,8 @@ class Pair(Score):
             _refuse_state(self, one)
             if isinstance(one, Pair):
                 raise InputError("a pair consists of two scores, not of pairs")
+            if one.is_control:
+                raise InputError(f"a pair takes no score with fixed weights, got {one.name}")
 
     def init(self, rng: Array, Q: int, D: int) -> PyTree:
         rng_first, rng_second = jax.random.split(rng)
@@ -59,8 +61,11 @@ class Projected(Score):
     units: int = setting(128, low=1)
 
     def __post_init__(self) -> None:
+        """Takes over what the class of the other says of itself."""
         super().__post_init__()
         _refuse_state(self, self.compared)
+        for fact in ("is_control", "gives_logarithms", "default_normalizer"):
+            object.__setattr__(self, fact, getattr(self.compared, fact))
 
     def init(self, rng: Array, Q: int, D: int) -> PyTree:
         rng_W, rng_U, rng_compared = jax.random.split(rng, 3)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.attention.past import Past
 from attn_jax.attention.protocol import Normalizer
+from attn_jax.errors import InputError
 from attn_jax.settings.value import inner, setting
 
 
@@ -21,6 +22,9 @@ class Dropped(Normalizer):
     section 3.
     Cost: time T S, memory T S, besides those of the other.
     Sum: that of the other in use, any in training.
+
+    Raises:
+      InputError: the other drops weights itself.
     """
 
     normalizer: Normalizer = inner()
@@ -29,6 +33,8 @@ class Dropped(Normalizer):
     def __post_init__(self) -> None:
         """Takes over what the class of the other says of itself."""
         super().__post_init__()
+        if isinstance(self.normalizer, Dropped):
+            raise InputError("weights are dropped once: give one rate")
         for fact in ("scores", "moves", "needs_logarithms"):
             object.__setattr__(self, fact, getattr(self.normalizer, fact))
 

@@ -241,7 +241,7 @@ class Mixing(Part):
     """What the heads of a step tell one another: by default, nothing."""
 
     name = "way to mix heads"  # for error messages
-    non_negative: ClassVar[bool] = True  # weights stay so; else some losses and penalties refuse it
+    non_negative: ClassVar[bool] = True  # weights stay so; else losses and penalties refuse it
 
     def init(self, rng: Array, N: int) -> PyTree:
         """The first parameters of N heads together."""

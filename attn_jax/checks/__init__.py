@@ -1,1 +1,1 @@
-"""Checks of what users bring along: parts of mechanisms."""
+"""Checks of what users bring along: parts of mechanisms, losses, cells, encoders and decoders."""

@@ -21,7 +21,13 @@ QUICKLY_COMPILED = {
 
 
 CHECKS = (
-    Check(declared.value, "is a value, equal to its copy and its text", "as a value", needed=True),
+    Check(
+        declared.value,
+        "is a value, equal to its copy and its text",
+        "as a value",
+        needed=True,
+        at_start=True,
+    ),
     Check(
         declared.first_parameters,
         "`init` gives floating-point parameters, the same for the same key",

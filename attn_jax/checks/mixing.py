@@ -60,7 +60,7 @@ def returned(subject: Mixed) -> str | None:
 
 
 def signs(subject: Mixed) -> str | None:
-    """Some losses and the coverage penalty rely on what the class says."""
+    """Losses and the coverage penalty rely on what the class says."""
     _, weights = subject.mixed(subject.p, *subject.inputs())
     if subject.mixing.non_negative and np.any(np.asarray(weights) < 0):
         return "mixed weights may be negative: give its class non_negative = False"

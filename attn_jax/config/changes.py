@@ -49,7 +49,7 @@ def read(text: str) -> list[Change]:
 
 
 def _read_one(text: str) -> Change:
-    found = re.fullmatch(r"\s*([^@]*[^@\s])\s*(?:@\s*(\d+)\s*)?", text)
+    found = re.fullmatch(r"\s*([^@]*[^@\s])\s*(?:@\s*(\d{1,18})\s*)?", text)
     settings = [setting.partition("=") for setting in split(found[1])] if found else []
     if found is None or not all(name.strip() and value.strip() for name, _, value in settings):
         raise InputError(
@@ -60,6 +60,8 @@ def _read_one(text: str) -> Change:
     for name, _, value in settings:
         name = name.strip().removeprefix("train.")
         choose(dict.fromkeys(CHANGEABLE), name, "option that may change")
+        if f"train.{name}" in options:
+            raise InputError(f"{NAME}={text.strip()} gives {name} twice")
         options[f"train.{name}"] = value.strip()
     return Change(options, None if found[2] is None else int(found[2]))
 
@@ -86,7 +88,9 @@ def going_on(stored: str, given: str, done: int) -> str:
     if now and now[-1].step is None:
         *dated, last = now
         dated = dated or before
-        if dated and dated[-1].options == last.options:
+        past = [change for change in dated if change.step is not None and change.step <= done]
+        planned = dated[len(past) :]
+        if past and last.options.items() <= past[-1].options.items():
             now = dated
         elif not done:
             raise InputError(
@@ -94,8 +98,8 @@ def going_on(stored: str, given: str, done: int) -> str:
                 f"themselves, or a step, as in {last}@1500"
             )
         else:
-            now = [*(change for change in dated if change.step != done), last._replace(step=done)]
-            read(joined(now))
+            at_once = past.pop().options if past and past[-1].step == done else {}
+            now = [*past, Change(at_once | last.options, done), *planned]
     if _made(now, done) != _made(before, done):
         raise InputError(
             f"{NAME}={given} would change what has been trained in {done} steps with "

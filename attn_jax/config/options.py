@@ -58,7 +58,14 @@ def _as_text(name: str, value: Any) -> Any:
         raise InputError(f"{name} is the class {value.__name__}: write {value.__name__}()")
     if isinstance(value, Value):
         return value.brief()
-    return f"{value.__module__}:{value.__name__}" if callable(value) else value
+    if not callable(value):
+        return value
+    if not hasattr(value, "__name__"):
+        raise InputError(
+            f"{name} has no name by which a run could record it, got {value!r}: make it a function "
+            "at the top of a module"
+        )
+    return f"{value.__module__}:{value.__name__}"
 
 
 def told(options: Mapping[str, Any]) -> str:

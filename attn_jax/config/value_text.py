@@ -150,6 +150,8 @@ def _with_settings(found: type[Kind], named: Named, units: int | None, tables: T
             allowed = ", ".join(entries)
             raise InputError(f"{named.name}: {value} stands without a name; allowed: {allowed}")
         choose(entries, name, f"setting of {named.name}")
+        if name in given:
+            raise InputError(f"{named} gives {name} twice")
         if isinstance(types[name], type) and issubclass(types[name], Value):
             given[name] = _made(types[name], value, units, tables)
         else:

@@ -121,7 +121,8 @@ class MonotonicHMM(Marginal):
 
     def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
         super().__init__(config, inputs, rngs=rngs)
-        self.moves_from = Linear(config.annotation_size, self.MOVES, use_bias=False, rngs=rngs)
+        _, read = config.values.sizes(config.annotation_size, config.embedding_size)
+        self.moves_from = Linear(read, self.MOVES, use_bias=False, rngs=rngs)
         self.moves = Linear(config.hidden_size, self.MOVES, rngs=rngs)
 
     def of_positions(self, contexts: Float[Array, "B S O"]) -> Float[Array, "B S M"]:

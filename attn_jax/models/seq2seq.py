@@ -57,9 +57,10 @@ class Seq2Seq(nnx.Module):
         self, config: Model, source_size: int | Sequence[int], target_size: int, *, rngs: nnx.Rngs
     ):
         encoder, decoder = find_encoder(config), find_decoder(config)
-        if config.encoder == "backward" and isinstance(config.score, Last):
+        parts = *config.score.parts(), *config.sources.parts()
+        if config.encoder == "backward" and any(isinstance(part, Last) for part in parts):
             raise InputError(
-                "model.score=last attends to the last word, where a backward encoder has read "
+                "the score `last` attends to the last word, where a backward encoder has read "
                 "nothing else yet: give model.encoder=unidirectional or bidirectional"
             )
         sizes = (source_size,) if isinstance(source_size, int) else tuple(source_size)

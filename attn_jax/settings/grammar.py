@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from attn_jax.errors import InputError, choose, failure, place
 
 NAME = r"[A-Za-z_][\w.-]*(?::\w*)?"
-NUMBER = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+WHOLE = r"[+-]?\d+(?:_\d+)*"
+NUMBER = rf"(?:{WHOLE}\.?\d*|[+-]?\.\d+)(?:[eE][+-]?\d+)?"
 TOKEN = re.compile(rf"\s*(?:(?P<name>{NAME})|(?P<number>{NUMBER})|(?P<sign>[(),=+]))\s*")
 
 
@@ -26,9 +27,15 @@ class Number(NamedTuple):
 
     @property
     def value(self) -> int | float:
-        """What it is as a number."""
-        whole = re.fullmatch(r"[+-]?\d[\d_]*", self.text)
-        return int(self.text) if whole else float(self.text)
+        """What it is as a number.
+
+        Raises:
+          InputError: it has thousands of digits.
+        """
+        try:
+            return int(self.text) if re.fullmatch(WHOLE, self.text) else float(self.text)
+        except ValueError as error:
+            raise InputError(f"{self.text[:20]}… has too many digits") from error
 
 
 class Named(NamedTuple):

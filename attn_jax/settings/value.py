@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, dataclass_transform
 from attn_jax.errors import InputError
 from attn_jax.settings.fields import LARGEST
 
+TRUTH = {str(value): value for value in (True, False)}  # as text
 Bound = int | float | None
 BOUNDS: dict[str, Callable[[Any, Any], bool]] = {
     "at least": operator.ge,
@@ -121,7 +122,7 @@ def _text(value: Value, told: Sequence[dataclasses.Field], write: Callable[[Valu
             name = f"{entry.name}=" if entry.kw_only else ""
             words.append(f"{name}{write(of_setting)}")
         elif isinstance(of_setting, int | float | str):
-            words.append(f"{entry.name}={of_setting!r}")
+            words.append(f"{entry.name}={of_setting}")
     return f"{value.word}({','.join(words)})" if words else value.word
 
 
@@ -142,6 +143,8 @@ def _checked(owner: Value, entry: dataclasses.Field, kind: Any) -> Any:
             message = f"{what} must be of type {kind.__name__}, got {value!r}"
             raise InputError(message) from None
         value = number
+    elif kind is bool and isinstance(value, str) and value in TRUTH:
+        value = TRUTH[value]
     elif isinstance(kind, type) and not isinstance(value, kind):
         raise InputError(f"{what} must be a {kind.__name__}, got {value!r}")
     _check_bounds(what, value, entry.metadata)

@@ -50,7 +50,8 @@ class Notice(contextlib.AbstractContextManager):
         self._grace = grace
         self._number: int | None = None  # of the first signal
         self._at = 0.0  # when it came
-        self._raises = self._delays = self._again = False
+        self._raises = self._delays = False
+        self._again: int | None = None  # the number of a second signal, if it is delayed
         self._came, self._over = threading.Event(), False
         self._before: dict[int, Any] = {}
 
@@ -114,8 +115,8 @@ class Notice(contextlib.AbstractContextManager):
             yield
         finally:
             self._delays = False
-        if self._again:
-            raise KeyboardInterrupt
+        if self._again is not None:
+            raise _ending(self._again)
 
     def _hear(self, number: int, _: FrameType | None) -> None:
         now = time.monotonic()
@@ -126,9 +127,9 @@ class Notice(contextlib.AbstractContextManager):
             for end in _end:
                 end(128 + number)
             if self._delays:
-                self._again = True
+                self._again = number
                 return
-            raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+            raise _ending(number)
         # Of the same signal too: the first exception may be lost in code that can raise none.
         if self._raises:
             raise Told
@@ -151,6 +152,11 @@ def _ours() -> tuple[signal.Signals, ...]:
 def _hand_on(*_: object) -> None:
     """Tells JAX of an interrupt of this process, which tells all others."""
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _ending(number: int) -> BaseException:
+    """What ends this process, or its caller, at a second signal."""
+    return Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
 
 
 @contextlib.contextmanager

@@ -1,11 +1,13 @@
 """The names that arrays of checkpoints had in earlier versions, and what they are called now.
 
 Until November 2026, each parameter of a mechanism was an `nnx.Param` of its own; of two scores, the
-second was numbered 1:
+second was numbered 1. Of one score, and of two:
 
     decoder.attention.scores.0.W.value    decoder.attention.parameters.value.score.W
-    decoder.attention.scores.1.W.value    decoder.attention.parameters.value.score.second.W
     decoder.attention.window.v.value      decoder.attention.parameters.value.window.v
+
+    decoder.attention.scores.0.W.value    decoder.attention.parameters.value.score.first.W
+    decoder.attention.scores.1.W.value    decoder.attention.parameters.value.score.second.W
 
 So were the moments that optimizers keep of them.
 """

@@ -9,6 +9,7 @@ import pytest
 
 from attn_jax import InputError, Mechanism, Score, Window
 from attn_jax.attention.compositions import Pair, Projected
+from attn_jax.attention.dropped import Dropped
 from attn_jax.attention.monotonic import Forward, Mocha, Monotonic
 from attn_jax.attention.normalizers import Exponential, Sigmoid, Softmax
 from attn_jax.attention.position_scores import Gmm, Location
@@ -50,6 +51,13 @@ class Walking(Logarithms):
     moves = True
 
 
+class Halving(Score):
+    default_normalizer = Sparsemax
+
+    def score(self, p, query, keys, past):
+        return keys @ query / 2
+
+
 class Narrow(Window):
     pass
 
@@ -64,6 +72,10 @@ NO_LOGARITHMS = "the normalizer exponential needs logarithms of weights, which t
         *((lambda one=one: Mechanism(one, LocalM()), FIXED) for one in (Mean(), Last())),
         *((lambda one=one: Mechanism(one, Narrow()), FIXED) for one in (Mean(), Last())),
         *((lambda one=one: Mechanism(one, Full(), Sparsemax()), FIXED) for one in (Mean(), Last())),
+        (lambda: Mechanism(Projected(Mean()), LocalM()), FIXED),
+        (lambda: Mechanism(Projected(Last()), Full(), Sparsemax()), FIXED),
+        (lambda: Pair(Mean(), Dot()), "a pair takes no score with fixed weights, got mean"),
+        (lambda: Dropped(Dropped(Softmax())), "weights are dropped once: give one rate"),
         (lambda: Mechanism(Additive(), Full(), Exponential()), NO_LOGARITHMS),
         (lambda: Mechanism(Unlike(), Full(), Exponential()), NO_LOGARITHMS),
         (lambda: Mechanism(Gmm(), Full(), Monotonic()), "takes no monotonic normalizer: got gmm, "),
@@ -114,6 +126,8 @@ def test_refuses_parts_of_another_kind(parts, message):
 def test_the_facts_of_ones_own_parts_decide():
     assert Mechanism(Logarithms(), LocalM(), Exponential()).normalizer == Exponential()
     assert Mechanism(Walking(), Full(), Exponential()).normalizer == Exponential()
+    assert Mechanism(Projected(Logarithms()), LocalM(), Exponential())
+    assert Mechanism(Projected(Halving())).normalizer == Sparsemax()
     assert (
         Mechanism(lambda query, keys: keys @ query, Full(), Exponential()).normalizer
         == Exponential()

@@ -55,6 +55,8 @@ def test_refuses_parameters_of_something_else():
     arrays = jnp.ones(2), jnp.ones((5, 3))
     with pytest.raises(InputError, match=r"parameters of general do not fit .*: KeyError: 'W'"):
         attend(General(), {}, *arrays)
+    with pytest.raises(InputError, match=r"parameters of dot do not fit .*: KeyError"):
+        attend(Mechanism(Dot()), {"score": {}}, jnp.ones(2), jnp.ones((5, 2)))
     with pytest.raises(InputError, match=r"parameters of general do not fit .*: KeyError: 'score'"):
         attend(Mechanism(General()), p["score"], *arrays)
     with pytest.raises(InputError, match=r"last needs parameters of the shapes \{\}, got \{'W': "):

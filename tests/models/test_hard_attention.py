@@ -247,6 +247,14 @@ def test_rows_of_padding_and_bfloat16_train_with_finite_numbers(readout):
         assert all(jax.tree.leaves(moved.decoder))
 
 
+@pytest.mark.parametrize("values", ["embeddings", "sum", "key_value"])
+@both
+def test_positions_are_read_by_any_values(readout, values):
+    """Whose sizes differ from those of annotations."""
+    model = make(decoder="luong", readout=readout, values=values)
+    assert np.all(np.isfinite(model.loss(model.read(SOURCE, TARGET), TARGET)))
+
+
 @both
 def test_dropout_is_of_features_the_same_at_all_positions(readout):
     model = make(decoder="luong", readout=readout, dropout=0.5)

@@ -286,6 +286,14 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ({"first_state": "last"}, "needs a unidirectional or backward encoder with as many layers"),
         ({"encoder": "backward", "score": "last"}, "where a backward encoder has read nothing"),
         (
+            {"encoder": "backward", "score": "projected(last)"},
+            "where a backward encoder has read nothing",
+        ),
+        (
+            {"encoder": "backward", "sources": "concatenated(score=last)"},
+            "where a backward encoder has read nothing",
+        ),
+        (
             {"encoder": "backward", "score": "last()"},
             "where a backward encoder has read nothing",
         ),

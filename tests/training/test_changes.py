@@ -89,12 +89,15 @@ def test_the_options_after_each_step():
         ("", "learning_rate=1", 7, "learning_rate=1@7"),
         ("learning_rate=1@7", "learning_rate=1", 9, "learning_rate=1@7"),  # the same command again
         ("learning_rate=1@7", "learning_rate=2", 9, "learning_rate=1@7;learning_rate=2@9"),
+        ("learning_rate=1@7", "learning_rate=2", 7, "learning_rate=2@7"),  # not yet in use
+        ("optimizer=sgd@7", "learning_rate=2", 7, "optimizer=sgd,learning_rate=2@7"),
         (
-            "learning_rate=1@7",
+            "optimizer=sgd,learning_rate=2@7",
             "learning_rate=2",
-            7,
-            "learning_rate=2@7",
-        ),  # not yet in use
+            9,
+            "optimizer=sgd,learning_rate=2@7",
+        ),
+        ("learning_rate=1@9", "learning_rate=1", 7, "learning_rate=1@7;learning_rate=1@9"),
         ("a", "train.batch_size = 8 @ 3", 0, "batch_size=8@3"),
         ("learning_rate=1@7", "learning_rate=1@7;batch_size=8@12", 9, None),
         ("batch_size=8@12", "", 9, ""),
@@ -118,6 +121,8 @@ def test_a_change_from_now_on_is_one_from_the_steps_done(stored, given, done, re
         ("learning_rate=1@5", "", 9, "would change what has been trained"),
         ("", "learning_rate", 9, "malformed train.change 'learning_rate': write option=value@step"),
         ("", "learning_rate=1@x", 9, "malformed"),
+        ("", f"learning_rate=1@{'9' * 5000}", 9, "malformed"),
+        ("", "learning_rate=1,train.learning_rate=2@9", 7, "gives learning_rate twice"),
         ("", "seed=1", 9, "unknown option that may change 'seed'.*allowed: learning_rate, sched"),
         ("", "batch_size=1@5;batch_size=2@5", 0, "do not increase"),
         ("", "batch_size=1;batch_size=2@5", 9, "do not increase"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax.experimental import multihost_utils
 
-from attn_jax.errors import TRY_AGAIN, Paused
+from attn_jax.errors import TRY_AGAIN, Paused, Terminated
 from attn_jax.records import journal
 from attn_jax.settings.fields import Duration
 from attn_jax.training import loop, notice, running
@@ -201,15 +201,18 @@ def test_a_second_signal_waits_for_the_end_of_a_save_unless_it_ends_the_process(
     monkeypatch.setattr(notice, "SAME", 0.0)
     reached = []
 
-    def twice():
+    def twice(second=signal.SIGINT):
         with Notice(30), uninterrupted():
             signal.raise_signal(signal.SIGINT)
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(second)
             reached.append(True)
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Terminated):
+        twice(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt) as raised:
         twice()
-    assert reached == [True]
+    assert raised.type is KeyboardInterrupt
+    assert reached == [True, True]
     ended = []
     monkeypatch.setattr(notice, "_end", [ended.append])
     with pytest.raises(KeyboardInterrupt):
