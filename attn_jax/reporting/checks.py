@@ -123,6 +123,9 @@ def _check_journal(run: "Run", file: Path) -> None:
     for number, (before, line) in enumerate(pairwise(run.journal), start=2):
         if line["step"] <= before["step"]:
             raise InputError(f"{file}: line {number} step must be larger than that before")
+    best = run.evaluation.get("step")
+    if best is not None and all(line["step"] != best for line in run.journal):
+        raise InputError(f"{file} is damaged: it has no line on step {best}, which was evaluated")
 
 
 def _check_weights(run: "Run", file: Path) -> None:

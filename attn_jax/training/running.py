@@ -91,13 +91,21 @@ class Running:
             self.checkpoints.check_space(self.state.result, self.state.rest)
         if self.first:
             self.console.print(f"resuming from step {self.first}")
-        if self.progress.validated and not self.journal.exists():
-            self.console.print(f"warning: {self.journal} is missing, and begins anew")
         if processes.is_first():
-            journal.truncate(self.journal, self.progress.validated)
+            self._resume_journal(self.progress.validated)
         self.recipe = recipe_of(self.now)
         self._put_on(make_mesh(self.now))
         self.throughput, self.saved_at = Throughput(self.progress.rates), time.monotonic()
+
+    def _resume_journal(self, validated: int) -> None:
+        """Removes records after the last validation that counts; warns if any up to it are lost."""
+        journal.truncate(self.journal, validated)
+        lines = journal.read(self.journal) if self.journal.exists() else []
+        if validated and (not lines or lines[-1]["step"] != validated):
+            until = f"ends at step {lines[-1]['step']}" if lines else "is missing, and begins anew"
+            self.console.print(
+                f"warning: {self.journal} {until}: its lines up to step {validated} are lost"
+            )
 
     def change_options(self) -> None:
         """Changes the options that change before the next step."""

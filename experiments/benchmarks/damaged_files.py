@@ -32,12 +32,15 @@ SILENT, LOUD = "another result in silence", "another result, with a warning"
 TRACEBACK = "traceback"
 
 
-def results(run: Path, options: dict[str, Any]) -> list[Any]:
-    """What users get from a finished run: tables, translations, and a run that goes on from it."""
+def results(run: Path, options: dict[str, Any]) -> tuple[list[Any], set[str]]:
+    """What users get from a finished run: tables, translations, and a run that goes on from it.
+
+    Beside it, what they are warned of.
+    """
     read = [read_run(run)]
     (comparison,) = compare(read)
     tables = [comparison.quality.markdown(), comparison.cost.markdown()]
-    tables += cautions(comparison.systems)
+    warned = {*cautions(comparison.systems)}
     rows = rows_of([comparison], run.parent)
     translator = load(run)
     sentences = ["1 2 3", "3 1 4 1 5", "2 2"]
@@ -45,8 +48,11 @@ def results(run: Path, options: dict[str, Any]) -> list[Any]:
         (one.text, one.log_probability, one.weights.tolist())
         for one in translator.translate(sentences)
     ]
-    train(options | {"train.steps": options["train.steps"] + 1}, run, evaluate_on=())
-    return [tables, json.dumps(rows), told, untimed(run), parameters(run, "last")]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        train(options | {"train.steps": options["train.steps"] + 1}, run, evaluate_on=())
+    warned |= {line for line in said.getvalue().splitlines() if line.startswith("warning:")}
+    return [tables, json.dumps(rows), told, untimed(run), parameters(run, "last")], warned
 
 
 def damage(content: bytes, cut: bool, chance: random.Random) -> bytes:
@@ -58,22 +64,23 @@ def damage(content: bytes, cut: bool, chance: random.Random) -> bytes:
     return content[:place] + bytes([flipped]) + content[place + 1 :]
 
 
-def use(run: Path, options: dict[str, Any], expected: list[Any]) -> Used:
+def use(run: Path, options: dict[str, Any], expected: tuple[list[Any], set[str]]) -> Used:
     """Uses a damaged run."""
     try:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            found = results(run, options)
+            found, told = results(run, options)
     except InputError as error:
         return Used(REFUSED, str(error))
     except Exception as error:  # of which a user would see the traceback
         return Used(TRACEBACK, repr(error))
-    told = "; ".join(str(one.message) for one in warned)
-    if found == expected:
-        return Used(WARNED if told else UNHARMED, told)
+    usual, known = expected
+    why = "; ".join(sorted((told | {str(one.message) for one in warned}) - known))
+    if found == usual:
+        return Used(WARNED if why else UNHARMED, why)
     names = ["tables", "rows", "translations", "journal", "parameters"]
-    changed = [name for name, a, b in zip(names, found, expected, strict=True) if a != b]
-    return Used(LOUD if told else SILENT, f"{changed} {told}")
+    changed = [name for name, a, b in zip(names, found, usual, strict=True) if a != b]
+    return Used(LOUD if why else SILENT, f"{changed} {why}")
 
 
 def damaged(folder: Path, flips: int, cuts: int, seed: int) -> dict[str, Any]:

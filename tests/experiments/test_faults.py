@@ -35,19 +35,23 @@ def test_a_use_is_judged_by_what_the_user_sees(tmp_path, monkeypatch):
 
     def warns(*_):
         warnings.warn("look", stacklevel=1)
-        return [1, 2, 3, 4, 5]
+        return [1, 2, 3, 4, 5], {"as ever"}
+
+    def tells(*_):
+        return [1, 2, 3, 4, 5], {"as ever", "the journal is short"}
 
     for does, outcome in [
-        (lambda *_: [1, 2, 3, 4, 5], damaged_files.UNHARMED),
-        (lambda *_: [1, 2, 3, 4, 6], damaged_files.SILENT),
+        (lambda *_: ([1, 2, 3, 4, 5], {"as ever"}), damaged_files.UNHARMED),
+        (lambda *_: ([1, 2, 3, 4, 6], {"as ever"}), damaged_files.SILENT),
         (warns, damaged_files.WARNED),
+        (tells, damaged_files.WARNED),
         (refused, damaged_files.REFUSED),
         (crashes, damaged_files.TRACEBACK),
     ]:
         monkeypatch.setattr(damaged_files, "results", does)
-        assert use(tmp_path, {}, [1, 2, 3, 4, 5]).outcome == outcome
+        assert use(tmp_path, {}, ([1, 2, 3, 4, 5], {"as ever"})).outcome == outcome
     monkeypatch.setattr(damaged_files, "results", warns)
-    assert use(tmp_path, {}, [1, 2, 3, 4, 6]).outcome == damaged_files.LOUD
+    assert use(tmp_path, {}, ([1, 2, 3, 4, 6], {"as ever"})).outcome == damaged_files.LOUD
 
 
 def test_the_folder_tells_when_a_run_was_killed(tmp_path):

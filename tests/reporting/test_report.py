@@ -103,7 +103,7 @@ def test_auto_is_the_metric_that_the_journal_names(root):
     last = json.loads(file.read_text().splitlines()[-1])
     runs, _ = find_runs(root)
     assert [run.criterion for run in runs] == ["exact_match"] * 3
-    file.write_text(json.dumps(last | {"metric": "bleu"}))
+    file.write_text(json.dumps(last | {"step": 10, "metric": "bleu"}))
     assert read_run(root / "a").criterion == "bleu"
 
 

@@ -390,6 +390,16 @@ def test_a_lost_journal_is_told(tmp_path, capsys):
     assert [line["step"] for line in journal.read(tmp_path / "metrics.jsonl")] == [4]
 
 
+def test_a_shortened_journal_is_told(tmp_path, capsys):
+    train(tmp_path, steps=4, valid_every=2)
+    file = tmp_path / "metrics.jsonl"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:1]))
+    train(tmp_path, steps=6, valid_every=2)
+    told = "metrics.jsonl ends at step 2: its lines up to step 4 are lost"
+    assert told in capsys.readouterr().err
+    assert [line["step"] for line in journal.read(file)] == [2, 6]
+
+
 def test_an_interrupt_waits_for_the_end_of_a_save(tmp_path, monkeypatch):
     checkpoints = WritableCheckpoints(tmp_path, 2)
     save, saved = checkpoints._manager.save, []
