@@ -41,7 +41,11 @@ def _text(part: Value) -> str | None:
         again = value_text.read(kind, str(part), tables=config.TABLES)
     except InputError as error:
         return f"a run could not record it as {part}: {error}"
-    return None if again == part else f"a run would record it as {part}, which means {again}"
+    if again == part:
+        return None
+    if type(again) is not type(part) and str(again) == str(part):
+        return f"the module of {part} has been reloaded since it was made: make it anew"
+    return f"a run would record it as {part}, which means {again}"
 
 
 def first_parameters(subject: Subject) -> str | None:

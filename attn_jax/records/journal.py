@@ -8,11 +8,17 @@ from attn_jax.files import reading, write_whole
 from attn_jax.records import seals
 
 
-def truncate(path: Path, step: int) -> None:
-    """Removes the records of later steps than `step`, which the run will repeat."""
-    if path.exists():
-        kept = [line for line in read(path) if line["step"] <= step]
-        write_whole(path, "".join(seals.dumps(line) + "\n" for line in kept))
+def truncate(path: Path, step: int) -> list[dict]:
+    """Removes the records of later steps than `step`, which the run will repeat.
+
+    Returns:
+      The records that are left: none where there is no journal.
+    """
+    if not path.exists():
+        return []
+    kept = [record for record in read(path) if record["step"] <= step]
+    write_whole(path, "".join(seals.dumps(record) + "\n" for record in kept))
+    return kept
 
 
 def append(path: Path, record: dict) -> None:

@@ -62,8 +62,8 @@ def add_scale(
 ) -> None:
     """Adds the scale of weights, pointed where some are beyond it."""
     below, above = map(any, zip(*map(_beyond, alignments), strict=True))
-    extend = {(False, False): "neither", (True, False): "min", (False, True): "max"}
-    how |= {"extend": extend.get((below, above), "both"), "ticks": TICKS, "format": "%g"}
+    extend = ("neither", "min", "max", "both")[below + 2 * above]
+    how |= {"extend": extend, "ticks": TICKS, "format": "%g"}
     how["label"] = "weight (those below 0 are white)" if below else "weight"
     figure.colorbar(ScalarMappable(_norm(), SHADES), ax=axes, **how)
 

@@ -99,10 +99,9 @@ class Running:
 
     def _resume_journal(self, validated: int) -> None:
         """Removes records after the last validation that counts; warns if any up to it are lost."""
-        journal.truncate(self.journal, validated)
-        lines = journal.read(self.journal) if self.journal.exists() else []
-        if validated and (not lines or lines[-1]["step"] != validated):
-            until = f"ends at step {lines[-1]['step']}" if lines else "is missing, and begins anew"
+        kept = journal.truncate(self.journal, validated)
+        if validated and (not kept or kept[-1]["step"] != validated):
+            until = f"ends at step {kept[-1]['step']}" if kept else "is missing, and begins anew"
             self.console.print(
                 f"warning: {self.journal} {until}: its lines up to step {validated} are lost"
             )

@@ -157,6 +157,14 @@ def test_a_part_that_is_not_at_the_top_of_a_module_is_told_where_to_be():
     assert str(found) == "note   to train with Local, put it at the top of a module (a file)"
 
 
+def test_a_part_made_before_its_module_was_reloaded_is_told_so(monkeypatch):
+    before = faulty.Products()
+    monkeypatch.setattr(faulty, "Products", type("Products", (faulty.Products,), {}))
+    monkeypatch.setattr(faulty.Products, "__module__", faulty.__name__)
+    found = made(before, "value")["value"]
+    assert re.search("faulty:Products has been reloaded since it was made", str(found)), found
+
+
 def test_findings_are_lines_to_read_and_sentences_to_raise():
     findings = attn_jax.check(faulty.ReadsInSecret(), **SIZES)
     sentence = (

@@ -111,8 +111,8 @@ def test_modules_with_arrays_are_imported_before_anything_is_traced(tmp_path, mo
     (tmp_path / "held_constants.py").write_text(CONSTANTS)
     (tmp_path / "own_parts.py").write_text(PARTS)
     run = tmp_path / "run"
+    jax.clear_caches()
     experiment = settle(run, SMALL | {f"model.{kind}": part for kind, part in OWN.items()})
-    forget("own_parts", "held_constants")
     check(experiment)
     run.mkdir()
     train_alone(run, experiment, open_corpus(experiment.data), {})

@@ -66,20 +66,19 @@ def test_what_is_cropped_fits_at_every_level(level):
         assert sentence.tokens == whole.tokens[:3]
 
 
-@pytest.mark.parametrize("level", ["word", "tag", "subword"])
-def test_a_cropped_line_offers_its_own_words_to_copy(level):
+@pytest.mark.parametrize(
+    ("level", "offered"),
+    [
+        ("word", ["V;PST", "3", "SG"]),
+        ("tag", ["V;PST", "V;PST", "3"]),
+        ("subword", ["V;PST"] * 3),
+    ],
+)
+def test_a_cropped_line_offers_its_own_words_to_copy(level, offered):
     """Tags are written otherwise than they are read, so that words would have other numbers."""
     translator = reader(level)
     (cropped,) = fitting(translator, ["V;PST 3 SG Haus am See"], "crop")
-    offered = copies(translator.source, reader("word").target, cropped)
-    assert (
-        offered
-        == {
-            "word": ["V;PST", "3", "SG"],
-            "tag": ["V;PST", "V;PST", "3"],
-            "subword": ["V;PST"] * 3,
-        }[level]
-    )
+    assert copies(translator.source, reader("word").target, cropped) == offered
 
 
 def test_the_lines_of_a_later_buffer_are_numbered_in_the_whole_text(capsys):
