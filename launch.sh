@@ -116,7 +116,7 @@ bench)
     ;;
 api)
     install docs
-    exec "$python" -m pdoc --docformat google --no-show-source \
+    exec "$python" -m pdoc --docformat google --no-show-source --template-directory "$root/docs/api" \
         --output-directory "${1:-runs/api}" attn_jax
     ;;
 catalogue)
