@@ -170,6 +170,8 @@ def begin(
             keys = m.score.keys(p["score"], compared)
             size = values.shape[-1]
             return Sentence(keys, values, mask, (D, E, size)), steps.begin(m, p, mask, size, done)
+        except jax.errors.JAXTypeError:  # of what the part does, not of its parameters
+            raise
         except (TypeError, KeyError) as error:
             raise InputError(
                 f"the parameters of {m.score.word} do not fit annotations of {D} features: "

@@ -47,7 +47,8 @@ class Pair(Score):
 
     def score(self, p: Any, query: PyTree, keys: PyTree, past: Past) -> Float[Array, "2 S"]:
         first = self.first.score(p["first"], query[0], keys[0], past)
-        return jnp.stack([first, self.second.score(p["second"], query[1], keys[1], past)])
+        second = self.second.score(p["second"], query[1], keys[1], past.apart("second"))
+        return jnp.stack([first, second])
 
 
 class Projected(Score):

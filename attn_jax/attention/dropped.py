@@ -58,8 +58,8 @@ class Dropped(Normalizer):
         self, p: Any, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
         weights = self.normalizer.weights(p, scores, mask, past)
-        if past.rng is None:
+        rng = past.apart("dropped").rng
+        if rng is None:
             return weights
-        # Another key than that of the noise which the other may draw.
-        kept = jax.random.bernoulli(jax.random.fold_in(past.rng, 1), 1 - self.rate, mask.shape)
+        kept = jax.random.bernoulli(rng, 1 - self.rate, mask.shape)
         return jnp.where(kept, weights / (1 - self.rate), 0)

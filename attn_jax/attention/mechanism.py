@@ -95,7 +95,8 @@ class Mechanism:
         """
         compared, made = self.values.sizes(D, E)
         of_head = self.init_head(rng, Q, Q, compared, C or made)
-        return of_head | {"values": self.values.init(jax.random.fold_in(rng, len(KINDS)), D, E)}
+        rng_values = jax.random.fold_in(rng, 5)  # none of the keys that `init_head` splits off
+        return of_head | {"values": self.values.init(rng_values, D, E)}
 
     def init_head(self, rng: Array, state: int, Q: int, D: int, C: int) -> PyTree:
         """The first parameters of one head of several, which have one set of values together.

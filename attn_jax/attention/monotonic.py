@@ -36,6 +36,9 @@ class Moving(Normalizer):
 class Monotonic(Moving):
     """α_j = p_j q_j, q_j = (1 - p_{j-1}) q_{j-1} + α⁻_j, p = σ(e + r + ε).
 
+    p_j is the probability of stopping at position j once it is reached, q_j the probability of
+    reaching it, and α⁻ the weights of the previous step.
+
     In training, the expected alignment, with normal noise ε of standard deviation `noise`. In
     use, all weight is on the first position with e_j + r > 0, starting from the previous one; if
     there is none, all weights are 0 at this step and at all later ones. The score replaces the
@@ -94,7 +97,7 @@ class Mocha(Monotonic):
 
 
 class Forward(Moving):
-    """α_j ∝ (α⁻_j + α⁻_{j-1}) exp(e_j).
+    """α_j ∝ (α⁻_j + α⁻_{j-1}) exp(e_j), α⁻ the weights of the previous step.
 
     Weight stays at a position or moves on by one. So the positions that can be attended to are
     those before and one more in each step; at first, these are the first two. This is the form
@@ -122,7 +125,8 @@ def expected(
     """α_j = p_j q_j,  q_j = (1 - p_{j-1}) q_{j-1} + α⁻_j.
 
     The distribution of the position where reading stops. Reading starts at a position drawn from
-    α⁻, moves to the right, and stops at position j with probability p_j. The recurrence is linear
+    α⁻, moves to the right, reaches position j with probability q_j, and then stops there with
+    probability p_j. The recurrence is linear
     and computed by a parallel scan; it is numerically stable, unlike the equivalent form with
     cumulative products and quotients. If α⁻ has all weight on one position and each p_j is 0 or 1,
     so does the result, unless it is 0 everywhere.

@@ -1,6 +1,7 @@
 """What a part of attention sees of a sentence and of the earlier steps."""
 
 import typing
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ class Past:
 
     Attributes:
       mask: True at the real positions of the sentence.
-      rng: a random key in training, None in use.
+      rng: a random key of this part in training, None in use.
       step: the number of earlier steps.
       weights: of the last step, as they were summed; initially 0.
       total: the sum of the weights of all earlier steps.
@@ -39,7 +40,7 @@ class Past:
     step: Int[Array, ""]
     weights: Float[Array, " S"]
     total: Float[Array, " S"]
-    context: Float[Array, " D"]
+    context: Float[Array, " C"]
     train_step: Float[Array, ""]
     own: Any
 
@@ -48,8 +49,18 @@ class Past:
 
     def moved(self, own: PyTree) -> "Past":
         """The same with the next state of the part's own."""
+        return self._with(own=own)
+
+    def apart(self, part: str) -> "Past":
+        """The same with another random key, so that parts draw independently of one another."""
+        if self.rng is None:
+            return self
+        # Not a small number: `jax.random.split` makes the keys of these, which a part may do too.
+        return self._with(rng=jax.random.fold_in(self.rng, zlib.crc32(part.encode())))
+
+    def _with(self, **changed: Any) -> "Past":
         past = Past()
-        vars(past).update(vars(self), own=own)
+        vars(past).update(vars(self), **changed)
         return past
 
     if not typing.TYPE_CHECKING:

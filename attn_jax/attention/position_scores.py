@@ -129,8 +129,8 @@ class Coverage(Score):
 
     def keys(self, p: Any, annotations: Float[Array, "S D"]) -> tuple[Array, Array]:
         fertilities = self.fertility * jax.nn.sigmoid(annotations @ p["f"])
-        divisors = jnp.maximum(fertilities, 1e-6)
-        return annotations @ p["U"], divisors
+        # Not 0, since coverage is divided by them.
+        return annotations @ p["U"], jnp.maximum(fertilities, 1e-6)
 
     def query(self, p: Any, state: Float[Array, " Q"]) -> Float[Array, " A"]:
         return state @ p["W"]

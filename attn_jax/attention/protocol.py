@@ -92,11 +92,17 @@ class Weigher(Part):
         return {}
 
     def query(self, p: PyTree, state: Float[Array, " Q"]) -> PyTree:
-        """What other methods get of a decoder state as `query`: computed for all known states."""
+        """The query, which other methods get, made from a decoder state.
+
+        Computed for all steps at once where their states are known.
+        """
         return state
 
     def start(self, p: PyTree, mask: Bool[Array, " S"]) -> PyTree:
-        """The state of the part before the first step. A class that has it has `advance` too."""
+        """The state of the part before the first step. A class that has it has `advance` too.
+
+        That returns arrays of the same structure, shapes and dtypes.
+        """
         return ()
 
 

@@ -20,7 +20,8 @@ from attn_jax.errors import InputError
 from attn_jax.kernels.held import Held
 from attn_jax.kernels.recomputation import recomputed
 
-UNITS = Held(cpu=0, other=2**21)  # of one sentence; at least those of one query
+# Of one head of one sentence, at least those of one query: a batch has B N times as many.
+UNITS = Held(cpu=0, other=2**21)
 
 
 class Own(NamedTuple):
@@ -91,7 +92,7 @@ def score(
 ) -> tuple[Memory, Float[Array, "*C S"]]:
     """The scores [S], or [2, S] of a pair, and the memory with the score's own new state."""
     part, inputs, memory = m.score, (p["score"], query.score, keys), now.memory
-    past = _advanced(part, inputs, _past(part, memory.own.score, now))
+    past = _advanced(part, inputs, _past(part, memory.own.score, now).apart("score"))
     # Hidden units are recomputed for the derivative: those of all queries would take T S A numbers,
     # and storing them more time.
     scored = recomputed(part.score) if m.has_hidden_units else part.score
@@ -114,7 +115,7 @@ def weigh(
     """The weights before the gain of the window, and the memory with the other new states."""
     own, window, normalizer = now.memory.own, m.window, m.normalizer
     of_query = p["window"], query.window
-    past = _advanced(window, of_query, _past(window, own.window, now))
+    past = _advanced(window, of_query, _past(window, own.window, now).apart("window"))
     if window.is_stateful:
         own = own._replace(window=past.own)
     if window.overrides("bias"):
@@ -154,7 +155,7 @@ def amplify(
     """The weights that are summed: multiplied by the gain of the window, if it has one."""
     if not m.window.overrides("gain"):
         return weights
-    past = _past(m.window, now.memory.own.window, now)
+    past = _past(m.window, now.memory.own.window, now).apart("window")
     gain = m.window.gain(p["window"], query.window, past)
     return weights * _of_positions(gain, now, f"the window {m.window.word}", "gain")
 
@@ -232,7 +233,18 @@ def _past(part: Weigher, own: PyTree, now: Now) -> Past:
 
 def _advanced(part: Any, inputs: tuple, past: Past) -> Past:
     """What a part sees at this step: its own state has moved on."""
-    return past.moved(part.advance(*inputs, past)) if part.is_stateful else past
+    if not part.is_stateful:
+        return past
+    own = part.advance(*inputs, past)
+    before, after = _kinds(past.own), _kinds(own)
+    if after != before:  # a scan could not carry it
+        raise InputError(f"`advance` of {part.word} makes a state {before} into one {after}")
+    return past.moved(own)
+
+
+def _kinds(state: PyTree) -> PyTree:
+    """The dtype and shape of each array of a state, in words."""
+    return jax.tree.map(lambda leaf: f"{jnp.result_type(leaf)}{list(jnp.shape(leaf))}", state)
 
 
 def _of_positions(returned: Any, now: Now, whose: str, what: str) -> Array:

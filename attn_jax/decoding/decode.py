@@ -39,12 +39,12 @@ def decode(
       expansion: target tokens for a source token, of which the default limit is twice as many.
     """
     lengths = (source != PAD).sum(axis=1)
-    least, usual = search.min_length, 2 * expansion  # the default limit gives way to the least
-    max_length = min(search.max_length or max(usual * source.shape[1] + 20, least), longest) + 1
-    limits = jnp.minimum(
-        (search.max_length or jnp.maximum(usual * lengths + 20, least)) + 1, max_length
-    )
-    limits = jnp.where(lengths > 0, limits, 0)
+    # Without a limit, a translation has at most 2 `expansion` words for each source token and 20
+    # more, but not fewer than it must have. `EOS` is one more.
+    asked, least = search.max_length, search.min_length
+    usual = jnp.maximum(2 * expansion * lengths + 20, least)
+    limits = jnp.where(lengths > 0, jnp.minimum(asked or usual, longest) + 1, 0)
+    max_length = min(asked or max(2 * expansion * source.shape[1] + 20, least), longest) + 1
     encoded = tuple(model.encode(source) for model in models)
     state = tuple(
         model.start(of_model, max_length) for model, of_model in zip(models, encoded, strict=True)

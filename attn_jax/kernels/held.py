@@ -28,7 +28,7 @@ def by_parts(function: Callable[[PyTree], PyTree], steps: PyTree, most: int) -> 
 
     Args:
       function: whose results of a step do not depend on other steps.
-      steps: all T steps.
+      steps: all T steps; numbers, not random keys.
       most: steps that are computed at once, at least 1. Parts are of equal size, and the last one
         is padded.
     """

@@ -18,8 +18,6 @@ from attn_jax.errors import InputError
 from attn_jax.kernels.forms import FAST
 from attn_jax.models.heads import Sizes, Unprojected, make_projections
 
-TRAIN_STEP = ".train_step.value"  # how the path of that leaf of a model ends
-
 
 class KeysAndValues(NamedTuple):
     """What a batch of sentences is compared by, and what is summed, computed once per sentence.
@@ -262,7 +260,7 @@ class Attention(nnx.Module):
         if not self.mixing.overrides("scores"):
             return scores
         mix = partial(steps.mix_scores, self.mixing, self.shared.get_value()["mixing"])
-        return jax.vmap(_over_heads_together(mix, scores))(scores)
+        return jax.vmap(_over_heads_together(mix, scores.ndim - 4))(scores)
 
     def _mixed_weights(
         self, weights: Float[Array, "B K G *T S"], mask: Bool[Array, "B S"]
@@ -273,7 +271,8 @@ class Attention(nnx.Module):
         mix = partial(steps.mix_weights, self.mixing, self.shared.get_value()["mixing"])
 
         def of_row(weights: Array, mask: Array) -> Array:
-            return _over_heads_together(lambda of_step: mix(of_step, mask), weights[None])(weights)
+            over = _over_heads_together(lambda of_step: mix(of_step, mask), weights.ndim - 3)
+            return over(weights)
 
         return jax.vmap(of_row)(weights, mask)
 
@@ -317,9 +316,9 @@ class Attention(nnx.Module):
         return None if rng is None else jax.vmap(lambda row: jax.random.split(row, shape))(rng)
 
 
-def _over_heads_together(mix: Callable, example: Float[Array, "B K G *T S"]) -> Callable:
-    """Applies a function of [N, S] to [K, G, *T, S], where the example has the same axes *T."""
-    for _ in range(example.ndim - 4):
+def _over_heads_together(mix: Callable, times: int) -> Callable:
+    """Applies a function of [N, S] to [K, G, *T, S], with so many axes *T."""
+    for _ in range(times):
         mix = jax.vmap(mix, 1, 1)
 
     def of_heads(numbers: Float[Array, "K G *T S"]) -> Float[Array, "K G *T S"]:
@@ -347,10 +346,9 @@ def widened(parameters: PyTree) -> PyTree:
 
 
 def after_training(model: PyTree, done: Int[Array, ""]) -> PyTree:
-    """The model, whose mechanisms see that so many training steps are done."""
-
-    def leaf(path: tuple, value: Array) -> Array:
-        name = jax.tree_util.keystr(path, simple=True, separator=".")
-        return done.astype(value.dtype) if f".{name}".endswith(TRAIN_STEP) else value
-
-    return jax.tree_util.tree_map_with_path(leaf, model)
+    """A model with the same arrays, whose mechanisms see that so many training steps are done."""
+    model = jax.tree.map(lambda leaf: leaf, model)
+    for _, module in nnx.iter_modules(model):
+        if isinstance(module, Attention) and module.train_step is not None:
+            module.train_step[...] = done.astype(jnp.float32)
+    return model

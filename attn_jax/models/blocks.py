@@ -71,7 +71,7 @@ class SelfAttention(nnx.Module):
     def __call__(
         self,
         inputs: Float[Array, "B T Q"],
-        mask: Bool[Array, "#B T T"],
+        mask: Bool[Array, "#B #T T"],
         rng: Key[Array, " B"] | None,
     ) -> Float[Array, "B T Q"]:
         """Processes all words at once; `mask[b, i, j]` says whether word i may attend to word j."""

@@ -61,14 +61,15 @@ def forward(
     over: Over,
     recomputed: Callable,
 ) -> tuple[Float[Array, " B"], Float[Array, "B T S"]]:
-    """The forward algorithm: α_i(k) = Σ_j α_{i-1}(j) p(a_i = k | a_{i-1} = j) p(y_i | s_i, h_k).
+    """The forward algorithm: f_i(k) = Σ_j f_{i-1}(j) p(a_i = k | a_{i-1} = j) p(y_i | s_i, h_k).
 
-    Rabiner 1989, section III.A; with `best` for `over`, the Viterbi algorithm, section III.B.
+    So f_i(k) = p(y_≤i, a_i = k | x). Rabiner 1989, section III.A; with `best` for `over`, the
+    Viterbi algorithm, section III.B.
 
     Args:
       likelihoods: log p(y_i | s_i, h_k).
       log_weights, moves: of the steps; `moves_from`: of the positions.
-      real: False at steps of padding, which leave α as it is.
+      real: False at steps of padding, which leave f as it is.
       over: how alignments are put together, `total` or `best`.
       recomputed: of `Forms`.
 
@@ -82,7 +83,8 @@ def forward(
         transitions = log_transitions(log_weights, moves[:, None] + moves_from)
         predicted = over(before[..., None] + transitions, 1)  # one move, before the word is seen
         after = jnp.where(real[:, None], predicted + likelihoods, before)
-        # α holds p(y_<i, a_i = k): divided by p(y_<i), it is the prior.
+        # `predicted` is p(y_<i, a_i = k), and the sum of `before` is p(y_<i): their quotient is the
+        # prior.
         return after, predicted - over(before, 1)[:, None]
 
     by_step = jax.tree.map(

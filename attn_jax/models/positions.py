@@ -4,8 +4,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 
-def angles(positions: Int[Array, " T"], features: int) -> Float[Array, "T F"]:
-    """The angles of positions, in radians, one for every two features.
+def angles(positions: Int[Array, " T"], features: int) -> Float[Array, "T P"]:
+    """The angles of positions, in radians, one for each of the P = ⌈features / 2⌉ pairs.
 
     Wavelengths are from 2π to 10000 · 2π.
     """

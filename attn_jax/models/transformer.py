@@ -60,7 +60,7 @@ class EncoderBlock(nnx.Module):
     def __call__(
         self,
         inputs: Float[Array, "B S D"],
-        mask: Bool[Array, "B S S"],
+        mask: Bool[Array, "#B #S S"],
         rng: Key[Array, " B"] | None,
     ) -> Float[Array, "B S D"]:
         """Processes all words at once."""
@@ -90,9 +90,8 @@ class TransformerEncoder(nnx.Module):
         """The annotations and the summary."""
         rng_input, *rngs = split(rng, 1 + len(self.blocks))
         features = self.input_embedding(embeddings, jnp.arange(embeddings.shape[1]), rng_input)
-        everywhere = jnp.broadcast_to(mask[:, None], (*mask.shape, mask.shape[1]))
         for block, rng_block in zip(self.blocks, rngs, strict=True):
-            features = block(features, everywhere, rng_block)
+            features = block(features, mask[:, None], rng_block)
         if self.norm is not None:
             features = self.norm(features)
         real = jnp.where(mask[..., None], features, 0)

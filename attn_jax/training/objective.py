@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from attn_jax.kernels.held import by_parts
+from attn_jax.kernels.output_loss import LOGITS
 from attn_jax.models.randomness import split
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import BOS, EOS, PAD
@@ -43,7 +45,7 @@ class Objective:
           InputError: a loss cannot be computed: see `losses.total`.
         """
         source, target, links = batch
-        rng_words, rng_model = split(rng, 2)
+        rng_words, rng_model, rng_losses = split(rng, 3)
         inputs = target
         if self.sampling:
             share = self.sampling * jnp.minimum(step / self.sampling_steps, 1)
@@ -51,7 +53,7 @@ class Objective:
         reading = model.read(source, inputs, rng_model)
         found, first = model.loss(reading, target, self.label_smoothing), model.first_source(source)
         for number, loss in enumerate(self.losses, start=1):
-            rngs = jax.vmap(jax.random.fold_in, (0, None))(rng_model, number)
+            rngs = jax.vmap(jax.random.fold_in, (0, None))(rng_losses, number)
             found += total(loss, reading.weights, first, target, links, step, rngs)
         return found
 
@@ -72,10 +74,23 @@ def sampled(
     rng_model, rng_words, rng_places = split(rng, 3)
     fixed = jax.lax.stop_gradient(model)
     steps, encoded, _ = fixed.read(source, target, rng_model)
-    log_probabilities = fixed.log_probabilities(steps, encoded)
-    # A search never extends a prefix that ends in one of these.
-    allowed = log_probabilities.at[..., jnp.array([PAD, BOS, EOS])].set(-jnp.inf)
-    words = jax.vmap(jax.random.categorical)(rng_words, allowed).astype(target.dtype)
-    places = target.shape[1:]
-    replaced = jax.vmap(lambda row: jax.random.bernoulli(row, share, places))(rng_places)
-    return jnp.where(replaced & (target != PAD) & (target != EOS), words, target)
+    rows, length = target.shape
+
+    def drawn(part: tuple) -> Int[Array, "B P"]:
+        """The first word at which the sum of the probabilities is above a uniform number."""
+        steps, uniform = part
+        probabilities = jnp.exp(fixed.log_probabilities(steps, encoded))
+        # A search never extends a prefix that ends in one of these.
+        allowed = probabilities.at[..., jnp.array([PAD, BOS, EOS])].set(0)
+        sums = allowed.cumsum(axis=-1)
+        below = (sums <= uniform[..., None] * sums[..., -1:]).sum(axis=-1)
+        return jnp.minimum(below, sums.shape[-1] - 1).astype(target.dtype)
+
+    uniform, places = (
+        jax.vmap(lambda row: jax.random.uniform(row, (length,)))(rng)
+        for rng in (rng_words, rng_places)
+    )
+    at_once = LOGITS.here() // (rows * fixed.words.target_size)
+    words = by_parts(drawn, (steps, uniform), at_once)
+    replaced = (places < share) & (target != PAD) & (target != EOS)
+    return jnp.where(replaced, words, target)

@@ -7,6 +7,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from attn_jax import (
+    InputError,
     Mechanism,
     Normalizer,
     Score,
@@ -16,7 +17,7 @@ from attn_jax import (
     attend_step,
     begin,
 )
-from attn_jax.attention.compositions import Projected
+from attn_jax.attention.compositions import Pair, Projected
 from attn_jax.attention.past import CARRIED, NotRead
 from attn_jax.attention.position_scores import Coverage, Gmm
 from attn_jax.attention.scores import Dot, General
@@ -314,3 +315,58 @@ def test_a_part_may_change_with_the_number_of_training_steps(score, generator):
     for query, of_step in zip(queries, later, strict=True):
         memory, _, weights = attend_step(annealed, p, sentence, memory, query)
         np.testing.assert_allclose(weights, of_step, rtol=1e-5, atol=1e-7)
+
+
+class Doubling(Drifting):
+    """A state that changes its dtype."""
+
+    def advance(self, p, query, keys, past):
+        return super().advance(p, query, keys, past) | {"step": past.own["step"] + 0.5}
+
+
+def test_a_state_that_changes_its_dtype_is_refused_with_the_name_of_its_part(generator):
+    p, queries, annotations = as_arrays(drawn(generator, Mechanism(Doubling())))
+    message = r"`advance` of .*:Doubling makes a state .*'int32\[\]'} into one .*'float32\[\]'}"
+    with pytest.raises(InputError, match=message):
+        attend_all(Mechanism(Doubling()), p, queries, annotations)
+
+
+def test_parts_draw_independently_of_one_another():
+    """Each part shows what it draws: no two are equal, and in use none draws."""
+    seen = {}
+
+    def shown(name, past):
+        seen[name] = None if past.rng is None else float(jax.random.normal(past.rng))
+        if past.rng is not None:
+            seen[f"{name} split"] = float(jax.random.normal(jax.random.split(past.rng)[1]))
+
+    class Noisy(Score):
+        name_: str = "first"
+
+        def score(self, p, query, keys, past):
+            shown(self.name_, past)
+            return keys @ query
+
+    class Near(Window):
+        def bias(self, p, query, past):
+            shown("window", past)
+            return jnp.zeros(past.mask.shape)
+
+    class Shares(Normalizer):
+        scores = 2
+
+        def weights(self, p, scores, mask, past):
+            shown("normalizer", past)
+            shown("dropped", past.apart("dropped"))
+            return jax.nn.softmax(scores[0], where=mask)
+
+    pair = Pair(Noisy(), Noisy(name_="second"))
+    mechanism = Mechanism(pair, Near(), Shares())
+    query, annotations = jnp.ones(Q), jnp.ones((S, Q))
+    p = mechanism.init(jax.random.key(1), Q, Q)
+    with jax.disable_jit():
+        attend(mechanism, p, query, annotations, rng=jax.random.key(2))
+        assert len(set(seen.values())) == len(seen) == 10
+        seen.clear()
+        attend(mechanism, p, query, annotations)
+    assert seen == dict.fromkeys(["first", "second", "window", "normalizer", "dropped"])

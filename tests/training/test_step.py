@@ -7,10 +7,12 @@ import pytest
 
 from attn_jax.config import Train
 from attn_jax.errors import InputError
+from attn_jax.kernels.held import Held
 from attn_jax.models.choices import DECODERS
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS, PAD, UNK
+from attn_jax.training import objective
 from attn_jax.training.objective import sampled
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, resume, train_step
@@ -213,6 +215,21 @@ def test_a_share_of_the_words_is_drawn_from_the_model():
     assert set(np.unique(drawn[:, :-2])) == {UNK, 4}
     same = sampled(model, source, target, jnp.asarray(0.0), rng)
     np.testing.assert_array_equal(same, target)
+
+
+def test_words_are_drawn_by_their_probabilities_in_parts_of_any_size(monkeypatch):
+    """The model gives 3 words the probabilities 0.6, 0.3 and 0.1, wherever it is."""
+    model = make()
+    model.words.output.kernel[...] = jnp.zeros_like(model.words.output.kernel[...])
+    chances = jnp.full(13, 1e-30).at[jnp.array([4, 8, 12])].set(jnp.array([0.6, 0.3, 0.1]))
+    model.words.output.bias[...] = jnp.log(chances)
+    source, target = jnp.ones((50, 3), jnp.int32), jnp.full((50, 41), 5)
+    every, rng = jnp.asarray(1.0), by_row(jax.random.key(0), 50)
+    drawn = sampled(model, source, target, every, rng)
+    counts = np.bincount(np.ravel(drawn), minlength=13) / drawn.size
+    np.testing.assert_allclose(counts, np.where(chances > 1e-9, chances, 0), atol=0.03)
+    monkeypatch.setattr(objective, "LOGITS", Held(cpu=50 * 13 * 4, other=50 * 13 * 4))
+    np.testing.assert_array_equal(drawn, sampled(model, source, target, every, rng))
 
 
 def test_the_share_of_drawn_words_rises_from_zero():
