@@ -17,11 +17,20 @@ from absl import flags as absl_flags
 from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.records.claims import Watch
+from attn_jax.runs.budgets import makespan
 from attn_jax.runs.estimates import estimates
 from attn_jax.runs.searching import tuned_sweep
 from attn_jax.runs.slots import MOST_JOBS, slots
 from attn_jax.runs.standing import standings, summary, told
-from attn_jax.runs.sweeping import Sweep, join_sweep, part_of, planned_sweep, sweep, sweep_in
+from attn_jax.runs.sweeping import (
+    Sweep,
+    join_sweep,
+    part_of,
+    plan_in,
+    planned_sweep,
+    sweep,
+    sweep_in,
+)
 
 from .command import executors, flags, searches
 from .command.command_line import found
@@ -41,14 +50,19 @@ def main() -> None:
     # This process only checks the runs, so it leaves accelerators to them.
     jax.config.update("jax_platforms", "cpu")
     search = searches.search()
-    if FLAGS.join:
-        refuse_options()
     if FLAGS.list and FLAGS.dry_run:
         raise InputError("--list tells how far runs are, --dry_run the time they need: give one")
+    tells = FLAGS.list or FLAGS.dry_run
+    if FLAGS.join or (tells and not varies()):
+        refuse_options()
     executor = executors.executor()
-    if FLAGS.list or FLAGS.dry_run:
-        chosen = part_of(planned(), FLAGS.only, FLAGS.part)
-        print_estimates(chosen) if FLAGS.dry_run else print_runs(chosen)
+    if tells and executor is not None:
+        raise InputError("--list and --dry_run make no runs: leave out --executor")
+    if FLAGS.list:
+        print_runs()
+        return
+    if FLAGS.dry_run:
+        print_estimates(part_of(planned(), FLAGS.only, FLAGS.part))
         return
     where = {"jobs": FLAGS.jobs, "executor": executor}
     part = {"only": FLAGS.only, "part": FLAGS.part}
@@ -67,18 +81,28 @@ def varied() -> dict[str, Any]:
     return {"grid": grid(), "systems": systems, "may_be_idle": flags.from_files()}
 
 
+def varies() -> bool:
+    """Whether the flags tell what varies, and so plan a sweep."""
+    return bool(grid() or FLAGS.systems)
+
+
 def planned() -> Sweep:
     """The sweep that is planned in the folder, or that these flags would plan."""
-    if FLAGS.join or not (grid() or FLAGS.systems):
-        return sweep_in(FLAGS.workdir)
-    return planned_sweep(flags.given(), FLAGS.workdir, **varied())
+    if varies():
+        return planned_sweep(flags.given(), FLAGS.workdir, **varied())
+    return sweep_in(FLAGS.workdir)
 
 
-def print_runs(chosen: Sweep) -> None:
-    """Prints a line on each run."""
-    runs = standings(chosen.root, chosen.plan, Watch())
+def print_runs() -> None:
+    """Prints a line on each run, also on those that cannot be read."""
+    if varies():
+        root, plan, wanted, _ = part_of(planned(), FLAGS.only, FLAGS.part)
+    else:
+        root, plan = Path(FLAGS.workdir), plan_in(FLAGS.workdir)
+        wanted = plan.chosen(FLAGS.only, FLAGS.part)
+    runs = standings(root, plan, Watch())
     for one in runs:
-        if one.label in chosen.wanted:
+        if one.label in wanted:
             far, said = f"{one.step}/{one.steps}", one.why or one.said
             print(f"{one.number:4} {one.state:8} {far:>13} {one.label} {said}".rstrip())
     print(summary(runs))
@@ -93,7 +117,7 @@ def print_estimates(chosen: Sweep) -> None:
         if needed.pace:
             said += f" of {needed.pace.step:.4f} s: {told(needed.seconds)}"
         print(f"{numbers[label]:4} {label}: {said if needed.steps else 'finished'}")
-    seconds = sum(needed.seconds for needed in found.values()) / len(places)
+    seconds = makespan((needed.seconds for needed in found.values()), len(places))
     print(f"about {told(seconds)}, {len(places)} at a time, without validations and evaluations")
 
 
@@ -102,7 +126,8 @@ def refuse_options() -> None:
     given = [*flags.given(), *(f"grid.{name}" for name in grid())]
     given += ["systems"] if FLAGS.systems else []
     if given:
-        raise InputError(f"--join takes the plan as it is: leave out --{given[0]}")
+        how = "--join takes" if FLAGS.join else "without a grid, --list and --dry_run take"
+        raise InputError(f"{how} the plan as it is: leave out --{given[0]}")
 
 
 if __name__ == "__main__":
@@ -119,7 +144,9 @@ if __name__ == "__main__":
         lower_bound=0,
     )
     absl_flags.DEFINE_bool("join", False, "work on the sweep that was planned in this folder")
-    absl_flags.DEFINE_integer("only", 0, "number of the only run to make, as --list counts them")
+    absl_flags.DEFINE_integer(
+        "only", None, "number of the only run to make, as --list counts them", lower_bound=1
+    )
     absl_flags.DEFINE_string("part", "1/1", "runs to make: 3/8 is every eighth, from the third on")
     absl_flags.DEFINE_bool("list", False, "list the runs and how far they are, and make none")
     absl_flags.DEFINE_bool("dry_run", False, "list the runs and the time they need, and make none")

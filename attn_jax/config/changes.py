@@ -5,8 +5,9 @@ without a step is one from now on, which the folder of a run turns into its numb
 """
 
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from attn_jax.errors import InputError, choose
 from attn_jax.settings.grammar import split
@@ -71,7 +72,9 @@ def joined(changes: Iterable[Change]) -> str:
     return ";".join(map(str, changes))
 
 
-def going_on(stored: str, given: str, done: int) -> str:
+def going_on(
+    stored: str, given: str, done: int, canonical: Callable[[dict[str, str]], dict[str, Any]]
+) -> str:
     """The changes of a run that goes on.
 
     Args:
@@ -79,6 +82,7 @@ def going_on(stored: str, given: str, done: int) -> str:
       given: those that are given now: another one from now on, which is only made once however
         often it is given, or all of them with their steps.
       done: the number of steps done.
+      canonical: `config.canonical`, by which options with the same values are equal.
 
     Raises:
       InputError: what was trained would have been trained otherwise; or there is no `now`, as the
@@ -90,8 +94,17 @@ def going_on(stored: str, given: str, done: int) -> str:
         dated = dated or before
         past = [change for change in dated if change.step is not None and change.step <= done]
         planned = dated[len(past) :]
-        if past and last.options.items() <= past[-1].options.items():
+        wanted = canonical(last.options).items()
+        made = [change for change in past if wanted <= canonical(change.options).items()]
+        if made:
             now = dated
+            since = canonical({n: text for change in past for n, text in change.options.items()})
+            if not wanted <= since.items():
+                warnings.warn(
+                    f"{NAME}={last} was made at step {made[-1].step}, before other changes: it is "
+                    f"not made again (to do so, give its step, as in {last}@{done})",
+                    stacklevel=2,
+                )
         elif not done:
             raise InputError(
                 f"{NAME}={last} is from now on, and nothing is trained yet: give the options "

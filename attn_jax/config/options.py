@@ -48,8 +48,10 @@ def given(options: Options) -> dict[str, Any]:
 
 def _as_text(name: str, value: Any) -> Any:
     """A value of an option as the command line takes it."""
+    if isinstance(value, str):
+        return value.strip()  # as a flag file has it
     if name not in HELD:
-        return value
+        return value.item() if getattr(value, "ndim", None) == 0 else value  # of NumPy or JAX
     if value is None:
         return AUTO
     if isinstance(value, tuple | list):

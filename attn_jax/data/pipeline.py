@@ -62,9 +62,12 @@ class Batches:
         rng = np.random.default_rng((self.seed, epoch))
         return self.config.order.plan(self.pairs.lengths, self.shapes, batch_size, rng)
 
+    def _size(self, index: int) -> int:
+        """The size of a batch."""
+        return next((n for step, n in reversed(self._sizes) if step <= index), self.batch_size)
+
     def __getitem__(self, index: int) -> Batch:
-        sizes = (size for step, size in reversed(self._sizes) if step <= index)
-        batch_size = next(sizes, self.batch_size)
+        batch_size = self._size(index)
         epoch, position = divmod(int(index), self._per_epoch(batch_size))
         shape, indices = self._epoch(epoch, batch_size)[position]
         return Batch(*self.pairs.batch(indices[self.share(batch_size)], *shape))
@@ -76,20 +79,24 @@ class Batches:
         iterator.set_state({"next_index": step})
         return iterator
 
-    def tokens(self) -> tuple[int, int]:
-        """The numbers of tokens of an epoch, both sides, without and with padding."""
-        real = int(self.pairs.lengths.sum())
-        padded = sum(self.batch_size * sum(plan.shape) for plan in self._epoch(0, self.batch_size))
-        return real, padded
+    def tokens(self, step: int = 0) -> tuple[int, int]:
+        """The numbers of tokens of an epoch, both sides, without and with padding.
 
-    def summary(self) -> str:
-        """One line with the steps, tokens and shapes of an epoch."""
-        real, padded = self.tokens()
+        Args:
+          step: of whose batch size.
+        """
+        real, size = int(self.pairs.lengths.sum()), self._size(step)
+        return real, sum(size * sum(plan.shape) for plan in self._epoch(0, size))
+
+    def summary(self, step: int = 0) -> str:
+        """One line with the steps, tokens and shapes of an epoch, with the batch size of a step."""
+        real, padded = self.tokens(step)
         one = len(self.shapes) == 1
         shapes = "1 shape" if one else f"{len(self.shapes)} shapes, each compiled when it comes up"
-        few = len(self.pairs) < self.batch_size
+        size = self._size(step)
+        few = len(self.pairs) < size
         return (
-            f"an epoch: {self.batches_per_epoch} steps, {real} tokens, {padded} with padding "
+            f"an epoch: {self._per_epoch(size)} steps, {real} tokens, {padded} with padding "
             f"({100 * real / padded:.0f}% real), in {shapes}"
             + ("; a batch has more pairs than there are, which are repeated" if few else "")
         )

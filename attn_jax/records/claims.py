@@ -62,11 +62,12 @@ def last(folder: Path) -> Claim | None:
     """The claim that holds, of those in the folder of the claims on a run."""
     try:
         number = max(int(file.name) for file in folder.iterdir() if file.name.isdecimal())
-        text = (folder / str(number)).read_text("utf-8")
     except (FileNotFoundError, ValueError):  # none, or not yet a folder
         return None
     try:
-        said = strict_json.loads(text)
+        said = strict_json.loads((folder / str(number)).read_text("utf-8"))
+    except FileNotFoundError:  # removed meanwhile, by who has taken a later one
+        return None
     except ValueError:
         said = None
     return Claim(number, said if isinstance(said, dict) else {})

@@ -16,7 +16,7 @@ from attn_jax.runs.folder import steps_done
 from attn_jax.runs.measuring import FOUND, STEPS, Pace
 from attn_jax.runs.slots import Slot
 from attn_jax.runs.sweeping import Sweep
-from attn_jax.runs.working import is_done, train_in
+from attn_jax.runs.working import is_finished, train_in
 
 
 class Estimate(NamedTuple):
@@ -41,11 +41,19 @@ def estimates(todo: Sweep, places: Sequence[Slot]) -> dict[str, Estimate]:
     free: Queue[Slot] = Queue()
     for slot in places:
         free.put(slot)
-    left = {label: _steps_left(todo.root / label, run) for label, run in todo.wanted.items()}
+    left = {
+        label: 0
+        if is_finished(todo.root / label, run, label in todo.plan.untested)
+        else run.train.steps - steps_done(todo.root / label)
+        for label, run in todo.wanted.items()
+    }
+    waiting = [label for label in left if left[label]]
     systems: dict[Experiment, str] = {}
-    for label, run in todo.wanted.items():
-        if left[label]:
-            systems.setdefault(_system(run), label)
+    for label in waiting:
+        systems.setdefault(_system(todo.wanted[label]), label)
+    # Of fewer systems than places, some seeds too, since runs at the same time slow each other.
+    seeds = [label for label in waiting if label not in systems.values()]
+    beside = seeds[: max(0, len(places) - len(systems))]
 
     children = Children()
 
@@ -61,7 +69,8 @@ def estimates(todo: Sweep, places: Sequence[Slot]) -> dict[str, Estimate]:
 
     with ThreadPoolExecutor(len(places)) as pool:
         try:
-            of_system = dict(zip(systems, pool.map(measured, systems.values()), strict=True))
+            found = pool.map(measured, [*systems.values(), *beside])
+            of_system = dict(zip(systems, found, strict=False))
         except KeyboardInterrupt:
             children.end()
             raise
@@ -75,10 +84,6 @@ def _system(run: Experiment) -> Experiment:
     """What takes the same time: all but the seed and the number of steps."""
     train = dataclasses.replace(run.train, steps=1)
     return dataclasses.replace(run, seed=0, label="", train=train)
-
-
-def _steps_left(folder: Path, run: Experiment) -> int:
-    return 0 if is_done(folder, run) else run.train.steps - steps_done(folder)
 
 
 def _measured(folder: Path, options: dict, slot: Slot, children: Children) -> tuple[Pace, float]:

@@ -85,7 +85,9 @@ def _dated(given: dict, stored: str, done: int) -> dict:
     """Options in which a change from now on has its step."""
     if changes.NAME not in given:
         return given
-    return given | {changes.NAME: changes.going_on(stored, given[changes.NAME], done)}
+    return given | {
+        changes.NAME: changes.going_on(stored, given[changes.NAME], done, config.canonical)
+    }
 
 
 def differing(before: dict[str, Any], wanted: Experiment) -> list[str]:

@@ -15,11 +15,21 @@ LONGEST_NAME = 255  # bytes in the name of a file on all common systems
 
 
 def check_grid(varied: dict[str, list[Any]]) -> None:
-    """Raises InputError if a grid gives a value twice."""
+    """Raises InputError if a grid gives no value, or one twice."""
     for name, values in varied.items():
+        if not values:
+            raise InputError(f"grid.{name} has no values")
         for value in values:
             if values.count(value) > 1:
                 raise InputError(f"grid.{name} has the value {value} twice")
+
+
+def check_name(label: str) -> None:
+    """Raises InputError if the name of a run is too long for its folder and its log."""
+    if len(f"{label}.log".encode()) > LONGEST_NAME:
+        raise InputError(
+            f"{label[:60]}… is too long for the name of a folder: give systems a label"
+        )
 
 
 def plan(
@@ -59,10 +69,7 @@ def plan(
             same = config.told(chosen)
             raise InputError(f"two systems have the same options: {same}")
         known.add(experiment)
-        if len(f"{folder}.log".encode()) > LONGEST_NAME:
-            raise InputError(
-                f"{folder[:60]}… is too long for the name of a folder: give systems a label"
-            )
+        check_name(folder)
         if folder in made:
             raise InputError(f"two systems are called {folder!r}: give each its own label")
         made[folder] = options

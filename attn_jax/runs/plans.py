@@ -35,26 +35,28 @@ class Plan:
         """The number of each run."""
         return {label: number for number, label in enumerate(self.runs, start=1)}
 
-    def chosen(self, only: int = 0, part: str = "1/1") -> dict[str, Mapping[str, Any]]:
+    def chosen(self, only: int | None = None, part: str = "1/1") -> dict[str, Mapping[str, Any]]:
         """The runs of a worker.
 
         Args:
-          only: the number of the only one; 0: all.
+          only: the number of the only one; None: all.
           part: such as 3/8: every eighth, from the third on.
 
         Raises:
-          InputError: there is no such run or part.
+          InputError: there is no such run or part, or the run is not of the part.
         """
-        if only not in range(len(self.runs) + 1):
+        if only is not None and only not in self.numbers.values():
             raise InputError(f"there is no run {only}: the plan has {len(self.runs)}")
         found = re.fullmatch(r"(\d+)/(\d+)", part)
         which, of = map(int, found.groups()) if found else (0, 0)
         if not 0 < which <= of:
             raise InputError(f"{part!r} is no part of the runs: write 3/8 for the third of eight")
+        if only is not None and only % of != which % of:
+            raise InputError(f"run {only} is not of the part {part}")
         return {
             label: self.runs[label]
             for label, number in self.numbers.items()
-            if only in (0, number) and number % of == which % of
+            if only in (None, number) and number % of == which % of
         }
 
     def with_more(self, more: "Plan") -> "Plan":

@@ -83,7 +83,8 @@ def prepared(
     rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
     model = initialize(experiment.model, source.sizes, len(target), rng_parameters)
     state, progress = loop.begin(config, model, workdir)
-    if config.initial and not int(state.parts.step):  # when resuming, that run may be gone
+    done = int(state.parts.step)
+    if config.initial and not done:  # when resuming, that run may be gone
         initial = initial_parameters(Path(config.initial), model)
         state = init_state(initial, recipe_of(train_after(config, 0)))
     held_out = {split: corpus.sentences(split, source, target) for split in splits}
@@ -104,7 +105,7 @@ def prepared(
             f"{config.max_length} tokens), {known(source)} source and {known(target)} target "
             f"tokens known, {optax.tree.size(model)} parameters"
         )
-        yield batches.summary()
+        yield batches.summary(done)
         of_splits = {split: counts_of(held_out[split], source, target) for split in splits}
         yield unknown_shares({"training": counts} | of_splits, source, target)
         yield from seen_in_training(text, others)

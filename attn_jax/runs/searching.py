@@ -4,6 +4,7 @@ The trials are a sweep of their own, in the folder `trials` of the sweep. The se
 that was best on validation is then trained with fresh seeds.
 """
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ from typing import Any
 from attn_jax import config
 from attn_jax.config import Experiment, Options
 from attn_jax.errors import InputError
-from attn_jax.files import write_whole
+from attn_jax.files import reading, write_whole
 from attn_jax.records import run_files, strict_json
-from attn_jax.runs import unused
+from attn_jax.runs import planning, unused
 from attn_jax.runs.candidates import Outcome, outcomes
 from attn_jax.runs.engines import Engine
 from attn_jax.runs.plans import Plan
@@ -69,6 +70,10 @@ def tuned_sweep(
     if replaced and not isinstance(options, Experiment):
         print(f"the search replaces {config.told(replaced)}")
     tried = {label: _trials_of(label, of_systems[label], search) for label in of_systems}
+    final = {label: _finals_of(label, of_systems[label], search) for label in of_systems}
+    for run in itertools.chain(*tried.values(), *final.values()):
+        planning.check_name(run)
+    _check_number(run_files.search(planned.root), tried)
     trial_runs = {run: given for runs in tried.values() for run, given in runs.items()}
     untested = Plan(trial_runs, frozenset(trial_runs))
     trials = extended(run_files.trials(planned.root), untested)
@@ -81,13 +86,13 @@ def tuned_sweep(
     best = {label: _best(label, {trial: found[trial] for trial in tried[label]}) for label in tried}
     runs = {
         label: {
-            f"{label},seed={seed}": config.merged(given, tried[label][best[label]] | {"seed": seed})
-            for seed in _fresh(given, search)
+            run: config.merged(given, tried[label][best[label]] | {"seed": seed})
+            for run, seed in final[label].items()
         }
         for label, given in of_systems.items()
     }
-    final = Plan({run: given for each in runs.values() for run, given in each.items()})
-    chosen = extended(planned.root, final)
+    plan = Plan({run: given for each in runs.values() for run, given in each.items()})
+    chosen = extended(planned.root, plan)
     told = {
         label: {
             "trials": {
@@ -113,10 +118,28 @@ def _trials_of(label: str, given: Mapping[str, Any], search: Trials) -> dict[str
     }
 
 
-def _fresh(given: Mapping[str, Any], search: Trials) -> range:
-    """Seeds that no trial has."""
+def _finals_of(label: str, given: Mapping[str, Any], search: Trials) -> dict[str, int]:
+    """The seeds of the runs with the best setting, which no trial has, by their names."""
     first = int(given.get("seed", 0))
-    return range(first, first + search.seeds)
+    return {f"{label},seed={seed}": seed for seed in range(first, first + search.seeds)}
+
+
+def _check_number(file: Path, tried: Mapping[str, Collection[str]]) -> None:
+    """Raises InputError if a system has had another number of trials, and its best has been found.
+
+    With more trials, another setting may be the best, of which the runs are not.
+    """
+    if not file.exists():
+        return
+    with reading(file):
+        systems = strict_json.loads(file.read_text("utf-8"))["systems"]
+    for label in tried.keys() & systems.keys():
+        had, wanted = len(systems[label]["trials"]), len(tried[label])
+        if had != wanted:
+            raise InputError(
+                f"{label} has had {had} trials, and the best setting is trained with fresh seeds: "
+                f"take another folder for {wanted}"
+            )
 
 
 def _told(outcome: Outcome, options: Mapping[str, Any]) -> dict[str, Any]:

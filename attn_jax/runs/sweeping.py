@@ -58,7 +58,7 @@ def sweep(
     grid: Mapping[str, Sequence[Any]] | None = None,
     systems: Sequence[Mapping[str, Any]] = (),
     jobs: int = 0,
-    only: int = 0,
+    only: int | None = None,
     part: str = "1/1",
     executor: Engine | None = None,
     may_be_idle: Collection[str] = (),
@@ -75,7 +75,7 @@ def sweep(
       systems: the options of each system, to be combined with the grid.
       jobs: runs at a time; 0: one for each GPU, else for each core, at most `slots.MOST_JOBS`; of
         another executor, as many as it has room for.
-      only: the number in the plan of the only run to make; 0: all.
+      only: the number in the plan of the only run to make; None: all.
       part: such as "3/8": every eighth run of the plan, from the third on.
       executor: what starts the runs: `Slurm(...)`, `Ray(...)`, or this process, if it is None.
       may_be_idle: names of options that may have no effect on any run; all others must have one.
@@ -93,7 +93,12 @@ def sweep(
 
 
 def join_sweep(
-    root: Place, *, jobs: int = 0, only: int = 0, part: str = "1/1", executor: Engine | None = None
+    root: Place,
+    *,
+    jobs: int = 0,
+    only: int | None = None,
+    part: str = "1/1",
+    executor: Engine | None = None,
 ) -> list[Path]:
     """Works on a sweep that was planned by another process, which may be working on it too.
 
@@ -156,7 +161,7 @@ def planned_sweep(
     return Sweep(root, plans.read(root).with_more(new), wanted, new)
 
 
-def sweep_in(root: Place, only: int = 0, part: str = "1/1") -> Sweep:
+def sweep_in(root: Place, only: int | None = None, part: str = "1/1") -> Sweep:
     """The sweep that was planned in a folder, or those of its runs that one worker is to make.
 
     Args:
@@ -169,12 +174,20 @@ def sweep_in(root: Place, only: int = 0, part: str = "1/1") -> Sweep:
         is no such run or part.
     """
     start_training()
-    root = Path(root)
-    plan = plans.read(root)
+    root, plan = Path(root), plan_in(root)
+    return Sweep(root, plan, _settled(root, plan.chosen(only, part)))
+
+
+def plan_in(root: Place) -> Plan:
+    """The plan in a folder.
+
+    Raises:
+      InputError: there is none, or it is damaged.
+    """
+    plan = plans.read(Path(root))
     if not plan.runs:
         raise InputError(f"{root} holds no plan of a sweep: give systems or a grid first")
-    runs = plan.chosen(only, part)
-    return Sweep(root, plan, _settled(root, runs))
+    return plan
 
 
 def extended(root: Path, new: Plan) -> Sweep:
@@ -222,13 +235,15 @@ def check_all(
     tell_inherited(kept)
 
 
-def part_of(whole: Sweep, only: int = 0, part: str = "1/1") -> Sweep:
+def part_of(whole: Sweep, only: int | None = None, part: str = "1/1") -> Sweep:
     """Those of the runs that one worker is to make, as in `sweep`.
 
     Raises:
-      InputError: there is no such run or part.
+      InputError: there is no such run or part, or the run is of the plan, but not of this sweep.
     """
     chosen = whole.plan.chosen(only, part)
+    if only is not None and not chosen.keys() <= whole.wanted.keys():
+        raise InputError(f"run {only} is {', '.join(chosen)}, which is not of this grid")
     return whole._replace(wanted={n: run for n, run in whole.wanted.items() if n in chosen})
 
 

@@ -19,6 +19,14 @@ RANGES = {
     "log": "log(LOW,HIGH), uniform in the logarithm",
     "choice": "choice(A,B,...)",
 }
+# Options of data that leave the sentence pairs as they are.
+OF_TOKENS = (
+    "data.words",
+    "data.min_count",
+    "data.subwords",
+    "data.character_coverage",
+    "data.vocabulary",
+)
 FRESH = 1000  # trials have seeds from this one on, added to that of the experiment; others before
 
 
@@ -32,7 +40,8 @@ class Trials:
       seeds: runs of each system with the setting that was best on validation.
 
     Raises:
-      InputError: a number is too low, or a text is none of `RANGES`.
+      InputError: a number is too low, a text is none of `RANGES`, or trials with other values of an
+        option could not be compared.
     """
 
     number: int
@@ -47,8 +56,8 @@ class Trials:
                 "nothing is searched: give search.train.learning_rate='log(1e-4,1e-2)'"
             )
         for name in self.space:
-            if name == "seed":
-                raise InputError("search.seed: each trial has its own seed in any case")
+            if why := _unsearchable(name):
+                raise InputError(f"search.{name}: {why}")
             for u in np.linspace(0, 1, 50, endpoint=False):
                 config.canonical({name: self._at(name, float(u))})
 
@@ -77,6 +86,17 @@ class Trials:
             told = "; ".join(RANGES.values())
             raise InputError(f"search.{name}={text} is no range: {told} ({error})") from error
         return round(value) if kind_of(entry) is int and isinstance(value, float) else value
+
+
+def _unsearchable(name: str) -> str:
+    """Why an option cannot be searched; empty if it can."""
+    if name == "seed":
+        return "each trial has its own seed in any case"
+    if name in ("label", "train.steps", "train.metric", "train.change"):
+        return "it is the same for all trials, which are compared"
+    if name.startswith("data.") and name not in OF_TOKENS:
+        return "all trials have the same sentence pairs, on which they are compared"
+    return ""
 
 
 def _value(of: Named, u: float) -> float | str:

@@ -121,7 +121,7 @@ def follow(
         for line in changes(before, runs):
             say(line)
         before = {run.label: run.state for run in runs}
-        if are_over(runs):
+        if runs and are_over(runs):  # none where the files could not be read yet
             return
         if say is tell and time.monotonic() - said >= SAY_EVERY:
             say(summary(runs))

@@ -174,8 +174,8 @@ class Worker:
           KeyboardInterrupt: it was interrupted; the runs have ended, and saved.
         """
         with ThreadPoolExecutor(len(places)) as pool:
-            futures = [pool.submit(self._work_in, slot) for slot in places]
             try:
+                futures = [pool.submit(self._work_in, slot) for slot in places]
                 wait(futures)
             except KeyboardInterrupt:
                 try:

@@ -1,11 +1,13 @@
 """How every program starts, and how it ends when its input cannot be used."""
 
 import io
+import math
 import os
 import re
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,26 +18,39 @@ from absl import app, flags
 from attn_jax import config
 from attn_jax.errors import INTERRUPTED, TRY_AGAIN, InputError, Paused, Terminated, reason
 from attn_jax.startup import start
-from attn_jax.training.notice import end_at_once_by
+from attn_jax.training.notice import SAME, end_at_once_by
 
 from .flags import parse
 
 
-def _terminate(*_: object) -> None:
-    raise Terminated
+class Interrupts:
+    """Raises an exception at a signal; at several within `SAME` seconds, only one."""
 
+    def __init__(self) -> None:
+        self._at = -math.inf  # when a signal came
+        self.told = False  # whether the program says that it was interrupted, and ends
 
-def _not_lost(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Sends an interrupt again if it was lost in code that cannot raise exceptions.
+    def hear(self, number: int, _: object) -> None:
+        """Handles a signal."""
+        if time.monotonic() - self._at < SAME:
+            return
+        self._at = time.monotonic()
+        if self.told:
+            os._exit(128 + number)
+        raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
-    JAX's callback of the garbage collector is such code.
-    """
-    if not isinstance(unraisable.exc_value, KeyboardInterrupt):
-        sys.__unraisablehook__(unraisable)
-        return
-    number = signal.SIGTERM if unraisable.exc_type is Terminated else signal.SIGINT
-    # Not `raise_signal`, which would not wake the main thread.
-    threading.Timer(0.05, os.kill, [os.getpid(), number]).start()
+    def not_lost(self, unraisable: "sys.UnraisableHookArgs") -> None:
+        """Sends a signal again if its exception was lost in code that can raise none.
+
+        JAX's callback of the garbage collector is such code.
+        """
+        if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+            sys.__unraisablehook__(unraisable)
+            return
+        self._at = -math.inf
+        number = signal.SIGTERM if unraisable.exc_type is Terminated else signal.SIGINT
+        # Not `raise_signal`, which would not wake the main thread.
+        threading.Timer(0.05, os.kill, [os.getpid(), number]).start()
 
 
 class Advice(NamedTuple):
@@ -87,10 +102,11 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
             stream.reconfigure(encoding="utf-8", errors="replace")
     app.define_help_flags()
     flags.DEFINE_alias("h", "help")
-    signal.signal(signal.SIGTERM, _terminate)
-    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # as the command has set it for imports
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.unraisablehook = _not_lost
+    interrupts = Interrupts()
+    signal.signal(signal.SIGTERM, interrupts.hear)
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as a shell has it in the background
+        signal.signal(signal.SIGINT, interrupts.hear)
+    sys.unraisablehook = interrupts.not_lost
     end_at_once_by(os._exit)
     try:
         parse(sys.argv)
@@ -100,9 +116,11 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
         print(f"error: {dashed(error)}", file=sys.stderr)
         sys.exit(2)
     except Paused as paused:
+        interrupts.told = True
         print(f"{paused}; the same command goes on from there", file=sys.stderr)
         sys.exit(advice.status)
     except KeyboardInterrupt:
+        interrupts.told = True
         print(f"interrupted{advice.interrupted}", file=sys.stderr)
         sys.exit(advice.status)
     except BrokenPipeError:

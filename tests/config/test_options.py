@@ -4,6 +4,8 @@ import dataclasses
 import functools
 import typing
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -175,3 +177,10 @@ def test_parts_are_told_briefly():
         assert config.brief("model.score", text) == brief
     assert config.brief("model.normalizer", "auto") == "auto"
     assert config.brief("train.steps", 5) == 5
+
+
+def test_numbers_of_numpy_and_blanks_around_text_are_given_as_a_flag_file_has_them():
+    options = {"seed": np.int64(3), "train.learning_rate": jnp.float32(0.5), "label": " a "}
+    found = config.given(options)
+    assert found == {"seed": 3, "train.learning_rate": 0.5, "label": "a"}
+    assert [type(value) for value in found.values()] == [int, float, str]

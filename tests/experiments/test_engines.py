@@ -206,6 +206,13 @@ def test_options_of_another_executor_are_refused(tmp_path):
     assert refused("sweep", *flags, "--dry_run") == (
         "error: --list tells how far runs are, --dry_run the time they need: give one"
     )
+    assert refused("sweep", *flags, "--executor=ray") == (
+        "error: --list and --dry_run make no runs: leave out --executor"
+    )
+    assert refused("sweep", f"--workdir={tmp_path}", "--dry_run", "--train.steps=9") == (
+        "error: without a grid, --list and --dry_run take the plan as it is: leave out "
+        "--train.steps"
+    )
 
 
 def test_an_unknown_or_impossible_option_is_refused():

@@ -295,6 +295,23 @@ run(main)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
+def test_signals_that_come_together_are_one():
+    """As those of `timeout`, which tells a program and its group, so that it hears two."""
+    code = """
+import os, signal, threading
+from experiments.command.program import run
+
+def main():
+    for _ in range(100):
+        threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGTERM]).start()
+    threading.Event().wait(60)
+
+run(main)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 def test_a_run_starts_again_from_its_flags(workdir, tmp_path):
     works("train", f"--flagfile={workdir / 'flags.txt'}", f"--workdir={tmp_path / 'again'}")
     for file in ("flags.txt", "evaluation.test.json", "predictions.test.jsonl"):

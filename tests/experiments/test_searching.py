@@ -180,6 +180,24 @@ def test_what_cannot_be_searched_is_refused_before_the_first_trial(
     assert not (tmp_path / "sweep").exists()
 
 
+def test_the_best_setting_is_that_of_a_number_of_trials(tmp_path, made):
+    fake = made(Fake({}))
+    sweep(tmp_path)
+    assert len(fake.works) == 2
+    more = Trials(5, SEARCH.space, SEARCH.seeds)
+    with pytest.raises(InputError, match=r"^model.score=additive has had 4 trials.*folder for 5$"):
+        tuned_sweep(OPTIONS, tmp_path, more, grid={"model.score": ["additive"]})
+    assert len(fake.works) == 2
+
+
+def test_names_have_room_for_the_numbers_of_trials(tmp_path, made):
+    systems = [{"label": f"{letter * 243}"} | {"model.score": "dot"} for letter in "ab"]
+    systems[1]["model.score"] = "general"
+    with pytest.raises(InputError, match="too long for the name of a folder"):
+        tuned_sweep(OPTIONS, tmp_path / "sweep", SEARCH, systems=systems)
+    assert not (tmp_path / "sweep").exists()
+
+
 def test_a_run_as_an_experiment_is_searched_too(tmp_path, made, capsys):
     fake = made(Fake({}))
     tuned_sweep(Experiment(), tmp_path, SEARCH, grid={"model.score": ["dot"]})

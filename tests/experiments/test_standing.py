@@ -147,10 +147,20 @@ def test_watching_ends_when_no_run_is_left_to_be_made(root, monkeypatch, capsys)
 
 def test_a_dry_run_measures_a_step_of_each_system_and_writes_nothing(tmp_path):
     root = tmp_path / "sweep"
-    flags = ("sweep", f"--workdir={root}", *SMALL, "--grid.seed=0,1", "--jobs=1")
-    *runs, needed = works(*flags, "--dry_run").stdout.splitlines()
+    flags = ("sweep", f"--workdir={root}", *SMALL, "--train.steps=900000", "--grid.seed=0,1")
+    *runs, needed = works(*flags, "--jobs=3", "--dry_run").stdout.splitlines()
     assert [line.split(":")[0] for line in runs] == ["   1 seed=0", "   2 seed=1"]
     (first, second) = (float(line.split()[5]) for line in runs)
     assert 0 < first == second < 1
-    assert needed.endswith(", 1 at a time, without validations and evaluations")
+    longest = runs[0].split(": ")[-1]  # both run at the same time
+    assert needed == f"about {longest}, 3 at a time, without validations and evaluations"
     assert not root.exists()
+
+
+def test_runs_are_listed_though_one_is_damaged(root):
+    damaged = run_files.checkpoints(root / "seed=3") / "60" / "facts"
+    damaged.mkdir()
+    (damaged / "metadata").write_text("{")
+    listed = works("sweep", f"--workdir={root}", "--list").stdout.splitlines()
+    assert len(listed) == 1 + len(PLAN.runs)
+    assert works("sweep", f"--workdir={root}", "--list", "--only=2").stdout.startswith("   2 ")

@@ -65,6 +65,9 @@ def test_settings_and_seeds_of_trials_differ():
         ({"model.dropout": "uniform(0.5,1.05)"}, "model.dropout must be at most"),
         ({"model.score": "choice(additive,dto)"}, "did you mean dot"),
         ({"seed": "choice(1,2)"}, "each trial has its own seed"),
+        ({"train.metric": "choice(perplexity,bleu)"}, "it is the same for all trials"),
+        ({"train.steps": "uniform(10,20)"}, "it is the same for all trials"),
+        ({"data.held_out": "uniform(10,20)"}, "all trials have the same sentence pairs"),
         ({}, "nothing is searched"),
     ],
 )
@@ -72,6 +75,11 @@ def test_a_range_that_cannot_be_drawn_from_is_refused(space, why):
     with pytest.raises(InputError) as raised:
         Trials(3, space)
     assert why in str(raised.value)
+
+
+def test_the_number_of_subwords_may_be_searched():
+    (drawn,) = Trials(1, {"data.subwords": "choice(500,500)"}).drawn(seed=0)
+    assert drawn["data.subwords"] == "500"
 
 
 def test_there_is_a_trial_and_a_run():
