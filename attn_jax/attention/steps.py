@@ -236,13 +236,13 @@ def _advanced(part: Any, inputs: tuple, past: Past) -> Past:
     if not part.is_stateful:
         return past
     own = part.advance(*inputs, past)
-    before, after = _kinds(past.own), _kinds(own)
+    before, after = _described(past.own), _described(own)
     if after != before:  # a scan could not carry it
         raise InputError(f"`advance` of {part.word} makes a state {before} into one {after}")
     return past.moved(own)
 
 
-def _kinds(state: PyTree) -> PyTree:
+def _described(state: PyTree) -> PyTree:
     """The dtype and shape of each array of a state, in words."""
     return jax.tree.map(lambda leaf: f"{jnp.result_type(leaf)}{list(jnp.shape(leaf))}", state)
 
