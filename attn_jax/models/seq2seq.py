@@ -91,6 +91,11 @@ class Seq2Seq(nnx.Module):
         return (first,) if self.second is None else (first, self.second.size)
 
     @property
+    def target_size(self) -> int:
+        """The words in the target vocabulary, V."""
+        return self.words.target_size
+
+    @property
     def heads(self) -> int:
         """The number of heads that attend to the source, over all layers; 1 if none is found."""
         shapes = [attention.projections.shape for attention in self.attentions]

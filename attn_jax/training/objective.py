@@ -90,7 +90,7 @@ def sampled(
         jax.vmap(lambda row: jax.random.uniform(row, (length,)))(rng)
         for rng in (rng_words, rng_places)
     )
-    at_once = LOGITS.here() // (rows * fixed.words.target_size)
+    at_once = LOGITS.here() // (rows * model.target_size)
     words = by_parts(drawn, (steps, uniform), at_once)
     replaced = (places < share) & (target != PAD) & (target != EOS)
     return jnp.where(replaced, words, target)

@@ -52,7 +52,7 @@ class GivenPairs:
                 f'"{BFLOAT16}")'
             )
         for model in models:
-            sizes = model.source_sizes, model.words.target_size
+            sizes = model.source_sizes, model.target_size
             if sizes != (source.sizes, len(target)):
                 raise InputError(
                     f"a model of {_plus(sizes[0])} source and {sizes[1]} target tokens "
