@@ -105,7 +105,7 @@ test)
     "$python" -m ruff check --quiet .
     "$python" -m ruff format --check --quiet .
     "$python" -m pyrefly check --python-interpreter-path="$python" --min-severity=error --summary=none
-    exec "$python" -m pytest -n auto "$@"
+    exec "$python" -m pytest -n auto --dist=loadfile "$@"
     ;;
 bench)
     install ""

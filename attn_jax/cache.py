@@ -1,6 +1,8 @@
 """The folder that keeps prepared data sets and compiled programs from one program to the next."""
 
+import contextlib
 import os
+import time
 import warnings
 from pathlib import Path
 
@@ -44,8 +46,26 @@ def use_compilation_cache() -> None:
         return
     # JAX opens the cache at the first compilation that finds a folder set, also if others came
     # before. Most programs of small models compile in less than JAX's least time of a second.
+    remove_unused(folder, days=30)
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     # If it has become impossible, JAX would warn of each program.
     warnings.filterwarnings("ignore", "Error writing persistent compilation cache entry")
+
+
+def remove_unused(folder: Path, days: float) -> None:
+    """Removes compiled programs that no process has read for some days; looks once a day.
+
+    JAX's own limit of size takes half a second for each program that is added to thousands.
+    """
+    day, now, looked = 24 * 3600, time.time(), folder / ".looked"
+    if looked.exists() and now - looked.stat().st_mtime < day:
+        return
+    for program in os.scandir(folder):
+        with contextlib.suppress(FileNotFoundError):  # another process removed it
+            # Reading sets the first of these, except on file systems that do not record it.
+            times = program.stat()
+            if now - max(times.st_atime, times.st_mtime) > days * day:
+                os.unlink(program)
+    looked.touch()

@@ -1,7 +1,9 @@
-"""Set-up of all tests: checks array shapes, and neither reads nor writes the user's cache."""
+"""Set-up of all tests. They do not read or write the user's cache, and keep their own programs."""
 
+import contextlib
 import itertools
 import os
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -15,17 +17,32 @@ QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=
 if "OPTIMIZED" not in os.environ:
     os.environ["XLA_FLAGS"] = f"{QUICK} {os.environ.get('XLA_FLAGS', '')}"
 
+# Compiled programs outlive a run of the tests: most of their time is compilation.
+KEPT = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "attn_jax-tests/programs"
 TESTS = itertools.count(1)  # that have been run
 # Tests are of what is computed; on a busy machine anything may be slow.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
-with install_import_hook("attn_jax", "beartype.beartype"):
-    from attn_jax.cache import use_compilation_cache
-
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="both stages; see tests/stages.py")
+    parser.addoption("--cold", action="store_true", help="compile all programs anew")
+    parser.addoption("--shapes", action="store_true", help="check the shapes of all arrays")
+
+
+def pytest_configure(config):
+    """Nothing of the package is imported before this."""
+    if config.option.shapes:
+        install_import_hook("attn_jax", "beartype.beartype")
+
+
+def pytest_sessionfinish(session):
+    """Removes programs that no test has read for a week."""
+    from attn_jax.cache import remove_unused
+
+    if not hasattr(session.config, "workerinput"):
+        remove_unused(KEPT, days=7)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -45,10 +62,17 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory, worker_id):
-    """One cache for the whole session, shared by its workers."""
+def cache(tmp_path_factory, worker_id, pytestconfig):
+    """The cache of one session, shared by its workers; its programs are those of all sessions."""
+    from attn_jax.cache import use_compilation_cache
+
     base = tmp_path_factory.getbasetemp()
     folder = (base if worker_id == "master" else base.parent) / "cache"
+    folder.mkdir(exist_ok=True)
+    if not pytestconfig.option.cold:
+        KEPT.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):  # another worker was first
+            (folder / "programs").symlink_to(KEPT)
     os.environ["ATTN_JAX_CACHE"] = str(folder)
     use_compilation_cache()
     return folder
@@ -56,9 +80,9 @@ def cache(tmp_path_factory, worker_id):
 
 @pytest.fixture(autouse=True)
 def programs():
-    """Drops compiled programs now and then: a process has room for only some thousands."""
+    """Drops loaded programs now and then: a process has room for only some thousands."""
     yield
-    if next(TESTS) % 10 == 0:
+    if next(TESTS) % 100 == 0:
         jax.clear_caches()
 
 
