@@ -45,17 +45,17 @@ class Batches:
         self.config = config
         self.seed = seed
         self.share = share
-        self.batch_size = config.batch_size
-        self.batches_per_epoch = self._per_epoch(config.batch_size)
         self.shapes = make_shapes(pairs.lengths, config.buckets)
         steps = [change.step or 0 for change in changes.read(config.change)]
-        self._sizes = [(step, train_after(config, step).batch_size) for step in steps]
+        # From which steps on batches have which size.
+        self._sizes = [(step, train_after(config, step).batch_size) for step in (0, *steps)]
 
     def __len__(self) -> int:
         return LARGEST  # the largest possible number of steps
 
-    def _per_epoch(self, batch_size: int) -> int:
-        return -(-len(self.pairs) // batch_size)
+    def per_epoch(self, step: int = 0) -> int:
+        """The number of batches of an epoch, with the batch size of a step."""
+        return -(-len(self.pairs) // self._size(step))
 
     @functools.lru_cache(maxsize=2)  # noqa: B019  the object lives as long as the training run
     def _epoch(self, epoch: int, batch_size: int) -> list[Plan]:
@@ -64,11 +64,11 @@ class Batches:
 
     def _size(self, index: int) -> int:
         """The size of a batch."""
-        return next((n for step, n in reversed(self._sizes) if step <= index), self.batch_size)
+        return next(size for step, size in reversed(self._sizes) if step <= index)
 
     def __getitem__(self, index: int) -> Batch:
         batch_size = self._size(index)
-        epoch, position = divmod(int(index), self._per_epoch(batch_size))
+        epoch, position = divmod(int(index), self.per_epoch(index))
         shape, indices = self._epoch(epoch, batch_size)[position]
         return Batch(*self.pairs.batch(indices[self.share(batch_size)], *shape))
 
@@ -96,7 +96,7 @@ class Batches:
         size = self._size(step)
         few = len(self.pairs) < size
         return (
-            f"an epoch: {self._per_epoch(size)} steps, {real} tokens, {padded} with padding "
+            f"an epoch: {self.per_epoch(step)} steps, {real} tokens, {padded} with padding "
             f"({100 * real / padded:.0f}% real), in {shapes}"
             + ("; a batch has more pairs than there are, which are repeated" if few else "")
         )

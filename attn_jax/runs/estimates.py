@@ -16,7 +16,7 @@ from attn_jax.runs.folder import steps_done
 from attn_jax.runs.measuring import FOUND, STEPS, Pace
 from attn_jax.runs.slots import Slot
 from attn_jax.runs.sweeping import Sweep
-from attn_jax.runs.working import is_finished, train_in
+from attn_jax.runs.working import train_in
 
 
 class Estimate(NamedTuple):
@@ -41,13 +41,11 @@ def estimates(todo: Sweep, places: Sequence[Slot]) -> dict[str, Estimate]:
     free: Queue[Slot] = Queue()
     for slot in places:
         free.put(slot)
-    left = {
-        label: 0
-        if is_finished(todo.root / label, run, label in todo.plan.untested)
-        else run.train.steps - steps_done(todo.root / label)
-        for label, run in todo.wanted.items()
+    steps = {
+        label: run.train.steps - steps_done(todo.root / label)
+        for label, run in todo.unfinished.items()
     }
-    waiting = [label for label in left if left[label]]
+    waiting = [label for label in steps if steps[label]]  # others are only to be evaluated
     systems: dict[Experiment, str] = {}
     for label in waiting:
         systems.setdefault(_system(todo.wanted[label]), label)
@@ -75,7 +73,7 @@ def estimates(todo: Sweep, places: Sequence[Slot]) -> dict[str, Estimate]:
             children.end()
             raise
     return {
-        label: Estimate(left[label], *of_system.get(_system(run), (None, 0.0, "")))
+        label: Estimate(steps.get(label, 0), *of_system.get(_system(run), (None, 0.0, "")))
         for label, run in todo.wanted.items()
     }
 

@@ -50,6 +50,15 @@ class Sweep(NamedTuple):
     wanted: dict[str, Experiment]
     new: Plan = Plan({})
 
+    @property
+    def unfinished(self) -> dict[str, Experiment]:
+        """Those of this worker's runs of which something is left to be made."""
+        return {
+            label: run
+            for label, run in self.wanted.items()
+            if not is_finished(self.root / label, run, label in self.plan.untested)
+        }
+
 
 def sweep(
     options: Options,
@@ -254,12 +263,7 @@ def work(todo: Sweep, jobs: int, executor: Engine | None = None) -> list[Path]:
       InputError: runs have failed, while the others have been finished.
       KeyboardInterrupt: it was interrupted; its runs have saved.
     """
-    root, plan, wanted, new = todo
-    waiting = {
-        label: run
-        for label, run in wanted.items()
-        if not is_finished(root / label, run, label in plan.untested)
-    }
+    (root, _, wanted, new), waiting = todo, todo.unfinished
     places: list[Slot] = []
     if waiting and executor is not None:
         executor.check()

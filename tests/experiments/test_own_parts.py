@@ -111,7 +111,7 @@ def test_modules_with_arrays_are_imported_before_anything_is_traced(tmp_path, mo
     (tmp_path / "held_constants.py").write_text(CONSTANTS)
     (tmp_path / "own_parts.py").write_text(PARTS)
     run = tmp_path / "run"
-    jax.clear_caches()
+    forget("own_parts", "held_constants")
     experiment = settle(run, SMALL | {f"model.{kind}": part for kind, part in OWN.items()})
     check(experiment)
     run.mkdir()
