@@ -18,6 +18,7 @@ class Moving(Normalizer):
     """What they have in common: reading starts at the first real position."""
 
     moves = True
+    positional = True
 
     def start(self, p: Any, mask: Bool[Array, " S"]) -> Float[Array, " S"]:
         return jnp.where(mask & (jnp.cumsum(mask) == 1), 1.0, 0.0)
@@ -126,10 +127,9 @@ def expected(
 
     The distribution of the position where reading stops. Reading starts at a position drawn from
     α⁻, moves to the right, reaches position j with probability q_j, and then stops there with
-    probability p_j. The recurrence is linear
-    and computed by a parallel scan; it is numerically stable, unlike the equivalent form with
-    cumulative products and quotients. If α⁻ has all weight on one position and each p_j is 0 or 1,
-    so does the result, unless it is 0 everywhere.
+    probability p_j. The recurrence is linear and computed by a parallel scan; it is numerically
+    stable, unlike the equivalent form with cumulative products and quotients. If α⁻ has all weight
+    on one position and each p_j is 0 or 1, so does the result, unless it is 0 everywhere.
 
     Paper: Raffel et al. 2017, section 2.3, equations 9 and 11 to 14.
 

@@ -31,6 +31,7 @@ class Location(Score):
     """
 
     positions: int = setting(100, low=1)
+    positional = True
 
     def init(self, rng: Array, Q: int, D: int) -> dict[str, Array]:
         return {"W": scaled_normal(rng, (Q, self.positions))}
@@ -57,6 +58,7 @@ class Relative(Dot):
     """
 
     distance: int = setting(16, low=1)
+    positional = True
     reads = ("step",)
 
     def init(self, rng: Array, Q: int, D: int) -> dict[str, Array]:
@@ -83,6 +85,7 @@ class LocationAware(Additive):
 
     filters: int = setting(10, low=1)
     width: int = setting(11, low=1)
+    positional = True
     hidden = False  # one query follows another in any case, and `energies` recomputes them
     reads = ("weights",)
 
@@ -155,6 +158,7 @@ class Gmm(Score):
     """
 
     components: int = setting(3, low=1)
+    positional = True
     moves = True
     gives_logarithms = True
     default_normalizer = Exponential

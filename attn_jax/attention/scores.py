@@ -226,6 +226,7 @@ class Last(Score):
     """
 
     is_control = True
+    positional = True
 
     def score(self, p: Any, query: Array, keys: Float[Array, "S D"], past: Past) -> Array:
         return jnp.where(is_last(past.mask), 0, -jnp.inf).astype(keys.dtype)

@@ -35,6 +35,7 @@ class LocalM(Window):
     """
 
     half_width: int = setting(10, low=1)
+    positional = True
     reads = ("step",)
 
     def bias(self, p: Any, query: Array, past: Past) -> Float[Array, " S"]:
@@ -54,6 +55,7 @@ class LocalP(Window):
 
     half_width: int = setting(10, low=1)
     units: int = setting(128, low=1)
+    positional = True
 
     def init(self, rng: Array, Q: int, D: int) -> dict[str, Array]:
         rng_W, rng_v = jax.random.split(rng)

@@ -75,6 +75,7 @@ class Marginal(nnx.Module):
 
     forms = FAST
     options: frozenset[str] = frozenset()
+    positional = False  # depends on where words stand
 
     def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
         self.size = inputs

@@ -119,6 +119,7 @@ class MonotonicHMM(Marginal):
     Cost: S times the output layer, which training computes twice; T S² for the transitions.
     """
 
+    positional = True
     MOVES = 6  # M, of 0 to 4 positions and of 5 or more
 
     def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):

@@ -10,10 +10,13 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from attn_jax.attention.protocol import Weigher
 from attn_jax.attention.sources import Flat
 from attn_jax.config import Model
+from attn_jax.errors import InputError
 from attn_jax.models.linear import Linear
 from attn_jax.models.protocols import Encoder
+from attn_jax.models.readouts import OVER_POSITIONS
 from attn_jax.models.rows import behind, to_front
 from attn_jax.models.source import Summary
 from attn_jax.tokens import PAD
@@ -66,12 +69,17 @@ class SecondSource(nnx.Module):
 
 
 class InOneRow(SecondSource):
-    """A second source whose annotations stand in one row with those of the first."""
+    """A second source whose annotations stand in one row with those of the first.
+
+    Raises:
+      InputError: a part of the attention depends on where words stand in that row.
+    """
 
     def __init__(
         self, config: Model, kind: type[Encoder], first_size: int, size: int, *, rngs: nnx.Rngs
     ):
         super().__init__(config, kind, first_size, size, rngs=rngs)
+        _refuse_positional(config)
         features = config.annotation_size
         self.of_first = Linear(features, features, use_bias=False, rngs=rngs)
         self.of_second = Linear(features, features, use_bias=False, rngs=rngs)
@@ -88,6 +96,24 @@ class InOneRow(SecondSource):
             in_row(self.of_first(first.annotations), self.of_second(second.annotations)),
             first.mask | behind(second.mask, lengths),
             _summary(first, second),
+        )
+
+
+def _refuse_positional(config: Model) -> None:
+    """Raises InputError if a part counts positions, or moves through them in order."""
+    found = [
+        part.word
+        for one in config.mechanism
+        for part in one.parts()
+        if isinstance(part, Weigher) and part.positional
+    ]
+    if config.readout in OVER_POSITIONS and OVER_POSITIONS[config.readout].positional:
+        found.append(f"model.readout={config.readout}")
+    if found:
+        raise InputError(
+            "model.sources=flat puts the words of the second source behind those of the first, but "
+            f"{' and '.join(found)} would take them for words of one sentence: give "
+            "model.sources=hierarchical or concatenated"
         )
 
 

@@ -11,11 +11,13 @@ from hypothesis.extra.numpy import arrays
 from attn_jax import (
     NORMALIZERS,
     SCORES,
+    WINDOWS,
     Mechanism,
     Normalizer,
     Past,
     Score,
     attend,
+    attend_all,
     attend_step,
     begin,
 )
@@ -171,3 +173,25 @@ def test_weights_are_exactly_zero_outside_the_window(window, normalizer, generat
     assert outside.any()
     np.testing.assert_array_equal(weights[outside], 0)
     assert np.all(weights[~outside] > 0) or normalizer == "sparsemax"
+
+
+NEEDED = {"exponential": "gmm"}  # the score without which there is no such normalizer
+PARTS = {"score": SCORES, "window": WINDOWS, "normalizer": NORMALIZERS}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, all_ in PARTS.items() for name in all_]
+)
+def test_a_part_says_whether_it_depends_on_where_words_stand(kind, name):
+    """Other parts give words that change their places the same weights there."""
+    part = PARTS[kind][name]()
+    score = read(Score, NEEDED.get(name, "general"))
+    mechanism = Mechanism(**{"score": score, kind: part})
+    generator, Q = np.random.default_rng(3), 11
+    p = as_arrays(parameters(generator, mechanism, Q, Q))
+    queries, annotations = generator.normal(size=(3, Q)), generator.normal(size=(29, Q))
+    order = generator.permutation(len(annotations))
+    attend_from = jax.jit(lambda annotations: attend_all(mechanism, p, queries, annotations)[1])
+    before, after = attend_from(annotations), attend_from(annotations[order])
+    same = np.allclose(before[:, order], after, atol=1e-5)
+    assert same != any(one.positional for each in mechanism for one in each.parts())

@@ -300,6 +300,13 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ({"encoder": "backward", "score": "attn_jax.attention.scores:Last"}, "has read nothing"),
         ({"dropout_kind": "none"}, "unknown kind of dropout 'none'"),
         ({"score": "gmm", "window": "local_p"}, "already acts as a window"),
+        ({"sources": "flat", "window": "local_m"}, "but local_m would take them for words of one"),
+        ({"sources": "flat", "score": "projected(location_aware)"}, "but location_aware would"),
+        ({"sources": "flat", "normalizer": "dropped(monotonic)"}, "but monotonic would take them"),
+        (
+            {"sources": "flat", "decoder": "luong", "readout": "monotonic_hmm"},
+            "but model.readout=monotonic_hmm would take them",
+        ),
     ],
 )
 def test_refuses_what_makes_no_sense(options, message):
