@@ -60,7 +60,8 @@ def fitting(
       InputError: a line is too long, which is refused.
     """
     vocabulary, most = translator.source, translator.max_length
-    sentences = list(map(vocabulary.cut, lines))
+    numbered = enumerate(lines, start=before + 1)
+    sentences = [vocabulary.cut_at(f"line {number}", line) for number, line in numbered]
     lengths = [len(sentence.tokens) for sentence in sentences]
     over = [number for number, length in enumerate(lengths) if length > most]
     if not over:

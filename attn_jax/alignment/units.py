@@ -33,7 +33,11 @@ UNITS: dict[str, Callable[[Sentence], Units]] = {"word": words, "token": tokens}
 def cut(translator: Translator, texts: Texts) -> Pairs:
     """The sentences of pairs of text, as the vocabularies of a model cut them."""
     sources, targets = texts
-    return list(map(translator.source.cut, sources)), list(map(translator.target.cut, targets))
+    cut_sources = [
+        translator.source.cut_at(f"source sentence {number}", source)
+        for number, source in enumerate(sources, start=1)
+    ]
+    return cut_sources, list(map(translator.target.cut, targets))
 
 
 def between(units: Callable, pairs: Pairs, weights: list) -> list[np.ndarray]:

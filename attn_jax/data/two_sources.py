@@ -47,6 +47,8 @@ class TwoSources(Vocabulary):
         ]
 
     def sentence(self, text: str, pretokens: Sequence[str]) -> Sentence:
+        if not pretokens:  # also if there is a second text, beside an empty first one
+            return Sentence(text, [], [])
         (first, second), (of_first, of_second) = parted(text), _apart(pretokens)
         one, other = self.first.sentence(first, of_first), self.second.sentence(second, of_second)
         before = len(words_of(first))

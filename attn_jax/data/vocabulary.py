@@ -31,7 +31,9 @@ def pretokenizer(name: str) -> Callable[[str], list[str]]:
 
     def cut(text: str) -> list[str]:
         one, other = parted(text)
-        return [*PRETOKENIZERS[first](one), *marked(PRETOKENIZERS[second](other))]
+        of_first = PRETOKENIZERS[first](one)
+        # Without a first text there is no sentence: its tags alone say nothing.
+        return [*of_first, *marked(PRETOKENIZERS[second](other))] if of_first else []
 
     return cut
 
@@ -86,6 +88,13 @@ class Vocabulary(abc.ABC):
         if isinstance(text, Sentence):
             return text
         return self.sentence(text, pretokenizer(self.pretokens)(text))
+
+    def cut_at(self, place: str, text: str | Sentence) -> Sentence:
+        """The same, with the place of the text, such as `line 3`, in the message of an error."""
+        try:
+            return self.cut(text)
+        except InputError as error:
+            raise InputError(f"{place}: {error}") from error
 
     @abc.abstractmethod
     def join(self, tokens: Sequence[str]) -> str:

@@ -150,7 +150,10 @@ def text_examples(translator: Translator, pairs: Sequence[tuple[str, str]]) -> l
       InputError: a sentence has no token, or more than the model allows.
     """
     source, target = translator.source, translator.target
-    examples = [Example(source.cut(one), target.cut(other)) for one, other in pairs]
+    examples = [
+        Example(source.cut_at(f"line {number}", one), target.cut(other))
+        for number, (one, other) in enumerate(pairs, start=1)
+    ]
     check_lengths("text", examples, translator.max_length)
     warn_of_unknown(source, [example.source for example in examples], "source: ")
     warn_of_unknown(target, [example.target for example in examples], "target: ")

@@ -214,13 +214,14 @@ class Exported:
     def _cut(self, number: int, sentence: str) -> Sentence:
         if not isinstance(sentence, str):
             raise InputError(f"source sentence {number} is not text: {sentence!r}")
-        cut, most = self.source.cut(sentence), self.about["source_length"]
+        place, most = f"source sentence {number}", self.about["source_length"]
+        cut = self.source.cut_at(place, sentence)
         count = len(cut.tokens)
         if not count:
-            raise InputError(f"source sentence {number} is empty")
+            raise InputError(f"{place} is empty")
         if count > most:
             raise InputError(
-                f"source sentence {number} has {count} tokens, more than the {most} of the "
+                f"{place} has {count} tokens, more than the {most} of the "
                 f"export (source_length): {sentence[:40]!r} …"
             )
         return cut

@@ -251,10 +251,11 @@ class GivenPairs:
             is_hypothesis = isinstance(sentence, Hypothesis)
             if not is_hypothesis and not isinstance(sentence, str | Sentence):
                 raise InputError(f"{side} sentence {number} is not text: {sentence!r}")
-            found = sentence if is_hypothesis else vocabulary.cut(sentence)
+            place = f"{side} sentence {number}"
+            found = sentence if is_hypothesis else vocabulary.cut_at(place, sentence)
             # A hypothesis may be empty.
             if not found.tokens and not is_hypothesis:
-                raise InputError(f"{side} sentence {number} is empty")
+                raise InputError(f"{place} is empty")
             if len(found.tokens) > self.max_length:
                 raise InputError(
                     f"{side} sentence {number} has {len(found.tokens)} tokens, more than the "

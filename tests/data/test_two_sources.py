@@ -11,6 +11,7 @@ from attn_jax.data.cut_cache import cut_in_files
 from attn_jax.data.joined_texts import joined, parted
 from attn_jax.data.pairs import Example
 from attn_jax.data.run_vocabularies import VOCABULARIES, as_json, cutting, from_json
+from attn_jax.data.sentences import Sentence
 from attn_jax.data.text_files import find_sides, read_pairs
 from attn_jax.data.vocabulary import copies, known, pretokenizer
 from attn_jax.errors import InputError
@@ -48,6 +49,12 @@ def test_ids_of_the_second_follow_those_of_the_first(tmp_path):
     assert unknown == len(source.first) + UNK
     assert source.unknown([sentence]) == ["\tX"]
     assert source.first_tokens(sentence) == 3
+
+
+def test_a_sentence_without_a_first_source_is_empty(tmp_path):
+    source, _ = built(tmp_path)
+    assert source.cut("\tV;SG") == Sentence("\tV;SG", [], [])
+    assert source.cut("Vau\t").tokens == ["V", "a", "u"]
 
 
 def test_words_of_the_second_are_counted_after_those_of_the_first(tmp_path):

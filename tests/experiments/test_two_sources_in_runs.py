@@ -76,7 +76,7 @@ def test_a_run_trains_goes_on_translates_aligns_and_is_exported(tmp_path, files,
     exported = attn_jax.load_exported(tmp_path / "file").translate(SENTENCES)
     best = attn_jax.load(run).translate(SENTENCES, beam_size=2)
     assert [one.text for one in exported] == [one.text for one in best]
-    with pytest.raises(InputError, match="'abc' is one source, and this model has two"):
+    with pytest.raises(InputError, match="source sentence 1: 'abc' is one source"):
         translator.translate(["abc"])
 
 
@@ -140,10 +140,12 @@ def test_what_does_not_fit_is_refused(tmp_path, files, options, message):
 def test_programs_take_a_tab_between_two_sources(tmp_path, files):
     run = tmp_path / "run"
     attn_jax.train(OPTIONS | files | {"model.sources": "flat"}, run)
-    lines = "\n".join(SENTENCES) + "\n\n"
-    assert len(works("translate", f"--workdir={run}", stdin=lines).stdout.splitlines()) == 3
-    line = refused("translate", f"--workdir={run}", stdin="abc\n")
-    assert line.startswith("error: 'abc' is one source, and this model has two")
+    lines = "\n".join(SENTENCES) + "\n\n\tN;PL\n"
+    found = works("translate", f"--workdir={run}", stdin=lines).stdout.splitlines()
+    assert len(found) == 4
+    assert found[2:] == ["", ""]
+    line = refused("translate", f"--workdir={run}", stdin="a\tN;PL\nabc\n")
+    assert line.startswith("error: line 2: 'abc' is one source, and this model has two")
     (tmp_path / "a.source").write_text("\n".join(SENTENCES) + "\n")
     (tmp_path / "a.target").write_text("abcs\ncabed\n")
     sides = f"--sources={tmp_path}/a.source", f"--targets={tmp_path}/a.target"
@@ -151,3 +153,24 @@ def test_programs_take_a_tab_between_two_sources(tmp_path, files):
     assert len(links.stdout.splitlines()) == 2
     assert (tmp_path / "f" / "alignment-1.png").is_file()
     assert "exact match" in works("evaluate", f"--workdir={run}", *sides).stdout
+    (tmp_path / "a.source").write_text(f"{SENTENCES[0]}\n\tN;PL\n")
+    empty = {"align": "source sentence 2 is empty", "evaluate": "2: the source side has no token"}
+    for program, told in empty.items():
+        assert refused(program, f"--workdir={run}", *sides).endswith(told)
+    (tmp_path / "a.source").write_text(f"{SENTENCES[0]}\nabc\n")
+    for program in ("align", "evaluate"):
+        assert " 2: 'abc' is one source" in refused(program, f"--workdir={run}", *sides)
+
+
+def test_a_sentence_without_a_first_source_is_refused(tmp_path, files):
+    translator = attn_jax.train(OPTIONS | files | {"model.sources": "flat"}, tmp_path / "run")
+    attn_jax.export(tmp_path / "run", tmp_path / "file", source_length=6)
+    calls = [
+        translator.translate,
+        lambda sources: translator.align(sources, ["s"]),
+        lambda sources: translator.score(sources, ["s"]),
+        attn_jax.load_exported(tmp_path / "file").translate,
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match="source sentence 1 is empty"):
+            call(["\tN;PL"])
