@@ -65,7 +65,8 @@ def attend(
 
     Returns:
       The context, in the dtype of the values, and the weights, in float32 at least. The weights sum
-      to 1 with most normalizers; all are 0 if the mask is False everywhere.
+      to 1 with most normalizers; all are 0 if the mask is False everywhere. They are those before
+      dropout.
 
     Raises:
       InputError: arrays have wrong shapes or dtypes, or parameters do not fit them.
@@ -130,7 +131,8 @@ def attend_all(
         scores = steps.score_all(m, p, projected, sentence.keys, now)
         _, weights = jax.vmap(partial(steps.weigh, m), OVER_STEPS)(p, projected, scores, now)
         weights = jax.vmap(partial(steps.amplify, m), OVER_STEPS)(p, projected, weights, now)
-        contexts = jax.vmap(steps.context, in_axes=(0, None))(weights, sentence.values)
+        summed = jax.vmap(partial(steps.drop, m))(weights, rngs)
+        contexts = jax.vmap(steps.context, in_axes=(0, None))(summed, sentence.values)
         return jax.vmap(partial(steps.gate, m, p))(queries, contexts), weights
 
     batch = sentence.mask.shape[:-1]
@@ -229,7 +231,7 @@ def _step(
     now = now._replace(memory=memory)
     memory, weights = steps.weigh(m, p, query, scores, now)
     weights = steps.amplify(m, p, query, weights, now._replace(memory=memory))
-    context = steps.context(weights, sentence.values)
+    context = steps.context(steps.drop(m, weights, rng), sentence.values)
     memory = steps.remember(memory, weights, context)
     return memory, steps.gate(m, p, state, context), weights
 

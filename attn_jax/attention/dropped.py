@@ -15,13 +15,13 @@ from attn_jax.settings.value import inner, setting
 class Dropped(Normalizer):
     """b_j α_j / (1 - r), b_j = 0 with probability r, else 1, in training; in use α_j.
 
-    The weights α are those of another normalizer: `dropped(softmax,rate=0.1)`. What is shown is
-    what is summed, so that weights in training do not sum to 1.
+    The weights α are those of another normalizer: `dropped(softmax,rate=0.1)`. They are dropped
+    where they are summed. Losses, later steps and pictures see those before.
 
     Paper: Vaswani et al. 2017, section 5.4, as in the authors' program; Zehui et al. 2019,
     section 3.
     Cost: time T S, memory T S, besides those of the other.
-    Sum: that of the other in use, any in training.
+    Sum: that of the other; of what is summed in training, any.
 
     Raises:
       InputError: the other drops weights itself.
@@ -57,9 +57,8 @@ class Dropped(Normalizer):
     def weights(
         self, p: Any, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
-        weights = self.normalizer.weights(p, scores, mask, past)
-        rng = past.apart("dropped").rng
-        if rng is None:
-            return weights
-        kept = jax.random.bernoulli(rng, 1 - self.rate, mask.shape)
+        return self.normalizer.weights(p, scores, mask, past)
+
+    def summed(self, weights: Float[Array, " S"], rng: Array) -> Float[Array, " S"]:
+        kept = jax.random.bernoulli(rng, 1 - self.rate, weights.shape)
         return jnp.where(kept, weights / (1 - self.rate), 0)

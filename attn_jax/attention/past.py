@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.errors import InputError
 
 # What a part may declare that it reads.
 CARRIED = ("step", "weights", "total", "context", "train_step")
+
+
+def apart(rng: Key[Array, ""], part: str) -> Key[Array, ""]:
+    """A random key of a part, so that parts draw independently of one another."""
+    # Not a small number: `jax.random.split` makes the keys of these, which a part may do too.
+    return jax.random.fold_in(rng, zlib.crc32(part.encode()))
 
 
 class NotRead(InputError, AttributeError):
@@ -25,7 +31,7 @@ class Past:
       mask: True at the real positions of the sentence.
       rng: a random key of this part in training, None in use.
       step: the number of earlier steps.
-      weights: of the last step, as they were summed; initially 0.
+      weights: of the last step, before dropout; initially 0.
       total: the sum of the weights of all earlier steps.
       context: of the last step, of this head; initially 0.
       train_step: the number of training steps done; in use, that of the checkpoint.
@@ -52,11 +58,10 @@ class Past:
         return self._with(own=own)
 
     def apart(self, part: str) -> "Past":
-        """The same with another random key, so that parts draw independently of one another."""
+        """The same with the random key of a part."""
         if self.rng is None:
             return self
-        # Not a small number: `jax.random.split` makes the keys of these, which a part may do too.
-        return self._with(rng=jax.random.fold_in(self.rng, zlib.crc32(part.encode())))
+        return self._with(rng=apart(self.rng, part))
 
     def _with(self, **changed: Any) -> "Past":
         past = Past()

@@ -63,6 +63,7 @@ class Weigher(Part):
     """
 
     reads: ClassVar[Sequence[str]] = ()  # of CARRIED, what it reads of earlier steps
+    positional: ClassVar[bool] = False  # depends on where words stand, not only on their contents
 
     def __init_subclass__(cls) -> None:
         """Checks what a class of parts declares."""
@@ -174,6 +175,15 @@ class Normalizer(Weigher):
           past: see `Past`.
         """
         raise NotImplementedError
+
+    def summed(self, weights: Float[Array, " S"], rng: Array) -> Float[Array, " S"]:
+        """The weights that are summed in training; all else sees those that it is given.
+
+        Args:
+          weights: after mixing, and after the gain of the window.
+          rng: a random key, for dropout.
+        """
+        return weights
 
 
 class Values(Part):

@@ -1,6 +1,6 @@
 """A step of a mechanism in stages, each for one sentence and one head.
 
-query -> score -> (mix scores) -> weigh -> (mix weights) -> amplify -> remember -> gate
+query -> score -> (mix scores) -> weigh -> (mix weights) -> amplify -> drop -> remember -> gate
 
 What mixes heads is of one sentence and all heads. `models.attention` vectorises each stage by
 itself over heads and sentences; `attend`, of one head, runs the others one after another.
@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.attention.mechanism import Mechanism
-from attn_jax.attention.past import CARRIED, Past
+from attn_jax.attention.past import CARRIED, Past, apart
 from attn_jax.attention.protocol import Mixing, Weigher
 from attn_jax.attention.widening import widen
 from attn_jax.errors import InputError
@@ -92,7 +92,7 @@ def score(
 ) -> tuple[Memory, Float[Array, "*C S"]]:
     """The scores [S], or [2, S] of a pair, and the memory with the score's own new state."""
     part, inputs, memory = m.score, (p["score"], query.score, keys), now.memory
-    past = _advanced(part, inputs, _past(part, memory.own.score, now).apart("score"))
+    past = _advanced(part, inputs, _past(m, "score", now))
     # Hidden units are recomputed for the derivative: those of all queries would take T S A numbers,
     # and storing them more time.
     scored = recomputed(part.score) if m.has_hidden_units else part.score
@@ -115,22 +115,22 @@ def weigh(
     """The weights before the gain of the window, and the memory with the other new states."""
     own, window, normalizer = now.memory.own, m.window, m.normalizer
     of_query = p["window"], query.window
-    past = _advanced(window, of_query, _past(window, own.window, now).apart("window"))
+    past = _advanced(window, of_query, _past(m, "window", now))
     if window.is_stateful:
         own = own._replace(window=past.own)
     if window.overrides("bias"):
         bias = window.bias(*of_query, past)
-        scores = scores + _of_positions(bias, now, f"the window {window.word}", "bias")
+        scores = scores + _of_positions(bias, now.mask.size, f"the window {window.word}", "bias")
     # A position is reachable if none of its scores is -∞. NaN scores are kept, so that the weights
     # become NaN too.
     reachable = (scores != -jnp.inf).reshape(-1, now.mask.size).all(axis=0)
     # Weights are in float32 at least, whatever the precision of products.
     of_scores = p["normalizer"], widen(jnp.where(reachable, scores, 0)), now.mask & reachable
-    past = _advanced(normalizer, of_scores, _past(normalizer, own.normalizer, now))
+    past = _advanced(normalizer, of_scores, _past(m, "normalizer", now))
     if normalizer.is_stateful:
         own = own._replace(normalizer=past.own)
     weights = normalizer.weights(*of_scores, past)
-    weights = _of_positions(weights, now, f"the normalizer {normalizer.word}", "weights")
+    weights = _of_positions(weights, now.mask.size, f"the normalizer {normalizer.word}", "weights")
     return now.memory._replace(own=own), weights
 
 
@@ -152,18 +152,28 @@ def mix_weights(
 def amplify(
     m: Mechanism, p: PyTree, query: Queries, weights: Float[Array, " S"], now: Now
 ) -> Float[Array, " S"]:
-    """The weights that are summed: multiplied by the gain of the window, if it has one."""
+    """The weights multiplied by the gain of the window, if it has one."""
     if not m.window.overrides("gain"):
         return weights
-    past = _past(m.window, now.memory.own.window, now).apart("window")
+    past = _past(m, "window", now)
     gain = m.window.gain(p["window"], query.window, past)
-    return weights * _of_positions(gain, now, f"the window {m.window.word}", "gain")
+    return weights * _of_positions(gain, now.mask.size, f"the window {m.window.word}", "gain")
+
+
+def drop(
+    m: Mechanism, weights: Float[Array, " S"], rng: Key[Array, ""] | None
+) -> Float[Array, " S"]:
+    """The weights that are summed: in training, a normalizer may leave some out."""
+    if rng is None or not m.normalizer.overrides("summed"):
+        return weights
+    summed = m.normalizer.summed(weights, apart(rng, "summed"))
+    return _of_positions(summed, weights.size, f"the normalizer {m.normalizer.word}", "sum")
 
 
 def remember(
     memory: Memory, weights: Float[Array, "*B S"], context: Float[Array, "*B C"]
 ) -> Memory:
-    """The memory after a step, from the weights that were summed and what they summed to.
+    """The memory after a step, from its weights before dropout and its sum.
 
     It takes all heads and sentences at once, or one.
     """
@@ -223,12 +233,14 @@ def score_all(
     return jax.lax.map(one, of_steps, batch_size=together if together > 1 else None)
 
 
-def _past(part: Weigher, own: PyTree, now: Now) -> Past:
-    """What a part sees: no more than its class says that it reads."""
+def _past(m: Mechanism, kind: str, now: Now) -> Past:
+    """What a part sees: no more than its class says that it reads, and a random key of its own."""
+    part: Weigher = getattr(m, kind)
     known = {name: getattr(now.memory, name) for name in CARRIED if name in part.carried}
     if part.is_stateful:
-        known["own"] = own
-    return Past(part.word, mask=now.mask, rng=now.rng, **known)
+        known["own"] = getattr(now.memory.own, kind)
+    past = Past(part.word, mask=now.mask, rng=now.rng, **known)
+    return past if kind == "normalizer" else past.apart(kind)  # one of them has the key itself
 
 
 def _advanced(part: Any, inputs: tuple, past: Past) -> Past:
@@ -247,9 +259,8 @@ def _described(state: PyTree) -> PyTree:
     return jax.tree.map(lambda leaf: f"{jnp.result_type(leaf)}{list(jnp.shape(leaf))}", state)
 
 
-def _of_positions(returned: Any, now: Now, whose: str, what: str) -> Array:
+def _of_positions(returned: Any, size: int, whose: str, what: str) -> Array:
     """What a part has returned, after a check that it is a number for each position."""
-    size = now.mask.size
     if _shape(returned) != [size]:
         raise InputError(f"{whose} gives {_kind(returned)} for the {what} of {size} positions")
     if not jnp.issubdtype(returned.dtype, jnp.floating):

@@ -194,9 +194,10 @@ class Attention(nnx.Module):
         count = queries.shape[1]
         heads = self._queries(jnp.moveaxis(self.projections.query(queries), 1, 3))
         attend = self._one_by_one if self.mechanism.looks_back else self._all_at_once
-        weights = attend(heads, attended, mask, self._by_head(rng, count))
-        values = attended.values
-        contexts = jnp.einsum("BKGTS,BKSC->BTKGC", weights.astype(values.dtype), values)
+        rngs, values = self._by_head(rng, count), attended.values
+        weights = attend(heads, attended, mask, rngs)
+        summed = self._dropped(weights, rngs).astype(values.dtype)
+        contexts = jnp.einsum("BKGTS,BKSC->BTKGC", summed, values)
         contexts = self._gate(queries, contexts)
         rows, *_, source_length = weights.shape
         return self.projections.combine(contexts), weights.reshape(rows, -1, count, source_length)
@@ -214,7 +215,7 @@ class Attention(nnx.Module):
         weights = self._mixed_weights(weights, now.mask)
         amplified = self._over_heads(partial(steps.amplify, m))
         weights = amplified(p, queries, weights, now._replace(memory=memory))
-        contexts = self.forms.mixture(weights, attended.values)
+        contexts = self.forms.mixture(self._dropped(weights, now.rng), attended.values)
         return steps.remember(memory, weights, contexts), contexts, weights
 
     def _one_by_one(
@@ -275,6 +276,15 @@ class Attention(nnx.Module):
             return over(weights)
 
         return jax.vmap(of_row)(weights, mask)
+
+    def _dropped(
+        self, weights: Float[Array, "B K G *T S"], rngs: Key[Array, "B K G *T"] | None
+    ) -> Float[Array, "B K G *T S"]:
+        """The weights that are summed."""
+        drop = partial(steps.drop, self.mechanism)
+        for _ in weights.shape[:-1]:
+            drop = jax.vmap(drop)
+        return drop(weights, rngs)
 
     def _gate(
         self, states: Float[Array, "B *T Q"], contexts: Float[Array, "B *T K G C"]

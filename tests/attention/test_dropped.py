@@ -21,19 +21,23 @@ from attn_jax.attention import (
 )
 from attn_jax.config.value_text import read
 from attn_jax.errors import InputError
+from tests.drawn import drawn
+from tests.options import model_options
 
 T, S, D = 40, 9, 8
 MASK = np.arange(S) < 7
 OTHERS = [Softmax(), Null(), Forward(), Monotonic(noise=0), Mocha(noise=0)]
+SOURCE, TARGET = np.array([[4, 5, 6, 2], [7, 4, 2, 0]]), np.array([[5, 8, 2], [6, 2, 0]])
 every = pytest.mark.parametrize("other", OTHERS, ids=lambda one: one.name)
 
 
 def weights(normalizer, generator, rng=None):
+    """What is summed, from values of which each is a position by itself, and what is shown."""
     mechanism = Mechanism(General(), normalizer=normalizer)
     p = mechanism.init(jax.random.key(0), D, D)
     queries, annotations = (generator.normal(size=size) for size in ((T, D), (S, D)))
-    made = attend_all(mechanism, p, queries, annotations, MASK, rng=rng)
-    return *map(np.asarray, made), annotations
+    made = attend_all(mechanism, p, queries, annotations, MASK, values=np.eye(S), rng=rng)
+    return tuple(map(np.asarray, made))
 
 
 @every
@@ -52,13 +56,13 @@ def test_in_training_it_drops_weights_and_raises_the_others(other):
         weights(one, seed, rng)
         for one, seed in zip((Dropped(other, rate=0.25), other), seeds, strict=True)
     )
-    contexts, dropped, annotations = found
+    dropped, shown = found
+    np.testing.assert_array_equal(shown, expected[1])
     kept = dropped > 0
     np.testing.assert_allclose(dropped, np.where(kept, expected[1] / 0.75, 0), rtol=1e-5)
     real = expected[1] > 0
     share = kept[real].mean()
     assert abs(share - 0.75) < 4 * (0.75 * 0.25 / real.sum()) ** 0.5
-    np.testing.assert_allclose(contexts, dropped @ annotations, rtol=1e-3, atol=1e-5)
 
 
 def test_the_noise_of_the_other_is_that_which_it_has_alone():
@@ -66,7 +70,29 @@ def test_the_noise_of_the_other_is_that_which_it_has_alone():
     seeds = (np.random.default_rng(7) for _ in range(2))
     others = Dropped(Monotonic(), rate=0.25), Monotonic()
     found, expected = (weights(one, seed, rng)[1] for one, seed in zip(others, seeds, strict=True))
-    np.testing.assert_allclose(found[found > 0], expected[found > 0] / 0.75, rtol=1e-5)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("decoder", ["bahdanau", "luong", "transformer"])
+def test_losses_and_later_steps_see_weights_before_dropout(decoder):
+    """A score that reads the last weights makes each step see those of the step before."""
+    found = {}
+    for normalizer in ("softmax", "dropped(softmax,rate=0.9)"):
+        options = model_options(
+            score="location_aware(units=3,filters=2)",
+            normalizer=normalizer,
+            decoder=decoder,
+            encoder="transformer" if decoder == "transformer" else "bidirectional",
+            hidden_size=4,
+            embedding_size=4,
+        )
+        reading = drawn(options, 9, 9).read(SOURCE, TARGET, jax.random.split(jax.random.key(3)))
+        found[normalizer] = np.asarray(reading.weights)
+    dropped = found["dropped(softmax,rate=0.9)"]
+    real = np.asarray(TARGET != 0)[:, None, None]
+    np.testing.assert_allclose(np.where(real, dropped.sum(axis=-1), 1), 1, rtol=1e-5)
+    # The first layer and step see no context yet.
+    np.testing.assert_allclose(dropped[:, 0, :, 0], found["softmax"][:, 0, :, 0], rtol=1e-5)
 
 
 def test_what_a_class_says_is_that_of_the_other():
@@ -107,9 +133,9 @@ def test_gradients_are_finite_also_where_all_weights_are_dropped(generator):
     p = mechanism.init(jax.random.key(0), D, D)
 
     def total(p):
-        found = attend_all(mechanism, p, queries, annotations, rng=jax.random.key(1))
-        return found[0].sum(), found[1]
+        contexts, _ = attend_all(mechanism, p, queries, annotations, rng=jax.random.key(1))
+        return contexts.sum(), contexts
 
-    gradient, shown = jax.grad(total, has_aux=True)(p)
-    assert np.any(shown.sum(axis=1) == 0)
+    gradient, contexts = jax.grad(total, has_aux=True)(p)
+    assert np.any((contexts == 0).all(axis=1))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))

@@ -18,7 +18,7 @@ from attn_jax import (
     begin,
 )
 from attn_jax.attention.compositions import Pair, Projected
-from attn_jax.attention.past import CARRIED, NotRead
+from attn_jax.attention.past import CARRIED, NotRead, Past
 from attn_jax.attention.position_scores import Coverage, Gmm
 from attn_jax.attention.scores import Dot, General
 from attn_jax.attention.windows import LocalM
@@ -357,8 +357,11 @@ def test_parts_draw_independently_of_one_another():
 
         def weights(self, p, scores, mask, past):
             shown("normalizer", past)
-            shown("dropped", past.apart("dropped"))
             return jax.nn.softmax(scores[0], where=mask)
+
+        def summed(self, weights, rng):
+            shown("summed", Past(rng=rng))
+            return weights
 
     pair = Pair(Noisy(), Noisy(name_="second"))
     mechanism = Mechanism(pair, Near(), Shares())
@@ -369,4 +372,4 @@ def test_parts_draw_independently_of_one_another():
         assert len(set(seen.values())) == len(seen) == 10
         seen.clear()
         attend(mechanism, p, query, annotations)
-    assert seen == dict.fromkeys(["first", "second", "window", "normalizer", "dropped"])
+    assert seen == dict.fromkeys(["first", "second", "window", "normalizer"])
