@@ -8,6 +8,7 @@ from attn_jax.alignment.readings import by_words
 from attn_jax.data.sentences import Sentence
 from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
+from attn_jax.tokens import BETWEEN, is_second
 from attn_jax.translation.translator import Translator
 
 Texts = tuple[Sequence[str], Sequence[str]]  # sources and targets
@@ -18,8 +19,13 @@ Units = tuple[
 
 
 def words(sentence: Sentence) -> Units:
-    """The words of a sentence."""
-    return words_of(sentence.text), sentence.words
+    """The words of a sentence, those of a second source marked like its tokens."""
+    places = sentence.words
+    second = {
+        place for token, place in zip(sentence.tokens, places, strict=True) if is_second(token)
+    }
+    found = enumerate(words_of(sentence.text))
+    return [BETWEEN + word if place in second else word for place, word in found], places
 
 
 def tokens(sentence: Sentence) -> Units:

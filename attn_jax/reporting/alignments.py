@@ -14,7 +14,7 @@ from attn_jax.attention.head_names import head_name
 from attn_jax.errors import InputError
 from attn_jax.reporting.labels import wrapped
 from attn_jax.reporting.style import COLOURS, ONE_COLUMN, SCREEN, Page, Picture, styled
-from attn_jax.tokens import bracketed
+from attn_jax.tokens import bracketed, is_second
 
 LARGEST = 40.0  # inches of a figure; tokens are made smaller to stay below
 LONGEST = 32  # signs of a token
@@ -49,9 +49,12 @@ def _norm() -> PowerNorm:
     return PowerNorm(0.5, vmin=0, vmax=1)
 
 
-def _shade(axes: Axes, alignment: np.ndarray) -> None:
-    """Draws weights on that scale."""
+def _shade(axes: Axes, alignment: np.ndarray, source: Sequence[str]) -> None:
+    """Draws weights on that scale, with a line between those of two sources."""
     axes.imshow(alignment, cmap=SHADES, norm=_norm())
+    first = sum(not is_second(token) for token in source)
+    if first < len(source):
+        axes.axvline(first - 0.5, color=COLOURS[0], linewidth=1)
 
 
 def add_scale(
@@ -88,7 +91,7 @@ def draw_heat_map(
     target: Sequence[str],
 ) -> None:
     """Draws the weights [T, S] between S source and T target tokens."""
-    _shade(axes, alignment)
+    _shade(axes, alignment, source)
     axes.set_xticks(range(len(source)), visible(source))
     axes.set_yticks(range(len(target)), visible(target))
     if max(map(len, source)) > 2:
@@ -203,7 +206,7 @@ def heads(
         figure = Picture(figsize=size, layout="compressed")
         all_axes = figure.subplots(layers, count, squeeze=False, sharex=True, sharey=True)
         for (layer, head), axes in np.ndenumerate(all_axes):
-            _shade(axes, weights[layer, head])
+            _shade(axes, weights[layer, head], source)
             number = layer + 1, head + 1
             axes.set_title(head_name(*number) + notes.get(number, ""))
             axes.set_xticks(range(len(source)), visible(source), rotation=90)

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from attn_jax.alignment.readings import Reading, by_words, masses, read, readings
+from attn_jax.alignment.units import words
+from attn_jax.data.two_sources import TwoSources
+from attn_jax.data.vocabulary import Characters, Symbols
 
 
 def test_a_reading_is_a_head_and_a_shift(generator):
@@ -22,8 +25,8 @@ def test_a_reading_is_a_head_and_a_shift(generator):
 def test_tokens_become_words_by_hand():
     # Source tokens 0 and 1 are one word, as are target tokens 1 and 2.
     weights = np.array([[0.2, 0.3, 0.5], [0.6, 0.2, 0.2], [0.0, 0.4, 0.6]])
-    words = by_words(weights, [0, 0, 1], [0, 1, 1], (3, 2))
-    np.testing.assert_allclose(words, [[0.5, 0.5, 0], [0.6, 0.4, 0]])
+    of_words = by_words(weights, [0, 0, 1], [0, 1, 1], (3, 2))
+    np.testing.assert_allclose(of_words, [[0.5, 0.5, 0], [0.6, 0.4, 0]])
 
 
 def test_masses_by_hand():
@@ -39,3 +42,8 @@ def test_masses_by_hand():
     assert of_second == {"null_mass": pytest.approx(80), "end_mass": pytest.approx(10)}
     later = masses([heads], Reading(head=(0, 0), shift=1))
     assert later == {"null_mass": pytest.approx(25), "end_mass": pytest.approx(70)}
+
+
+def test_words_of_a_second_source_are_marked():
+    sources = TwoSources(Characters(["a", "b"]), Symbols(["N", "PL"]))
+    assert words(sources.cut("ab\tN PL")) == (["ab", "\tN", "\tPL"], [0, 0, 1, 2])

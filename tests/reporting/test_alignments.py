@@ -20,6 +20,18 @@ def test_a_heat_map_shows_weights_and_tokens():
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "</s>"]
 
 
+def test_heat_maps_separate_two_sources():
+    weights, target = np.array([[0.2, 0.8, 0.9]]), ["x"]
+    for source, places in ((["a", "b", "\tV"], [1.5]), (["a", "b", "V"], [])):
+        panel = Panel(weights, source, target, target)
+        for figure in (
+            alignments.heat_map(weights, source, target),
+            alignments.heads(weights[None, None], source, target),
+            beside({"one": panel}),
+        ):
+            assert [line.get_xdata()[0] for line in figure.axes[0].lines] == places
+
+
 def test_bars_are_the_weights_of_each_step():
     alignment = np.array([[0.2, 0.8], [0.9, 0.1]])
     for axes, weights in zip(
