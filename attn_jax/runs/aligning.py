@@ -191,8 +191,15 @@ def write_page(
         )
         for name, weights in directions.items()
     }
-    systems["each layer and head, tokens"] = [
-        Weighed(source.tokens, [*target.tokens, SPECIALS[EOS]], np.asarray(forced.weights))
-        for source, target, forced in zip(*pairs, translator.force(*pairs), strict=True)
-    ]
+    own = [np.asarray(forced.weights) for forced in translator.force(*pairs)]
+    # Of a model with one head, links may be made of the same weights.
+    same = (
+        np.array_equal(linked[None, None], weights[:, :, :-1])
+        for linked, weights in zip(directions["forward"], own, strict=True)
+    )
+    if not all(same):
+        systems["each layer and head, tokens"] = [
+            Weighed(source.tokens, [*target.tokens, SPECIALS[EOS]], weights)
+            for source, target, weights in zip(*pairs, own, strict=True)
+        ]
     write_viewer(file, list(zip(*texts, strict=True)), systems)

@@ -427,7 +427,10 @@ def test_translate_goes_on_counting_from_part_to_part(workdir):
     assert [line.rsplit(" ||| ", 2)[0] for line in many.splitlines()] == expected
 
 
-def test_align_writes_links_weights_and_pictures(workdir, tmp_path):
+@pytest.mark.parametrize(
+    ("of", "others"), [("weights", []), ("posterior", ["each layer and head, tokens"])]
+)
+def test_align_writes_links_weights_and_pictures(workdir, tmp_path, of, others):
     (tmp_path / "a").write_text("1 2 3\n4 5\n")
     (tmp_path / "b").write_text("3 2 gnu\n5 4\n")
     done = works(
@@ -438,6 +441,7 @@ def test_align_writes_links_weights_and_pictures(workdir, tmp_path):
         f"--weights={tmp_path / 'w.npz'}",
         f"--figures={tmp_path / 'figures'}",
         f"--page={tmp_path / 'page.html'}",
+        f"--of={of}",
     )
     assert "forward, target: unknown to the model: 'gnu'\n" in done.stderr
     assert [len(line.split()) for line in done.stdout.splitlines()] == [3, 2]
@@ -448,7 +452,7 @@ def test_align_writes_links_weights_and_pictures(workdir, tmp_path):
     ((of_texts,),) = (one["splits"] for one in data["sets"])
     assert [one["target"] for one in of_texts["sentences"]] == ["3 2 gnu", "5 4"]
     names = [system["name"] for system in of_texts["systems"]]
-    assert names == ["forward, words", "each layer and head, tokens"]
+    assert names == ["forward, words", *others]  # the one head itself only if links are not of it
 
 
 def test_a_transformer_with_what_goes_with_it(tmp_path):
