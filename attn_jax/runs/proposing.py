@@ -25,6 +25,7 @@ from attn_jax.runs.sizes import (
     Sizes,
     paced,
     sizes_for,
+    suited,
 )
 from attn_jax.runs.slots import Slot
 from attn_jax.runs.standing import told
@@ -211,7 +212,7 @@ def _cost(pace: Pace, start: float, found: Survey, options: Mapping[str, Any]) -
 def _about_sizes(sizes: Sizes, chosen: Mapping[str, Any]) -> str:
     if not chosen:
         return "sizes: as they were given"
-    return f"sizes, for {sizes.pairs:,} training pairs and more: {config.told(chosen)}"
+    return f"sizes, for {suited(sizes)}: {config.told(chosen)}"
 
 
 def _about_settings(grid: Mapping[str, list[Any]], seeds: int) -> str:

@@ -89,6 +89,14 @@ def sizes_for(pairs: int) -> Sizes:
     return [sizes for sizes in TABLE if sizes.pairs <= max(pairs, 1)][-1]
 
 
+def suited(sizes: Sizes) -> str:
+    """The training text that sizes suit, in words."""
+    smallest, larger, *_ = TABLE
+    if sizes is smallest:
+        return f"fewer than {larger.pairs:,} training pairs"
+    return f"{sizes.pairs:,} training pairs and more"
+
+
 def paced(steps: int) -> dict[str, int]:
     """The options that depend on the number of steps."""
     return {

@@ -23,7 +23,7 @@ from attn_jax.runs.comparing import agenda_of, compare
 from attn_jax.runs.estimates import Estimate
 from attn_jax.runs.measuring import Pace
 from attn_jax.runs.plans import Plan
-from attn_jax.runs.sizes import LEARNING_RATES, SYSTEMS, TABLE, paced, sizes_for
+from attn_jax.runs.sizes import LEARNING_RATES, SYSTEMS, TABLE, paced, sizes_for, suited
 from attn_jax.runs.slots import Slot
 from attn_jax.runs.surveying import Survey, level_of, survey
 from attn_jax.runs.working import Interrupted
@@ -374,6 +374,8 @@ def test_the_data_are_looked_at(tmp_path):
 def test_sizes_grow_with_the_data():
     limits = (1, 1999, 2000, 14_999, 15_000, 59_999, 60_000, 10**6)
     assert [sizes_for(pairs) for pairs in limits] == [each for each in TABLE for _ in range(2)]
+    told = [suited(sizes) for sizes in TABLE[:2]]
+    assert told == ["fewer than 2,000 training pairs", "2,000 training pairs and more"]
     page = (Path(__file__).parents[2] / "docs" / "comparing.md").read_text("utf-8")
     for sizes in TABLE:
         names = ("model.embedding_size", "model.hidden_size", "train.batch_size")
