@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attn_jax.models.seq2seq import initialize
+from attn_jax.models.source import Encoded
 
 
 def drawn(config, source_size, target_size, seed=0):
@@ -20,3 +21,9 @@ def drawn(config, source_size, target_size, seed=0):
         lambda leaf: jnp.asarray(generator.normal(0, 0.3, leaf.shape), leaf.dtype),
         jax.eval_shape(make, jax.random.key(0)),
     )
+
+
+def encoded(annotations, mask=None):
+    """Annotations as an attention takes them, which needs neither word vectors nor a summary."""
+    mask = jnp.ones(annotations.shape[:2], bool) if mask is None else mask
+    return Encoded(None, annotations, mask, None)

@@ -168,7 +168,7 @@ def begin(
         try:
             compared = m.values.compared(p["values"], annotations)
             if values is None:
-                values = m.values.values(p["values"], annotations, embeddings)
+                values = m.values.values(p["values"], annotations, embeddings, mask)
             keys = m.score.keys(p["score"], compared)
             size = values.shape[-1]
             return Sentence(keys, values, mask, (D, E, size)), steps.begin(m, p, mask, size, done)

@@ -204,7 +204,11 @@ class Values(Part):
         return annotations
 
     def values(
-        self, p: PyTree, annotations: Float[Array, "S D"], embeddings: Float[Array, "S E"] | None
+        self,
+        p: PyTree,
+        annotations: Float[Array, "S D"],
+        embeddings: Float[Array, "S E"] | None,
+        mask: Bool[Array, " S"],
     ) -> Float[Array, "S C"]:
         """What is summed to a context of C features.
 
@@ -212,6 +216,7 @@ class Values(Part):
           p: parameters.
           annotations: of the encoder.
           embeddings: the vectors of the source words that the encoder has read.
+          mask: True at the real positions of the sentence.
         """
         return annotations
 
@@ -227,7 +232,8 @@ class Values(Part):
         def made(rng: Array) -> tuple[Array, Array]:
             p, annotations = self.init(rng, D, E), jnp.zeros((1, D))
             embeddings = jnp.zeros((1, E)) if self.reads_embeddings else None
-            return self.compared(p, annotations), self.values(p, annotations, embeddings)
+            mask = jnp.ones(1, bool)
+            return self.compared(p, annotations), self.values(p, annotations, embeddings, mask)
 
         compared, values = jax.eval_shape(made, jax.random.key(0))
         return compared.shape[-1], values.shape[-1]

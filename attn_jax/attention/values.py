@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attn_jax.attention.protocol import Values, scaled_normal
@@ -20,7 +21,9 @@ class Embeddings(Values):
     """x_j, the word vectors.
 
     Queries are compared with annotations, which know their neighbours; what is summed knows the
-    words alone. These are the syntactic keys and the semantic values of the paper.
+    words alone. These are the syntactic keys and the semantic values of the paper. There, Σ α_j h_j
+    drives the decoder, and words are predicted from Σ α_j x_j alone: that is the decoder
+    `syntactic`. Here, a decoder uses Σ α_j x_j for both.
 
     Paper: Russin, Jo, O'Reilly and Bengio 2019, section 3.
     Cost: none.
@@ -29,18 +32,19 @@ class Embeddings(Values):
     reads_embeddings = True
 
     def values(
-        self, p: Any, annotations: Float[Array, "S D"], embeddings: Array | None
+        self, p: Any, annotations: Float[Array, "S D"], embeddings: Array | None, mask: Array
     ) -> Float[Array, "S E"]:
         return words(self, embeddings)
 
 
 class Sum(Values):
-    """h_j + x_j; where their sizes differ, W h_j + x_j.
+    """√S (h_j + x_j), S the length of the sentence; where their sizes differ, √S (W h_j + x_j).
 
-    The paper maps the outputs of its encoder to the size of word vectors too. Its word vectors
-    include positions; here they do not.
+    The scale makes up for the variance that a mean over S positions loses. The paper maps the
+    outputs of its encoder to the size of word vectors too. Its word vectors include positions; here
+    they do not.
 
-    Paper: Gehring et al. 2017, section 3.3, equation 2.
+    Paper: Gehring et al. 2017, section 3.3, equation 2, and section 3.4.
     Cost: time S D E, memory S E.
     """
 
@@ -50,9 +54,10 @@ class Sum(Values):
         return {} if D == E else {"W": scaled_normal(rng, (D, E))}
 
     def values(
-        self, p: Any, annotations: Float[Array, "S D"], embeddings: Array | None
+        self, p: Any, annotations: Float[Array, "S D"], embeddings: Array | None, mask: Array
     ) -> Float[Array, "S E"]:
-        return (annotations @ p["W"] if p else annotations) + words(self, embeddings)
+        scale = jnp.sqrt(mask.sum().astype(annotations.dtype))
+        return scale * ((annotations @ p["W"] if p else annotations) + words(self, embeddings))
 
 
 class KeyValue(Values):
@@ -80,7 +85,7 @@ class KeyValue(Values):
         return annotations[:, ::2]
 
     def values(
-        self, p: Any, annotations: Float[Array, "S D"], embeddings: Array | None
+        self, p: Any, annotations: Float[Array, "S D"], embeddings: Array | None, mask: Array
     ) -> Float[Array, "S C"]:
         return annotations[:, 1::2]
 

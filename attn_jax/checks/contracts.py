@@ -1,7 +1,6 @@
 """Checks that the user's own cells, encoders and decoders return what `models.protocols` says."""
 
 import functools
-import inspect
 from typing import Any
 
 import jax
@@ -67,12 +66,6 @@ def _check_decoder(config: Model, rng: jax.Array) -> None:
     which = f"model.decoder={config.decoder}"
     model = untrained(config, rng)
     decoder = model.decoder
-    taken = len(inspect.signature(decoder.project).parameters)
-    if config.values.reads_embeddings and taken == 1:
-        raise InputError(
-            f"model.values={config.values.brief()} needs word vectors, which the `project` of "
-            f"{which} must take as its second argument, after the annotations"
-        )
     source = model.encode(jnp.ones((B, S), jnp.int32))
     state = decoder.start(source, T)
     word, words = jnp.zeros((B, config.embedding_size)), jnp.zeros((B, T, config.embedding_size))

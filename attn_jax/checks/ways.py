@@ -23,6 +23,7 @@ from attn_jax.checks.subject import (
 )
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention
+from attn_jax.models.source import Encoded, Summary
 
 ROWS = 3
 BETWEEN = "a part keeps something from one call to another, which `start` and `advance` are for"
@@ -43,11 +44,12 @@ def decoding(subject: Subject) -> str | None:
 
 def heads(subject: Subject) -> str | None:
     """The same in a model: a batch, and four heads of which two share keys and values."""
-    attention, queries, annotations, embeddings, mask = _of_a_model(subject)
+    attention, queries, annotations, vectors, mask = _of_a_model(subject)
 
     @jax.jit
     def both() -> PyTree:
-        source = attention.project(annotations, embeddings)
+        encoded = Encoded(vectors, annotations, mask, Summary(jnp.zeros((ROWS, 0)), ()))
+        source = attention.project(encoded)
         whole = attention(queries, source, mask)
         memory, found = attention.begin(mask), []
         for query in jnp.moveaxis(queries, 1, 0):

@@ -17,6 +17,7 @@ from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import FAST
 from attn_jax.models.heads import Sizes, Unprojected, make_projections
+from attn_jax.models.source import Encoded
 
 
 class KeysAndValues(NamedTuple):
@@ -97,22 +98,12 @@ class Attention(nnx.Module):
                 f"additive or projected({word})"
             )
 
-    def project(
-        self, annotations: Float[Array, "B S D"], embeddings: Float[Array, "B S E"] | None = None
-    ) -> KeysAndValues:
-        """The keys and values of the annotations; `embeddings` are the vectors of their words.
-
-        Raises:
-          InputError: the values are made of word vectors, which are not given.
-        """
+    def project(self, encoded: Encoded) -> KeysAndValues:
+        """The keys and values of one source, or of two in one row."""
         parts, p = self.mechanism.values, self.shared.get_value()["values"]
-        if parts.reads_embeddings and embeddings is None:
-            raise InputError(
-                f"model.values={parts.brief()} needs word vectors: a decoder's `project` gets them "
-                "after the annotations, and hands both on to its attention"
-            )
+        vectors, annotations, mask, _ = encoded
         compared = jax.vmap(partial(parts.compared, p))(annotations)
-        values = jax.vmap(partial(parts.values, p))(annotations, embeddings)
+        values = jax.vmap(partial(parts.values, p))(annotations, vectors, mask)
         keys, values = self.projections.keys_and_values(compared, values)
         if self.mechanism.makes_keys:
             _, groups = self.projections.shape

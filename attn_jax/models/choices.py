@@ -7,6 +7,7 @@ from attn_jax.models.encoders import LAYERS, RecurrentEncoder
 from attn_jax.models.luong_over_positions import LuongOverPositions
 from attn_jax.models.protocols import Decoder, Encoder
 from attn_jax.models.readouts import OVER_POSITIONS, find_readout
+from attn_jax.models.syntactic import Syntactic
 from attn_jax.models.transformer import Transformer, TransformerEncoder
 from attn_jax.settings.grammar import choose_or_import
 
@@ -19,6 +20,7 @@ DECODERS: dict[str, type[Decoder]] = {
     "bahdanau": Bahdanau,
     "luong": Luong,
     "luong_input_feeding": LuongInputFeeding,
+    "syntactic": Syntactic,
     "transformer": Transformer,
 }
 

@@ -19,7 +19,7 @@ from attn_jax.models.first_states import make_first_state
 from attn_jax.models.linear import Linear
 from attn_jax.models.randomness import split, split_stacked
 from attn_jax.models.readouts import make_readout
-from attn_jax.models.source import Source
+from attn_jax.models.source import Encoded, Source
 from attn_jax.models.stacks import make_stack
 from attn_jax.models.two_attentions import make_attention
 
@@ -52,13 +52,9 @@ class Recurrent(nnx.Module):
         )
         self.dropout = make_dropout(config)
 
-    def project(
-        self,
-        annotations: PyTree[Float[Array, "B S D"]],
-        embeddings: PyTree[Float[Array, "B S E"]] = None,
-    ) -> PyTree:
+    def project(self, encoded: Encoded) -> PyTree:
         """The keys and values of the annotations."""
-        return self.attention.project(annotations, embeddings)
+        return self.attention.project(encoded)
 
     def start(self, source: Source, length: int) -> PyTree:
         """The state before the first word; targets have at most `length` words."""
@@ -87,10 +83,9 @@ class Recurrent(nnx.Module):
         """
 
     def _scan(
-        self, embeddings: Array, source: Source, rng: Key[Array, " B"] | None
+        self, inputs: Float[Array, "T B G"], source: Source, rng: Key[Array, " B"] | None
     ) -> tuple[PyTree, Float[Array, "B 1 N T S"]]:
         """What the readout reads at all T steps, [B, T, ...], and the weights."""
-        inputs = self.cell.input(jnp.swapaxes(embeddings, 0, 1))
         rng_cell, rng_attention = split(rng, 2)
 
         def step(parameters: tuple, state: PyTree, inputs: tuple) -> tuple:
@@ -160,7 +155,8 @@ class Bahdanau(Recurrent):
         """
         rng_in, rng_steps, rng_out = split(rng, 3)
         embeddings = self.dropout(embeddings, rng_in)
-        (outputs, contexts), weights = self._scan(embeddings, source, rng_steps)
+        inputs = self.cell.input(jnp.swapaxes(embeddings, 0, 1))
+        (outputs, contexts), weights = self._scan(inputs, source, rng_steps)
         return self.dropout(self.readout(outputs, embeddings, contexts), rng_out), weights
 
 
@@ -186,13 +182,9 @@ class Luong(Recurrent):
         )
         self.readout = make_readout(config, config.hidden_size, self.usual_readout, rngs=rngs)
 
-    def project(
-        self,
-        annotations: PyTree[Float[Array, "B S D"]],
-        embeddings: PyTree[Float[Array, "B S E"]] = None,
-    ) -> PyTree:
+    def project(self, encoded: Encoded) -> PyTree:
         """The keys and values of the annotations; where possible, the values are W_c h_j."""
-        projected = super().project(annotations, embeddings)
+        projected = super().project(encoded)
         if not self.attention.sums_values:
             return projected
         of_context, _ = self._matrices()
@@ -300,5 +292,6 @@ class LuongInputFeeding(Luong):
         """
         rng_in, rng_steps, rng_out = split(rng, 3)
         embeddings = self.dropout(embeddings, rng_in)
-        attentional, weights = self._scan(embeddings, source, rng_steps)
+        inputs = self.cell.input(jnp.swapaxes(embeddings, 0, 1))
+        attentional, weights = self._scan(inputs, source, rng_steps)
         return self.readout(self.dropout(attentional, rng_out)), weights

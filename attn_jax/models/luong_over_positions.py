@@ -13,7 +13,7 @@ from attn_jax.errors import InputError
 from attn_jax.models.decoders import Luong
 from attn_jax.models.marginal import Steps, logarithm
 from attn_jax.models.randomness import split
-from attn_jax.models.source import Source
+from attn_jax.models.source import Encoded, Source
 
 
 class OfPositions(NamedTuple):
@@ -60,13 +60,9 @@ class LuongOverPositions(Luong):
             )
         super().__init__(config, summary_size, rngs=rngs)
 
-    def project(
-        self,
-        annotations: PyTree[Float[Array, "B S D"]],
-        embeddings: PyTree[Float[Array, "B S E"]] = None,
-    ) -> OfPositions:
+    def project(self, encoded: Encoded) -> OfPositions:
         """Keys and values, and what is read of each position."""
-        attended: Any = self.attention.project(annotations, embeddings)
+        attended: Any = self.attention.project(encoded)
         contexts = self.attention.alone(attended)
         of_context, _ = self._matrices()
         features = self.forms.product(contexts, of_context)

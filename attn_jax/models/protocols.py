@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.config import Model
 from attn_jax.models.embeddings import Separate
-from attn_jax.models.source import Source, Summary
+from attn_jax.models.source import Encoded, Source, Summary
 
 
 @runtime_checkable
@@ -150,17 +150,11 @@ class Decoder(Protocol):
     def readout(self) -> Readout:
         """It takes what `step` and `__call__` return beside the weights."""
 
-    def project(
-        self,
-        annotations: PyTree[Float[Array, "B S D"]],
-        embeddings: PyTree[Float[Array, "B S E"]] = None,
-    ) -> PyTree:
-        """What is computed from the annotations once per sentence, such as keys and values.
+    def project(self, encoded: Encoded) -> PyTree:
+        """What is computed once per sentence, such as keys and values.
 
         Args:
-          annotations: of the encoder.
-          embeddings: the vectors of the source words, which only decoders take that work with a
-            `model.values` made of them; they get no second argument otherwise.
+          encoded: word vectors, annotations, masks and summary.
         """
 
     def start(self, source: Source, length: int) -> PyTree:

@@ -4,11 +4,9 @@ The words of both stand in one row of ids, those of the second behind those of t
 numbered after them: id k of the second vocabulary is V¹ + k, V¹ the size of the first.
 """
 
-from typing import NamedTuple
-
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jaxtyping import Array, Int, Key
 
 from attn_jax.attention.protocol import Weigher
 from attn_jax.attention.sources import Flat
@@ -18,17 +16,8 @@ from attn_jax.models.linear import Linear
 from attn_jax.models.protocols import Encoder
 from attn_jax.models.readouts import OVER_POSITIONS
 from attn_jax.models.rows import behind, to_front
-from attn_jax.models.source import Summary
+from attn_jax.models.source import Encoded, Summary
 from attn_jax.tokens import PAD
-
-
-class Encoded(NamedTuple):
-    """What encoders make of a batch: of one source, or leaves in pairs, of two."""
-
-    vectors: PyTree[Float[Array, "B S E"]]  # of the words
-    annotations: PyTree[Float[Array, "B S D"]]
-    mask: PyTree[Bool[Array, "B S"]]
-    summary: Summary
 
 
 class SecondSource(nnx.Module):

@@ -27,8 +27,8 @@ from attn_jax.models.embeddings import make_embeddings
 from attn_jax.models.initializations import initialized
 from attn_jax.models.marginal import Marginal, Over, best, total
 from attn_jax.models.randomness import split
-from attn_jax.models.second_source import Encoded, make_second
-from attn_jax.models.source import Source
+from attn_jax.models.second_source import make_second
+from attn_jax.models.source import Encoded, Source
 from attn_jax.tokens import BOS, PAD
 
 
@@ -72,7 +72,6 @@ class Seq2Seq(nnx.Module):
         self.attends_apart = isinstance(config.sources, Combined)  # to each of two sources
         # A control's weights do not depend on the words.
         self.is_control = config.score.is_control
-        self.values_are_of_words = config.values.reads_embeddings
         # Each part has its own key, so that its choice does not change the parameters of others.
         parts = [nnx.Rngs(rng) for rng in jax.random.split(rngs.params(), 3)]
         self.encoder = encoder(config, rngs=parts[0])
@@ -135,10 +134,7 @@ class Seq2Seq(nnx.Module):
             words = self.first_source(source)
             first = self._encode(self.words.source_vectors(words), words != PAD, rng_first)
             encoded = self.second.joined(first, self.second.encode(source, rng_second))
-        # A decoder of the user's own need not know of word vectors unless values are made of them.
-        of_words = (encoded.vectors,) if self.values_are_of_words else ()
-        projected = self.decoder.project(encoded.annotations, *of_words)
-        return Source(projected, encoded.mask, encoded.summary)
+        return Source(self.decoder.project(encoded), encoded.mask, encoded.summary)
 
     def _encode(
         self,

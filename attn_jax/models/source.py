@@ -13,6 +13,20 @@ class Summary(NamedTuple):
     states: tuple  # the last state of each layer of a one-directional recurrent encoder, else ()
 
 
+class Encoded(NamedTuple):
+    """What encoders make of a batch, for the decoder: of one source, or leaves in pairs, of two."""
+
+    vectors: PyTree[Float[Array, "B S E"]]  # of the words
+    annotations: PyTree[Float[Array, "B S D"]]
+    mask: PyTree[Bool[Array, "B S"]]
+    summary: Summary
+
+    def each(self) -> tuple["Encoded", ...]:
+        """Each of two sources."""
+        of_each = zip(self.vectors, self.annotations, self.mask, strict=True)
+        return tuple(Encoded(*one, self.summary) for one in of_each)
+
+
 class Source(NamedTuple):
     """A batch of encoded sentences, as decoders take it."""
 

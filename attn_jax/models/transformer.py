@@ -19,7 +19,7 @@ from attn_jax.models.positions import POSITIONS
 from attn_jax.models.randomness import split
 from attn_jax.models.readouts import make_readout
 from attn_jax.models.residuals import make_last_norm
-from attn_jax.models.source import Source, Summary
+from attn_jax.models.source import Encoded, Source, Summary
 
 
 class InputEmbedding(nnx.Module):
@@ -164,14 +164,10 @@ class Transformer(nnx.Module):
         self.norm = make_last_norm(config, width, rngs=rngs)
         self.readout = make_readout(config, width, self.usual_readout, rngs=rngs)
 
-    def project(
-        self,
-        annotations: PyTree[Float[Array, "B S D"]],
-        embeddings: PyTree[Float[Array, "B S E"]] = None,
-    ) -> tuple[PyTree, ...]:
+    def project(self, encoded: Encoded) -> tuple[PyTree, ...]:
         """The keys and values of the annotations for each block's cross-attention."""
         attentions = [block.cross_attention.attention for block in self.blocks]
-        return tuple(attention.project(annotations, embeddings) for attention in attentions)
+        return tuple(attention.project(encoded) for attention in attentions)
 
     def start(self, source: Source, length: int) -> PyTree:
         """The state before the first word; targets have at most `length` words."""

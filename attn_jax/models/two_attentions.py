@@ -15,6 +15,7 @@ from attn_jax.config import Model
 from attn_jax.models.attention import Attention, KeysAndValues, widened
 from attn_jax.models.randomness import split
 from attn_jax.models.rows import behind
+from attn_jax.models.source import Encoded
 
 Masks = tuple[Bool[Array, "B S"], Bool[Array, "B S"]]
 
@@ -56,15 +57,10 @@ class TwoAttentions(nnx.Module):
         """The features of a context of each source."""
         return self.first.size, self.second.size
 
-    def project(
-        self,
-        annotations: tuple[Float[Array, "B S D"], Float[Array, "B S D"]],
-        embeddings: tuple[Float[Array, "B S E"], Float[Array, "B S E"]] | None = None,
-    ) -> tuple[KeysAndValues, KeysAndValues]:
+    def project(self, encoded: Encoded) -> tuple[KeysAndValues, KeysAndValues]:
         """The keys and values of each source."""
-        first, second = embeddings or (None, None)
-        of_first = self.first.project(annotations[0], first)
-        return of_first, self.second.project(annotations[1], second)
+        first, second = encoded.each()
+        return self.first.project(first), self.second.project(second)
 
     def alone(self, attended: tuple[KeysAndValues, KeysAndValues]) -> Float[Array, "B S O"]:
         """The contexts of the first source if all weight is on one position."""

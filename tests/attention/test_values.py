@@ -52,9 +52,9 @@ def loop(mechanism, p, queries, annotations, embeddings):
     keys, values = annotations, annotations
     if kind is Embeddings:  # Russin et al. 2019, section 3
         values = embeddings
-    if kind is Sum:  # Gehring et al. 2017, sections 3.2 and 3.3
+    if kind is Sum:  # Gehring et al. 2017, sections 3.2 to 3.4: m sqrt(1/m) for m = 6 words
         mapped = [oracle.matvec(p["values"]["W"], h) for h in annotations]
-        values = np.array([z + e for z, e in zip(mapped, embeddings, strict=True)])
+        values = 6 * np.sqrt(1 / 6) * (np.array(mapped) + embeddings)
     if kind is KeyValue:  # Daniluk et al. 2017, equations 5 to 8
         keys, values = annotations[:, ::2], annotations[:, 1::2]
     score = {General: oracle.general, Coverage: oracle.coverage, Mean: oracle.mean}
@@ -172,7 +172,8 @@ def test_a_sum_of_vectors_of_one_size_has_no_parameters(generator):
     mechanism = Mechanism(Mean(), values=Sum())
     p, queries, annotations, embeddings = drawn(mechanism, generator, size=D)
     found, _ = attend(mechanism, p, queries[0], annotations, embeddings=embeddings)
-    np.testing.assert_allclose(found, (annotations + embeddings).mean(axis=0), rtol=1e-5)
+    mean = (annotations + embeddings).mean(axis=0)
+    np.testing.assert_allclose(found, np.sqrt(S) * mean, rtol=1e-5)
 
 
 def test_values_that_are_given_may_have_a_gate_of_their_size(generator):
@@ -204,7 +205,7 @@ class Short(Gate):
 
 
 class Forgets(Values):
-    def values(self, p, annotations, embeddings):
+    def values(self, p, annotations, embeddings, mask):
         return embeddings
 
 

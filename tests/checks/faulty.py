@@ -203,7 +203,7 @@ class Smears(Values):
 
     reads_embeddings = True
 
-    def values(self, p, annotations, embeddings):
+    def values(self, p, annotations, embeddings, mask):
         return embeddings + embeddings.mean(axis=0)
 
 

@@ -142,7 +142,8 @@ def compared_and_summed(attention, annotations, words):
         return np.array([h[::2] for h in annotations]), np.array([h[1::2] for h in annotations])
     if kind == "sum":
         mapped = [h @ double(p["W"]) if p else h for h in annotations]
-        return annotations, np.array([z + x for z, x in zip(mapped, words, strict=True)])
+        total = np.array([z + x for z, x in zip(mapped, words, strict=True)])
+        return annotations, np.sqrt(len(words)) * total  # the sentence has no padding
     return annotations, words if kind == "embeddings" else annotations
 
 
@@ -293,11 +294,15 @@ def recurrent(model, order, annotations, summary, lasts, vectors, attend):
     read = np.zeros_like(cell.hidden)
     features, alignment = [], []
     for y in vectors:
-        gates = linear(lowest.input, y)
+        gates = linear(lowest.input, y) if order != "syntactic" else None
         if order == "bahdanau":
             c, weights = attend(attention, cell.hidden, annotations)
             s = cell.read(gates + linear(decoder.context, c))
             features.append(readout(model, s, y, c))
+        elif order == "syntactic":  # Russin et al. 2019, section 3: y is not read
+            c, weights = attend(attention, cell.hidden, annotations)
+            cell.read(linear(lowest.input, c))
+            features.append(readout(model, np.mean(weights, axis=0) @ attend.keywords["words"]))
         else:
             fed = linear(decoder.feed, read) if order == "luong_input_feeding" else 0
             s = cell.read(gates + fed)

@@ -13,6 +13,7 @@ from attn_jax import Mixing
 from attn_jax.config.value_text import read
 from attn_jax.errors import InputError
 from attn_jax.models.attention import Attention
+from tests.drawn import encoded
 from tests.options import model_options
 
 B, T, S, Q, D = 2, 4, 6, 10, 12
@@ -51,7 +52,9 @@ def softmax(scores, reachable):
 )
 def test_equals_the_papers_loop(generator, heads, score, window):
     attention, queries, annotations = made(generator, score=score, window=window, **heads)
-    contexts, weights = attention(queries, attention.project(annotations), jnp.asarray(MASK))
+    contexts, weights = attention(
+        queries, attention.project(encoded(annotations)), jnp.asarray(MASK)
+    )
     p = attention.shared.get_value()["mixing"]
     P, R = (np.float64(p[name]) for name in ("P", "R"))
     N, size = heads["heads"], attention.projections.sizes.Q
@@ -100,7 +103,7 @@ HARD = [
 @pytest.mark.parametrize("options", HARD, ids=lambda options: "-".join(map(str, options.values())))
 def test_any_mechanism_is_mixed_alike_at_once_and_step_by_step(generator, options):
     attention, queries, annotations = made(generator, heads=2, **options)
-    source, mask = attention.project(annotations), jnp.asarray(MASK)
+    source, mask = attention.project(encoded(annotations)), jnp.asarray(MASK)
     at_once = attention(queries, source, mask)
     memory, found = attention.begin(mask), []
     for query in jnp.moveaxis(queries, 1, 0):
@@ -121,7 +124,7 @@ def test_gradients_are_finite(generator, options):
 
     def total(attention, queries, annotations):
         rng = jax.random.split(jax.random.key(1), B)
-        found = attention(queries, attention.project(annotations), nowhere, rng)
+        found = attention(queries, attention.project(encoded(annotations)), nowhere, rng)
         return sum(jnp.square(each).sum() for each in found)
 
     gradients = jax.grad(total, (0, 1, 2))(attention, queries, annotations)
@@ -134,7 +137,7 @@ def test_it_starts_as_heads_apart(generator):
     usual = Attention(config, Q, D, projection="linear", rngs=nnx.Rngs(0))
     mask = jnp.asarray(MASK)
     found, expected = (
-        one(queries, one.project(annotations), mask) for one in (apart(attention), usual)
+        one(queries, one.project(encoded(annotations)), mask) for one in (apart(attention), usual)
     )
     for each, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(each, other, rtol=1e-5, atol=1e-6)
@@ -146,9 +149,9 @@ def test_half_precision_is_close(generator, dtype):
     mask = jnp.asarray(MASK)
     inputs = queries, annotations
     (queries, annotations) = (each.astype(dtype).astype(jnp.float32) for each in inputs)
-    _, wide = attention(queries, attention.project(annotations), mask)
+    _, wide = attention(queries, attention.project(encoded(annotations)), mask)
     short = jax.tree.map(lambda leaf: leaf.astype(dtype), attention)
-    found = short(queries.astype(dtype), short.project(annotations.astype(dtype)), mask)[1]
+    found = short(queries.astype(dtype), short.project(encoded(annotations.astype(dtype))), mask)[1]
     np.testing.assert_allclose(np.float32(found), wide, atol=0.1 * np.abs(wide).max())
 
 
@@ -178,7 +181,7 @@ def test_other_numbers_of_heads_are_refused(generator):
     with pytest.raises(
         InputError, match=r"Half gives shape \[1, 6\] for weights of shape \[2, 6\]"
     ):
-        attention(queries, attention.project(annotations), jnp.asarray(MASK))
+        attention(queries, attention.project(encoded(annotations)), jnp.asarray(MASK))
 
 
 def test_the_text_of_a_function_is_refused():

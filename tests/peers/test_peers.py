@@ -20,6 +20,7 @@ from attn_jax.models.attention import Attention
 from attn_jax.models.blocks import CrossAttention
 from attn_jax.models.encoders import RecurrentEncoder
 from attn_jax.models.transformer import DecoderBlock, EncoderBlock
+from tests.drawn import encoded
 
 close = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
 
@@ -90,7 +91,7 @@ def copied(peer, heads, projection):
 
 @jax.jit
 def attended(attention: Attention, query, annotations, mask):
-    return attention(query, attention.project(annotations), mask)
+    return attention(query, attention.project(encoded(annotations)), mask)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_torch_multi_head_attention_with_residual_and_norm(name, projection):
     contexts, weights = attended(block.attention, query, annotations, mask)
     close(contexts, peer["output"])
     close(weights, peer["weights"])
-    normed, again = block(query, block.attention.project(annotations), mask)
+    normed, again = block(query, block.attention.project(encoded(annotations)), mask)
     close(normed, peer["normed"])
     close(again, peer["weights"])
 
@@ -205,7 +206,7 @@ def test_torch_transformer_layers(norm):
     copy_self_attention(decoder.self_attention, peer, "decoder")
     copy_cross_attention(decoder.cross_attention, peer, "decoder")
     copy_feed_forward(decoder.feed_forward, peer, "decoder", "norm3")
-    projected = decoder.cross_attention.attention.project(annotations)
+    projected = decoder.cross_attention.attention.project(encoded(annotations))
     outputs, _ = decoder(target, projected, mask, None)
     close(outputs, peer["output"])
 

@@ -1,0 +1,89 @@
+"""Syntactic attention: annotations drive the decoder, and words are predicted from words alone."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float, Key, PyTree
+
+from attn_jax.attention.sources import Combined
+from attn_jax.config import Model
+from attn_jax.errors import InputError
+from attn_jax.models.decoders import AllSteps, OneStep, Recurrent
+from attn_jax.models.randomness import split
+from attn_jax.models.readouts import make_readout
+from attn_jax.models.source import Encoded, Source
+from attn_jax.models.stacks import make_stack
+
+
+class FormsAndMeanings(NamedTuple):
+    """What is computed once per sentence."""
+
+    forms: PyTree  # keys and values
+    meanings: Float[Array, "B S E"]  # the word vectors x_j
+
+
+class Syntactic(Recurrent):
+    """α_i from s_{i-1},  s_i = f(s_{i-1}, Σ_j α_ij h_j),  p(y_i) from Σ_j α_ij x_j alone.
+
+    The word vectors x_j know nothing of their neighbours, and the state knows nothing of the words
+    that were written. With several heads, α_ij is their mean. The paper has a second table of word
+    vectors for the encoder, whose h_j is made of the neighbours of a word; here one table serves
+    both, and any encoder.
+
+    Russin, Jo, O'Reilly and Bengio 2019, section 3, equations 3 to 6.
+
+    Raises:
+      InputError: there are two sources in two rows.
+    """
+
+    usual_readout = "linear"
+
+    def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
+        if isinstance(config.sources, Combined):
+            raise InputError(
+                "model.decoder=syntactic predicts words from the word vectors of one row: give "
+                "model.sources=flat"
+            )
+        super().__init__(config, summary_size, rngs=rngs)
+        # Its inputs are contexts instead of the previous words.
+        self.cell = make_stack(
+            config, self.attention.size, config.hidden_size, config.decoder_layers, rngs=rngs
+        )
+        self.readout = make_readout(config, config.embedding_size, self.usual_readout, rngs=rngs)
+
+    def project(self, encoded: Encoded) -> FormsAndMeanings:
+        """The keys and values of the annotations, and the word vectors."""
+        return FormsAndMeanings(super().project(encoded), encoded.vectors)
+
+    def advance(
+        self,
+        state: PyTree,
+        source: Source,
+        inputs: Array,
+        rng_cell: Key[Array, " B"] | None = None,
+        rng_attention: Key[Array, " B"] | None = None,
+    ) -> tuple[PyTree, Float[Array, "B E"], Float[Array, "B N S"]]:
+        """One step; `inputs`, the vectors of the previous words, are not read."""
+        hidden, memory = state
+        forms, meanings = source.projected
+        memory, context, weights = self.attention.step(
+            memory, self.cell.output(hidden), forms, source.mask, rng_attention
+        )
+        alignment = weights.mean(axis=1).astype(meanings.dtype)
+        meaning = jnp.einsum("BS,BSE->BE", alignment, meanings)
+        hidden = self.cell(hidden, self.cell.input(context), rng_cell)
+        return (hidden, memory), meaning, weights
+
+    def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> OneStep:
+        """The next state, the features for the output layer, and the weights."""
+        state, meaning, weights = self.advance(state, source, embedding)
+        return state, self.readout(meaning), weights[:, None]
+
+    def __call__(
+        self, embeddings: Float[Array, "B T E"], source: Source, rng: Key[Array, " B"] | None = None
+    ) -> AllSteps:
+        """The features for the output layer and the weights at all steps."""
+        rng_steps, rng_out = split(rng, 2)
+        meanings, weights = self._scan(jnp.swapaxes(embeddings, 0, 1), source, rng_steps)
+        return self.readout(self.dropout(meanings, rng_out)), weights
