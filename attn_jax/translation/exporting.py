@@ -21,7 +21,6 @@ import numpy as np
 from jax import export as jax_export
 from jaxtyping import Array, Int
 
-from attn_jax.cache import use_compilation_cache
 from attn_jax.data.pairs import pad
 from attn_jax.data.run_vocabularies import as_json, from_json
 from attn_jax.data.sentences import Sentence
@@ -32,6 +31,7 @@ from attn_jax.decoding.search import SearchResult
 from attn_jax.errors import InputError, reason
 from attn_jax.files import reading, writing
 from attn_jax.records import strict_json
+from attn_jax.startup import start
 from attn_jax.tokens import BOS, EOS, PAD, UNK
 from attn_jax.translation.given_pairs import refuse_one
 from attn_jax.translation.hypothesis import Hypothesis
@@ -126,13 +126,13 @@ def _about(exported: jax_export.Exported, search: Search) -> dict[str, Any]:
 def load_exported(file: Place) -> "Exported":
     """What `attn_jax.export` wrote, ready to translate text.
 
-    Turns on JAX's cache of compiled programs, unless one is in use (`attn_jax.cache`).
+    Sets up JAX, as `attn_jax.start` does.
 
     Raises:
       InputError: the file is missing or damaged, was not written by `export`, or only by an earlier
         or a later version of it, or this version of JAX cannot read its function.
     """
-    use_compilation_cache()
+    start()
     file = Path(file)
     if file.is_file() and not zipfile.is_zipfile(file):
         raise InputError(

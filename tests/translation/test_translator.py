@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import attn_jax
-from attn_jax import config
+from attn_jax import config, startup
 from attn_jax.attention.scores import Dot, ScaledDot
 from attn_jax.attention.windows import LocalP
 from attn_jax.config import Experiment, Model
@@ -426,13 +426,17 @@ def _damaged_exports_are_refused(file, other):
         attn_jax.load_exported(other.with_name("none"))
 
 
-def test_an_export_of_subwords_has_their_model(tmp_path):
+def test_an_export_of_subwords_has_their_model(tmp_path, monkeypatch):
     options = OPTIONS | {"data.source_level": "subword", "data.target_level": "subword"}
     train_in(tmp_path / "run", options | {"train.steps": 1, "data.examples": 100})
     attn_jax.export(tmp_path / "run", tmp_path / "file", source_length=10)
     expected = attn_jax.load(tmp_path / "run").translate(["3 1", "4"])
     found = attn_jax.load_exported(tmp_path / "file").translate(["3 1", "4"])
     assert [one.text for one in found] == [one.text for one in expected]
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    startup._use_wide_vectors.cache_clear()
+    with pytest.warns(UserWarning, match="JAX has started before"):  # as `load` sets up JAX
+        attn_jax.load_exported(tmp_path / "file")
 
 
 @pytest.mark.parametrize(
