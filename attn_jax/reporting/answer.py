@@ -8,6 +8,7 @@ from attn_jax.evaluation.significance import FEWEST, holm
 from attn_jax.reporting.differences import Differences, of_ranks
 from attn_jax.reporting.ranking import LEVEL, too_few
 from attn_jax.reporting.systems import Systems, first_run
+from attn_jax.reporting.tables import in_seconds
 
 UNITS = {"bleu": "BLEU", "exact_match": "points of exact match"}
 ABOUT = (
@@ -60,6 +61,8 @@ def told_p(p: float, sign: str = "=") -> str:
     """A p-value in words."""
     if p < 0.0005:
         return "p < 0.001"
+    if p > 0.995:
+        return "p = 1.00"
     return f"p {sign} {p:.3f}" if p < 0.1 else f"p {sign} {p:.2f}"
 
 
@@ -123,9 +126,11 @@ def _fastest(best: Systems) -> Iterator[str]:
     seconds = {label: np.mean([run.seconds for run in runs]) for label, runs in best.items()}
     fast = min(seconds, key=lambda label: seconds[label])
     others = [value for label, value in seconds.items() if label != fast]
-    low, high = f"{min(others):.0f}", f"{max(others):.0f}"
+    shortest, low, high = map(in_seconds, (seconds[fast], min(others), max(others)))
+    if shortest == high:
+        return
     yield (
-        f"Of these, {fast} trains in the shortest time, {seconds[fast]:.0f} s a run; "
+        f"Of these, {fast} trains in the shortest time, {shortest} s a run; "
         f"{'the other takes' if len(others) == 1 else 'the others take'} "
         f"{low if low == high else f'{low} to {high}'} s."
     )

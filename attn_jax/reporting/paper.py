@@ -1,6 +1,6 @@
 """What goes into a paper: `report.tex` with tables, figures as PDF and SVG, and `pairs.csv`."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -202,17 +202,18 @@ def _about_marks(comparison: Comparison, reference: str) -> str:
     metric, test = TESTS[first_run(systems).measure]
     levels = ", ".join(f"{mark} p < {level}" for level, mark in sorted(MARKS.items(), reverse=True))
     others = len(systems) - 1
+    adjusted = f"; Holm-adjusted for {others} comparisons" if others > 1 else ""
     return (
         f"{metric[0].upper()}{metric[1:]}: {levels} of the difference from {BASELINE} {reference} "
-        f"({test}, over the sentences of all shared seeds; Holm-adjusted for {others} comparisons)."
+        f"({test}, over the sentences of all shared seeds{adjusted})."
     )
 
 
 def _budget(comparison: Comparison) -> str:
     """How long the runs were trained, and on what."""
     runs = runs_of(comparison.systems)
-    steps = _range([run.journal[-1]["step"] for run in runs])
-    seconds = _range([round(run.seconds) for run in runs])
+    steps = _range([run.journal[-1]["step"] for run in runs], "{:,}".format)
+    seconds = _range([run.seconds for run in runs], tables.in_seconds)
     kinds = dict.fromkeys(
         of_session["devices"]["kind"] for run in runs for of_session in run.sessions
     )
@@ -220,9 +221,9 @@ def _budget(comparison: Comparison) -> str:
     return f"Budget of a run: {steps} steps, {seconds} seconds{device}."
 
 
-def _range(values: Sequence[int]) -> str:
-    low, high = min(values), max(values)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+def _range(values: Sequence[float], told: Callable[[float], str]) -> str:
+    low, high = told(min(values)), told(max(values))
+    return low if low == high else f"{low} to {high}"
 
 
 def _by_length(comparison: Comparison) -> tuple[str, str]:

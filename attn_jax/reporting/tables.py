@@ -11,6 +11,7 @@ from attn_jax.evaluation.significance import interval
 from attn_jax.reporting.profiles import Profile
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run
+from attn_jax.tokens import BETWEEN
 
 TITLES = {
     "perplexity": "ppl",
@@ -57,8 +58,9 @@ ABOUT_LEARNING = "To 99 %: steps until a validation had 99 % exact match."
 
 def escaped(text: str) -> str:
     """A text as Markdown that shows all its signs; underscores within words do that anyway."""
+    text = text.replace(BETWEEN, "\N{EM SPACE}")  # between two sources
     text = re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]", "\N{REPLACEMENT CHARACTER}", text)
-    return re.sub(r"[\\`*<&|\[\]~]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
+    return re.sub(r"[\\`*<&|\[\]~$]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
 
 
 class Table(NamedTuple):
@@ -95,6 +97,11 @@ def mean_and_deviation(values: Sequence[float], digits: int = 2) -> str:
     if len(values) == 1 or np.isinf(values).any():  # an infinite mean has no deviation
         return f"{np.mean(values):.{digits}f}"
     return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
+
+
+def in_seconds(seconds: float) -> str:
+    """A time in whole seconds; one of less than ten also in tenths."""
+    return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.1f}"
 
 
 def p_cell(p: float) -> str:
@@ -214,6 +221,7 @@ def cost(systems: Systems) -> Table:
     """The cost of each system, as explained by `about_cost`."""
     in_words = first_run(systems).in_words
     learned = [] if in_words else [TO_LEARN]
+    in_tenths = any(run.seconds < 10 for runs in systems.values() for run in runs)
     heading = ["system", "parameters", "steps", *learned, "steps/s", "target tokens/s", "seconds"]
     rows = []
     for label, runs in systems.items():
@@ -226,7 +234,7 @@ def cost(systems: Systems) -> Table:
                 *([] if in_words else [steps_to_learn(runs)]),
                 mean_and_deviation([line["steps_per_second"] for line in last], 1),
                 mean_and_deviation([line["target_tokens_per_second"] for line in last], 0),
-                mean_and_deviation([run.seconds for run in runs], 0),
+                mean_and_deviation([run.seconds for run in runs], int(in_tenths)),
             ]
         )
     return Table(heading, rows)

@@ -77,7 +77,7 @@ def test_two_that_do_not_differ_beat_a_third():
     assert low == pytest.approx(min(low for low, _ in bounds), abs=0.5)
     assert high == pytest.approx(max(high for _, high in bounds), abs=0.5)
     assert fast == (
-        "Of these, general trains in the shortest time, 5 s a run; the other takes 10 s."
+        "Of these, general trains in the shortest time, 5.0 s a run; the other takes 10 s."
     )
     under = re.match(rf"400 test sentences cannot tell differences under about {NUMBER} ", limit)[1]
     half = np.median([(high - low) / 2 for low, high in [interval_of(A, B), *bounds]])
@@ -93,7 +93,9 @@ def test_one_that_is_the_best():
 
 def test_of_more_than_two_each_is_held_against_the_best():
     systems = {
-        name: [run(hits)] for name, hits in zip("abc", (A, B, right((60, 104))), strict=True)
+        "a": [run(A, seconds=8)],
+        "b": [run(B)],
+        "c": [run(right((60, 104)))],
     }
     equal, fast, _ = answer(systems)
     lowest = min(holm([p_of(A, B), p_of(A, right((60, 104))), p_of(B, right((60, 104)))])[:2])
@@ -144,9 +146,18 @@ def test_all_pairs_are_adjusted_together():
 
 
 def test_of_equal_systems_no_difference_is_told():
-    equal, fast = answer({"a": [run(A)], "b": [run(A)]})
+    equal, *others = answer({name: [run(A)] for name in "ab"})
     assert equal == "a and b do not differ significantly (p = 1.00)."
-    assert fast.startswith("Of these, ")
+    assert not others  # neither is faster
+    equal, *_ = answer({name: [run(A)] for name in "abc"})
+    assert equal == "a, b and c do not differ significantly (p = 1.00, each against a)."
+
+
+def test_short_times_are_told_in_tenths():
+    systems = {"a": [run(A, seconds=0.31)], "b": [run(B, seconds=0.4)], "c": [run(A, seconds=12)]}
+    assert any("time, 0.3 s a run; the others take 0.4 to 12 s." in one for one in answer(systems))
+    equal = {name: [run(A, seconds=seconds)] for name, seconds in (("a", 0.31), ("b", 0.33))}
+    assert not any("shortest time" in one for one in answer(equal))
 
 
 def test_there_is_nothing_to_say_of_one_system_or_of_few_sentences():

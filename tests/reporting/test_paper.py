@@ -103,6 +103,15 @@ def test_a_caption_says_how_significance_was_tested_and_what_runs_cost(root):
         assert told in caption
 
 
+def test_one_p_value_is_not_adjusted(root):
+    for left_out in ("dot", "last"):
+        for seed in (0, 1):
+            shutil.rmtree(root / f"{left_out}-{seed}")
+    text = report(root, formats=["latex"]).paper[0].read_text()
+    assert "over the sentences of all shared seeds). Budget" in text
+    assert "adjusted" not in text
+
+
 def test_another_baseline_moves_the_marks(root):
     text = report(root, "dot", formats=["latex"]).paper[0].read_text()
     heading, *cells = rows(text, "reverse-quality")

@@ -933,6 +933,11 @@ def test_control_characters_do_not_end_a_row():
     assert page.splitlines()[-1] == "| source | cr\ufffdmid\ufffddle\ufffdend |"
 
 
+def test_two_sources_are_apart_and_prices_are_no_mathematics():
+    page = tables.Table(["a", "b"], [["source", "$5 or $6\tV;PST"]]).markdown()
+    assert page.splitlines()[-1] == "| source | \\$5 or \\$6\N{EM SPACE}V;PST |"
+
+
 def test_strips_shade_each_weight():
     alignment = np.array([[0.05, 0.95], [0.2, 0.4], [0.6, 0.35]])
     assert strips(alignment, ["ein", "mann"], ["a", "man", "</s>"]) == [
