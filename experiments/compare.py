@@ -28,7 +28,6 @@ def main() -> None:
     systems = read_systems(Path(found(FLAGS.systems))) if FLAGS.systems else SYSTEMS
     asked = flags.given(), Path(FLAGS.workdir)
     how = {"hours": FLAGS.hours, "systems": systems, "seeds": FLAGS.seeds, "jobs": FLAGS.jobs}
-    how["may_be_idle"] = flags.from_files()
     if FLAGS.dry_run:
         agenda_of(*asked, **how)
         return

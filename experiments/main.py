@@ -26,7 +26,7 @@ def main() -> None:
     root = Path(FLAGS.workdir)
     for task, grid in GRIDS.items():
         options = flags.options_of([f"--flagfile={task}.flags"])
-        sweep(options, root / task, grid=grid, may_be_idle=options)
+        sweep(options, root / task, grid=grid)
     print_report(report(root))
 
 

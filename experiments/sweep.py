@@ -78,7 +78,7 @@ def main() -> None:
 def varied() -> dict[str, Any]:
     """What varies, as `sweep` takes it."""
     systems = read_systems(Path(found(FLAGS.systems))) if FLAGS.systems else []
-    return {"grid": grid(), "systems": systems, "may_be_idle": flags.from_files()}
+    return {"grid": grid(), "systems": systems}
 
 
 def varies() -> bool:

@@ -34,7 +34,6 @@ def main() -> None:
                 FLAGS.workdir,
                 on_step=on_step,
                 fallback=flags.value_of("train.fallback"),
-                may_be_idle=flags.from_files(),
                 evaluate_on=FLAGS.evaluate_on,
             )
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,6 @@ def compare(
     systems: Sequence[Mapping[str, Any]] = SYSTEMS,
     seeds: int = 3,
     jobs: int = 0,
-    may_be_idle: Collection[str] = (),
 ) -> Answer:
     """Finds the best attention mechanism for some data, in a time that is given.
 
@@ -48,7 +47,6 @@ def compare(
       systems: the options of each system, the most important one first.
       seeds: of the best setting of each system.
       jobs: as in `sweep`.
-      may_be_idle: as in `sweep`.
 
     Returns:
       The answer and the report on which it rests, which are also written into the folder.
@@ -61,7 +59,7 @@ def compare(
     root, left = Path(root), _clock(hours)
     with alone(root):
         is_new = agenda.read(root) is None
-        todo = agenda_of(options, root, hours, systems, seeds, jobs, may_be_idle, left)
+        todo = agenda_of(options, root, hours, systems, seeds, jobs, left)
         if is_new:
             agenda.record(root, todo)
         runs = tested(root, todo)
@@ -87,7 +85,6 @@ def agenda_of(
     systems: Sequence[Mapping[str, Any]],
     seeds: int,
     jobs: int,
-    may_be_idle: Collection[str] = (),
     left: Callable[[], float] | None = None,
 ) -> Agenda:
     """What `compare` would do, or what was decided when it began, which is told; writes nothing.
@@ -118,7 +115,7 @@ def agenda_of(
         return known
     if run_files.plan(root).exists() or any(root.rglob(run_files.flags(root).name)):
         raise InputError(f"{root} holds a run or a sweep: take another folder to compare in")
-    return proposed(root, asked, may_be_idle, slots(jobs), left or _clock(hours), tell)
+    return proposed(root, asked, slots(jobs), left or _clock(hours), tell)
 
 
 def _labelled(system: dict[str, Any]) -> dict[str, Any]:

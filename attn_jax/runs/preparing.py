@@ -1,8 +1,8 @@
 """What a run is trained with, checked before anything is written into its folder."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import optax
@@ -23,7 +23,7 @@ from attn_jax.data.vocabulary import Vocabulary, known
 from attn_jax.models.seq2seq import initialize
 from attn_jax.records.own_code import own_options
 from attn_jax.records.progress import Progress
-from attn_jax.runs import folder, unused
+from attn_jax.runs import folder
 from attn_jax.runs.checks import check_step
 from attn_jax.runs.materials import initial_parameters, training_pairs, vocabularies
 from attn_jax.training import devices, loop, precision, processes
@@ -59,16 +59,13 @@ class Ready(NamedTuple):
         return int(self.state.parts.step)
 
 
-def prepared(
-    workdir: Path, experiment: Experiment, corpus: Corpus, given: Mapping[str, Any]
-) -> Ready:
+def prepared(workdir: Path, experiment: Experiment, corpus: Corpus) -> Ready:
     """Reads data and checkpoint of a run, or begins a new one; writes nothing.
 
     Args:
       workdir: the folder of the run.
       experiment: its options.
       corpus: its data.
-      given: the options of the call, of which those without effect are named.
 
     Raises:
       InputError: the run cannot begin, or go on, with these options and data.
@@ -109,7 +106,6 @@ def prepared(
         of_splits = {split: counts_of(held_out[split], source, target) for split in splits}
         yield unknown_shares({"training": counts} | of_splits, source, target)
         yield from seen_in_training(text, others)
-        yield unused.told(experiment, given)
         yield devices.summary(config)
         yield precision.advice(config.compute, jax.devices()[0])
 

@@ -1,11 +1,12 @@
 """What a comparison may do in its time: sizes for the data, a measured step, what is left out."""
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attn_jax import config
+from attn_jax.config import Experiment
 from attn_jax.errors import InputError
 from attn_jax.runs import budgets, planning, unused
 from attn_jax.runs.agenda import SEED, Agenda, name_of
@@ -36,13 +37,14 @@ from attn_jax.runs.sweeping import Sweep, check_all
 USED = 0.85
 GRIDS = ((3, 2), (2, 2), (2, 1), (1, 1))  # numbers of learning rates and of dropouts
 
+TOO_FEW = "a comparison needs two systems that can be trained"
+
 Say = Callable[[str], None]
 
 
 def proposed(
     root: Path,
     asked: Mapping[str, Any],
-    may_be_idle: Collection[str],
     places: Sequence[Slot],
     seconds_left: Callable[[], float],
     say: Say,
@@ -52,7 +54,6 @@ def proposed(
     Args:
       root: the folder of the comparison, into which nothing is written.
       asked: `options`, `systems`, `hours` and `seeds`.
-      may_be_idle: as in `sweep`.
       places: where runs are made.
       seconds_left: how much time is left.
       say: is told, line by line, what is found and decided.
@@ -68,6 +69,8 @@ def proposed(
 
     given, systems = asked["options"], asked["systems"]
     _check(systems)
+    if len(systems) < 2:
+        raise InputError(TOO_FEW)
     found = survey(given)
     sizes = sizes_for(found.pairs["train"])
     chosen = _chosen(found, sizes, given, systems)
@@ -79,11 +82,13 @@ def proposed(
         tell(line)
     tell(_about_sizes(sizes, chosen))
     tell(_about_settings(grid, asked["seeds"]))
+    planned, wanted = _built(root, options, given, grid, systems, tell)
+    systems = [system for system, label in zip(systems, planned, strict=True) if label in wanted]
     tell(f"measuring {len(systems)} systems, {len(places)} at a time")
-    kept, costs, others, idle = [], [], [], {*chosen, *may_be_idle}
-    for system, estimate in _measured(root, options, idle, grid, systems, places):
+    kept, costs, others = [], [], []
+    for system, estimate in _measured(root, planned, wanted, systems, places):
         if estimate.pace is None:
-            tell(f"  {name_of(system)} is left out: {estimate.why}")
+            tell(_about_left_out(system, estimate.why))
             continue
         kept.append(system)
         costs.append(_cost(estimate.pace, estimate.start, found, options))
@@ -94,7 +99,7 @@ def proposed(
             others = systems[systems.index(system) + 1 :]
             break  # there is no time for them, nor to measure them
     if len(kept) < 2:
-        raise InputError("a comparison needs two systems that can be trained")
+        raise InputError(TOO_FEW)
     most = Extent(len(kept), _settings(grid), steps, asked["seeds"])
     extent = fitted(most, list(grids), least, costs, len(places), USED * seconds_left())
     if extent is None:
@@ -167,40 +172,55 @@ def _settings(grid: Mapping[str, list[Any]]) -> int:
     return math.prod(map(len, grid.values()))
 
 
-def _measured(
+def _built(
     root: Path,
     options: Mapping[str, Any],
-    may_be_idle: Collection[str],
+    given: Mapping[str, Any],
     grid: Mapping[str, list[Any]],
     systems: Sequence[Mapping[str, Any]],
-    places: Sequence[Slot],
-) -> Iterator[tuple[Mapping[str, Any], Estimate]]:
-    """Each system with what is measured of it, or why nothing could be; some at a time, in order.
+    tell: Say,
+) -> tuple[dict[str, dict[str, Any]], dict[str, Experiment]]:
+    """The options of a run of each system, and those of the runs that can be made.
+
+    Tells why the others cannot be made, and warns of given options that no run uses.
 
     Raises:
-      InputError: data or code cannot be used, or an option concerns none of the systems.
+      InputError: data or code cannot be used, or fewer than two runs can be made.
     """
     first = {name: values[:1] for name, values in grid.items()} | {SEED: [0]}
-    planned = planning.plan(systems, first, options)
-    wanted, refused = {}, {}
-    for label, given in planned.items():
+    planned, wanted = planning.plan(systems, first, options), {}
+    for system, (label, of_run) in zip(systems, planned.items(), strict=True):
         try:
-            experiment = settle(root / label, given)
+            experiment = settle(root / label, of_run)
             check(experiment)
             wanted[label] = experiment
         except InputError as error:
-            refused[label] = Estimate(0, None, 0.0, str(error))
+            tell(_about_left_out(system, error))
+    if len(wanted) < 2:
+        raise InputError(TOO_FEW)
     check_all(root, planned, wanted)
-    if wanted:
-        runs = [(run, planned[label]) for label, run in wanted.items()]
-        unused.check(runs, options.keys() - {*may_be_idle})
-    labels = list(planned)
+    unused.warn([(run, planned[label]) for label, run in wanted.items()], given)
+    return planned, wanted
+
+
+def _measured(
+    root: Path,
+    planned: Mapping[str, Mapping[str, Any]],
+    wanted: Mapping[str, Experiment],
+    systems: Sequence[Mapping[str, Any]],
+    places: Sequence[Slot],
+) -> Iterator[tuple[Mapping[str, Any], Estimate]]:
+    """Each system with what is measured of it, or why nothing could be; in order."""
+    labels = list(wanted)
     for first in range(0, len(labels), len(places)):
         some = labels[first : first + len(places)]
-        part = {label: wanted[label] for label in some if label in wanted}
-        plan = Plan({label: planned[label] for label in part})
-        found = refused | estimates(Sweep(root, plan, part), places)
+        plan = Plan({label: planned[label] for label in some})
+        found = estimates(Sweep(root, plan, {label: wanted[label] for label in some}), places)
         yield from zip(systems[first:], map(found.__getitem__, some), strict=False)
+
+
+def _about_left_out(system: Mapping[str, Any], why: object) -> str:
+    return f"  {name_of(system)} is left out: {why}"
 
 
 def _cost(pace: Pace, start: float, found: Survey, options: Mapping[str, Any]) -> Cost:

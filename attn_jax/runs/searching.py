@@ -32,7 +32,6 @@ def tuned_sweep(
     systems: Sequence[Mapping[str, Any]] = (),
     jobs: int = 0,
     executor: Engine | None = None,
-    may_be_idle: Collection[str] = (),
 ) -> list[Path]:
     """Tunes every system of a sweep with the same trials, and trains the best setting anew.
 
@@ -47,7 +46,6 @@ def tuned_sweep(
       systems: as in `sweep`.
       jobs: as in `sweep`.
       executor: as in `sweep`.
-      may_be_idle: as in `sweep`.
 
     Returns:
       The folders of the runs with the best settings.
@@ -62,7 +60,7 @@ def tuned_sweep(
             raise InputError(
                 f"{name} is searched, and is of the grid or a system: take one of them"
             )
-    planned = planned_sweep(options, root, grid or {}, systems, may_be_idle)
+    planned = planned_sweep(options, root, grid or {}, systems)
     of_systems = {label: planned.plan.runs[label] for label in planned.wanted}
     if len({given.get("seed", 0) for given in of_systems.values()}) > 1:
         raise InputError("each system is tuned for all seeds: give search.seeds, not grid.seed")
@@ -77,8 +75,7 @@ def tuned_sweep(
     trial_runs = {run: given for runs in tried.values() for run, given in runs.items()}
     untested = Plan(trial_runs, frozenset(trial_runs))
     trials = extended(run_files.trials(planned.root), untested)
-    idle = [(run, trials.plan.runs[label]) for label, run in trials.wanted.items()]
-    unused.check(idle, {*search.space} - {*may_be_idle})
+    unused.warn([(run, trials.plan.runs[n]) for n, run in trials.wanted.items()], search.space)
     found = outcomes(trials, jobs, executor)
     for outcome in found.values():
         if not outcome.ended:  # such as one that diverged

@@ -5,7 +5,7 @@ A sweep is a plan, and workers that claim its runs: the process that plans it is
 
 import functools
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,7 +70,6 @@ def sweep(
     only: int | None = None,
     part: str = "1/1",
     executor: Engine | None = None,
-    may_be_idle: Collection[str] = (),
 ) -> list[Path]:
     """Trains and evaluates every system with every combination of a grid, each in its own folder.
 
@@ -87,7 +86,6 @@ def sweep(
       only: the number in the plan of the only run to make; None: all.
       part: such as "3/8": every eighth run of the plan, from the third on.
       executor: what starts the runs: `Slurm(...)`, `Ray(...)`, or this process, if it is None.
-      may_be_idle: names of options that may have no effect on any run; all others must have one.
 
     Returns:
       The folders of the runs.
@@ -97,7 +95,7 @@ def sweep(
         bits; or runs have failed, while the others have been finished.
       KeyboardInterrupt: it was interrupted; its runs have saved, and the same call goes on.
     """
-    planned = planned_sweep(options, root, grid or {}, systems, may_be_idle)
+    planned = planned_sweep(options, root, grid or {}, systems)
     return work(part_of(planned, only, part), jobs, executor)
 
 
@@ -136,7 +134,6 @@ def planned_sweep(
     root: Place,
     grid: Mapping[str, Sequence[Any]],
     systems: Sequence[Mapping[str, Any]],
-    may_be_idle: Collection[str],
 ) -> Sweep:
     """The runs that `sweep` would make; writes nothing."""
     start_training()
@@ -157,9 +154,7 @@ def planned_sweep(
     planned = planning.plan(given or [{}], varied, fixed)
     wanted, left_out = possible(root, planned, varied)
     check_all(root, planned, wanted)
-    if not isinstance(options, Experiment):
-        runs = [(run, planned[label]) for label, run in wanted.items()]
-        unused.check(runs, {*fixed, *varied} - {*may_be_idle})
+    unused.warn([(run, planned[label]) for label, run in wanted.items()], {*fixed, *varied})
     replaced = {name: value for name, value in fixed.items() if name in varied}
     if replaced:
         print(f"the grid replaces {config.told(replaced)}")

@@ -40,7 +40,6 @@ def train(
     on_record: Listener | None = None,
     on_step: StepListener | None = None,
     fallback: bool = False,
-    may_be_idle: Collection[str] = (),
     evaluate_on: Collection[str] = ("test",),
 ) -> Translator:
     """Trains one model, or goes on with its training, then evaluates it.
@@ -59,8 +58,6 @@ def train(
       on_step: is called every 20 steps with the number of steps done and the loss of the last. Of
         several processes, in the first one.
       fallback: whether to set damaged checkpoints aside, and go on from the last intact one.
-      may_be_idle: names of options that may have no effect on this run, as those of a file for
-        several. All others must have one, except those of an `Experiment`, which has all.
       evaluate_on: the splits on which it is evaluated at the end, those that the data have.
 
     Returns:
@@ -93,8 +90,6 @@ def train(
             if int(asked) < done:
                 print(f"the run has done {done} steps already, more than train.steps={asked}")
             corpus = open_corpus(experiment.data)
-            if not isinstance(options, Experiment):
-                unused.check([(experiment, given)], given.keys() - {*may_be_idle})
         train_alone(workdir, experiment, corpus, given, on_record, on_step)
         stack.close()
         for split in (one for one in evaluate_on if one in corpus.splits):
@@ -130,12 +125,12 @@ def train_alone(
       workdir: the folder of the run, in which no other process trains.
       experiment: its options.
       corpus: its data.
-      given: the options of the call, of which those without effect are named.
+      given: the options of the call, of which it warns if they have no effect.
       on_record: as in `train`.
       on_step: as in `train`.
     """
     with processes.together():
-        ready = prepared(workdir, experiment, corpus, given)
+        ready = prepared(workdir, experiment, corpus)
     processes.check_same(lambda: _what_is_trained(experiment, corpus, ready.state))
     config, step = experiment.train, ready.step
     more = not ready.progress.finished(step, config)
@@ -151,6 +146,7 @@ def train_alone(
     processes.by_first(record)
     with processes.together():
         folder.check_seen(workdir)
+    unused.warn([(experiment, given)], given)
     print("\n".join(ready.about), flush=True)
     if not more:
         print(f"nothing is left to train: the run has finished at step {step}", flush=True)

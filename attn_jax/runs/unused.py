@@ -1,28 +1,20 @@
-"""Options that concern no run of a command."""
+"""Options that have no effect on any run of a call."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from attn_jax import config
-from attn_jax.config import Experiment, Model, shorthands
+from attn_jax.config import Experiment, shorthands
 from attn_jax.data.datasets import DATASETS
 from attn_jax.data.synthetic import TASKS
-from attn_jax.errors import InputError
 from attn_jax.models.choices import options_of
 from attn_jax.settings.fields import checked
 from attn_jax.training.losses import Guided
 
 MADE = DATASETS.keys() - {"parallel"}
 
-
-class Concern(NamedTuple):
-    """What an option is about, and whether a run has that.
-
-    `has` is what the classes of the models do not say: see `options_of`.
-    """
-
-    what: str
-    has: Callable[[Experiment], bool] = lambda run: True
+Runs = Sequence[tuple[Experiment, Mapping[str, Any]]]  # each with the options that were given
 
 
 def _cut_into(level: str) -> Callable[[Experiment], bool]:
@@ -40,71 +32,49 @@ def _is_made(run: Experiment) -> bool:
     return run.data.name in MADE
 
 
+def _is_not_made(run: Experiment) -> bool:
+    return not _is_made(run)
+
+
 def _is_task(run: Experiment) -> bool:
     return run.data.name in TASKS
 
 
-def _stacks_cells(model: Model) -> bool:
+def _stacks_cells(run: Experiment) -> bool:
     """Whether the encoder or the decoder has several layers of cells; one's own count as such."""
+    model = run.model
     of_encoder = model.encoder != "transformer" and model.encoder_layers > 1
     return of_encoder or (model.decoder != "transformer" and model.decoder_layers > 1)
 
 
-RECURRENT = Concern("recurrent encoders and decoders")
-BLOCKS = Concern("transformer encoders and decoders")
-WORDS = Concern("text that is cut into words", _cut_into("word"))
-SUBWORDS = Concern("text that is cut into subwords", _cut_into("subword"))
-GENERATED = Concern("generated data", _is_made)
-SEQUENCES = Concern("copy, reverse or sort", _is_task)
-NOT_GENERATED = Concern("text of your own or of TFDS", lambda run: not _is_made(run))
+_has_words, _has_subwords = _cut_into("word"), _cut_into("subword")
 
-# The options that do not concern all runs.
-CONCERNS: dict[str, Concern] = {
-    "data.source": NOT_GENERATED,
-    "data.target": NOT_GENERATED,
-    "data.columns": Concern(
-        "text of your own in one TSV",
-        lambda run: run.data.name == "parallel" and not run.data.source,
-    ),
-    "data.second_source": Concern(
-        "text of your own in files of a side each",
-        lambda run: run.data.name == "parallel" and bool(run.data.source),
-    ),
-    "data.second_level": Concern("a second source", lambda run: run.data.sources == 2),
-    "data.words": WORDS,
-    "data.min_count": WORDS,
-    "data.subwords": SUBWORDS,
-    "data.character_coverage": SUBWORDS,
-    "data.examples": GENERATED,
-    "data.held_out": GENERATED,
-    "data.shortest": SEQUENCES,
-    "data.longest": SEQUENCES,
-    "data.symbols": SEQUENCES,
-    "data.seed": GENERATED,
-    "model.cell": RECURRENT,
-    "model.first_state": Concern("recurrent decoders"),
-    "model.readout_size": Concern("maxout readouts"),
-    "model.self_heads": BLOCKS,
-    "model.stack": Concern(
-        "recurrent layers above the first", lambda run: _stacks_cells(run.model)
-    ),
-    "model.norm": BLOCKS,
-    "model.positions": BLOCKS,
-    "model.feedforward_size": BLOCKS,
-    "model.initialization": Concern("new parameters", lambda run: not run.train.initial),
-    "model.dropout_kind": Concern("dropout", lambda run: run.model.dropout > 0),
-    shorthands.GUIDED_HEAD: Concern(
-        f"guided attention, which {shorthands.GUIDED}=1 turns on",
-        lambda run: any(isinstance(loss, Guided) for loss in run.train.losses),
-    ),
-    "train.sampling_steps": Concern(
-        "scheduled sampling", lambda run: run.train.scheduled_sampling > 0
-    ),
-    config.UNITS: Concern("hidden units of scores and windows that do not give their number"),
+# Which runs use an option, if the parts of the model do not say it: see `options_of`.
+USED_BY: dict[str, Callable[[Experiment], bool]] = {
+    "data.source": _is_not_made,
+    "data.target": _is_not_made,
+    "data.columns": lambda run: run.data.name == "parallel" and not run.data.source,
+    "data.second_source": lambda run: run.data.name == "parallel" and bool(run.data.source),
+    "data.second_level": lambda run: run.data.sources == 2,
+    "data.words": _has_words,
+    "data.min_count": _has_words,
+    "data.subwords": _has_subwords,
+    "data.character_coverage": _has_subwords,
+    "data.examples": _is_made,
+    "data.held_out": _is_made,
+    "data.shortest": _is_task,
+    "data.longest": _is_task,
+    "data.symbols": _is_task,
+    "data.seed": _is_made,
+    "model.stack": _stacks_cells,
+    "model.initialization": lambda run: not run.train.initial,
+    "model.dropout_kind": lambda run: run.model.dropout > 0,
+    shorthands.GUIDED_HEAD: lambda run: any(isinstance(loss, Guided) for loss in run.train.losses),
+    "train.sampling_steps": lambda run: run.train.scheduled_sampling > 0,
 }
 
 
-def concerns(name: str, run: Experiment, given: Mapping[str, Any]) -> bool:
+def is_used(name: str, run: Experiment, given: Mapping[str, Any]) -> bool:
     """Whether an option has an effect on a run.
 
     Args:
@@ -117,38 +87,32 @@ def concerns(name: str, run: Experiment, given: Mapping[str, Any]) -> bool:
     group, _, option = name.rpartition(".")
     if group == "model" and option not in options_of(run.model):
         return False
-    return name not in CONCERNS or CONCERNS[name].has(run)
+    return name not in USED_BY or USED_BY[name](run)
 
 
-def check(runs: Iterable[tuple[Experiment, Mapping[str, Any]]], names: Iterable[str]) -> None:
-    """Refuses options that concern no run.
-
-    Args:
-      runs: the options of each run of a command, and those that were given for it.
-      names: of the options to check.
-
-    Raises:
-      InputError: an option concerns none of the runs.
-    """
-    runs = list(runs)
-    for name in sorted(names):
-        if not any(concerns(name, *run) for run in runs):
-            raise InputError(f"{name} concerns {CONCERNS[name].what}, and no run here has any")
+def warn(runs: Runs, names: Iterable[str]) -> None:
+    """Warns of those options of a call that have no effect on any of its runs."""
+    if idle := unused(runs, names):
+        warnings.warn(f"no run here uses {', '.join(idle)}", stacklevel=4)
 
 
-def unused(run: Experiment, given: Mapping[str, Any]) -> list[str]:
-    """The names of options that differ from their default and have no effect.
+def unused(runs: Runs, names: Iterable[str]) -> list[str]:
+    """Those options that differ from their defaults in a run, and have no effect on any."""
+    differing = {name for run in runs for name in _differing(*run)}
+    return [
+        name
+        for name in sorted(differing & {*names})
+        if not any(is_used(name, *run) for run in runs)
+    ]
 
-    Args:
-      run: the options of the run.
-      given: those that were given, of which some are shorthands.
-    """
+
+def _differing(run: Experiment, given: Mapping[str, Any]) -> list[str]:
+    """The names of options that differ from their defaults, shorthands included."""
     options, usual = config.values(run), config.values(Experiment())
     differing = [name for name in options if options[name] != usual[name]]
     # The flag files of earlier versions have all shorthands, most of them with their defaults.
     short = checked(shorthands.KNOWN, {n: v for n, v in given.items() if n in shorthands.KNOWN})
-    differing += [name for name, value in short.items() if not shorthands.is_usual(name, value)]
-    return [name for name in differing if not concerns(name, run, given)]
+    return differing + [n for n, value in short.items() if not shorthands.is_usual(n, value)]
 
 
 def has_units(run: Experiment, given: Mapping[str, Any]) -> bool:
@@ -159,11 +123,3 @@ def has_units(run: Experiment, given: Mapping[str, Any]) -> bool:
         for units in (1, 2)
     ]
     return runs[0] != runs[1]
-
-
-def told(run: Experiment, given: Mapping[str, Any]) -> str:
-    """A message that names the options without effect; empty if there are none."""
-    short = {name: value for name, value in given.items() if name in shorthands.KNOWN}
-    options = config.values(run) | short
-    named = config.told({name: options[name] for name in unused(run, given)})
-    return f"this run has no use for {named}" if named else ""

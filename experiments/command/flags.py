@@ -28,7 +28,6 @@ DEFINE: dict[type, Callable[..., Any]] = {
     Duration: flags.DEFINE_string,
 }
 _needed: list[str] = []  # flags without a default
-_typed: list[str] = []  # flags on the command line itself, not in a flag file
 _first: list[str] = []  # the one whose value may come first, without its name
 
 
@@ -122,11 +121,6 @@ def given() -> dict[str, Any]:
     }
 
 
-def from_files() -> set[str]:
-    """The names of options that only flag files give, which may be meant for several runs."""
-    return set(config.known()) - {name.removeprefix("grid.") for name in _typed}
-
-
 def options_of(words: list[str]) -> dict[str, Any]:
     """The options in the words of a command line, including those in flag files.
 
@@ -181,16 +175,12 @@ def parse(arguments: list[str]) -> None:
         flag file cannot be used.
     """
     program, *words = arguments
-    _typed.clear()
     FLAGS([program])
     if _first and words and not words[0].startswith("-"):
         words[0] = f"--{_first[0]}={words[0]}"
     # absl would read flag files itself, but its errors would name neither file nor line.
-    for place, together in itertools.groupby(expanded(words), operator.attrgetter("place")):
-        of_place = list(together)
-        _parse(program, of_place)
-        if not place:
-            _typed.extend(word.text.lstrip("-").partition("=")[0] for word in of_place)
+    for _, together in itertools.groupby(expanded(words), operator.attrgetter("place")):
+        _parse(program, list(together))
     _refuse_overridden(list(map(at_home, words)))
     options = {*config.known(), *dict(fields(Search))}
     for name in FLAGS:

@@ -40,7 +40,8 @@ def in_the_root(monkeypatch):
 def test_every_preset_makes_sense(name):
     experiment = read(name)
     check(experiment)
-    assert unused(experiment, options(name)) == []
+    given = options(name)
+    assert unused([(experiment, given)], given) == []
 
 
 def test_the_systems_on_captions_differ_in_model_and_training_alone():

@@ -160,11 +160,6 @@ def test_what_keeps_trials_from_being_made_is_told(tmp_path, made, monkeypatch):
     ("options", "search", "why"),
     [
         ({}, Trials(1, {"model.score": "choice(dot,general)"}), "model.score is searched, and"),
-        (
-            {},
-            Trials(1, {"model.self_heads": "choice(2,4)"}),
-            "model.self_heads concerns transformer",
-        ),
         ({}, Trials(9, {"model.heads": "choice(1,3)"}), "trial="),
     ],
 )

@@ -122,7 +122,6 @@ def test_a_posterior_is_that_of_the_first_source(tmp_path, files):
             {"model.sources": "flat", "data.second_level": "letter"},
             "the second side: unknown",
         ),
-        ({"data.columns": "1,2", "data.second_level": "tag"}, "concerns a second source"),
         (
             {"model.sources": "flat", "data.second_source": "tags"},
             "leave out data.source, data.target and data",
