@@ -1,6 +1,7 @@
 """What data a comparison has, and into which tokens to cut them."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -15,36 +16,43 @@ from attn_jax.errors import InputError
 
 LOOKED_AT = 5000  # training pairs, from the first on, by which tokens are chosen
 ALONE = 0.9  # share of lines that are one word, from which on tokens are characters
-FEW = 200  # different words, up to which they are symbols, such as phones
+FEW, OFTEN = 200, 5  # different words, and uses of each on average, of symbols such as phones
+SHORT = 40, 4  # characters and words (medians), below which tokens are characters
+# Systems of all kinds can be built with it, which is not true of the others.
+SOURCES = "concatenated"
 
 
 class Survey(NamedTuple):
     """The data.
 
     Attributes:
-      options: those of the tokens, where they were not given.
+      options: those of the tokens and the second source, where they were not given.
       pairs: of each split.
       lengths: of the training pairs, source and target, in tokens (of subwords: in words), [n, 2].
       levels: of source and target.
+      why: each of them was chosen; empty where it was given.
     """
 
     options: dict[str, Any]
     pairs: dict[str, int]
     lengths: np.ndarray
     levels: tuple[str, str]
+    why: tuple[str, str]
 
     def told(self) -> Iterator[str]:
         """The data in words."""
         counts = (f"{count:,} for {split}" for split, count in self.pairs.items())
         yield f"data: pairs of sentences, {', '.join(counts)}"
-        for side, lengths, level in zip(
-            ("source", "target"), self.lengths.T, self.levels, strict=True
+        for side, lengths, level, why in zip(
+            ("source", "target"), self.lengths.T, self.levels, self.why, strict=True
         ):
             unit = "word" if level == "subword" else level
             yield (
-                f"{side}: {level}s; a training sentence has {np.median(lengths):.0f} {unit}s "
-                f"(median), at most {lengths.max()}"
+                f"{side}: {level}s{why and ', since '}{why}; a training sentence has "
+                f"{np.median(lengths):.0f} {unit}s (median), at most {lengths.max()}"
             )
+        if "model.sources" in self.options:
+            yield f"two sources: model.sources={self.options['model.sources']} for all systems"
 
 
 def survey(given: Mapping[str, Any]) -> Survey:
@@ -57,13 +65,16 @@ def survey(given: Mapping[str, Any]) -> Survey:
     corpus = open_corpus(data)
     if "test" not in corpus.splits:
         raise InputError("a comparison is decided on a test split: give data.test")
-    options = _levels(corpus, data) if data.name == "parallel" else {}
+    rules = _rules(corpus, data) if data.name == "parallel" else {}
+    options = {f"data.{side}_level": level for side, (level, _) in rules.items()}
     chosen = with_defaults(_data({**given, **options}))
+    of_sources = {"model.sources": SOURCES} if data.sources == 2 else {}
     return Survey(
-        options,
+        options | {name: value for name, value in of_sources.items() if name not in given},
         {split: len(corpus.examples(split)) for split in ("train", "validation", "test")},
         corpus.text("train", *cutting(chosen)).lengths(),
         (chosen.source_level, chosen.target_level),
+        (rules.get("source", ("", ""))[1], rules.get("target", ("", ""))[1]),
     )
 
 
@@ -71,8 +82,8 @@ def _data(options: Mapping[str, Any]) -> config.Data:
     return config.experiment({n: v for n, v in options.items() if n.startswith("data.")}).data
 
 
-def _levels(corpus: Corpus, data: config.Data) -> dict[str, str]:
-    """The level of each side for which none was given."""
+def _rules(corpus: Corpus, data: config.Data) -> dict[str, tuple[str, str]]:
+    """The level of each side for which none was given, and why."""
     some = list(itertools.islice(corpus.examples("train"), LOOKED_AT))
     sources = (example.source for example in some)
     texts = {
@@ -80,20 +91,37 @@ def _levels(corpus: Corpus, data: config.Data) -> dict[str, str]:
         "target": (example.target for example in some),
     }
     return {
-        f"data.{side}_level": level_of(lines)
+        side: level_of(lines)
         for side, lines in texts.items()
         if getattr(data, f"{side}_level") == "auto"
     }
 
 
-def level_of(lines: Iterable[str]) -> str:
-    """The level of tokens that suits some lines.
+def level_of(lines: Iterable[str]) -> tuple[str, str]:
+    """The level of tokens that suits some lines, and why.
 
-    Single words are cut into characters, sequences of few different words are symbols, such as
-    phones, and all else is sentences, which are cut into subwords.
+    Single words and short lines are cut into characters, sequences of few different words are
+    symbols, such as phones, and all else is sentences, which are cut into subwords.
     """
+    lines = list(lines)
     words = [words_of(line) for line in lines]
-    if sum(len(line) <= 1 for line in words) >= ALONE * len(words):
-        return "character"
-    different = {word for line in words for word in line}
-    return "symbol" if len(different) <= FEW else "subword"
+    alone = sum(len(line) <= 1 for line in words) / len(words)
+    if alone >= ALONE:
+        return "character", f"{alone:.0%} of lines are one word (at least {ALONE:.0%})"
+    uses = Counter(itertools.chain.from_iterable(words))
+    if len(uses) <= FEW and uses.total() >= OFTEN * len(uses):
+        return "symbol", (
+            f"there are {len(uses)} different words, each used {uses.total() / len(uses):.0f} "
+            f"times (at most {FEW}, at least {OFTEN} times)"
+        )
+    length, count = np.median(list(map(len, lines))), np.median(list(map(len, words)))
+    most, many = SHORT
+    if length < most and count < many:
+        return "character", (
+            f"the median line has {length:g} characters (below {most}), the median number of words "
+            f"is {count:g} (below {many})"
+        )
+    return "subword", (
+        f"the median line has {length:g} characters, the median number of words is {count:g}, and "
+        f"there are {len(uses):,} different words"
+    )

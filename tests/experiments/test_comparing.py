@@ -25,7 +25,7 @@ from attn_jax.runs.measuring import Pace
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.sizes import LEARNING_RATES, SYSTEMS, TABLE, paced, sizes_for, suited
 from attn_jax.runs.slots import Slot
-from attn_jax.runs.surveying import Survey, level_of, survey
+from attn_jax.runs.surveying import SOURCES, Survey, level_of, survey
 from attn_jax.runs.working import Interrupted
 from tests.experiments.programs import SMALL, refused, works
 from tests.reporting.test_page import data_of
@@ -51,7 +51,7 @@ def measured(monkeypatch):
 
     found = {"train": 3600, "validation": 400, "test": 800}
     lengths = np.array([[5, 3], [7, 4], [30, 8]])
-    told = Survey({}, found, lengths, ("character", "symbol"))
+    told = Survey({}, found, lengths, ("character", "symbol"), ("lines are short", ""))
     monkeypatch.setattr(proposing, "check", lambda experiment: None)
     monkeypatch.setattr(proposing, "check_all", lambda *_: None)
     monkeypatch.setattr(proposing, "estimates", estimates)
@@ -107,7 +107,8 @@ def test_what_fits_is_said_before_it_starts(measured, tmp_path, capsys):
     assert told.splitlines() == todo.words
     for part in (
         "data: pairs of sentences, 3,600 for train, 400 for validation, 800 for test",
-        "source: characters; a training sentence has 7 characters (median), at most 30",
+        "source: characters, since lines are short; a training sentence has 7 characters (median)",
+        "target: symbols; a training sentence has 4 symbols (median), at most 8",
         "sizes, for 2,000 training pairs and more: ",
         "model.hidden_size=256",
         "train.learning_rate=0.001,0.002,0.0005 x model.dropout=0.3,0.1; of the best on validation,"
@@ -182,10 +183,18 @@ def test_a_system_that_cannot_be_trained_is_left_out(measured, tmp_path, monkeyp
             raise InputError("its options do not fit together")
 
     monkeypatch.setattr(proposing, "check", check)
-    with pytest.raises(InputError, match="a comparison needs two systems that can be trained"):
+    two = "a comparison needs two systems that can be trained"
+    with pytest.raises(InputError, match=two):
         planned(tmp_path / "x", 2)
-    assert "  additive is left out: its options do not fit together" in capsys.readouterr().out
-    with pytest.raises(InputError, match=r"model\.self_heads concerns transformer encoders"):
+    told = capsys.readouterr().out
+    left_out = "  additive is left out: its options do not fit together"
+    assert told.index(left_out) < told.index("measuring 2 systems")
+    for systems in ([], THREE[:1], THREE[:2]):  # of two, one does not fit
+        with pytest.raises(InputError, match=two):
+            agenda_of(DATA, tmp_path, 2, systems, 3, 0)
+    assert "measuring" not in capsys.readouterr().out
+    monkeypatch.setattr(proposing, "check", lambda experiment: None)
+    with pytest.warns(UserWarning, match=r"^no run here uses model\.self_heads$"):
         planned(tmp_path / "x", 2, **{"model.self_heads": 2})
     for name in ("train.steps", "train.valid_every"):
         with pytest.raises(InputError, match=rf"general has {name}, which a comparison needs"):
@@ -343,29 +352,56 @@ def test_a_plan_knows_which_runs_are_not_tested(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("lines", "level"),
+    ("lines", "level", "why"),
     [
-        (["manger", "aller", "petit"], "character"),
-        (["m e n S e", "a l e"], "symbol"),
-        ([f"the word {n} is not {n + 1000}" for n in range(300)], "subword"),
-        (["New York"] + ["Paris"] * 9, "character"),
+        (["manger", "aller"], "character", "100% of lines are one word (at least 90%)"),
+        (
+            ["m e n S e", "a l e"] * 9,
+            "symbol",
+            "there are 6 different words, each used 12 times (at most 200, at least 5 times)",
+        ),
+        (
+            [f"the word {n} is not {n + 1000}" for n in range(300)],
+            "subword",
+            "the median line has 24 characters, the median number of words is 6, and there are 604",
+        ),
+        (["New York"] + ["Paris"] * 9, "character", "90% of lines are one word (at least 90%)"),
+        (  # forms of which some have two words, many or few
+            [f"{n}aeth" if n % 3 else f"i {n}af" for n in range(1000, 2000)],
+            "character",
+            "the median line has 8 characters (below 40), the median number of words is 1 (below",
+        ),
+        (
+            [f"{n}aeth" if n % 3 else f"i {n}af" for n in range(90)],
+            "character",
+            "the median line has 6",
+        ),
     ],
 )
-def test_tokens_are_chosen_for_the_lines(lines, level):
-    assert level_of(lines) == level
+def test_tokens_are_chosen_for_the_lines(lines, level, why):
+    found, told = level_of(lines)
+    assert found == level
+    assert told.startswith(why)
 
 
 def test_the_data_are_looked_at(tmp_path):
     for split, count in (("train", 30), ("valid", 4), ("test", 5)):
-        lines = (f"{'ab' * (1 + n % 4)}\tx y {'z ' * n}".strip() for n in range(count))
+        lines = (f"{'ab' * (1 + n % 4)}\tx y {'z ' * n}".strip() + "\tN;PL" for n in range(count))
         (tmp_path / f"{split}.tsv").write_text("\n".join(lines) + "\n")
     files = {f"data.{n}": str(tmp_path / f"{n}.tsv") for n in ("train", "valid", "test")}
-    given = {"data.name": "parallel", "data.directory": str(tmp_path / "cache"), **files}
+    given = {"data.directory": str(tmp_path / "cache"), "data.columns": "1,2", **files}
+    given["data.name"] = "parallel"
     found = survey(given)
     assert found.pairs == {"train": 30, "validation": 4, "test": 5}
     assert found.options == {"data.source_level": "character", "data.target_level": "symbol"}
     assert found.lengths.max(axis=0).tolist() == [8, 31]
+    assert "source: characters, since 100% of lines are one word" in "\n".join(found.told())
     assert survey(given | {"data.target_level": "word"}).levels == ("character", "word")
+    found = survey(given | {"data.columns": "1,2,3"})
+    assert found.options["model.sources"] == "concatenated"
+    assert "two sources: model.sources=concatenated for all systems" in found.told()
+    given_too = survey(given | {"data.columns": "1,2,3", "model.sources": "flat"})
+    assert "model.sources" not in given_too.options
     del given["data.test"]
     with pytest.raises(InputError, match=r"decided on a test split: give data\.test"):
         survey(given)
@@ -388,9 +424,10 @@ def test_sizes_grow_with_the_data():
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system["label"])
 def test_each_system_can_be_trained_at_each_size(system):
-    data = {"data.name": "reverse", "train.steps": 100}
-    for sizes in (TABLE[0], TABLE[-1]):
-        check(config.experiment(sizes.options | data | system | {DROPOUT: 0.1}))
+    data = {"data.name": "reverse", "train.steps": 100, DROPOUT: 0.1}
+    tags = {"data.name": "parallel", "data.columns": "1,2,3", "model.sources": SOURCES}
+    for more in (TABLE[0].options, TABLE[-1].options, TABLE[0].options | tags):
+        check(config.experiment(data | system | more))
 
 
 def small(root, *more):
