@@ -39,7 +39,8 @@ def use_compilation_cache() -> None:
         return
     try:
         folder = cache_directory()[0].absolute() / "programs"
-        folder.mkdir(parents=True, exist_ok=True)
+        # Whoever can write there can run code as this user.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (InputError, OSError):
         return
     if not os.access(folder, os.W_OK | os.X_OK):

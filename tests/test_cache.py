@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jax
@@ -11,7 +13,7 @@ import jax.numpy as jnp
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-from attn_jax.cache import cache_directory, use_compilation_cache
+from attn_jax.cache import cache_directory, remove_unused, use_compilation_cache
 from attn_jax.config import Data
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
@@ -111,6 +113,32 @@ def test_a_cache_that_is_removed_meanwhile_is_no_reason_for_a_warning(unset, mon
     assert list(kept.iterdir())
     shutil.rmtree(kept)
     jax.jit(lambda x: x + 42)(1)  # tests turn warnings into errors
+
+
+def test_programs_that_nothing_has_used_for_long_are_removed_once_a_day(tmp_path):
+    now, day = time.time(), 24 * 3600
+    times = {
+        "read": (now, now - 40 * day),
+        "written": (now - 40 * day, now),
+        "old": (now - 31 * day,) * 2,
+    }
+    for name, of_file in times.items():
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, of_file)
+    remove_unused(tmp_path, days=30)
+    assert {path.name for path in tmp_path.iterdir()} == {"read", "written", ".looked"}
+    os.utime(tmp_path / "read", times["old"])
+    remove_unused(tmp_path, days=30)
+    assert (tmp_path / "read").exists()
+    os.utime(tmp_path / ".looked", times["old"])
+    remove_unused(tmp_path, days=30)
+    assert not (tmp_path / "read").exists()
+
+
+def test_only_the_user_can_write_where_programs_are(unset, monkeypatch, tmp_path):
+    monkeypatch.setenv("ATTN_JAX_CACHE", str(tmp_path / "new"))
+    use_compilation_cache()
+    assert stat.S_IMODE((tmp_path / "new" / "programs").stat().st_mode) == 0o700
 
 
 USE = """
