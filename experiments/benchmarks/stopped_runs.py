@@ -1,7 +1,6 @@
 """Runs that are killed, or told to end, at random moments, and must end as if left alone."""
 
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -9,9 +8,10 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
-from attn_jax.errors import InputError
+from attn_jax.errors import TRY_AGAIN, InputError
 from attn_jax.records import journal, run_files
 from attn_jax.runs.folder import steps_done
 from experiments.benchmarks.same_runs import GRU, OPTIONS, differences
@@ -91,24 +91,35 @@ def left_alone(kind: Kind, workdir: Path) -> float:
     return time.perf_counter() - began
 
 
-def stopped(processes: list[subprocess.Popen], number: int, after: float) -> set[int] | None:
-    """Stops a run after some seconds; returns with what status, or None if it has ended before.
+def stopped(
+    processes: list[subprocess.Popen], number: int, after: float, workdir: Path, chance: Random
+) -> set[int] | None:
+    """Stops a run after some seconds, half of the time not before it saves.
+
+    Of several processes one is killed, and the others end by themselves.
+
+    Returns:
+      The status of all that were not killed, of one that was asked; None if it ended before.
 
     Raises:
       InputError: it has failed before.
     """
     time.sleep(after)
+    until = time.monotonic() + chance.choice([0, 5])
+    while time.monotonic() < until and moment(workdir) != "in a save":
+        time.sleep(0.001)
     if any(process.poll() is not None for process in processes):
         statuses = {process.wait() for process in processes}
         if statuses != {0}:
             raise InputError(f"a run that had got no signal ended with status {statuses}")
         return None
+    one = chance.choice(processes)
     if number == signal.SIGKILL:
-        for process in processes:
-            os.killpg(process.pid, number)
+        os.killpg(one.pid, number)
     else:
-        processes[0].send_signal(number)
-    return {process.wait() for process in processes}
+        one.send_signal(number)
+    statuses = {process.wait() for process in processes}
+    return statuses - {-number} if number == signal.SIGKILL else statuses
 
 
 def moment(workdir: Path) -> str:
@@ -128,7 +139,7 @@ def moment(workdir: Path) -> str:
 def signalled(folder: Path, kind: Kind, kills: int, requests: int, seed: int) -> dict[str, Any]:
     """Runs of a kind that are stopped at random moments until they have had so many signals."""
     folder.mkdir(parents=True)
-    chance = random.Random(seed)
+    chance = Random(seed)
     numbers = [signal.SIGKILL] * kills + [signal.SIGTERM] * requests
     chance.shuffle(numbers)
     left_alone(kind, folder / "alone")
@@ -144,13 +155,15 @@ def signalled(folder: Path, kind: Kind, kills: int, requests: int, seed: int) ->
         workdir = folder / f"run{runs}"
         while numbers:
             after = chance.uniform(0, usual)
-            status = stopped(begun(kind, workdir), numbers[-1], after)
+            status = stopped(begun(kind, workdir), numbers[-1], after, workdir, chance)
             if status is None:
                 break
-            if numbers.pop() == signal.SIGKILL:
-                counts[f"SIGKILL {moment(workdir)}"] += 1
-            else:
-                counts[f"SIGTERM, status {' and '.join(map(str, sorted(status)))}"] += 1
+            name = signal.Signals(numbers.pop()).name
+            told = f", status {' and '.join(map(str, sorted(status)))}" if status else ""
+            killed = f" {moment(workdir)}" if name == "SIGKILL" else ""
+            counts[f"{name}{killed}{told}"] += 1
+            if not status <= {TRY_AGAIN}:
+                wrong.append(f"{workdir}: {name} ended it with status {status}")
         left_alone(kind, workdir)
         look_at(workdir)
     said = "".join(file.read_text() for file in folder.glob("*.log"))

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from typing import NoReturn
 
-import jax
 from absl import flags as absl_flags
 
 from attn_jax.errors import TRY_AGAIN, InputError, Paused
@@ -86,8 +85,9 @@ def connected() -> Iterator[None]:
     except (InputError, Paused):
         raise  # as all others, for which JAX waits
     except BaseException as error:
-        if isinstance(error, jax.errors.JaxRuntimeError) and not is_lack_of_memory(error):
-            # Perhaps as another has died. JAX notices that within this time, and ends this process.
+        if isinstance(error, Exception) and _status(error) == 1:
+            # Perhaps as another has died, which JAX raises as exceptions of many kinds. It notices
+            # that within this time, and ends this process.
             time.sleep(DEAD + 10)
         atexit.register(_leave, error)
         raise
@@ -97,9 +97,14 @@ def _leave(error: BaseException) -> None:
     """Ends without waiting for the others, which do not know of the error."""
     sys.stdout.flush()
     sys.stderr.flush()
+    os._exit(_status(error))
+
+
+def _status(error: BaseException) -> int:
+    """The exit status of a process that an error ends."""
     if isinstance(error, KeyboardInterrupt):
-        os._exit(TRY_AGAIN)
-    os._exit(2 if isinstance(error, OSError) or is_lack_of_memory(error) else 1)
+        return TRY_AGAIN
+    return 2 if isinstance(error, OSError) or is_lack_of_memory(error) else 1
 
 
 @contextlib.contextmanager
