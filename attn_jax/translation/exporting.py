@@ -36,7 +36,7 @@ from attn_jax.tokens import BOS, EOS, PAD, UNK
 from attn_jax.translation.given_pairs import refuse_one
 from attn_jax.translation.hypothesis import Hypothesis
 from attn_jax.translation.loading import Place, load
-from attn_jax.translation.translator import hypothesis_of
+from attn_jax.translation.translator import Translator, hypothesis_of
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 FORMAT = 1
@@ -44,7 +44,7 @@ FUNCTION, SOURCE, TARGET, ABOUT = "decode.jax", "source.json", "target.json", "a
 
 
 def export(
-    paths: Place | Sequence[Place],
+    paths: Place | Sequence[Place] | Translator,
     file: Place,
     *,
     batch_size: int = 1,
@@ -63,7 +63,7 @@ def export(
     keeps such files readable for half a year.
 
     Args:
-      paths: one or several runs or checkpoints, as in `load`.
+      paths: one or several runs or checkpoints, as in `load`, or what `load` has returned.
       file: the file to write.
       batch_size: number of sentences.
       source_length: most tokens of a sentence.
@@ -83,7 +83,7 @@ def export(
         raise InputError(
             "unknown=copy cannot be exported: it changes the text, and what is exported returns ids"
         )
-    translator = load(paths, combination=combination)
+    translator = paths if isinstance(paths, Translator) else load(paths, combination=combination)
     search.check_lengths(translator.max_length)
     if not 1 <= source_length <= translator.max_length or batch_size < 1:
         raise InputError(

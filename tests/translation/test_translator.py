@@ -389,7 +389,9 @@ print(json.dumps([log_probabilities[0].tolist(), list(weights.shape)]))
     with pytest.raises(InputError, match="n_best must be from 1 to the 2 of the export, got 3"):
         exported.translate(["1"], n_best=3)
     again = tmp_path / "again.zip"
-    attn_jax.export(workdir, again, batch_size=2, source_length=6, beam_size=3, n_best=2)
+    options = {"batch_size": 2, "source_length": 6, "beam_size": 3, "n_best": 2}
+    attn_jax.export(attn_jax.load(workdir), again, **options)
+    assert again.read_bytes() == file.read_bytes()
     assert sorted(zipfile.ZipFile(again).namelist()) == sorted(MEMBERS)
     _damaged_exports_are_refused(file, tmp_path / "other.zip")
 
