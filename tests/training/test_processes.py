@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -280,6 +281,30 @@ def test_the_others_are_not_waited_for_and_the_status_says_why(monkeypatch, erro
     monkeypatch.setattr(os, "_exit", ended.append)
     distributed._leave(error)
     assert ended[0] == status
+
+
+@pytest.mark.parametrize(
+    ("error", "waits"),
+    [
+        (jax.errors.JaxRuntimeError("INTERNAL: Connection reset"), True),
+        (ValueError("UNKNOWN: Gloo AllGather failed"), True),
+        (MemoryError(), False),
+        (OSError("No space left"), False),
+        (InputError("a loss is not finite"), False),
+    ],
+)
+def test_it_waits_for_jax_to_notice_that_another_has_died(monkeypatch, error, waits):
+    slept = []
+    monkeypatch.setattr(distributed, "FLAGS", SimpleNamespace(distributed=True))
+    monkeypatch.setattr(distributed, "_told", lambda: ("a:1", 2, 0))
+    monkeypatch.setattr(distributed, "_wait", lambda: 5)
+    monkeypatch.setattr(distributed, "_in_child", lambda wait: os.open(os.devnull, os.O_WRONLY))
+    monkeypatch.setattr(distributed, "connect", lambda *_: None)
+    monkeypatch.setattr(distributed.time, "sleep", slept.append)
+    monkeypatch.setattr(distributed.atexit, "register", lambda *_: None)
+    with pytest.raises(type(error)), distributed.connected():
+        raise error
+    assert bool(slept) == waits
 
 
 def of_three(monkeypatch, index):
