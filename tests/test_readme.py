@@ -167,6 +167,12 @@ def test_a_window_and_a_normalizer_of_ones_own(folder):
     run("-m", "attn_jax", "train", "--workdir=runs/shares", *SMALL, *own, cwd=folder)
 
 
+def test_a_score_with_a_state_of_its_own(folder):
+    (folder / "my_reader.py").write_text(block("class Reader"))
+    assert "./launch.sh check my_reader:Reader" in PAGES
+    run("-m", "attn_jax", "check", "my_reader:Reader", cwd=folder)
+
+
 def test_attention_alone(folder):
     run("-c", block("attend_step"), cwd=folder)
 
