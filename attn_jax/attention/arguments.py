@@ -1,7 +1,7 @@
 """What callers of `attend` hand in, checked: mechanisms, parameters, queries and annotations."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -16,8 +16,9 @@ from attn_jax.errors import InputError
 def whole(mechanism: Mechanism | Score | Callable, p: PyTree) -> tuple[Mechanism, PyTree]:
     """The mechanism and its parameters; of a score alone, with its usual normalizer.
 
-    Those of values and gate may be left out where there are none.
+    Those of values and gate may be left out where there are none. Mappings become dictionaries.
     """
+    p = _in_dictionaries(p)
     if not isinstance(mechanism, Mechanism):
         mechanism, p = Mechanism(mechanism), {"score": p, "window": {}, "normalizer": {}}
     return mechanism, {"values": {}, "gate": {}} | p if isinstance(p, dict) else p
@@ -53,8 +54,9 @@ def fitting(
             f"the query must be [{wanted}], as the annotations are, got {list(query.shape)} "
             "(attend_all takes several for each sentence)"
         )
-    wanted, got = _shapes(m, query.shape[-1], *sizes), jax.tree.map(_shape, p)
-    if str(got) != str(wanted):
+    made = _made(m, query.shape[-1], *sizes)
+    if _structure(p) != _structure(made):
+        wanted, got = (jax.tree.map(_shape, tree) for tree in (made, p))
         if m is not mechanism:  # a score alone, with the parameters of a score
             wanted, got = wanted["score"], got["score"]
         raise InputError(
@@ -65,10 +67,26 @@ def fitting(
 
 
 @functools.cache
-def _shapes(m: Mechanism, *sizes: int) -> PyTree:
-    """The shapes of the parameters of a mechanism."""
+def _made(m: Mechanism, *sizes: int) -> PyTree:
+    """The parameters of a mechanism, as shapes and dtypes."""
     made = jax.eval_shape(lambda rng: m.init(rng, *sizes), jax.random.key(0))
-    return jax.tree.map(_shape, made)
+    return _in_dictionaries(made)
+
+
+def _in_dictionaries(p: PyTree) -> PyTree:
+    """A tree with a dictionary for each mapping, such as those that Flax freezes."""
+
+    def plain(node: Any) -> Any:
+        if not isinstance(node, Mapping):
+            return node
+        return {name: _in_dictionaries(value) for name, value in node.items()}
+
+    return jax.tree.map(plain, p, is_leaf=lambda node: isinstance(node, Mapping))
+
+
+def _structure(p: PyTree) -> tuple[Any, list[list[int]]]:
+    leaves, structure = jax.tree.flatten(p)
+    return structure, list(map(_shape, leaves))
 
 
 def _shape(leaf: Any) -> list[int]:

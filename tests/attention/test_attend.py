@@ -1,13 +1,17 @@
 """Attention of one query over one sentence."""
 
+from collections import OrderedDict
 from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax.core import freeze
 
-from attn_jax import Mechanism, Past, attend, attend_all
+from attn_jax import Mechanism, Past, Score, attend, attend_all
 from attn_jax.attention import steps
 from attn_jax.attention.normalizers import Softmax, Temperature
 from attn_jax.attention.position_scores import Coverage, Gmm
@@ -20,6 +24,7 @@ from attn_jax.attention.scores import (
     ScaledDot,
 )
 from attn_jax.attention.sparse import Sparsemax, sparse
+from attn_jax.attention.windows import LocalM
 from attn_jax.kernels.held import Held
 from tests.attention.cases import as_arrays, parameters
 
@@ -203,6 +208,37 @@ def test_a_mechanism_takes_the_parameters_of_its_parts(generator):
     mechanism = Mechanism(score, normalizer=Sparsemax())
     whole = {"score": p, "window": {}, "normalizer": {}}
     np.testing.assert_allclose(attend(mechanism, whole, query, annotations)[1], expected, rtol=1e-5)
+
+
+class Weights(NamedTuple):
+    """Parameters that are in no dictionary."""
+
+    W: Any
+
+
+class Listed(Score):
+    """A score with a list of parameters."""
+
+    def init(self, rng, Q, D):
+        return [Weights(jax.random.normal(rng, (Q, D)))]
+
+    def score(self, p, query, keys, past):
+        return keys @ (query @ p[0].W)
+
+
+@pytest.mark.parametrize("score", [General(), Listed()])
+@pytest.mark.parametrize("kind", [freeze, MappingProxyType, OrderedDict])
+def test_parameters_may_be_in_any_mapping(generator, score, kind):
+    query, annotations, _ = inputs(generator)
+    mechanism = Mechanism(score, LocalM())
+    p = mechanism.init(jax.random.key(0), Q, Q)
+    given = kind(dict(reversed(p.items())))
+    expected = attend(mechanism, p, query, annotations)[1]
+    np.testing.assert_array_equal(attend(mechanism, given, query, annotations)[1], expected)
+    (weights,) = attend_all(mechanism, given, query[None], annotations)[1]
+    np.testing.assert_array_equal(weights, expected)
+    inside = p["score"] if isinstance(score, Listed) else kind(p["score"])
+    np.testing.assert_allclose(attend(score, inside, query, annotations)[1].sum(), 1, rtol=1e-6)
 
 
 def test_a_plain_function_is_a_score():
