@@ -25,7 +25,6 @@ class Pair(Score):
     def __post_init__(self) -> None:
         super().__post_init__()
         for one in (self.first, self.second):
-            _refuse_state(self, one)
             if isinstance(one, Pair):
                 raise InputError("a pair consists of two scores, not of pairs")
             if one.is_control:
@@ -64,7 +63,6 @@ class Projected(Score):
     def __post_init__(self) -> None:
         """Takes over what the class of the other says of itself."""
         super().__post_init__()
-        _refuse_state(self, self.compared)
         for fact in ("is_control", "gives_logarithms", "default_normalizer"):
             object.__setattr__(self, fact, getattr(self.compared, fact))
 
@@ -84,9 +82,3 @@ class Projected(Score):
 
     def score(self, p: Any, query: PyTree, keys: PyTree, past: Past) -> Float[Array, "*C S"]:
         return self.compared.score(p["compared"], query, keys, past)
-
-
-def _refuse_state(outer: Score, score: Score) -> None:
-    """Raises InputError if a score that is part of another has a state of its own."""
-    if score.is_stateful:
-        raise InputError(f"{outer.name} takes no score with a state of its own, got {score.name}")

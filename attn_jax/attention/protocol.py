@@ -78,6 +78,16 @@ class Weigher(Part):
         if cls.overrides("advance") != cls.overrides("start"):
             raise InputError(f"{cls.__name__} has only one of `start` and `advance`")
 
+    def __post_init__(self) -> None:
+        """Checks that the states of the parts that it holds are handed on."""
+        super().__post_init__()
+        if self.is_stateful and not self.overrides("start"):
+            (first, *_) = (part for part in self.parts() if part.overrides("start"))
+            raise InputError(
+                f"{self.word} takes no part with a state of its own, got {first.word}: it has no "
+                "`start` and `advance`, which would call those of the part"
+            )
+
     @property
     def carried(self) -> set[str]:
         """What this part, and those that it holds, read of earlier steps."""

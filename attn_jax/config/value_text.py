@@ -16,7 +16,7 @@ from attn_jax.settings.grammar import (
     parse_value,
     parse_values,
 )
-from attn_jax.settings.value import Value
+from attn_jax.settings.value import Value, is_value, nameless
 
 Kind = TypeVar("Kind", bound=Value)
 # By class of values, such as `Score`. A table has subclasses of its key, which no type can say.
@@ -144,22 +144,20 @@ def _with_settings(found: type[Kind], named: Named, units: int | None, tables: T
     given: dict[str, Any] = {}
     for setting, value in named.settings:
         name = setting or next(unnamed, "")
-        if not entries:
-            raise InputError(f"{named.name} has no settings, got {setting or str(value)!r}")
-        if not name:
-            allowed = ", ".join(entries)
-            raise InputError(f"{named.name}: {value} stands without a name; allowed: {allowed}")
+        if not entries or not name:
+            raise nameless(found, named.name, setting or value)
         choose(entries, name, f"setting of {named.name}")
         if name in given:
             raise InputError(f"{named} gives {name} twice")
-        if isinstance(types[name], type) and issubclass(types[name], Value):
+        if is_value(types[name]):
             given[name] = _made(types[name], value, units, tables)
         else:
             given[name] = value.value if isinstance(value, Number) else str(value)
     missing = [n for n, entry in entries.items() if entry.default is dataclasses.MISSING]
     for name in missing:
         if name not in given:
-            raise InputError(f"{named.name} needs {name}: {named.name}({', '.join(missing)})")
+            told = (f"{n}=…" if entries[n].kw_only else n for n in missing)
+            raise InputError(f"{named.name} needs {name}: {named.name}({', '.join(told)})")
     if units is not None and "units" in entries:
         given = {"units": units} | given
     return found(**given)

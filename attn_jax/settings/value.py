@@ -10,7 +10,7 @@ import operator
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, dataclass_transform
+from typing import Any, ClassVar, Literal, Self, dataclass_transform
 
 from attn_jax.errors import InputError
 from attn_jax.settings.fields import LARGEST
@@ -76,6 +76,13 @@ class Value:
                         "another use for: take another name, or leave out its type to override it"
                     )
 
+    def __new__(cls, *unnamed: Any, **named: Any) -> Self:
+        """Refuses settings that are given without their names, except inner values."""
+        most = sum(not entry.kw_only for entry in dataclasses.fields(cls))
+        if len(unnamed) > most:
+            raise nameless(cls, cls.__name__, unnamed[most])
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         """Converts settings to their types, so that `T(tau=2)` equals `T(tau=2.0)`."""
         types = typing.get_type_hints(type(self))
@@ -112,6 +119,32 @@ class Value:
         entries = dataclasses.fields(self)
         told = [entry for entry in entries if getattr(self, entry.name) != entry.default]
         return _text(self, told, lambda value: value.brief())
+
+
+def nameless(kind: type[Value], word: str, given: object) -> InputError:
+    """The error about a setting that is given without its name.
+
+    Args:
+      kind: the class of the value.
+      word: its name, as the user has given it.
+      given: the setting.
+    """
+    types, entries = typing.get_type_hints(kind), dataclasses.fields(kind)
+    if not entries:
+        return InputError(f"{word} has no settings, got {str(given)!r}")
+    held = (
+        f"; declared as `{entry.name}: {types[entry.name].__name__} = inner()`, it needs no name"
+        for entry in entries
+        if entry.kw_only and is_value(types[entry.name])
+    )
+    allowed = ", ".join(entry.name for entry in entries)
+    hint = next(held, "")
+    return InputError(f"{word}: {given} stands without a name; allowed: {allowed}{hint}")
+
+
+def is_value(kind: Any) -> bool:
+    """Whether a type of settings is one of values."""
+    return isinstance(kind, type) and issubclass(kind, Value)
 
 
 def _text(value: Value, told: Sequence[dataclasses.Field], write: Callable[[Value], str]) -> str:

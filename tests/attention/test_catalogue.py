@@ -132,8 +132,8 @@ def test_runs_record_all_settings_without_importing_the_user_s_code():
         (Score, "projected(sparsemax)", "unknown score 'sparsemax'"),
         (Score, "projected(pair(dot, dot), units=2", "malformed score"),
         (Score, "pair(pair(dot, dot), dot)", "a pair consists of two scores, not of pairs"),
-        (Score, "pair(gmm, dot)", "pair takes no score with a state of its own, got gmm"),
-        (Score, "projected(gmm)", "projected takes no score with a state of its own, got gmm"),
+        (Score, "pair(gmm, dot)", "pair takes no part with a state of its own, got gmm"),
+        (Score, "projected(gmm)", "projected takes no part with a state of its own, got gmm"),
         (
             Score,
             f"{HERE}:in_the_user_s_module(a=1)",

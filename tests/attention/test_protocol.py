@@ -17,6 +17,7 @@ from attn_jax import (
     Part,
     Score,
     Window,
+    attend_all,
     inner,
     scaled_normal,
     setting,
@@ -49,6 +50,52 @@ class Nested(Score):
         return self.factor * self.compared.score(p, query, keys, past)
 
 
+class Named(Score):
+    """One whose score is given by its name alone."""
+
+    compared: Score
+
+    def score(self, p, query, keys, past):
+        return self.compared.score(p, query, keys, past)
+
+
+class Counting(Score):
+    """A score with a state."""
+
+    def start(self, p, mask):
+        return jnp.zeros(())
+
+    def advance(self, p, query, keys, past):
+        return past.own + 1
+
+    def score(self, p, query, keys, past):
+        return keys @ query * past.own
+
+
+class HandsOn(Nested):
+    """A score that hands the state of another on."""
+
+    def start(self, p, mask):
+        return self.compared.start(p, mask)
+
+    def advance(self, p, query, keys, past):
+        return self.compared.advance(p, query, keys, past)
+
+
+def test_a_state_is_handed_on_or_refused():
+    advice = r"takes no part with a state of its own, got .*:Counting: it has no `start` and"
+    with pytest.raises(InputError, match=advice):
+        Nested(Counting())
+    with pytest.raises(InputError, match=advice.replace("Counting", "HandsOn")):
+        Nested(HandsOn(Counting()))
+    queries, annotations = jnp.ones((3, 2)), jnp.arange(8.0).reshape(4, 2)
+    found, expected = (
+        attend_all(score, {}, queries, annotations) for score in (HandsOn(Counting()), Counting())
+    )
+    np.testing.assert_array_equal(found[1], expected[1])
+    assert not np.allclose(found[1][0], found[1][1])
+
+
 def test_a_part_is_a_value():
     assert Weighted(tau=2) == Weighted(tau=2.0) != Weighted(tau=3)
     assert hash(Weighted(tau=2)) == hash(Weighted(tau=2.0))
@@ -75,8 +122,17 @@ def test_equal_parts_share_a_compiled_program():
 
 
 def test_settings_have_names_except_inner_parts():
-    with pytest.raises(TypeError, match="positional"):
+    with pytest.raises(InputError, match=r"^Weighted: 2\.0 stands without a name; .*: tau, count$"):
         Weighted(2.0)
+    with pytest.raises(InputError, match=r"^Counting has no settings, got '3'$"):
+        Counting(3)
+    hint = r"; allowed: compared; declared as `compared: Score = inner\(\)`, it needs no name$"
+    with pytest.raises(InputError, match=rf"^Named: dot stands without a name{hint}"):
+        Named(Dot())
+    with pytest.raises(InputError, match=rf"^{__name__}:Named: dot stands without a name{hint}"):
+        read(Score, f"{__name__}:Named(dot)")
+    with pytest.raises(InputError, match=r"needs compared: .*:Named\(compared=…\)$"):
+        read(Score, f"{__name__}:Named")
     assert Nested(Dot(), factor=2) == Nested(compared=Dot(), factor=2)
 
 

@@ -31,7 +31,7 @@ def test_a_normalizer_of_two_scores_gets_a_pair():
     assert Mechanism(General(), normalizer=Mocha()).score == Pair(General(), General())
     given = Pair(General(), Additive())
     assert Mechanism(given, normalizer=Mocha()).score == given
-    with pytest.raises(InputError, match="pair takes no score with a state of its own, got gmm"):
+    with pytest.raises(InputError, match="pair takes no part with a state of its own, got gmm"):
         Mechanism(Gmm(), normalizer=Mocha())
 
 
