@@ -86,7 +86,7 @@ install_peers() {
     fi
     echo "installing ${packages[*]} into .venv-peers (some minutes)" >&2
     "$(working_python 11)" -m venv "$folder"
-    "$peers" -m pip install --quiet --disable-pip-version-check "${packages[@]}"
+    "$peers" -m pip install --quiet --disable-pip-version-check "${packages[@]}" >&2
     echo "${packages[*]}" >"$stamp"
 }
 
@@ -109,10 +109,12 @@ test)
     ;;
 bench)
     install ""
-    # Not for what is measured without peers.
-    [[ " $* " =~ \ --(help|only=(start|kernels|serving|faults))\  ]] || install_peers
     export PYTHONPATH=$root # for the peers
-    exec "$python" -m experiments.bench --peers="$peers" "$@"
+    exec "$python" -m experiments.bench "$@"
+    ;;
+peers) # for `bench`, which calls this if it needs them
+    install_peers
+    echo "$peers"
     ;;
 api)
     install docs

@@ -33,6 +33,7 @@ from .command.flags import FLAGS
 from .command.program import run
 
 ABSENT = "–"  # noqa: RUF001
+LAUNCH = Path(__file__).parents[1] / "launch.sh"
 
 
 def machine() -> dict[str, str]:
@@ -50,6 +51,18 @@ def machine() -> dict[str, str]:
         "jax": version("jax"),
         "flax": version("flax"),
     }
+
+
+def installed_peers() -> str:
+    """The Python of the environment of the peers, which is made if there is none.
+
+    Raises:
+      InputError: it cannot be made.
+    """
+    made = subprocess.run([LAUNCH, "peers"], stdout=subprocess.PIPE, text=True)
+    if made.returncode:
+        raise InputError("the peers could not be installed")
+    return made.stdout.strip()
 
 
 def one_device(peers: str) -> None:
@@ -230,6 +243,7 @@ def main() -> None:
     if "end_to_end" in chosen:
         captions(Path(FLAGS.multi30k))  # whose absence is told before the others take an hour
     if chosen.keys() - ALONE:
+        FLAGS.peers = FLAGS.peers or installed_peers()
         one_device(FLAGS.peers)
     folder.mkdir(parents=True, exist_ok=True)
     about = machine()
@@ -243,7 +257,9 @@ def main() -> None:
 
 if __name__ == "__main__":
     flags.define_workdir("folder for the figures")
-    absl_flags.DEFINE_string("peers", sys.executable, "the Python of an environment with the peers")
+    absl_flags.DEFINE_string(
+        "peers", "", "the Python of an environment with the peers; by default, one is made"
+    )
     absl_flags.DEFINE_list("only", list(BENCHMARKS), f"benchmarks; also {', '.join(FAULTS)}")
     absl_flags.DEFINE_integer("rounds", 7, "repetitions of each side", lower_bound=1)
     absl_flags.DEFINE_string(

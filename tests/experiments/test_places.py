@@ -1,4 +1,4 @@
-"""Where programs look for modules: for those in the user's folder last."""
+"""Where `launch.sh` and programs look for modules, the user's last, and when they install."""
 
 import os
 import shutil
@@ -67,6 +67,18 @@ def test_a_module_with_the_name_of_an_installed_one_is_refused(checkout, tmp_pat
         assert line.startswith(f"error: cannot use '{name}:own' as a score: module '{name}' has no")
         assert "; the module that Python finds first under this name is /" in line
         assert status == 2
+
+
+def test_peers_are_installed_only_if_a_benchmark_will_use_them(checkout, tmp_path):
+    script = checkout / "launch.sh"
+    installing = '    install_peers\n    echo "$peers"\n'
+    assert installing in script.read_text()
+    script.write_text(script.read_text().replace(installing, "    exit 3\n"))
+    missing = "error: --workdir is missing: the folder for the figures\n"
+    assert launch(checkout, "bench", cwd=tmp_path) == (2, missing)
+    status, said = launch(checkout, "bench", "--workdir=a", "--only=attention,start", cwd=tmp_path)
+    assert (status, said) == (2, "error: the peers could not be installed\n")
+    assert not (tmp_path / "a").exists()
 
 
 def test_without_launch_sh_the_current_folder_comes_last_too(tmp_path):
