@@ -3,8 +3,9 @@
 An empty line gives an empty line, and so does one that is too long with --too_long=skip. In a
 terminal, without a file, it prompts for one sentence after another and shows what the model
 attended to for each token. With --n_best it writes lines of the form
-`number ||| text ||| log-probability ||| score`, where source lines are numbered from 0. With
---buffer=1 it answers each line before it reads the next, for programs that wait for the answer.
+`number ||| text ||| log-probability ||| score`, where source lines are numbered from 0; as the text
+can contain ` ||| ` too, read the numbers from both ends. With --buffer=1 it answers each line
+before it reads the next, for programs that wait for the answer.
 """
 
 import io

@@ -12,7 +12,7 @@ from attn_jax.config import Data
 from attn_jax.data.run_vocabularies import build_vocabulary
 from attn_jax.data.vocabulary import copies
 from attn_jax.errors import InputError
-from experiments.translate import fitting
+from experiments.translate import fitting, n_best
 from tests.experiments.programs import SMALL, program, works
 from tests.stages import full
 
@@ -54,6 +54,14 @@ def test_long_lines_are_cropped_or_skipped_and_counted(capsys, too_long, expecte
     assert tokens("word", LINES, too_long) == list(map(str.split, expected))
     said = f"warning: 2 of 4 lines have more than 3 tokens and are {told}\n"
     assert capsys.readouterr().err == said
+
+
+def test_the_numbers_of_an_n_best_list_stand_at_both_ends_of_a_line():
+    texts = ["a ||| 0.5 ||| b", "", " ||| "]
+    hypotheses = [SimpleNamespace(text=t, log_probability=-2.0, score=-0.5) for t in texts]
+    for text, line in zip(texts, n_best(7, hypotheses), strict=True):
+        number, rest = line.split(" ||| ", 1)
+        assert (number, *rest.rsplit(" ||| ", 2)) == ("7", text, "-2.0000", "-0.5000")
 
 
 @pytest.mark.parametrize("level", ["character", "symbol", "subword"])

@@ -143,12 +143,12 @@ def test_the_recipe_for_links(tmp_path, monkeypatch):
 def test_the_recipe_for_marian(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.spm.en").write_text("▁the ▁cat\n")
-    Path("a.out").write_text("▁die ▁Katze ||| 0.5,0.25,0.25 0,1,0 0.1,0.2,0.7\n")
+    Path("a.out").write_text("▁die ||| ||| 0.5,0.25,0.25 0,1,0 0.1,0.2,0.7\n")
     exec(recipe("Marian's soft alignments"), {})
     attn_jax.page("a.html", "a.npz")
     _, (system,) = shown(Path("a.html"))
     (shown_pair,) = system["sentences"]
     assert shown_pair["source"] == ["▁the", "▁cat", "</s>"]
-    assert shown_pair["target"] == ["▁die", "▁Katze", "</s>"]
+    assert shown_pair["target"] == ["▁die", "|||", "</s>"]
     expected = [[0.5, 0.25, 0.25], [0, 1, 0], [0.1, 0.2, 0.7]]
     np.testing.assert_allclose(unpacked(shown_pair["mean"], (3, 3)), expected, atol=0.004)
