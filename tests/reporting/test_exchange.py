@@ -1,5 +1,6 @@
 """Weights of other toolkits: the format, the recipes of the docs, and what is refused."""
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -58,6 +59,22 @@ def test_systems_stand_side_by_side(tmp_path):
     attn_jax.page(tmp_path / "a.html", {"heads": whole, "mean": mean})
     _, systems = shown(tmp_path / "a.html")
     assert [(one["name"], one["heads"]) for one in systems] == [("heads", 4), ("mean", 1)]
+
+
+@pytest.mark.parametrize(
+    ("weights", "told"),
+    [
+        (np.log(WEIGHTS), r"the lowest weight is -.*, .* sum to up to -.*: if they are logits"),
+        (4 * WEIGHTS, r"^other: the lowest weight is 0\..*, .* sum to up to 4: if they are logits"),
+        (WEIGHTS.astype(np.float16), None),
+        (np.ones((1, 1, 2, 3)), None),  # links of each token with all
+    ],
+)
+def test_logits_are_drawn_with_a_warning(tmp_path, weights, told):
+    pairs = {"right": [PAIR | {"weights": WEIGHTS}], "other": [PAIR | {"weights": weights}]}
+    with pytest.warns(UserWarning, match=told) if told else contextlib.nullcontext():
+        attn_jax.page(tmp_path / "a.html", pairs)
+    assert (tmp_path / "a.html").exists()
 
 
 RAGGED = [[[[0.5, 0.5, 0], [1]]]]

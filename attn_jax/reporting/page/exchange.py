@@ -8,6 +8,7 @@ with arrays `source_0`, `target_0`, `weights_0`, `links_0`, `source_1` and so on
 
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.reporting.page.alone import Weighed, write_viewer
 
+ROUNDING = 0.05  # by which the weights of a target token may sum to more than 1
 NEEDED, MAY_HAVE = ("source", "target", "weights"), ("links",)
 Pairs = Sequence[Mapping[str, Any]]
 PathLike = str | os.PathLike[str]
@@ -28,6 +30,8 @@ def page(path: PathLike, systems: PathLike | Pairs | Mapping[str, PathLike | Pai
     """Writes an HTML file that shows what each token looks at, in a browser, without a network.
 
         attn_jax.page("a.html", [{"source": ["a", "b"], "target": ["B"], "weights": [[[[0, 1]]]]}])
+
+    Warns of weights that look like logits, which it draws all the same.
 
     Args:
       path: of the page, which is replaced if it exists.
@@ -47,8 +51,24 @@ def page(path: PathLike, systems: PathLike | Pairs | Mapping[str, PathLike | Pai
         told = ", ".join(f"{name} {count}" for name, count in counts.items())
         raise InputError(f"the systems must have the same pairs, got different numbers: {told}")
     first = next(iter(read.values()))
+    for name, pairs in read.items():
+        if told := _unlike_weights(pairs):
+            warnings.warn(f"{name or 'systems'}: {told}", stacklevel=2)
     texts = [(" ".join(pair.source), " ".join(pair.target)) for pair in first]
     write_viewer(Path(path), texts, read)
+
+
+def _unlike_weights(pairs: Sequence[Weighed]) -> str:
+    """That weights look like logits; empty if they do not, or if all are links."""
+    lowest = min(float(pair.weights.min()) for pair in pairs)
+    most = max(float(pair.weights.sum(axis=3).max()) for pair in pairs)
+    links = all(np.isin(pair.weights, (0, 1)).all() for pair in pairs)
+    if links or (lowest > -ROUNDING and most < 1 + ROUNDING):
+        return ""
+    return (
+        f"the lowest weight is {lowest:.3g}, and those of a target token sum to up to {most:.3g}: "
+        "if they are logits, take their softmax; they are drawn as they are"
+    )
 
 
 def _pairs(name: str, given: PathLike | Pairs) -> list[Weighed]:
