@@ -107,7 +107,7 @@ def prepared(workdir: Path, experiment: Experiment, corpus: Corpus) -> Ready:
         yield unknown_shares({"training": counts} | of_splits, source, target)
         yield from seen_in_training(text, others)
         yield devices.summary(config)
-        yield precision.advice(config.compute, jax.devices()[0])
+        yield precision.advice(config.compute, jax.devices()[0], experiment.model.hidden_size)
 
     lines = list(filter(None, about()))
     validation = held_out["validation"]

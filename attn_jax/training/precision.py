@@ -67,7 +67,12 @@ def check(compute: Precision, device: jax.Device) -> None:
         )
 
 
-def advice(compute: Precision, device: jax.Device) -> str | None:
+# Hidden units from which on bfloat16 is recommended. On two cores with AVX-512, 32 sentences of 16
+# tokens, a step of RNNsearch took 0.64 times as long with 128, 0.76 with 64, 0.9 with 32.
+LARGE = 128
+
+
+def advice(compute: Precision, device: jax.Device, hidden_size: int) -> str | None:
     """A recommendation if a precision is not the fast one of a device, else None."""
     if device.platform == "tpu":
         return None  # which rounds the factors of float32 products to bfloat16 anyway
@@ -75,4 +80,6 @@ def advice(compute: Precision, device: jax.Device) -> str | None:
         return None
     if compute == Bfloat16():
         return "this device may not multiply bfloat16: train.compute=float32 may be faster"
-    return "this device multiplies bfloat16: train.compute=bfloat16 is faster but for small models"
+    if hidden_size < LARGE:
+        return None
+    return "this device multiplies bfloat16: train.compute=bfloat16 may be faster"

@@ -7,7 +7,7 @@ import pytest
 
 from attn_jax.errors import InputError
 from attn_jax.training import precision
-from attn_jax.training.precision import PRECISIONS, Bfloat16, Float32, advice, check
+from attn_jax.training.precision import LARGE, PRECISIONS, Bfloat16, Float32, advice, check
 
 
 def device(platform, **more):
@@ -28,8 +28,8 @@ def test_a_processor(tmp_path, monkeypatch, flags, fast, slow):
     if flags is not None:
         file.write_text(flags)
     monkeypatch.setattr(precision, "PROCESSOR", file)
-    assert advice(PRECISIONS[fast](), device("cpu")) is None
-    assert f"train.compute={fast}" in advice(PRECISIONS[slow](), device("cpu"))
+    assert advice(PRECISIONS[fast](), device("cpu"), LARGE) is None
+    assert f"train.compute={fast}" in advice(PRECISIONS[slow](), device("cpu"), LARGE)
 
 
 @pytest.mark.parametrize(
@@ -42,11 +42,16 @@ def test_a_processor(tmp_path, monkeypatch, flags, fast, slow):
     ],
 )
 def test_a_gpu(device, fast):
-    assert [name for name, kind in PRECISIONS.items() if advice(kind(), device) is None] == [fast]
+    known = [name for name, kind in PRECISIONS.items() if advice(kind(), device, LARGE) is None]
+    assert known == [fast]
+
+
+def test_bfloat16_is_not_recommended_for_small_models():
+    assert advice(Float32(), device("gpu", compute_capability="9.0"), LARGE - 1) is None
 
 
 def test_a_tpu_multiplies_bfloat16_in_either():
-    assert [advice(kind(), device("tpu")) for kind in PRECISIONS.values()] == [None, None]
+    assert [advice(kind(), device("tpu"), LARGE) for kind in PRECISIONS.values()] == [None, None]
 
 
 def test_a_gpu_that_cannot_multiply_bfloat16_is_refused():
