@@ -4,7 +4,9 @@ All are drawn beforehand, so that any worker may make any of them, in any order.
 """
 
 import dataclasses
+import re
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import numpy as np
 from attn_jax import config
 from attn_jax.errors import InputError, choose
 from attn_jax.settings.fields import kind_of
-from attn_jax.settings.grammar import Named, Number, parse
+from attn_jax.settings.grammar import Number, parse, split
 
 RANGES = {
     "uniform": "uniform(LOW,HIGH)",
@@ -49,7 +51,8 @@ class Trials:
     seeds: int = 3
 
     def __post_init__(self) -> None:
-        if self.number < 1 or not 0 < self.seeds <= FRESH:
+        whole = all(isinstance(number, Integral) for number in (self.number, self.seeds))
+        if not whole or self.number < 1 or not 0 < self.seeds <= FRESH:
             raise InputError(f"search.trials must be 1 or more, search.seeds from 1 to {FRESH}")
         if not self.space:
             raise InputError(
@@ -79,9 +82,7 @@ class Trials:
         entry = choose(config.known(), name, "option")
         text = self.space[name]
         try:
-            found = parse(text, "range")
-            choose(RANGES, found.name, "range")
-            value = _value(found, u)
+            value = _value(text, u)
         except ValueError as error:
             told = "; ".join(RANGES.values())
             raise InputError(f"search.{name}={text} is no range: {told} ({error})") from error
@@ -99,15 +100,17 @@ def _unsearchable(name: str) -> str:
     return ""
 
 
-def _value(of: Named, u: float) -> float | str:
+def _value(text: str, u: float) -> float | str:
     """The value at a place in [0, 1) of a range; numbers have four digits."""
-    settings = [value for name, value in of.settings if not name]
-    if len(settings) < len(of.settings) or not settings:
-        raise ValueError("it takes values without names")
-    if of.name == "choice":
-        return str(settings[int(u * len(settings))])
-    numbers = [value.value for value in settings if isinstance(value, Number)]
-    if len(numbers) != 2 or len(settings) != 2:
+    if not isinstance(text, str):
+        raise InputError("it is no text")
+    if choices := re.fullmatch(r"\s*choice\s*\((.+)\)\s*", text):
+        values = split(choices[1])  # each as an option takes it, such as guided+coverage
+        return values[int(u * len(values))].strip()
+    of = parse(text, "range")
+    choose(RANGES, of.name, "range")
+    numbers = [value.value for name, value in of.settings if isinstance(value, Number) and not name]
+    if len(numbers) != 2 or len(of.settings) != 2:
         raise ValueError("it takes two numbers")
     low, high = numbers
     if not low < high:

@@ -58,9 +58,11 @@ def test_settings_and_seeds_of_trials_differ():
         ({"train.learning_rate": "log(1)"}, "it takes two numbers"),
         ({"train.learning_rate": "uniform(1,0.5)"}, "its first number must be below its second"),
         ({"train.learning_rate": "normal(0,1)"}, "unknown range 'normal'"),
-        ({"train.learning_rate": "log(low=1,high=2)"}, "it takes values without names"),
+        ({"train.learning_rate": "log(low=1,high=2)"}, "it takes two numbers"),
         ({"train.learning_rate": "0.1"}, "is no range"),
         ({"train.learning_rate": "choice()"}, "is no range"),
+        ({"train.learning_rate": [1, 2]}, "[1, 2] is no range"),
+        ({"train.losses": "choice(guided+covrage,none)"}, "did you mean coverage"),
         ({"train.learning_rte": "log(1,2)"}, "did you mean train.learning_rate"),
         ({"model.dropout": "uniform(0.5,1.05)"}, "model.dropout must be at most"),
         ({"model.score": "choice(additive,dto)"}, "did you mean dot"),
@@ -77,12 +79,17 @@ def test_a_range_that_cannot_be_drawn_from_is_refused(space, why):
     assert why in str(raised.value)
 
 
+def test_losses_that_are_joined_may_be_searched():
+    drawn = Trials(30, {"train.losses": "choice(guided(weight=0.5)+coverage, entropy)"}).drawn(0)
+    assert {trial["train.losses"] for trial in drawn} == {"guided(weight=0.5)+coverage", "entropy"}
+
+
 def test_the_number_of_subwords_may_be_searched():
     (drawn,) = Trials(1, {"data.subwords": "choice(500,500)"}).drawn(seed=0)
     assert drawn["data.subwords"] == "500"
 
 
 def test_there_is_a_trial_and_a_run():
-    for number, seeds in [(0, 1), (1, 0), (1, FRESH + 1)]:
+    for number, seeds in [(0, 1), (1, 0), (1, FRESH + 1), (None, 1)]:
         with pytest.raises(InputError, match=r"search\.trials must be 1 or more"):
             Trials(number, SPACE, seeds)
