@@ -55,7 +55,11 @@ def print_evaluation(text: str, result: dict, models: str) -> None:
     table.add_column("value", justify="right")
     for name in ("sentences", "parameters"):
         table.add_row(name, f"{result[name]:,}")
+    # Only sentences have a TER; of single words and symbols, BLEU says nothing.
+    left_out = () if "ter" in result["metrics"] else ("bleu",)
     for name, value in result["metrics"].items():
+        if name in left_out:
+            continue
         shown = f"{value:+d}" if name == "alignment_shift" else f"{value:.2f}"
         table.add_row(name.replace("_", " "), shown)
     for name, value in result.get("explanations", {}).items():
@@ -67,7 +71,8 @@ def print_evaluation(text: str, result: dict, models: str) -> None:
     options = [f"{name}={value}" for name, value in result["search"].items()]
     console.print(f"decoding: {', '.join(options) or 'greedy'}", highlight=False)
     for name, signature in result["signatures"].items():
-        console.print(f"{name}: {signature}", highlight=False, soft_wrap=True)
+        if name not in left_out:
+            console.print(f"{name}: {signature}", highlight=False, soft_wrap=True)
 
 
 def best_step(result: dict) -> str:

@@ -16,7 +16,7 @@ from attn_jax.reporting.about import about, searches, shared_options, unfinished
 from attn_jax.reporting.drawings import seeds_drawn
 from attn_jax.reporting.labels import wrapped
 from attn_jax.reporting.pages import compare, write_report
-from attn_jax.reporting.printing import print_report, print_table
+from attn_jax.reporting.printing import print_evaluation, print_report, print_table
 from attn_jax.reporting.profiles import Bin, by_length, by_position, length_bins
 from attn_jax.reporting.ranking import p_values, ranks
 from attn_jax.reporting.report import Report
@@ -926,6 +926,16 @@ def test_the_seed_of_each_run_that_is_drawn_is_told(tmp_path):
     write_run(tmp_path / "6", "gmm", 3, 1.0)
     (runs, *_) = by_data([read_run(tmp_path / name) for name in "36"]).values()
     assert seeds_drawn(by_system(runs)) == "seed 3"
+
+
+@pytest.mark.parametrize("of_sentences", [True, False])
+def test_bleu_is_printed_of_sentences_alone(capsys, of_sentences):
+    names = ("exact_match", "bleu", "chrf", *(("ter",) if of_sentences else ()))
+    figures = {"sentences": 3, "parameters": 4, "search": {}, "metrics": dict.fromkeys(names, 1.0)}
+    print_evaluation("test", figures | {"signatures": {"bleu": "a:1", "chrf": "b:2"}}, "step 1")
+    printed = capsys.readouterr().out
+    assert ("bleu" in printed) == ("bleu: a:1" in printed) == of_sentences
+    assert "chrf: b:2" in printed
 
 
 def test_control_characters_do_not_end_a_row():
