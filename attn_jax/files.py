@@ -6,8 +6,29 @@ import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from attn_jax.errors import InputError, reason
+
+
+def path_of(place: str | os.PathLike) -> Path:
+    """The path that a caller gives.
+
+    Raises:
+      InputError: it is none.
+    """
+    try:
+        return Path(place)
+    except TypeError:
+        raise InputError(f"expected the path of a folder, got {place!r}") from None
+
+
+def is_terminal(stream: IO[str] | None) -> bool:
+    """Whether a stream is a terminal, also where FORCE_COLOR is set.
+
+    Notebooks set it, and the processes that they start inherit it, whose output goes into files.
+    """
+    return stream is not None and stream.isatty()
 
 
 @contextlib.contextmanager

@@ -5,7 +5,14 @@ import os
 
 import pytest
 
-from attn_jax.files import write_whole, writing
+from attn_jax.errors import InputError
+from attn_jax.files import path_of, write_whole, writing
+
+
+@pytest.mark.parametrize("place", [None, 3, ["runs/mine"]])
+def test_what_is_no_path_is_refused(place):
+    with pytest.raises(InputError, match=r"^expected the path of a folder, got"):
+        path_of(place)
 
 
 def test_files_stay_as_they_were_when_writing_ends_early(tmp_path):

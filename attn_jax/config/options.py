@@ -35,10 +35,15 @@ def given(options: Options) -> dict[str, Any]:
       options: values, such as `{"model.score": Additive(units=64)}`, or text for them.
 
     Raises:
-      InputError: an option has no such name, or a path is a URL.
+      InputError: they are no options, an option has no such name, or a path is a URL.
     """
     if isinstance(options, Experiment):
         options = values(options)
+    if not isinstance(options, Mapping):
+        raise InputError(
+            "options are a dictionary, such as {'data.name': 'reverse'}, or an Experiment; got "
+            f"{options!r}"
+        )
     entries = known()
     return {
         name: absolute(choose(entries, name, "option"), _as_text(name, value))

@@ -49,13 +49,13 @@ class Corpus:
             when examples are read.
         """
         folder = Path(self.builder.data_dir)
-        try:
-            records = self.builder.as_data_source(split)
-        except ValueError as error:
+        if split not in self.splits:
             raise InputError(
                 f"the data set {self.name!r} has no split {split!r}; it has: "
                 f"{', '.join(self.splits)}"
-            ) from error
+            )
+        try:
+            records = self.builder.as_data_source(split)
         except KeyError as error:  # TFDS takes a folder for prepared even if this file is lost
             raise InputError(f"{folder} lacks a whole dataset_info.json{REMOVE}") from error
         return Examples(records, self.sides, self.aligned, folder)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from attn_jax.errors import InputError, choose
+from attn_jax.files import path_of
 from attn_jax.reporting import tables
 from attn_jax.reporting.about import searches, unfinished
 from attn_jax.reporting.page.budget import Limits
@@ -94,7 +95,7 @@ def report(
     limits = Limits(page_sentences, page_systems, page_megabytes)
     for name in formats:
         choose(dict.fromkeys(FORMATS), name, "format")
-    root = Path(folder)
+    root = path_of(folder)
     if not root.is_dir():
         raise InputError(f"there is no folder {root}")
     runs, left_out = find_runs(root)

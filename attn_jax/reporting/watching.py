@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from attn_jax.errors import InputError, Terminated
+from attn_jax.files import path_of
 from attn_jax.records import claims, run_files
 from attn_jax.reporting.report import Report, report
 from attn_jax.reporting.runs import diverged
@@ -37,7 +38,7 @@ def watch(folder: str | Path, baseline: str = "", **options: Any) -> Report:
     Raises:
       InputError: as in `report`, when no run is in training any more.
     """
-    root = Path(folder)
+    root = path_of(folder)
     if not root.is_dir():
         raise InputError(f"there is no folder {root}")
     try:

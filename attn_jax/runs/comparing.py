@@ -3,12 +3,13 @@
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from numbers import Integral
 from typing import Any
 
 from attn_jax import config
 from attn_jax.config import Options
 from attn_jax.errors import InputError
+from attn_jax.files import path_of
 from attn_jax.records import run_files
 from attn_jax.reporting.answered import Answer, write_answer
 from attn_jax.reporting.report import report
@@ -56,7 +57,7 @@ def compare(
         folder holds another comparison, or runs have failed.
       KeyboardInterrupt: it was interrupted; its runs have saved, and the same call goes on.
     """
-    root, left = Path(root), _clock(hours)
+    root, left = path_of(root), _clock(hours)
     with alone(root):
         is_new = agenda.read(root) is None
         todo = agenda_of(options, root, hours, systems, seeds, jobs, left)
@@ -93,8 +94,8 @@ def agenda_of(
       InputError: as in `compare`.
     """
     start_training()
-    root, given = Path(root), config.given(options)
-    if not hours > 0 or seeds < 1:
+    root, given = path_of(root), config.given(options)
+    if not (_hours(hours) > 0 and isinstance(seeds, Integral) and seeds >= 1):
         raise InputError("a comparison needs some hours and at least one seed")
     if "data.train" in given:
         given = {"data.name": "parallel"} | given
@@ -103,7 +104,7 @@ def agenda_of(
     wanted = {
         "options": given,
         "systems": [_labelled(config.given(system)) for system in systems],
-        "hours": hours,
+        "hours": _hours(hours),
         "seeds": seeds,
     }
     asked = json.loads(json.dumps(wanted))  # as it is written and read
@@ -127,7 +128,19 @@ def _labelled(system: dict[str, Any]) -> dict[str, Any]:
     return {"label": ", ".join(words)} | system
 
 
+def _hours(given: float) -> float:
+    """A number of hours, which may be text.
+
+    Raises:
+      InputError: it is neither.
+    """
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        raise InputError(f"hours must be a number, got {given!r}") from None
+
+
 def _clock(hours: float) -> Callable[[], float]:
     """What says how many seconds are left of some hours from now on."""
-    end = time.monotonic() + 3600 * hours
+    end = time.monotonic() + 3600 * _hours(hours)
     return lambda: end - time.monotonic()

@@ -18,7 +18,7 @@ from attn_jax.evaluation.assess import Assessment, assess, of_texts
 from attn_jax.evaluation.explanations import explanations
 from attn_jax.evaluation.metrics import in_words, ranking_metric, ter
 from attn_jax.evaluation.pictures import pictures
-from attn_jax.files import writing
+from attn_jax.files import path_of, writing
 from attn_jax.models.interventions import with_uniform_weights
 from attn_jax.records import run_files, seals, strict_json
 from attn_jax.runs.folder import check_content
@@ -53,7 +53,7 @@ def evaluate(
     search_of(search)
     if "n_best" in search:
         raise InputError("evaluate scores one hypothesis for each sentence: leave out n_best")
-    folder = Path(workdir)
+    folder = path_of(workdir)
     return evaluate_split(folder, corpus_of(folder), split, search, explain)
 
 

@@ -16,6 +16,7 @@ from attn_jax.data.pairs import Example
 from attn_jax.data.pipeline import Batches
 from attn_jax.data.run_vocabularies import cutting
 from attn_jax.evaluation.assess import assess
+from attn_jax.files import path_of
 from attn_jax.models.seq2seq import initialize
 from attn_jax.runs import folder
 from attn_jax.runs.checks import check
@@ -63,7 +64,7 @@ def pace(options: Options, workdir: Place) -> Pace:
     """
     start_training()
     with compilations() as compiled:
-        step, validation = _measured(options, Path(workdir))
+        step, validation = _measured(options, path_of(workdir))
     return Pace(step, validation, max(0.0, sum(compiled)))
 
 

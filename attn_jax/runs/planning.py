@@ -14,14 +14,26 @@ from attn_jax.runs.folder import settle
 LONGEST_NAME = 255  # bytes in the name of a file on all common systems
 
 
-def check_grid(varied: dict[str, list[Any]]) -> None:
-    """Raises InputError if a grid gives no value, or one twice."""
+def grid_of(grid: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
+    """The options of a grid, each with its values as in `config.given`.
+
+    Raises:
+      InputError: an option has no list of values, none in it, or one twice.
+    """
+    if not isinstance(grid, Mapping):
+        raise InputError(f"a grid is a dictionary of options, each with its values; got {grid!r}")
+    varied = {}
+    for name, values in grid.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise InputError(f"grid.{name} needs a list of values, got {values!r}")
+        varied[name] = [config.given({name: value})[name] for value in values]
     for name, values in varied.items():
         if not values:
             raise InputError(f"grid.{name} has no values")
         for value in values:
             if values.count(value) > 1:
                 raise InputError(f"grid.{name} has the value {value} twice")
+    return varied
 
 
 def check_name(label: str) -> None:

@@ -13,6 +13,7 @@ from attn_jax import config
 from attn_jax.config import Experiment, Options
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError
+from attn_jax.files import path_of
 from attn_jax.records import run_files
 from attn_jax.records.own_code import own_modules
 from attn_jax.runs import elsewhere, planning, plans, unused
@@ -26,7 +27,7 @@ from attn_jax.runs.folder import (
     settle,
     tell_inherited,
 )
-from attn_jax.runs.planning import check_grid, possible
+from attn_jax.runs.planning import grid_of, possible
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.slots import Slot, slots
 from attn_jax.runs.view import Board, shown
@@ -137,13 +138,8 @@ def planned_sweep(
 ) -> Sweep:
     """The runs that `sweep` would make; writes nothing."""
     start_training()
-    root, fixed = Path(root), config.given(options)
-    given = list(map(config.given, systems))
-    varied = {
-        name: [config.given({name: value})[name] for value in values]
-        for name, values in grid.items()
-    }
-    check_grid(varied)
+    root, fixed = path_of(root), config.given(options)
+    given, varied = list(map(config.given, systems)), grid_of(grid)
     if not varied and not given:
         raise InputError(
             "nothing varies: give systems or a grid, such as grid.model.score=additive,dot"
@@ -178,7 +174,7 @@ def sweep_in(root: Place, only: int | None = None, part: str = "1/1") -> Sweep:
         is no such run or part.
     """
     start_training()
-    root, plan = Path(root), plan_in(root)
+    root, plan = path_of(root), plan_in(root)
     return Sweep(root, plan, _settled(root, plan.chosen(only, part)))
 
 
@@ -188,7 +184,7 @@ def plan_in(root: Place) -> Plan:
     Raises:
       InputError: there is none, or it is damaged.
     """
-    plan = plans.read(Path(root))
+    plan = plans.read(path_of(root))
     if not plan.runs:
         raise InputError(f"{root} holds no plan of a sweep: give systems or a grid first")
     return plan

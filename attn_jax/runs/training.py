@@ -9,7 +9,7 @@ from attn_jax import config as options_of
 from attn_jax.config import Experiment, Options
 from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.errors import choose
-from attn_jax.files import reading
+from attn_jax.files import path_of, reading
 from attn_jax.records import journal, provenance, run_files, seals
 from attn_jax.records.own_code import check_copies, forget_code, keep_code, own_modules
 from attn_jax.reporting.printing import best_step, print_evaluation
@@ -71,7 +71,7 @@ def train(
     for split in evaluate_on:
         choose(dict.fromkeys(folder.SPLITS), split, "split")
     start_training()
-    workdir, given = Path(workdir), options_of.given(options)
+    workdir, given = path_of(workdir), options_of.given(options)
     with processes.only_first_tells(), ExitStack() as stack:
 
         def open_folder() -> None:

@@ -1,7 +1,8 @@
 """From the folder of a run to a translator with the trained model."""
 
+import difflib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import jax
@@ -13,6 +14,7 @@ from attn_jax.data.run_vocabularies import load_vocabulary
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.errors import InputError, choose
+from attn_jax.files import path_of
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.records import facts, provenance, run_files
 from attn_jax.records.own_code import edited, import_modules, recorded_modules
@@ -51,12 +53,13 @@ def load(
       InputError: a folder has no checkpoint of a run, or a damaged one; several models cannot be
         combined.
     """
-    places = [paths] if isinstance(paths, str | Path) else list(paths)
+    several = isinstance(paths, Iterable) and not isinstance(paths, str)
+    places = list(paths) if several else [paths]
     choose(COMBINATIONS | {"parameters": None}, combination, "combination of models")
     if not places:
         raise InputError("no run was given to load")
     start()
-    runs = [located(Path(place), str(checkpoint)) for place in places]
+    runs = [located(path_of(place), str(checkpoint)) for place in places]
     for workdir, chosen in runs:
         flags_of(workdir)
         concern = provenance.concern(workdir)
@@ -133,7 +136,9 @@ def flags_of(workdir: Path) -> Path:
     """
     file = run_files.flags(workdir)
     if not file.is_file():
-        raise InputError(f"{workdir} is not the folder of a run: it has no {file.name}")
+        close = difflib.get_close_matches(str(workdir), [run.name for run in TRAINED.iterdir()], 1)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        raise InputError(f"{workdir} is not the folder of a run{hint}: it has no {file.name}")
     return file
 
 

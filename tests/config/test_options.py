@@ -167,6 +167,12 @@ def test_a_function_without_a_name_is_refused():
         )
 
 
+@pytest.mark.parametrize("options", [None, [("seed", 1)], "seed=1"])
+def test_options_are_a_dictionary_or_an_experiment(options):
+    with pytest.raises(InputError, match=r"^options are a dictionary, such as"):
+        config.given(options)
+
+
 def test_parts_are_told_briefly():
     for text, brief in {
         "additive(units=128)": "additive",

@@ -133,6 +133,8 @@ def test_parallel_text_keeps_its_order(tmp_path):
     assert open_corpus(config).examples("train")[0].alignment is None
     with pytest.raises(InputError, match="no split 'test'"):
         open_corpus(config).examples("test")
+    with pytest.raises(InputError, match=r"has no split None; it has: train, validation$"):
+        open_corpus(config).examples(None)
 
 
 def test_parallel_text_is_prepared_once_for_each_content(tmp_path):

@@ -312,9 +312,9 @@ def test_fewer_seeds_are_made_if_runs_are_slower_than_measured(made, tmp_path, m
 
 def test_another_command_is_refused(made, tmp_path):
     root = tmp_path / "x"
-    compare(DATA, root, hours=2, systems=THREE)
+    compare(DATA, root, hours="2", systems=THREE)
     for change, told in [
-        ({"hours": 3}, "holds a comparison with other hours (2; now 3)"),
+        ({"hours": 3}, "holds a comparison with other hours (2.0; now 3.0)"),
         ({"systems": THREE[:2]}, "other systems (none, additive, general; now none, additive)"),
         (
             {"options": DATA | {DROPOUT: 0.2}},
@@ -331,9 +331,11 @@ def test_another_command_is_refused(made, tmp_path):
     run_files.comparison(root).unlink()
     with pytest.raises(InputError, match="holds a run or a sweep"):
         compare(DATA, root, hours=2, systems=THREE)
-    for wrong in ({"hours": 0}, {"hours": float("nan")}, {"seeds": 0}):
+    for wrong in ({"hours": 0}, {"hours": float("nan")}, {"seeds": 0}, {"seeds": "3"}):
         with pytest.raises(InputError, match="needs some hours and at least one seed"):
             compare(DATA, tmp_path / "y", systems=THREE, **wrong)
+    with pytest.raises(InputError, match=r"hours must be a number, got 'two'"):
+        compare(DATA, tmp_path / "y", systems=THREE, hours="two")
     with pytest.raises(InputError, match="leave out seed=3"):
         compare(DATA | {"seed": 3}, tmp_path / "y", systems=THREE)
     assert not (tmp_path / "y").exists()

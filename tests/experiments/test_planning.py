@@ -67,6 +67,20 @@ def test_an_option_of_the_grid_and_of_a_system_is_refused():
         planning.plan([{"seed": "1"}], {"seed": ["1"]}, {})
 
 
+@pytest.mark.parametrize(
+    ("grid", "why"),
+    [
+        ({"model.score": None}, r"^grid\.model\.score needs a list of values, got None$"),
+        ({"model.score": "dot,additive"}, "needs a list of values, got 'dot,additive'"),
+        (["model.score"], "^a grid is a dictionary"),
+        ({"model.score": []}, "has no values"),
+    ],
+)
+def test_a_grid_has_lists_of_values(grid, why):
+    with pytest.raises(InputError, match=why):
+        planning.grid_of(grid)
+
+
 def test_the_grid_replaces_what_is_fixed():
     planned = planning.plan([{}], {"seed": ["1", "2"]}, {"seed": "3", "data.name": "copy"})
     assert planned == {f"seed={seed}": {"seed": seed, "data.name": "copy"} for seed in ("1", "2")}

@@ -484,8 +484,13 @@ def test_refuses_models_that_do_not_go_together(workdir, tmp_path):
         attn_jax.load([workdir, workdir], combination="sum")
     with pytest.raises(InputError, match="unknown checkpoint '7'; allowed: best, last, 150, 300"):
         attn_jax.load(workdir, 7)
-    with pytest.raises(InputError, match="no run was given"):
-        attn_jax.load([])
+    for nothing, why in [
+        ([], "no run was given"),
+        (None, "expected the path of a folder, got None"),
+        ("date", r"date is not the folder of a run \(did you mean dates\?\)"),
+    ]:
+        with pytest.raises(InputError, match=why):
+            attn_jax.load(nothing)
 
 
 def test_hypotheses_are_as_long_as_sentences_or_empty(translator):
