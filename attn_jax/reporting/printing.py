@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from attn_jax.errors import InputError
+from attn_jax.files import is_terminal
 from attn_jax.reporting import tables
 from attn_jax.reporting.explanations import ABOUT, COLUMNS, TITLE, explanations
 from attn_jax.reporting.report import Report, about_quality
@@ -23,7 +24,8 @@ def print_table(title: str, table: tables.Table, file: IO[str] | None = None) ->
     """
     file = file or sys.stdout
     # A pipe has no width, and rich's default would split tables too early.
-    console = Console(file=file, markup=False, width=None if file.isatty() else 200)
+    shown = is_terminal(file)
+    console = Console(file=file, markup=False, width=None if shown else 200, force_terminal=shown)
     columns = list(zip(table.heading, *table.rows, strict=True))
     widths = [max(map(cell_len, column)) + BORDER for column in columns]
     widths[0] = min(widths[0], max(console.width // 3, 12))  # names are folded
@@ -65,7 +67,7 @@ def print_evaluation(text: str, result: dict, models: str) -> None:
     for name, value in result.get("explanations", {}).items():
         if name in COLUMNS:
             table.add_row(COLUMNS[name], f"{value:.3f}")
-    console = Console()
+    console = Console(force_terminal=is_terminal(sys.stdout))
     console.print(table)
     console.print(f"model: {models}", markup=False, highlight=False, soft_wrap=True)
     options = [f"{name}={value}" for name, value in result["search"].items()]

@@ -1,6 +1,7 @@
 """A live view of a sweep: a line for each run that is running, and one for the sweep."""
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from attn_jax.errors import InputError
+from attn_jax.files import is_terminal
 from attn_jax.records.claims import Watch
 from attn_jax.runs import plans
 from attn_jax.runs.standing import (
@@ -77,7 +79,8 @@ def shown(board: Board) -> Iterator[Callable[[str], None]]:
     Yields:
       What prints a line, above the view if there is one.
     """
-    console = Console(highlight=False, markup=False, soft_wrap=True)
+    shown = is_terminal(sys.stdout)
+    console = Console(highlight=False, markup=False, soft_wrap=True, force_terminal=shown)
     if not console.is_terminal:
         yield tell
         return

@@ -1,6 +1,7 @@
 """The training loop: steps, validations, checkpoints, resuming, and ending when told to."""
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from rich.console import Console
 
 from attn_jax.config import Train, train_after
 from attn_jax.errors import Paused
-from attn_jax.files import reading
+from attn_jax.files import is_terminal, reading
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.records import journal, run_files
 from attn_jax.records.progress import Criterion, Progress
@@ -105,7 +106,8 @@ def fit(
     first_process = processes.is_first()
     writer = WritableCheckpoints if first_process else OthersCheckpoints
     checkpoints = writer(run_files.checkpoints(workdir), config.keep)
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    shown = is_terminal(sys.stderr)
+    console = Console(stderr=True, highlight=False, soft_wrap=True, force_terminal=shown)
     run = Running(config, state, progress, workdir, rng, criterion, checkpoints, console)
     bar = progress_bar(console, run.step, config.steps)
     with Notice(config.grace) as notice, contextlib.closing(checkpoints), bar as advance:

@@ -33,7 +33,8 @@ def sweep(tmp_path_factory):
     """A sweep of two runs, one of which has no use for a flag."""
     root = tmp_path_factory.mktemp("sweep")
     varied = "--grid.model.score=additive,last"
-    works("sweep", f"--workdir={root}", *SMALL, varied, "--model.alignment_size=8")
+    given = *SMALL, varied, "--model.alignment_size=8"
+    works("sweep", f"--workdir={root}", *given, FORCE_COLOR="1")  # as in a notebook
     return root
 
 
@@ -51,6 +52,7 @@ def test_a_sweep_leaves_its_runs_and_skips_them(sweep):
         assert [json.loads(line)["step"] for line in lines] == [10, 20]
     log = (sweep / "model.score=last.log").read_text()
     assert "warning: no run here uses --model.alignment_size" in log
+    assert "\x1b" not in log
     again = works("sweep", f"--workdir={sweep}", *SMALL, "--grid.model.score=additive,last")
     assert "2 runs, 2 of them finished" in again.stdout
     line = refused("sweep", f"--workdir={sweep}", *SMALL, "--grid.model.score=last", "--seed=7")

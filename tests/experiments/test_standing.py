@@ -98,6 +98,7 @@ def test_the_view_has_a_line_for_each_run_at_work_and_one_for_the_sweep(root):
 
 
 def test_a_terminal_shows_the_view_and_other_output_plain_lines(root, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as notebooks do
     with shown(Board(root)) as say:
         say("started [seed=0]")
     assert capsys.readouterr().out == "started [seed=0]\n"
