@@ -12,7 +12,7 @@ from attn_jax.data.datasets import open_corpus
 from attn_jax.data.run_vocabularies import load_vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import reading
-from attn_jax.records import facts, run_files, seals
+from attn_jax.records import run_files
 from attn_jax.runs.folder import alone, settle
 from attn_jax.runs.training import train_alone
 from attn_jax.training.checkpoint import Checkpoints
@@ -119,57 +119,6 @@ def test_steps_may_become_fewer_but_not_than_were_done(run):
 def test_a_folder_among_the_checkpoints_of_a_run_holds_no_other_run(run):
     with pytest.raises(InputError, match=r"checkpoints/30 is a checkpoint of the run in"):
         settle(run_files.checkpoints(run) / "30", {})
-
-
-def as_before_digests(run):
-    """Rewrites the checkpoints as they were before options and vocabularies were recorded."""
-    for checkpoint in run_files.checkpoints(run).iterdir():
-        file = checkpoint / "facts" / "metadata"
-        known = json.loads(file.read_text())
-        (checkpoint / "metrics").mkdir()
-        score = {"score": known.pop("score"), "step": int(checkpoint.name)}
-        (checkpoint / "metrics" / "metrics").write_text(json.dumps(score))
-        for name in ("digest", "options", "vocabularies"):
-            del known[name]
-        file.write_text(json.dumps(known))
-
-
-def test_a_run_from_before_units_were_settings_of_parts_is_used_and_goes_on(run):
-    """Its checkpoints recorded the units of all parts as an option."""
-    old = ["--model.score=additive", "--model.alignment_size=4"]
-    flags = run_files.flags(run)
-    assert old[0] not in flags.read_text().splitlines()
-    flags.write_text(flags.read_text().replace("--model.score=additive(units=4)", "\n".join(old)))
-    for checkpoint in run_files.checkpoints(run).iterdir():
-        file = checkpoint / "facts" / "metadata"
-        known = json.loads(file.read_text())
-        assert known["options"].pop("model.score") == "additive(units=4)"
-        known["options"] |= {"model.score": "additive", "model.alignment_size": 4}
-        del known[seals.DIGEST]
-        file.write_text(json.dumps(seals.sealed(known)))
-    attn_jax.load(run)
-    train_in(run, {"train.steps": 8})
-    for checkpoint in ("8", "6"):  # the flag file is that of today now
-        attn_jax.load(run, checkpoint)
-    flags.write_text(flags.read_text().replace("(units=4)", "(units=5)"))
-    with pytest.raises(InputError, match=r"model.score was 'additive\(units=4\)' and is now"):
-        attn_jax.load(run, "6")
-
-
-def test_a_run_from_before_digests_is_used_with_a_warning(run):
-    best = Checkpoints(run_files.checkpoints(run)).best
-    as_before_digests(run)
-    with pytest.warns(UserWarning, match="was written before digests were kept") as warned:
-        attn_jax.load(run)
-    assert len(warned) == 1
-    metrics = run_files.checkpoints(run) / "2" / "metrics" / "metrics"
-    if metrics.is_file():
-        metrics.write_text("{")
-    assert Checkpoints(run_files.checkpoints(run)).best == best
-    with pytest.warns(UserWarning, match="was written before digests were kept"):
-        train_in(run, OPTIONS | {"train.steps": 8})
-    attn_jax.load(run, "last")
-    assert "options" in facts.read(run_files.checkpoints(run) / "8")
 
 
 LEAVES = {"x": np.arange(3, dtype=np.float32)}

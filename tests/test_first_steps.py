@@ -1,6 +1,8 @@
-"""Parameters of the code before the protocol give the same losses in the present code.
+"""Given parameters give the same losses as they did in the code of 26 November 2026.
 
-`earlier_runs/make_first_steps.py` says what the files hold and how they were made.
+Each file of `first_steps/` holds the options of a small model as JSON, three batches that are taken
+in turn, the first parameters by the names of `named_leaves`, and the losses of 20 steps of the code
+before mechanisms had a protocol (commit 4b39e92).
 """
 
 import json
@@ -15,10 +17,9 @@ from attn_jax import config
 from attn_jax.models.seq2seq import initialize
 from attn_jax.training.arrays import named_leaves
 from attn_jax.training.recipe import recipe_of
-from attn_jax.training.renamed import renamed
 from attn_jax.training.step import init_state, train_step
 
-FILES = sorted((Path(__file__).parent / "earlier_runs" / "first_steps").glob("*.npz"))
+FILES = sorted((Path(__file__).with_name("first_steps")).glob("*.npz"))
 
 
 def test_there_is_a_file_for_each_kind_of_model():
@@ -33,14 +34,13 @@ def test_parameters_of_earlier_code_give_the_same_losses(file):
         experiment = config.experiment(
             {f"{group}.{name}": v for group, of in stated.items() for name, v in of.items()}
         )
-        first = {
+        now = {
             name.removeprefix("model."): jnp.asarray(arrays[name])
             for name in arrays.files
             if name.startswith("model.")
         }
         sources, targets, losses = (arrays[name] for name in ("sources", "targets", "losses"))
-    now = {new: first[old] for old, new in renamed(first).items()}
-    words = len(first["words.target_words.embedding.value"])
+    words = len(now["words.target_words.embedding.value"])
     model = initialize(experiment.model, words, words, jax.random.key(0))
     assert {n: x.shape for n, x in named_leaves(model).items()} == {
         n: x.shape for n, x in now.items()

@@ -6,7 +6,6 @@ the user's own code, and a digest of the facts themselves, so that no file can c
 
 import hashlib
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -60,19 +59,11 @@ def read(checkpoint: Path, advice: str = "") -> dict[str, Any]:
 def check(workdir: Path, checkpoint: Path, facts: dict[str, Any]) -> None:
     """Checks that the files of a run still say what they said when a checkpoint was written.
 
-    Options that may change in the course of a run need only be there. Warns if the checkpoint was
-    written before options and vocabularies were recorded.
+    Options that may change in the course of a run need only be there.
 
     Raises:
       InputError: a file is missing or has changed.
     """
-    if "options" not in facts:
-        warnings.warn(
-            f"{checkpoint} was written before digests were kept: whether the options and "
-            f"vocabularies in {workdir} have changed since cannot be checked",
-            stacklevel=2,
-        )
-        return
     changed = _changed_lines(run_files.flags(workdir), facts["options"])
     if changed:
         raise InputError(
@@ -80,7 +71,7 @@ def check(workdir: Path, checkpoint: Path, facts: dict[str, Any]) -> None:
             f"{'; '.join(changed)}"
         )
     files = {run_files.vocabulary(workdir, side): d for side, d in facts["vocabularies"].items()}
-    code = {own_code.copy_of(workdir, module): d for module, d in facts.get("code", {}).items()}
+    code = {own_code.copy_of(workdir, module): d for module, d in facts["code"].items()}
     for file, digest in (files | code).items():
         if _digest_of(file) != digest:
             raise InputError(

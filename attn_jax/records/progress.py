@@ -45,24 +45,10 @@ class Progress(NamedTuple):
     rates: Sequence[float] = ()  # steps and target tokens per second since, if measured
 
     @classmethod
-    def of(
-        cls, step: int, facts: Mapping[str, Any], records: Iterable[Mapping[str, Any]]
-    ) -> "Progress":
-        """The progress stored in the facts of a checkpoint.
-
-        Args:
-          step: of the checkpoint.
-          facts: of the checkpoint.
-          records: the journal up to the checkpoint.
-        """
-        # Earlier versions kept checkpoints of validations only.
-        known: dict[str, Any] = {"validated": step}
-        known |= {name: facts[name] for name in cls._fields if name in facts}
-        if isinstance(facts["best"], list):
-            return cls(**known | {"best": tuple(facts["best"])})
-        # Of an earlier version, in which the first of equal values was the best.
-        since = sum(record["step"] > facts["best_step"] for record in records)
-        return cls(**known | {"best": (facts["best"], 0.0), "since": since})
+    def of(cls, facts: Mapping[str, Any]) -> "Progress":
+        """The progress stored in the facts of a checkpoint."""
+        known = {name: facts[name] for name in cls._fields}
+        return cls(**known | {"best": tuple(facts["best"])})
 
     def trained(self, losses: Iterable[float], seconds: float, skipped: int) -> "Progress":
         """The progress after more steps.

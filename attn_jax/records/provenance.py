@@ -76,9 +76,7 @@ def read(workdir: Path) -> list[dict[str, Any]]:
         record = opened(json.loads(file.read_text("utf-8")), str(file), advice)
         for of_session in record["sessions"]:  # what others read is there
             summary(of_session), of_session["format"], of_session["devices"]["backend"]
-            of_session["begun"], of_session["ended"]
-            if "cores" in of_session:  # earlier versions recorded neither
-                of_session["host"]
+            of_session["begun"], of_session["ended"], of_session["cores"], of_session["host"]
         return record["sessions"]
 
 

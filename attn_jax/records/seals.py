@@ -9,16 +9,16 @@ from attn_jax.errors import InputError
 from attn_jax.records import strict_json
 
 DIGEST = "digest"
-LENGTH = 16  # hexadecimal digits; in checkpoints of earlier versions, all 64
+LENGTH = 16  # hexadecimal digits
 
 
 def sealed(content: dict[str, Any]) -> dict[str, Any]:
     """A table, as JSON will give it back, with its digest."""
-    return content | {DIGEST: _digest(content)[:LENGTH]}
+    return content | {DIGEST: _digest(content)}
 
 
 def opened(content: Any, where: str, advice: str = "") -> Any:
-    """A table without its digest; tables of earlier versions have none.
+    """A table without its digest; one that was written by hand has none.
 
     Args:
       content: as JSON gave it.
@@ -32,8 +32,7 @@ def opened(content: Any, where: str, advice: str = "") -> Any:
         return content
     known = {name: value for name, value in content.items() if name != DIGEST}
     if DIGEST in content:
-        digest = _digest(known)
-        whole = content[DIGEST] in (digest[:LENGTH], digest)
+        whole = content[DIGEST] == _digest(known)
     else:  # a digest without its name is one whose name has changed
         whole = not any(map(_is_digest, content.values()))
     if not whole:
@@ -61,4 +60,4 @@ def _is_digest(value: Any) -> bool:
 
 
 def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:LENGTH]

@@ -13,8 +13,6 @@ def dumps(value: Any, **layout: Any) -> str:
 def loads(text: str) -> Any:
     """Measurements that `dumps` wrote.
 
-    Files of earlier versions hold a bare Infinity or NaN, which are read as they are.
-
     Raises:
       json.JSONDecodeError: the text is not JSON.
     """

@@ -75,7 +75,7 @@ def shared_cores(systems: Systems) -> Iterator[str]:
         for label, runs in systems.items()
         for run in runs
         for of_session in run.sessions
-        if of_session["devices"]["backend"] == "cpu" and of_session.get("cores")
+        if of_session["devices"]["backend"] == "cpu" and of_session["cores"]
     ]
     sharing = {
         label: None

@@ -1,6 +1,5 @@
 """Reading checkpoints: the best and the last states of a run, verified by digests."""
 
-import json
 import re
 import warnings
 from pathlib import Path
@@ -14,7 +13,6 @@ from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.records import facts as facts_of
 from attn_jax.training.arrays import abstract, digest, named_leaves, read_arrays, shapes
-from attn_jax.training.renamed import renamed
 
 ITEMS = ("model", "rest")  # the arrays of a checkpoint
 
@@ -122,12 +120,8 @@ class Checkpoints:
             return True
 
     def _score(self, step: int) -> tuple[float, ...] | None:
-        known = self.facts(step)
-        if "score" in known:
-            return known["score"] and tuple(known["score"])
-        file = self.place(step) / "metrics" / "metrics"  # of a run from before facts had the score
-        with reading(file, self._advice(step)):
-            return (json.loads(file.read_bytes())["score"],)
+        score = self.facts(step)["score"]
+        return score and tuple(score)
 
     def restore(self, step: int, item: str, like: Any) -> Any:
         """Restores the `model` or the `rest` of a step, in the structure of `like`.
@@ -136,9 +130,7 @@ class Checkpoints:
           CheckpointMismatch: the stored arrays have other names, types or shapes.
           InputError: the checkpoint is missing or damaged.
         """
-        wanted, described = named_leaves(like), self._shapes(step)[item]
-        now = renamed(described)
-        stored = {now[name]: shape for name, shape in described.items()}
+        wanted, stored = named_leaves(like), self._shapes(step)[item]
         expected = shapes(wanted)
         for name in sorted(stored.keys() | expected.keys()):
             if stored.get(name) != expected.get(name):
@@ -146,8 +138,7 @@ class Checkpoints:
                     f"{self.place(step)} does not fit this model: {name} is "
                     f"{stored.get(name, 'not there')}, wanted {expected.get(name, 'nothing')}"
                 )
-        read = self._arrays(step, item, {name: abstract(text) for name, text in described.items()})
-        restored = {now[name]: array for name, array in read.items()}
+        restored = self._arrays(step, item, {name: abstract(text) for name, text in stored.items()})
         # Uncommitted to a device, as new parameters are; else programs would be compiled again.
         leaves = [jnp.array(np.asarray(restored[name])) for name in wanted]
         return jax.tree.unflatten(jax.tree.structure(like), leaves)

@@ -45,7 +45,7 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Prog
         checkpoints.restore(step, "model", state.result),
         checkpoints.restore(step, "rest", state.rest),
     )
-    return state, _progress_of(checkpoints, step, workdir)
+    return state, _progress_of(checkpoints, step)
 
 
 def finished(config: Train, workdir: Path) -> bool:
@@ -56,14 +56,13 @@ def finished(config: Train, workdir: Path) -> bool:
     """
     checkpoints = Checkpoints(run_files.checkpoints(workdir))
     step = checkpoints.latest
-    return step is not None and _progress_of(checkpoints, step, workdir).finished(step, config)
+    return step is not None and _progress_of(checkpoints, step).finished(step, config)
 
 
-def _progress_of(checkpoints: Checkpoints, step: int, workdir: Path) -> Progress:
-    records = run_files.journal(workdir)
-    known, lines = checkpoints.facts(step), journal.read(records) if records.exists() else []
+def _progress_of(checkpoints: Checkpoints, step: int) -> Progress:
+    known = checkpoints.facts(step)
     with reading(checkpoints.place(step)):
-        return Progress.of(step, known, [line for line in lines if line["step"] <= step])
+        return Progress.of(known)
 
 
 def fit(

@@ -154,15 +154,9 @@ def test_patience_counts_validations_though_valid_every_changes(tmp_path):
     assert not finished(Train(steps=20, valid_every=1, patience=5), tmp_path)
 
 
-def test_progress_of_an_earlier_version_is_read():
-    """Such facts have a plain number for the best, and do not say how long ago that was."""
-    facts = {"best": -2.0, "best_step": 4, "seconds": 3.0}
-    progress = Progress.of(7, facts, [{"step": step} for step in (2, 4, 6, 7)])
-    assert progress.since == 2
-    assert progress.after(8, (-2.0, -2.0)).best_step == 4
-    assert progress.after(8, (-1.0, -9.0)).best_step == 8
-    stored = json.loads(json.dumps(progress._asdict() | {"best": [1, 2]}))
-    assert Progress.of(8, stored, []) == progress._replace(best=(1, 2), rates=[])
+def test_progress_is_read_as_it_was_stored():
+    progress = Progress((1.0, 2.0), 4, 3.0, since=2, validated=7)
+    assert Progress.of(json.loads(json.dumps(progress._asdict()))) == progress._replace(rates=[])
 
 
 def test_equal_metrics_are_told_apart_by_perplexity(tmp_path):
