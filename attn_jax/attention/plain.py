@@ -67,7 +67,7 @@ PLAIN: dict[type[Part], Callable[..., Part]] = {
 }
 
 
-def as_part(kind: type[Part], given: Any, place: str = "") -> Any:
+def as_part(kind: type[Any], given: Any, place: str = "") -> Any:
     """A part, which may be given as a plain function if its kind is in `PLAIN`.
 
     Args:

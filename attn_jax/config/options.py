@@ -5,6 +5,7 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
+from attn_jax.attention.plain import as_part
 from attn_jax.attention.protocol import Part
 from attn_jax.config import changes, shorthands, value_text
 from attn_jax.config.definitions import Data, Experiment, Model, Train
@@ -64,7 +65,7 @@ def _as_text(name: str, value: Any) -> Any:
     if isinstance(value, type):
         raise InputError(f"{name} is the class {value.__name__}: write {value.__name__}()")
     if isinstance(value, Value):
-        return value.brief()
+        return _recorded(name, value, value.brief())
     if not callable(value):
         return value
     if not hasattr(value, "__name__"):
@@ -72,7 +73,28 @@ def _as_text(name: str, value: Any) -> Any:
             f"{name} has no name by which a run could record it, got {value!r}: make it a function "
             "at the top of a module"
         )
-    return f"{value.__module__}:{value.__name__}"
+    return _recorded(name, value, f"{value.__module__}:{value.__name__}")
+
+
+def _recorded(name: str, value: Any, text: str) -> str:
+    """The text of a value, which stands for just that value.
+
+    Raises:
+      InputError: it stands for another value, or for none.
+    """
+    kind, tables = HELD[name].kind, HELD[name].tables
+    why = ""
+    try:
+        found = value_text.read(kind, text, tables=tables)
+        if found != as_part(kind, value):
+            why = f"this names {found!r}"
+    except InputError as error:
+        why = str(error)
+    if why:
+        raise InputError(
+            f"a run could not record {name}={value!r}: its text would be {text}, but {why}"
+        )
+    return text
 
 
 def told(options: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from attn_jax.settings.grammar import (
     parse,
     parse_value,
     parse_values,
+    written,
 )
 from attn_jax.settings.value import Value, is_value, nameless
 
@@ -101,14 +102,27 @@ def _what(kind: type[Value]) -> str:
     return kind.name.replace("_", " ")
 
 
-def _is_own(named: Named | Number) -> bool:
+def _is_own(named: Any) -> bool:
     """Whether a text names code of the user's own."""
     return isinstance(named, Named) and any(":" in one.name for one in named.all())
 
 
-def _made(kind: type[Kind], named: Named | Number, units: int | None, tables: Tables) -> Kind:
-    if isinstance(named, Number):
-        return kind.from_number(named.text)
+def _plain(value: Any) -> Any:
+    """A setting that holds no value of a class: a word is text."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return (
+        value.value
+        if isinstance(value, Number)
+        else str(value)
+        if isinstance(value, Named)
+        else value
+    )
+
+
+def _made(kind: type[Kind], named: Any, units: int | None, tables: Tables) -> Kind:
+    if not isinstance(named, Named):
+        return kind.from_number(written(named) if not isinstance(named, Number) else named.text)
     if kind.may_be_own:
         return _known_or_own(kind, named, units, tables)
     try:
@@ -152,7 +166,7 @@ def _with_settings(found: type[Kind], named: Named, units: int | None, tables: T
         if is_value(types[name]):
             given[name] = _made(types[name], value, units, tables)
         else:
-            given[name] = value.value if isinstance(value, Number) else str(value)
+            given[name] = _plain(value)
     missing = [n for n, entry in entries.items() if entry.default is dataclasses.MISSING]
     for name in missing:
         if name not in given:

@@ -1,23 +1,28 @@
 """Text that names something with settings, such as `entmax(alpha=1.25)`, and what it stands for.
 
-A name is that of an entry of a table, or `module:name` of the user's own. Settings are numbers, or
-named themselves: `pair(additive(units=64),general)`. Several are joined by `+`.
+A name is that of an entry of a table, or `module:name` of the user's own. Settings are numbers,
+words, text in quotation marks, True, False, None, tuples of these, or named themselves:
+`pair(additive(units=64),general)`. Several are joined by `+`. Python's own parser reads all this.
 """
 
+import ast
+import dataclasses
 import importlib
+import keyword
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from enum import Enum
+from typing import Any
 
 from attn_jax.errors import InputError, choose, failure, place
 
-NAME = r"[A-Za-z_][\w.-]*(?::\w*)?"
-WHOLE = r"[+-]?\d+(?:_\d+)*"
-NUMBER = rf"(?:{WHOLE}\.?\d*|[+-]?\.\d+)(?:[eE][+-]?\d+)?"
-TOKEN = re.compile(rf"\s*(?:(?P<name>{NAME})|(?P<number>{NUMBER})|(?P<sign>[(),=+]))\s*")
+# What Python does not read as an expression: `module:name`, outside of quotation marks.
+OWN = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|([A-Za-z_][\w.]*):([A-Za-z_]\w*)""")
+MARK = "._own_."  # stands for the colon
 
 
-class Number(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Number:
     """A number as it is written: 2.10 may stand for another head than 2.1."""
 
     text: str
@@ -27,25 +32,21 @@ class Number(NamedTuple):
 
     @property
     def value(self) -> int | float:
-        """What it is as a number.
-
-        Raises:
-          InputError: it has thousands of digits.
-        """
-        try:
-            return int(self.text) if re.fullmatch(WHOLE, self.text) else float(self.text)
-        except ValueError as error:
-            raise InputError(f"{self.text[:20]}… has too many digits") from error
+        """What it is as a number."""
+        return ast.literal_eval(self.text)
 
 
-class Named(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Named:
     """A name with settings; those that are given without a name come first, with ''."""
 
     name: str
-    settings: tuple[tuple[str, "Named | Number"], ...] = ()
+    settings: tuple[tuple[str, Any], ...] = ()
 
     def __str__(self) -> str:
-        told = [f"{name}={value}" if name else str(value) for name, value in self.settings]
+        told = [
+            f"{name}={written(value)}" if name else written(value) for name, value in self.settings
+        ]
         return f"{self.name}({','.join(told)})" if told else self.name
 
     def without(self, setting: str) -> "Named":
@@ -65,20 +66,32 @@ class Named(NamedTuple):
                 yield from value.all()
 
 
+def written(value: Any) -> str:
+    """A setting as text: a number, True, None, a tuple, a word, or text in quotation marks."""
+    if isinstance(value, Enum):
+        value = value.name
+    if isinstance(value, tuple):
+        return f"({','.join(map(written, value))}{',' * (len(value) == 1)})"
+    if not isinstance(value, str):
+        return str(value)
+    is_word = value.isascii() and value.isidentifier() and not keyword.iskeyword(value)
+    return value if is_word else repr(value)
+
+
 def parse(text: str, what: str) -> Named:
     """The name and the settings in a text.
 
     Raises:
       InputError: the text is not of this form, or gives a setting twice.
     """
-    reader = _Reader(text, what)
-    named = reader.named()
-    reader.expect("")
+    named = parse_value(text, what)
+    if not isinstance(named, Named):
+        raise _malformed(text, what)
     return named
 
 
-def parse_value(text: str, what: str, also: str = "") -> Named | Number:
-    """The same, or the number that the text is.
+def parse_value(text: str, what: str, also: str = "") -> Any:
+    """The same, or the number, text, tuple, truth value or None that the text is.
 
     Args:
       text: what is read.
@@ -88,100 +101,89 @@ def parse_value(text: str, what: str, also: str = "") -> Named | Number:
     Raises:
       InputError: the text is not of this form, or gives a setting twice.
     """
-    reader = _Reader(text, what, also)
-    value = reader.value()
-    reader.expect("")
-    return value
+    values = _parsed(text, what, also)
+    if len(values) > 1:
+        raise _malformed(text, what, also)
+    return values[0]
 
 
-def parse_values(text: str, what: str, also: str = "") -> list[Named | Number]:
+def parse_values(text: str, what: str, also: str = "") -> list[Any]:
     """The same for several, joined by `+`.
 
     Raises:
       InputError: the text is not of this form, or gives a setting twice.
     """
-    reader = _Reader(text, what, f"{also}; several are joined by +")
-    values = [reader.value()]
-    while reader.next == "+":
-        reader.take()
-        values.append(reader.value())
-    reader.expect("")
-    return values
+    return _parsed(text, what, f"{also}; several are joined by +")
 
 
-class _Reader:
-    """Reads a text token by token, by recursive descent.
+def _parsed(text: str, what: str, also: str) -> list[Any]:
+    marked = OWN.sub(lambda found: found[1] or f"{found[2]}{MARK}{found[3]}", text.strip())
+    try:
+        node: ast.expr = ast.parse(marked, mode="eval").body
+        joined = []
+        while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            joined.append(node.right)
+            node = node.left
+        return [_value(each, marked) for each in (node, *reversed(joined))]
+    # Of the last two, texts with thousands of brackets.
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise _malformed(text, what, also) from error
 
-    values  = value { "+" value }
-    value   = number | named
-    named   = name [ "(" [ setting { "," setting } ] ")" ]
-    setting = [ name "=" ] value
+
+def _malformed(text: str, what: str, also: str = "") -> InputError:
+    return InputError(f"malformed {what} {text[:60]!r}: write name, or name(setting=number){also}")
+
+
+def _value(node: ast.expr, text: str) -> Any:
+    """What a node of an expression stands for.
+
+    Raises:
+      InputError: a setting is there twice.
+      ValueError: it stands for nothing.
     """
+    signed = node.operand if isinstance(node, ast.UnaryOp) else node
+    match node, signed:
+        case _, ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return Number(ast.get_source_segment(text, node) or "")
+        case ast.Constant(value=bool() | str() | None as value), _:
+            return value
+        case ast.Tuple(elts=each), _:
+            return tuple(_value(one, text) for one in each)
+        case ast.Call(func=name, args=unnamed, keywords=named), _:
+            settings = [("", _value(one, text)) for one in unnamed]
+            for one in named:
+                if one.arg is None:
+                    raise ValueError("** is no setting")
+                if one.arg in dict(settings):
+                    told = text.replace(MARK, ":")
+                    raise InputError(f"{told!r} gives {one.arg} twice")
+                settings.append((one.arg, _value(one.value, text)))
+            return Named(_dotted(name), tuple(settings))
+        case ast.BinOp(op=ast.Sub(), left=ast.Name(id=one), right=ast.Name(id=other)), _:
+            return Named(f"{one}-{other}")  # which nothing is called, but something similar
+    return Named(_dotted(node))
 
-    def __init__(self, text: str, what: str, also: str = ""):
-        self.text, self.what, self.also = text, what, also
-        self.tokens: list[tuple[str | None, str]] = []
-        at = 0
-        while at < len(text.rstrip()):
-            found = TOKEN.match(text, at)
-            if not found:
-                raise self.malformed()
-            self.tokens.append((found.lastgroup, found[found.lastgroup or 0]))
-            at = found.end()
-        self.tokens.reverse()
 
-    @property
-    def next(self) -> str:
-        return self.tokens[-1][1] if self.tokens else ""
-
-    def take(self) -> str:
-        return self.tokens.pop()[1]
-
-    def malformed(self) -> InputError:
-        return InputError(
-            f"malformed {self.what} {self.text[:60]!r}: write name, or name(setting=number)"
-            f"{self.also}"
-        )
-
-    def expect(self, token: str) -> None:
-        if self.next != token:
-            raise self.malformed()
-        if token:
-            self.take()
-
-    def value(self) -> Named | Number:
-        is_number = self.tokens and self.tokens[-1][0] == "number"
-        return Number(self.take()) if is_number else self.named()
-
-    def named(self) -> Named:
-        if not self.tokens or self.tokens[-1][0] != "name":
-            raise self.malformed()
-        name, settings = self.take(), []
-        if self.next == "(":
-            self.take()
-            while self.next != ")":
-                settings.append(self.setting({of for of, _ in settings}))
-                if self.next != ")":
-                    self.expect(",")
-            self.take()
-        return Named(name, tuple(settings))
-
-    def setting(self, given: set[str]) -> tuple[str, Named | Number]:
-        token, value = self.next, self.value()
-        if isinstance(value, Number) or self.next != "=":
-            return "", value
-        self.take()
-        if token in given:
-            raise InputError(f"{self.text.strip()!r} gives {token} twice")
-        return token, self.value()
+def _dotted(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=of, attr=name):
+            return f"{_dotted(of)}.{name}".replace(MARK, ":")
+    raise ValueError("not a name")
 
 
 def split(text: str) -> list[str]:
-    """Splits a text at its commas, except those in parentheses."""
-    values, depth = [""], 0
+    """Splits a text at its commas, except those in parentheses or quotation marks."""
+    values, depth, quote = [""], 0, ""
     for character in text:
-        depth += (character == "(") - (character == ")")
-        if character == "," and depth == 0:
+        if quote or character in "\"'":
+            quote = "" if character == quote else quote or character
+        elif character in "()":
+            depth += 1 if character == "(" else -1
+        if character == "," and depth == 0 and not quote:
             values.append("")
         else:
             values[-1] += character

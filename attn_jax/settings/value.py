@@ -3,19 +3,22 @@
 Subclasses of `Value` need no decorator: annotated class attributes are settings, others are facts.
 """
 
+import contextlib
 import dataclasses
 import math
 import numbers
 import operator
 import re
+import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Any, ClassVar, Literal, Self, dataclass_transform
 
 from attn_jax.errors import InputError
 from attn_jax.settings.fields import LARGEST
+from attn_jax.settings.grammar import written
 
-TRUTH = {str(value): value for value in (True, False)}  # as text
 Bound = int | float | None
 BOUNDS: dict[str, Callable[[Any, Any], bool]] = {
     "at least": operator.ge,
@@ -150,12 +153,9 @@ def is_value(kind: Any) -> bool:
 def _text(value: Value, told: Sequence[dataclasses.Field], write: Callable[[Value], str]) -> str:
     words = []
     for entry in told:
-        of_setting = getattr(value, entry.name)
-        if isinstance(of_setting, Value):
-            name = f"{entry.name}=" if entry.kw_only else ""
-            words.append(f"{name}{write(of_setting)}")
-        elif isinstance(of_setting, int | float | str):
-            words.append(f"{entry.name}={of_setting}")
+        held = getattr(value, entry.name)
+        name = f"{entry.name}=" if entry.kw_only else ""
+        words.append(f"{name}{write(held) if isinstance(held, Value) else written(held)}")
     return f"{value.word}({','.join(words)})" if words else value.word
 
 
@@ -165,27 +165,63 @@ def _checked(owner: Value, entry: dataclasses.Field, kind: Any) -> Any:
     is_array = getattr(value, "shape", None) is not None and not isinstance(value, numbers.Number)
     if is_array:
         raise InputError(f"{what} must be a plain number: arrays are parameters, made by `init`")
-    if kind in (int, float):
-        try:
-            number = kind(value)
-            if isinstance(value, bool | str) or number != value or not math.isfinite(number):
-                raise ValueError
-            if kind is int and abs(number) > LARGEST:
-                raise ValueError("too large for JAX")
-        except (TypeError, ValueError, OverflowError):
-            message = f"{what} must be of type {kind.__name__}, got {value!r}"
-            raise InputError(message) from None
-        value = number
-    elif kind is bool and isinstance(value, str) and value in TRUTH:
-        value = TRUTH[value]
-    elif isinstance(kind, type) and not isinstance(value, kind):
-        raise InputError(f"{what} must be a {kind.__name__}, got {value!r}")
+    try:
+        value = converted(value, kind)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what} must be {_described(kind)}, got {value!r}") from None
     _check_bounds(what, value, entry.metadata)
     return value
 
 
+def converted(value: Any, kind: Any) -> Any:
+    """A value as a type: a number, text, a choice of `Literal` or `Enum`, a tuple, a union.
+
+    Raises:
+      TypeError, ValueError, OverflowError: it is none of that type.
+    """
+    choices = typing.get_args(kind)
+    origin = typing.get_origin(kind)
+    if origin in (typing.Union, types.UnionType):
+        for one in choices:
+            with contextlib.suppress(TypeError, ValueError, OverflowError):
+                return converted(value, one)
+    elif origin is Literal:
+        for one in choices:
+            if type(value) is type(one) and value == one:
+                return one
+    elif origin is tuple and isinstance(value, tuple | list):
+        each = choices[:1] * len(value) if choices[1:] == (...,) else choices
+        return tuple(converted(one, of) for one, of in zip(value, each, strict=True))
+    elif kind in (int, float):
+        number = kind(value)
+        if isinstance(value, bool | str) or number != value or not math.isfinite(number):
+            raise ValueError
+        if kind is int and abs(number) > LARGEST:
+            raise ValueError("too large for JAX")
+        return number
+    elif isinstance(kind, type) and issubclass(kind, Enum):
+        return kind[value] if isinstance(value, str) and value in kind.__members__ else kind(value)
+    elif not isinstance(origin or kind, type) or isinstance(value, origin or kind):
+        return value  # of any other type, such as a class of values or Callable[..., Array]
+    raise ValueError
+
+
+def _described(kind: Any) -> str:
+    """A type in an error message."""
+    if typing.get_origin(kind) is Literal:
+        return f"one of {', '.join(map(repr, typing.get_args(kind)))}"
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return f"one of {', '.join(kind.__members__)}"
+    if kind in (int, float):
+        return f"of type {kind.__name__}"
+    name = getattr(kind, "__name__", str(kind)) if typing.get_origin(kind) is None else str(kind)
+    return f"a {name}"
+
+
 def _check_bounds(what: str, value: Any, bounds: Mapping[str, Bound]) -> None:
     given = {name: bound for name, bound in bounds.items() if bound is not None}
+    if value is None:  # of a setting that may be left open
+        return
     if all(BOUNDS[name](value, bound) for name, bound in given.items()):
         return
     told = [f"{name} {bound:g}" for name, bound in given.items()]

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attn_jax import Score, config
+from attn_jax import config
 from attn_jax.attention.compositions import Projected
 from attn_jax.attention.position_scores import Location, LocationAware
 from attn_jax.attention.scores import Additive, Dot
 from attn_jax.attention.sparse import Entmax, Sparsemax
 from attn_jax.attention.windows import Full, LocalP
-from attn_jax.config import value_text
 from attn_jax.errors import InputError
 
 
@@ -139,25 +138,6 @@ def test_options_that_are_given_anew_replace_units_that_were_recorded():
     options = config.merged(kept, {"model.alignment_size": 32, "model.score": "concat(units=9)"})
     assert str(config.experiment(options).model.score) == "concat(units=9)"
     assert config.experiment(config.merged(kept, {"seed": 3})).model.score == Additive(units=64)
-
-
-class Switched(Score):
-    on: bool = False
-    kind: str = "plain"
-
-    def score(self, p, query, keys, past):
-        return keys @ query
-
-
-def test_settings_that_are_no_numbers_round_trip():
-    for one in (Switched(), Switched(on=True), Switched(kind="other")):
-        text = config.given({"model.score": one})["model.score"]
-        assert value_text.read(Score, text) == value_text.read(Score, str(one)) == one
-    assert str(Switched()).endswith(":Switched(on=False,kind=plain)")
-    with pytest.raises(InputError, match="on must be a bool, got 'yes'"):
-        value_text.read(Score, f"{__name__}:Switched(on=yes)")
-    with pytest.raises(InputError, match="malformed score"):
-        config.experiment(config.given({"model.score": Switched(kind="two words")}))
 
 
 def test_a_function_without_a_name_is_refused():
