@@ -115,7 +115,7 @@ explains them. `--model.sources` is for data with a second source, such as tags:
 |---|---|
 | T, S | target steps, source positions |
 | Q, D, E, C | features of a query, of an annotation, of a word vector, of a value |
-| A | hidden units: the setting `units`, or else `--model.alignment_size` |
+| A | hidden units: the setting `units` |
 | N, O | heads, features of the context that a decoder takes |
 | s | the query; for a gate, the decoder state before it is projected for heads |
 | h_j, x_j | annotation and word vector at source position j |

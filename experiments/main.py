@@ -15,9 +15,10 @@ from .command import flags
 from .command.flags import FLAGS
 from .command.program import OF_TRAINING, run
 
+ADDITIVE = "additive(units=64)"
 GRIDS = {
-    "reverse": {"model.score": ["additive", "general", "scaled_dot", "last"], "seed": [0, 1]},
-    "dates": {"model.score": ["additive", "last"]},
+    "reverse": {"model.score": [ADDITIVE, "general", "scaled_dot", "last"], "seed": [0, 1]},
+    "dates": {"model.score": [ADDITIVE, "last"]},
 }
 
 

@@ -27,7 +27,7 @@ OPTIONS = {
     "model.embedding_size": 4,
     "model.annotation_size": 4,
     "model.hidden_size": 4,
-    "model.alignment_size": 4,
+    "model.score": "additive(units=4)",
     "model.readout_size": 4,
     "train.steps": 6,
     "train.valid_every": 2,

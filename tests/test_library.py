@@ -22,7 +22,7 @@ OPTIONS = {
     "model.embedding_size": 8,
     "model.annotation_size": 16,
     "model.hidden_size": 16,
-    "model.alignment_size": 8,
+    "model.score": "additive(units=8)",
     "model.readout_size": 8,
     "train.steps": 20,
     "train.valid_every": 10,
@@ -41,8 +41,7 @@ def folders(tmp_path_factory):
     works("report", f"--workdir={programs / 'sweep'}")
     works("train", f"--workdir={programs / 'one'}", *SMALL)
     scores = {"model.score": ["dot", "last"]}
-    with pytest.warns(UserWarning, match=r"^no run here uses model\.alignment_size$"):
-        attn_jax.sweep(OPTIONS, calls / "sweep", grid=scores, jobs=1)
+    attn_jax.sweep(OPTIONS, calls / "sweep", grid=scores, jobs=1)
     attn_jax.report(calls / "sweep")
     attn_jax.train(OPTIONS, calls / "one")
     return programs, calls

@@ -14,13 +14,10 @@ from attn_jax.config.options import (
     experiment,
     given,
     known,
-    merged,
     told,
     train_after,
     train_of,
-    units_of,
     values,
 )
-from attn_jax.config.shorthands import UNITS
 from attn_jax.config.tables import TABLES
 from attn_jax.config.train import Train

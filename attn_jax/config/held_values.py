@@ -28,17 +28,17 @@ class One:
         """What the option holds, with all settings; `read(text(held)) == held`."""
         return str(held)
 
-    def read(self, text: str, units: int | None = None) -> Any:
+    def read(self, text: str) -> Any:
         """What a text stands for.
 
         Raises:
           InputError: it stands for nothing that the option may hold.
         """
-        return value_text.read(self.kind, text, units, self.tables)
+        return value_text.read(self.kind, text, self.tables)
 
-    def canonical(self, text: str, units: int | None = None) -> str:
+    def canonical(self, text: str) -> str:
         """The text with all settings; the user's own code is not imported."""
-        return value_text.canonical(self.kind, text, units, self.tables)
+        return value_text.canonical(self.kind, text, self.tables)
 
     def brief(self, text: str) -> str:
         """The text without the settings that have their defaults."""
@@ -51,11 +51,11 @@ class OneOrAuto(One):
     def text(self, held: Any) -> str:
         return AUTO if held is None else super().text(held)
 
-    def read(self, text: str, units: int | None = None) -> Any:
-        return None if text == AUTO else super().read(text, units)
+    def read(self, text: str) -> Any:
+        return None if text == AUTO else super().read(text)
 
-    def canonical(self, text: str, units: int | None = None) -> str:
-        return text if text == AUTO else super().canonical(text, units)
+    def canonical(self, text: str) -> str:
+        return text if text == AUTO else super().canonical(text)
 
     def brief(self, text: str) -> str:
         return text if text == AUTO else super().brief(text)
@@ -75,11 +75,11 @@ class Several(One):
     def text(self, held: Any) -> str:
         return joined(map(str, held))
 
-    def read(self, text: str, units: int | None = None) -> Any:
-        return tuple(super(Several, self).read(each, units) for each in self.listed(text))
+    def read(self, text: str) -> Any:
+        return tuple(super(Several, self).read(each) for each in self.listed(text))
 
-    def canonical(self, text: str, units: int | None = None) -> str:
-        return joined(super(Several, self).canonical(each, units) for each in self.listed(text))
+    def canonical(self, text: str) -> str:
+        return joined(super(Several, self).canonical(each) for each in self.listed(text))
 
     def brief(self, text: str) -> str:
         return joined(super(Several, self).brief(each) for each in self.listed(text))

@@ -7,18 +7,17 @@ from typing import Any
 
 from attn_jax.attention.plain import as_part
 from attn_jax.attention.protocol import Part
-from attn_jax.config import changes, shorthands, value_text
+from attn_jax.config import changes, value_text
 from attn_jax.config.definitions import Data, Experiment, Model, Train
 from attn_jax.config.held_values import AUTO, One, joined
-from attn_jax.config.shorthands import UNITS
 from attn_jax.errors import InputError, choose
 from attn_jax.settings.fields import absolute, checked, fields
 from attn_jax.settings.value import Value
 
 
 def known() -> dict[str, dataclasses.Field]:
-    """All options by name, shorthands included."""
-    return dict(fields(Experiment)) | shorthands.KNOWN
+    """All options by name."""
+    return dict(fields(Experiment))
 
 
 # How options hold values and, of parts of mechanisms, the kind of each.
@@ -109,7 +108,7 @@ def values(experiment: Experiment) -> dict[str, Any]:
 
 
 def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as `values` would give them: checked, with all settings, no shorthand.
+    """The options as `values` would give them: checked, with all settings.
 
     The user's own code is not imported: the text that names it stays as it is.
 
@@ -117,29 +116,15 @@ def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
       InputError: an option has no such name, is of the wrong type or out of bounds.
     """
     found = checked(known(), options)
-    units = found.pop(UNITS, None)
-    if units is not None:  # it concerns defaults too
-        usual = {name: entry.metadata["shown"] for name, entry in known().items() if name in PARTS}
-        found = usual | found
     for name, held in HELD.items():
         if name in found:
-            found[name] = held.canonical(found[name], units)
+            found[name] = held.canonical(found[name])
     if changes.NAME in found:
         each = changes.read(found[changes.NAME])
         for change in each:
             canonical(change.options)
         found[changes.NAME] = changes.joined(each)
-    return shorthands.unfolded(found)
-
-
-def merged(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of which some are given anew, shorthands for settings of the others included."""
-    options = shorthands.folded(kept, given)
-    if UNITS in given:
-        for name in PARTS.keys() & options.keys():
-            if options[name] != AUTO:
-                options[name] = value_text.without_units(PARTS[name], options[name])
-    return options | dict(given)
+    return found
 
 
 def experiment(options: Mapping[str, Any]) -> Experiment:
@@ -148,11 +133,10 @@ def experiment(options: Mapping[str, Any]) -> Experiment:
     Raises:
       InputError: an option has no such name, is of the wrong type or out of bounds.
     """
-    units = checked(known(), options).get(UNITS)
     found = canonical(options)
     for name, held in HELD.items():
         if name in found:
-            found[name] = held.read(found[name], units)
+            found[name] = held.read(found[name])
     groups: dict[str, dict[str, Any]] = {"": {}, "data": {}, "model": {}, "train": {}}
     for name, value in found.items():
         group, _, leaf = name.rpartition(".")
@@ -184,9 +168,3 @@ def train_after(train: Train, step: int) -> Train:
 def brief(name: str, text: Any) -> Any:
     """The value of an option as people write it: without settings of their defaults."""
     return HELD[name].brief(text) if name in HELD else text
-
-
-def units_of(options: Mapping[str, Any]) -> set[int | float]:
-    """The numbers of hidden units that the parts of a model give."""
-    texts = (options[name] for name in PARTS if options[name] != AUTO)
-    return {units for text in texts for units in value_text.units_in(text)}

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from attn_jax.attention import catalogue
 from attn_jax.attention.plain import PLAIN, as_part
-from attn_jax.attention.protocol import Part, Score
+from attn_jax.attention.protocol import Score
 from attn_jax.errors import InputError, choose
 from attn_jax.settings.grammar import (
     Named,
@@ -25,20 +25,19 @@ Tables = Mapping[Any, Mapping[str, type[Any]]]
 PARTS: Tables = catalogue.TABLES
 
 
-def read(kind: type[Kind], text: str, units: int | None = None, tables: Tables = PARTS) -> Kind:
+def read(kind: type[Kind], text: str, tables: Tables = PARTS) -> Kind:
     """The value that a text stands for; `read(Score, str(score)) == score`.
 
     Args:
       kind: such as `Score`: the base class of what the text may stand for.
       text: a name such as `additive` or `location_aware(width=5)`; of kinds that may be the user's
         own, also `module:name` of a class, and for parts of mechanisms of a function.
-      units: of every part that has hidden units and does not give their number.
       tables: for each kind that the text and its settings may have, the classes by name.
 
     Raises:
       InputError: there is no such name, module, class or setting.
     """
-    return _made(kind, parse_value(text, _what(kind), kind.also), units, tables)
+    return _made(kind, parse_value(text, _what(kind), kind.also), tables)
 
 
 def listed(kind: type[Value], text: str) -> list[str]:
@@ -72,30 +71,16 @@ def kind_of(text: str, tables: Tables = PARTS) -> type[Any]:
     raise InputError(f"{named.name!r} is no part: it is not derived from one of {names}")
 
 
-def canonical(
-    kind: type[Value], text: str, units: int | None = None, tables: Tables = PARTS
-) -> str:
+def canonical(kind: type[Value], text: str, tables: Tables = PARTS) -> str:
     """The text with all settings, as runs record it; the user's own code is not imported."""
     named = parse_value(text, _what(kind), kind.also)
-    return str(named) if _is_own(named) else str(_made(kind, named, units, tables))
+    return str(named) if _is_own(named) else str(_made(kind, named, tables))
 
 
 def brief(kind: type[Value], text: str, tables: Tables = PARTS) -> str:
     """The text without the settings that have their defaults."""
     named = parse_value(text, _what(kind), kind.also)
-    return text if _is_own(named) else _made(kind, named, None, tables).brief()
-
-
-def units_in(text: str) -> set[int | float]:
-    """The numbers of hidden units in the text of a part and of the parts that it holds."""
-    settings = [of_setting for named in parse(text, "part").all() for of_setting in named.settings]
-    numbers = [(name, number) for name, number in settings if isinstance(number, Number)]
-    return {number.value for name, number in numbers if name == "units"}
-
-
-def without_units(kind: type[Part], text: str) -> str:
-    """The text without numbers of hidden units."""
-    return str(parse(text, _what(kind)).without("units"))
+    return text if _is_own(named) else _made(kind, named, tables).brief()
 
 
 def _what(kind: type[Value]) -> str:
@@ -120,19 +105,19 @@ def _plain(value: Any) -> Any:
     )
 
 
-def _made(kind: type[Kind], named: Any, units: int | None, tables: Tables) -> Kind:
+def _made(kind: type[Kind], named: Any, tables: Tables) -> Kind:
     if not isinstance(named, Named):
         return kind.from_number(written(named) if not isinstance(named, Number) else named.text)
     if kind.may_be_own:
-        return _known_or_own(kind, named, units, tables)
+        return _known_or_own(kind, named, tables)
     try:
         found = choose(tables[kind], named.name, _what(kind))
     except InputError as error:
         raise InputError(f"{error}{kind.also}") from None
-    return _with_settings(found, named, units, tables)
+    return _with_settings(found, named, tables)
 
 
-def _known_or_own(kind: type[Value], named: Named, units: int | None, tables: Tables) -> Any:
+def _known_or_own(kind: type[Value], named: Named, tables: Tables) -> Any:
     """A value of a known class or of the user's own; for a part, a function of the user's own."""
     found = choose_or_import(tables[kind], named.name, _what(kind))
     if not isinstance(found, type):
@@ -148,10 +133,10 @@ def _known_or_own(kind: type[Value], named: Named, units: int | None, tables: Ta
             f"cannot use {named.name!r} as a {_what(kind)}: it is not derived from attn_jax."
             f"{kind.__name__}"
         )
-    return _with_settings(found, named, units, tables)
+    return _with_settings(found, named, tables)
 
 
-def _with_settings(found: type[Kind], named: Named, units: int | None, tables: Tables) -> Kind:
+def _with_settings(found: type[Kind], named: Named, tables: Tables) -> Kind:
     entries = {entry.name: entry for entry in dataclasses.fields(found)}
     types = get_type_hints(found)
     unnamed = (name for name, entry in entries.items() if not entry.kw_only)
@@ -164,7 +149,7 @@ def _with_settings(found: type[Kind], named: Named, units: int | None, tables: T
         if name in given:
             raise InputError(f"{named} gives {name} twice")
         if is_value(types[name]):
-            given[name] = _made(types[name], value, units, tables)
+            given[name] = _made(types[name], value, tables)
         else:
             given[name] = _plain(value)
     missing = [n for n, entry in entries.items() if entry.default is dataclasses.MISSING]
@@ -172,6 +157,4 @@ def _with_settings(found: type[Kind], named: Named, units: int | None, tables: T
         if name not in given:
             told = (f"{n}=…" if entries[n].kw_only else n for n in missing)
             raise InputError(f"{named.name} needs {name}: {named.name}({', '.join(told)})")
-    if units is not None and "units" in entries:
-        given = {"units": units} | given
     return found(**given)

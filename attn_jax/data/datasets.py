@@ -49,13 +49,15 @@ class Corpus:
             when examples are read.
         """
         folder = Path(self.builder.data_dir)
-        if split not in self.splits:
+        try:
+            if split is None:  # by which TFDS means all of them
+                raise ValueError("no split")
+            records = self.builder.as_data_source(split)
+        except ValueError as error:
             raise InputError(
                 f"the data set {self.name!r} has no split {split!r}; it has: "
                 f"{', '.join(self.splits)}"
-            )
-        try:
-            records = self.builder.as_data_source(split)
+            ) from error
         except KeyError as error:  # TFDS takes a folder for prepared even if this file is lost
             raise InputError(f"{folder} lacks a whole dataset_info.json{REMOVE}") from error
         return Examples(records, self.sides, self.aligned, folder)

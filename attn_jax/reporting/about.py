@@ -117,16 +117,11 @@ def signatures(run: Run) -> list[str]:
 def shared_options(systems: Systems) -> list[str]:
     """The options that all runs have and that are not the defaults, as flags."""
     first, *others = [run.options for run in runs_of(systems)]
-    told = [
+    return [
         f"--{name}={config.brief(name, first[name])}"
         for name, usual in config.values(config.Experiment()).items()
         if first[name] != usual and all(options[name] == first[name] for options in others)
     ]
-    units = set().union(*(config.units_of(options) for options in (first, *others)))
-    scores = {options["model.score"] for options in (first, *others)}
-    if len(scores) > 1 and len(units) == 1 and units != {config.known()[config.UNITS].default}:
-        told.append(f"--{config.UNITS}={units.pop()}")  # of scores whose names do not tell it
-    return told
 
 
 def searches(systems: Systems) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from attn_jax import config
-from attn_jax.config.value_text import without_units
 from attn_jax.reporting.runs import Run
 
 Systems = dict[str, list[Run]]  # runs by the name of their system, best system first
@@ -94,13 +93,6 @@ def names_of(runs: list[Run]) -> list[str]:
     differing_options = [name for name in different if name in usual]
     varying = [name for name in differing_options if name != "label"]
 
-    one_size = len(set().union(*(config.units_of(run.options) for run in runs))) <= 1
-
-    def brief(run: Run, name: str) -> str:
-        """An option as people write it, without a number of hidden units that all systems share."""
-        shared = one_size and name in config.PARTS and run.options[name] != config.AUTO
-        return without_units(config.PARTS[name], run.brief(name)) if shared else run.brief(name)
-
     def options(run: Run) -> str:
         told = [name for name in varying if run.options[name] != usual[name]]
         if "model.score" not in varying and (len(varying) <= 2 or not told):
@@ -108,19 +100,19 @@ def names_of(runs: list[Run]) -> list[str]:
         words = []
         for name in varying:
             if name == "model.score":
-                words.append(brief(run, name))
+                words.append(run.brief(name))
             elif name in told:
-                words.append(f"{name.removeprefix('model.')}={brief(run, name)}")
+                words.append(f"{name.removeprefix('model.')}={run.brief(name)}")
         return ", ".join(words)
 
     def briefly(run: Run) -> str:
-        return run.options["label"] or options(run) or brief(run, "model.score")
+        return run.options["label"] or options(run) or run.brief("model.score")
 
     def with_options(run: Run) -> str:
         return ", ".join(filter(None, [run.options["label"], options(run)])) or briefly(run)
 
     def fully(run: Run) -> str:
-        score = [] if differing_options else [brief(run, "model.score")]
+        score = [] if differing_options else [run.brief("model.score")]
         told = (
             f"{name.removeprefix('model.')}={config.brief(name, run.facts[name])}"
             for name in different

@@ -62,7 +62,7 @@ def settle(workdir: Path, given: dict) -> Experiment:
         if not begun and given.get("data.name", stored["data.name"]) != stored["data.name"]:
             # What is stored may be the defaults of the other data set.
             kept |= {"data.source_level": "auto", "data.target_level": "auto"}
-        wanted = experiment_with(config.merged(kept, given))
+        wanted = experiment_with({**kept, **given})
         if not begun:
             return wanted
         check_record(workdir, kept, given)

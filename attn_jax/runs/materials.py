@@ -57,7 +57,7 @@ def check_tokens(initial: Path, experiment: Experiment) -> None:
     """Raises InputError if the run to start from has other tokens or vocabularies."""
     theirs, ours = experiment_of(initial).data, experiment.data
     sizes = ("words", "min_count", "subwords", "character_coverage")
-    used = (name for name in sizes if unused.is_used(f"data.{name}", experiment, {}))
+    used = (name for name in sizes if unused.is_used(f"data.{name}", experiment))
     for name in ("source_level", "target_level", "vocabulary", *used):
         if getattr(theirs, name) != getattr(ours, name):
             raise InputError(

@@ -67,7 +67,7 @@ def plan(
     made, known = {}, set()
     for system, combination in itertools.product(systems, itertools.product(*varied.values())):
         combined = dict(zip(varied, combination, strict=True))
-        chosen, options = {**system, **combined}, config.merged({**system, **fixed}, combined)
+        chosen, options = {**system, **combined}, {**system, **fixed, **combined}
         naming = {"label"} if "label" in differing & system.keys() else differing
         told = {k: v for k, v in chosen.items() if k in varied or k in naming}
         folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")
@@ -76,8 +76,7 @@ def plan(
             experiment = config.experiment(options)
         except InputError as error:
             raise InputError(f"{folder}: {error}") from error
-        # Units make no difference to parts without any, next to parts that have some.
-        if experiment in known and config.UNITS not in varied:
+        if experiment in known:
             same = config.told(chosen)
             raise InputError(f"two systems have the same options: {same}")
         known.add(experiment)

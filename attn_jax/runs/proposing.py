@@ -199,7 +199,7 @@ def _built(
     if len(wanted) < 2:
         raise InputError(TOO_FEW)
     check_all(root, planned, wanted)
-    unused.warn([(run, planned[label]) for label, run in wanted.items()], given)
+    unused.warn(wanted.values(), given)
     return planned, wanted
 
 

@@ -75,7 +75,7 @@ def tuned_sweep(
     trial_runs = {run: given for runs in tried.values() for run, given in runs.items()}
     untested = Plan(trial_runs, frozenset(trial_runs))
     trials = extended(run_files.trials(planned.root), untested)
-    unused.warn([(run, trials.plan.runs[n]) for n, run in trials.wanted.items()], search.space)
+    unused.warn(trials.wanted.values(), search.space)
     found = outcomes(trials, jobs, executor)
     for outcome in found.values():
         if not outcome.ended:  # such as one that diverged
@@ -83,7 +83,7 @@ def tuned_sweep(
     best = {label: _best(label, {trial: found[trial] for trial in tried[label]}) for label in tried}
     runs = {
         label: {
-            run: config.merged(given, tried[label][best[label]] | {"seed": seed})
+            run: {**given, **tried[label][best[label]], "seed": seed}
             for run, seed in final[label].items()
         }
         for label, given in of_systems.items()
@@ -110,8 +110,7 @@ def _trials_of(label: str, given: Mapping[str, Any], search: Trials) -> dict[str
     """The options of the trials of a system, by the names of their folders."""
     drawn = search.drawn(int(given.get("seed", 0)))
     return {
-        f"{label},trial={number}": config.merged(given, each)
-        for number, each in enumerate(drawn, start=1)
+        f"{label},trial={number}": {**given, **each} for number, each in enumerate(drawn, start=1)
     }
 
 

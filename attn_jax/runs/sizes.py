@@ -65,7 +65,6 @@ def _options(embedding: int, hidden: int, batch: int, subwords: int) -> dict[str
         "model.embedding_size": embedding,
         "model.annotation_size": hidden,
         "model.hidden_size": hidden,
-        "model.alignment_size": hidden // 2,
         "model.readout_size": hidden // 2,
         "model.feedforward_size": 4 * hidden,
         "train.batch_size": batch,

@@ -150,7 +150,7 @@ def planned_sweep(
     planned = planning.plan(given or [{}], varied, fixed)
     wanted, left_out = possible(root, planned, varied)
     check_all(root, planned, wanted)
-    unused.warn([(run, planned[label]) for label, run in wanted.items()], {*fixed, *varied})
+    unused.warn(wanted.values(), {*fixed, *varied})
     replaced = {name: value for name, value in fixed.items() if name in varied}
     if replaced:
         print(f"the grid replaces {config.told(replaced)}")

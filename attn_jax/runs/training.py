@@ -146,7 +146,7 @@ def train_alone(
     processes.by_first(record)
     with processes.together():
         folder.check_seen(workdir)
-    unused.warn([(experiment, given)], given)
+    unused.warn([experiment], given)
     print("\n".join(ready.about), flush=True)
     if not more:
         print(f"nothing is left to train: the run has finished at step {step}", flush=True)

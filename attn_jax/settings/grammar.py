@@ -49,15 +49,6 @@ class Named:
         ]
         return f"{self.name}({','.join(told)})" if told else self.name
 
-    def without(self, setting: str) -> "Named":
-        """The same without a setting, also of those among its settings."""
-        kept = [
-            (name, value.without(setting) if isinstance(value, Named) else value)
-            for name, value in self.settings
-            if name != setting
-        ]
-        return Named(self.name, tuple(kept))
-
     def all(self) -> Iterator["Named"]:
         """This one, and those among its settings."""
         yield self

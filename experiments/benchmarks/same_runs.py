@@ -27,7 +27,7 @@ OPTIONS = {
     "train.buckets": 2,
     "train.batch_size": 16,
 }
-GRU = {"model.alignment_size": 8, "model.readout_size": 8}
+GRU = {"model.score": "additive(units=8)", "model.readout_size": 8}
 
 
 def differences(one: Path, other: Path) -> list[str]:

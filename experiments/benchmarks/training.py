@@ -43,11 +43,12 @@ def model_of(system: str, size: int) -> Model:
         "embedding_size": size,
         "hidden_size": size,
         "annotation_size": 2 * size if system == "rnnsearch" else size,
-        "alignment_size": size,
         "readout_size": size,
         "feedforward_size": 4 * size,
         "dropout": 0.0,
     }
+    if options["score"] == "additive":
+        options["score"] = f"additive(units={size})"
     return config.experiment({f"model.{name}": value for name, value in options.items()}).model
 
 

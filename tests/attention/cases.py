@@ -23,6 +23,7 @@ from attn_jax import (
 from attn_jax.config.value_text import read
 from attn_jax.errors import InputError
 from tests.attention import oracle
+from tests.options import with_units
 
 B, T, S, Q, D, A = 3, 5, 7, 11, 13, 2
 MASK = np.ones((B, S), bool)
@@ -102,7 +103,9 @@ CASES = [
 def made(score="general", window="full", normalizer="softmax"):
     """A mechanism by the names of its parts, with few hidden units."""
     return Mechanism(
-        read(Score, score, units=A), read(Window, window, units=A), read(Normalizer, normalizer)
+        with_units(read(Score, score), A),
+        with_units(read(Window, window), A),
+        read(Normalizer, normalizer),
     )
 
 

@@ -18,9 +18,9 @@ from attn_jax import (
 )
 from attn_jax.attention.compositions import Pair, Projected
 from attn_jax.attention.position_scores import Coverage, LocationAware
-from attn_jax.attention.scores import Additive, Dot, General
+from attn_jax.attention.scores import Dot, General
 from attn_jax.attention.sparse import Entmax
-from attn_jax.attention.windows import LocalM, LocalP
+from attn_jax.attention.windows import LocalM
 from attn_jax.config import model, value_text
 from attn_jax.config.value_text import read
 from attn_jax.settings.fields import fields
@@ -67,15 +67,6 @@ def test_reads_parts_with_their_settings(kind, text, part):
     assert read(kind, text) == part
 
 
-def test_hidden_units_are_those_that_the_text_does_not_give():
-    assert read(Score, "additive", units=5) == Additive(units=5)
-    assert read(Score, "additive(units=3)", units=5) == Additive(units=3)
-    assert read(Score, "dot", units=5) == Dot()
-    nested = read(Score, "pair(projected(additive, units=3), coverage)", units=5)
-    assert nested == Pair(Projected(Additive(units=5), units=3), Coverage(units=5))
-    assert read(Window, "local_p", units=5) == LocalP(units=5)
-
-
 def test_a_plain_function_is_read_by_its_module_and_name():
     mechanism = Mechanism(read(Score, f"{HERE}:in_the_user_s_module"))
     assert mechanism == Mechanism(in_the_user_s_module)
@@ -83,14 +74,12 @@ def test_a_plain_function_is_read_by_its_module_and_name():
 
 
 def test_runs_record_all_settings_without_importing_the_user_s_code():
-    assert value_text.canonical(Score, "additive", 3) == "additive(units=3)"
+    assert value_text.canonical(Score, "additive") == "additive(units=128)"
     assert value_text.canonical(Score, " projected( dot )") == "projected(dot,units=128)"
     assert value_text.canonical(Score, "no_such_module:f( a=1 )") == "no_such_module:f(a=1)"
     assert value_text.brief(Score, "additive(units=128)") == "additive"
     assert value_text.brief(Score, "projected(dot,units=3)") == "projected(dot,units=3)"
     assert value_text.brief(Score, "no_such_module:f(a=1)") == "no_such_module:f(a=1)"
-    without = value_text.without_units(Score, "pair(additive(units=3),gmm(components=2))")
-    assert without == "pair(additive,gmm(components=2))"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from attn_jax.attention.position_scores import Gmm
 from attn_jax.attention.steps import Now
 from attn_jax.config.value_text import read
 from tests.attention.cases import as_arrays, parameters
+from tests.options import with_units
 
 XLA = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
 FLAGS = {
@@ -146,7 +147,7 @@ def test_one_extreme_score_takes_all_weight(name):
 @with_flags
 @pytest.mark.parametrize("name", [name for name in SCORES if name not in ("mean", "last")])
 def test_long_sources_and_large_states_give_finite_weights_and_derivatives(flags, name, generator):
-    score, size, count, positions = read(Score, name, units=4), 8, 3, 2000
+    score, size, count, positions = with_units(read(Score, name), 4), 8, 3, 2000
     p, queries, annotations = as_arrays(
         (
             parameters(generator, score, size, size),

@@ -33,6 +33,7 @@ from tests.attention.cases import (
     rng_of,
     step_by_step,
 )
+from tests.options import with_units
 from tests.stages import slow
 
 every_case = pytest.mark.parametrize(("score", "window", "normalizer"), CASES)
@@ -82,7 +83,7 @@ def test_which_scores_have_hidden_units():
 @pytest.mark.parametrize("name", WITH_HIDDEN_UNITS + LOOKING_BACK + COMPOSED)
 def test_a_derivative_holds_no_hidden_units_of_all_queries(name, generator):
     units = 64
-    score = read(Score, name, units=units)
+    score = with_units(read(Score, name), units)
     p = as_arrays(parameters(generator, score))
 
     def held(length):

@@ -28,6 +28,7 @@ from attn_jax.attention.windows import LocalM, LocalP
 from attn_jax.config.value_text import read
 from tests.attention import oracle
 from tests.attention.cases import as_arrays, parameters
+from tests.options import with_units
 
 S = 7
 numbers = st.floats(-8, 8, width=32)
@@ -103,7 +104,7 @@ WITH_POSITIONS = {"relative", "location", "location_aware", "coverage", "gmm", "
 
 @pytest.mark.parametrize("name", [name for name in SCORES if name not in WITH_POSITIONS])
 def test_weights_move_with_their_positions(name, generator):
-    score = read(Score, name, units=3)
+    score = with_units(read(Score, name), 3)
     p = as_arrays(parameters(generator, score, 5, 5))
     query, annotations = as_arrays((generator.normal(size=5), generator.normal(size=(S, 5))))
     attended = jax.jit(lambda query, annotations: attend(score, p, query, annotations))

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from attn_jax import config
 from attn_jax.attention.compositions import Projected
-from attn_jax.attention.position_scores import Location, LocationAware
-from attn_jax.attention.scores import Additive, Dot
-from attn_jax.attention.sparse import Entmax, Sparsemax
-from attn_jax.attention.windows import Full, LocalP
+from attn_jax.attention.scores import Additive
+from attn_jax.attention.sparse import Entmax
 from attn_jax.errors import InputError
 
 
@@ -69,7 +67,6 @@ def test_experiments_do_not_change():
         ({"model.heads": True}, "model.heads must be of type int, got True"),
         ({"label": "\udcff"}, "label must be a single line of text"),
         ({"train.steps": "many"}, "train.steps must be of type int, got 'many'"),
-        ({"model.alignment_size": 0}, "model.alignment_size must be at least 1, got 0"),
         ({"model.score": "additive(units=0)"}, "additive: units must be at least 1, got 0"),
         ({"model.score": "additive(unit=3)"}, r"unknown setting of additive 'unit'.*units"),
         ({"model.score": "softmax"}, "unknown score 'softmax'"),
@@ -86,58 +83,6 @@ def test_an_emptied_file_is_no_run_with_default_options(tmp_path):
     file.write_text("\n")
     with pytest.raises(InputError, match=r"flags\.txt cannot be used: it is empty"):
         config.read(file)
-
-
-@pytest.mark.parametrize(
-    ("lines", "parts"),
-    [
-        ([], (Additive(units=128), Full(), None)),
-        (["--model.score=additive"], (Additive(units=32), Full(), None)),
-        (
-            ["--model.score=location_aware(width=5)"],
-            (LocationAware(width=5, units=32), Full(), None),
-        ),
-        (["--model.score=dot", "--model.normalizer=sparsemax"], (Dot(), Full(), Sparsemax())),
-        (["--model.score=location(positions=9)"], (Location(positions=9), Full(), None)),
-        (
-            ["--model.window=local_p( half_width = 3 )", "--model.normalizer=entmax(alpha=1.4)"],
-            (Additive(units=32), LocalP(half_width=3, units=32), Entmax(alpha=1.4)),
-        ),
-    ],
-)
-def test_old_flag_files_mean_the_same_as_before(tmp_path, lines, parts):
-    usual = {"score": "additive", "window": "full", "normalizer": "auto"}
-    units = ["--model.alignment_size=32"] if lines else []
-    file = tmp_path / "flags.txt"
-    given = {line.partition("=")[0].removeprefix("--model.") for line in lines}
-    others = [f"--model.{name}={value}" for name, value in usual.items() if name not in given]
-    file.write_text("\n".join([*lines, *units, *others, "--seed=3"]))
-    experiment = config.read(file)
-    model = experiment.model
-    assert (model.score, model.window, model.normalizer) == parts
-    assert config.recorded(file) == config.values(experiment)
-    assert "model.alignment_size" not in config.recorded(file)
-    (tmp_path / "again.txt").write_text("\n".join(config.lines(experiment)))
-    assert config.read(tmp_path / "again.txt") == experiment
-
-
-def test_the_number_of_units_concerns_parts_that_do_not_give_theirs():
-    options = {"model.score": "projected(additive(units=5))", "model.alignment_size": 7}
-    model = config.experiment(options | {"model.window": "local_p"}).model
-    assert model.score == Projected(Additive(units=5), units=7)
-    assert model.window == LocalP(units=7)
-    assert config.experiment({"model.alignment_size": 7}).model.score == Additive(units=7)
-
-
-def test_options_that_are_given_anew_replace_units_that_were_recorded():
-    """So that a flag file of a run can be varied: it has all settings of parts."""
-    kept = config.values(config.experiment({"model.score": "additive(units=64)"}))
-    for units in (64, 32):
-        options = config.merged(kept, {"model.alignment_size": units})
-        assert config.experiment(options).model.score == Additive(units=units)
-    options = config.merged(kept, {"model.alignment_size": 32, "model.score": "concat(units=9)"})
-    assert str(config.experiment(options).model.score) == "concat(units=9)"
-    assert config.experiment(config.merged(kept, {"seed": 3})).model.score == Additive(units=64)
 
 
 def test_a_function_without_a_name_is_refused():

@@ -174,9 +174,9 @@ def test_a_decoder_of_ones_own_may_change_what_is_encoded(tmp_path, monkeypatch,
     check(experiment(options(decoder="own_decoders:Own", values=values)))
 
 
-@pytest.mark.parametrize("loss", ["coverage_loss", "guided_alignment"])
+@pytest.mark.parametrize("loss", ["coverage", "guided"])
 def test_losses_of_weights_need_weights_that_are_not_negative(loss):
-    of_run = options(mixing="talking_heads", heads=2) | {f"train.{loss}": 1.0}
+    of_run = options(mixing="talking_heads", heads=2) | {"train.losses": loss}
     with pytest.raises(InputError, match=r"model\.mixing=talking_heads may give negative weights"):
         check(experiment(of_run))
 

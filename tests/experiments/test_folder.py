@@ -26,29 +26,14 @@ def test_what_may_change_once_a_run_has_been_trained(tmp_path):
             settle(tmp_path, other)
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["--model.score=additive", "--model.alignment_size=32"],  # of an earlier version
-        ["--model.score=additive(units=32)"],
-    ],
-)
-def test_a_run_goes_on_with_the_same_units_alone(tmp_path, lines):
+def test_a_run_goes_on_with_the_same_units_alone(tmp_path):
     usual = ["--data.source_level=symbol", "--data.target_level=symbol"]
-    run_files.flags(tmp_path).write_text("\n".join([*lines, *usual]))
+    lines = ["--model.score=additive(units=32)", *usual]
+    run_files.flags(tmp_path).write_text("\n".join(lines))
     run_files.journal(tmp_path).write_text("{}\n")
-    for given in (
-        {},
-        {"model.alignment_size": 32},
-        {"model.score": "additive", "model.alignment_size": "32"},
-        {"model.score": "additive(units=32)"},
-    ):
+    for given in ({}, {"model.score": "additive( units = 32 )"}):
         assert settle(tmp_path, given).model.score == Additive(units=32)
-    for given in (
-        {"model.alignment_size": 33},
-        {"model.score": "additive"},
-        {"model.score": "additive(units=33)"},
-    ):
+    for given in ({"model.score": "additive"}, {"model.score": "additive(units=33)"}):
         with pytest.raises(InputError, match=r"model\.score was 'additive\(units=32\)' and is now"):
             settle(tmp_path, given)
 

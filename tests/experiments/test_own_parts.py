@@ -76,7 +76,6 @@ SIZES = {
     "embedding_size": 5,
     "annotation_size": 10,
     "hidden_size": 10,
-    "alignment_size": 3,
     "readout_size": 7,
 }
 OWN = {

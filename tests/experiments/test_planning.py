@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from attn_jax import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS, config
+from attn_jax import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS
 from attn_jax.attention.catalogue import WRAPPERS
-from attn_jax.attention.scores import Additive
-from attn_jax.attention.windows import LocalP
 from attn_jax.errors import InputError
 from attn_jax.runs import planning
 from attn_jax.settings.grammar import split
@@ -84,24 +82,6 @@ def test_a_grid_has_lists_of_values(grid, why):
 def test_the_grid_replaces_what_is_fixed():
     planned = planning.plan([{}], {"seed": ["1", "2"]}, {"seed": "3", "data.name": "copy"})
     assert planned == {f"seed={seed}": {"seed": seed, "data.name": "copy"} for seed in ("1", "2")}
-
-
-def test_a_grid_of_units_varies_a_flag_file_that_has_other_units():
-    """As that of a run has, in which parts have all their settings."""
-    fixed = {"model.score": "additive(units=64)", "model.window": "local_p(half_width=3,units=64)"}
-    planned = planning.plan([{}], {"model.alignment_size": ["16", "64"]}, fixed)
-    for units, options in zip((16, 64), planned.values(), strict=True):
-        model = config.experiment(options).model
-        assert model.score == Additive(units=units)
-        assert model.window == LocalP(half_width=3, units=units)
-    assert list(planned) == ["model.alignment_size=16", "model.alignment_size=64"]
-
-
-def test_a_grid_of_scores_takes_the_units_that_are_fixed():
-    varied = {"model.score": ["additive", "additive(units=9)", "dot"]}
-    planned = planning.plan([{}], varied, {"model.alignment_size": "16"})
-    scores = [config.experiment(options).model.score for options in planned.values()]
-    assert list(map(str, scores)) == ["additive(units=16)", "additive(units=9)", "dot"]
 
 
 def test_what_systems_differ_in_cannot_be_fixed():
@@ -190,25 +170,6 @@ def test_combinations_that_make_no_sense_are_left_out(tmp_path):
     (label,) = left_out
     assert label == "model.score=gmm,model.normalizer=monotonic"
     assert "already moves monotonically" in left_out[label]
-
-
-def test_runs_that_the_number_of_units_does_not_change_are_made_once(tmp_path):
-    varied = {"model.score": ["additive", "dot"], "model.alignment_size": ["16", "32"]}
-    planned = planning.plan([{}], varied, {})
-    wanted, left_out = planning.possible(tmp_path, planned, varied)
-    assert [str(run.model.score) for run in wanted.values()] == [
-        "additive(units=16)",
-        "additive(units=32)",
-        "dot",
-    ]
-    assert left_out == {
-        "model.score=dot,model.alignment_size=32": (
-            "it is the same as model.score=dot,model.alignment_size=16"
-        )
-    }
-    varied = {"model.score": ["dot", "general"], "model.alignment_size": ["16", "32"]}
-    with pytest.raises(InputError, match=r"alignment_size=32: it is the same as .*_size=16"):
-        planning.possible(tmp_path, planning.plan([{}], varied, {}), varied)
 
 
 @pytest.mark.parametrize(

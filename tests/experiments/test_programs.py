@@ -33,7 +33,7 @@ def sweep(tmp_path_factory):
     """A sweep of two runs, one of which has no use for a flag."""
     root = tmp_path_factory.mktemp("sweep")
     varied = "--grid.model.score=additive,last"
-    given = *SMALL, varied, "--model.alignment_size=8"
+    given = *SMALL, varied, "--model.norm=pre"
     works("sweep", f"--workdir={root}", *given, FORCE_COLOR="1")  # as in a notebook
     return root
 
@@ -51,7 +51,7 @@ def test_a_sweep_leaves_its_runs_and_skips_them(sweep):
         lines = (folder / "metrics.jsonl").read_text().splitlines()
         assert [json.loads(line)["step"] for line in lines] == [10, 20]
     log = (sweep / "model.score=last.log").read_text()
-    assert "warning: no run here uses --model.alignment_size" in log
+    assert "warning: no run here uses --model.norm" in log
     assert "\x1b" not in log
     again = works("sweep", f"--workdir={sweep}", *SMALL, "--grid.model.score=additive,last")
     assert "2 runs, 2 of them finished" in again.stdout
@@ -59,9 +59,9 @@ def test_a_sweep_leaves_its_runs_and_skips_them(sweep):
     assert "seed was 0 and is now 7" in line
     line = refused("sweep", f"--workdir={sweep}", *SMALL, "--grid.seed=0,1,0")
     assert line == "error: --grid.seed has the value 0 twice"
-    useless = "--grid.model.score=last", "--model.alignment_size=8"
+    useless = "--grid.model.score=last", "--model.norm=pre"
     again = works("sweep", f"--workdir={sweep}", *SMALL, *useless)
-    assert again.stderr.splitlines() == ["warning: no run here uses --model.alignment_size"]
+    assert again.stderr.splitlines() == ["warning: no run here uses --model.norm"]
 
 
 def test_a_device_that_does_not_exist_is_told_in_a_sentence(workdir):
@@ -475,8 +475,7 @@ def test_a_transformer_with_what_goes_with_it(tmp_path):
         "--model.dropout_kind=variational",
         "--train.optimizer=adam(beta2=0.98)",
         "--train.order=sorted(batches=3)",
-        "--train.guided_alignment=0.5",
-        "--train.guided_head=2.1",
+        "--train.losses=guided(weight=0.5,head=2.1)",
         "--train.scheduled_sampling=0.2",
         "--train.microbatches=2",
         "--train.compute=bfloat16",
@@ -514,10 +513,10 @@ def test_a_transformer_with_what_goes_with_it(tmp_path):
         (["--train.optimizer=adma"], "unknown optimizer 'adma' (did you mean adam?)"),
         (["--train.microbatches=7"], "--train.microbatches=7 does not divide"),
         (["--model.embeddings=shared"], "shared needs --data.vocabulary=joint"),
-        (["--data.name=dates", "--train.guided_alignment=1"], "text in words with --data.links"),
-        (["--train.guided_alignment=1", "--train.guided_head=2.1"], "head=2.1 does not exist"),
+        (["--data.name=dates", "--train.losses=guided"], "text in words with --data.links"),
+        (["--train.losses=guided(head=2.1)"], "head=2.1 does not exist"),
         (["--train.order=sorted(batches=0)"], "batches must be at least 1"),
-        (["--model.score=last", "--train.coverage_loss=1"], "no weights that could be trained"),
+        (["--model.score=last", "--train.losses=coverage"], "no weights that could be trained"),
         (["--data.links=x"], "--data.links is of your own text, and --data.name=reverse is not"),
         (
             ["--data.name=unknown", "--data.second_source=tags", "--model.sources=flat"],

@@ -26,7 +26,7 @@ OPTIONS = {
     "model.embedding_size": 4,
     "model.annotation_size": 8,
     "model.hidden_size": 8,
-    "model.alignment_size": 4,
+    "model.score": "additive(units=4)",
     "train.steps": 4,
     "train.valid_every": 2,
     "train.buckets": 1,

@@ -23,7 +23,6 @@ OPTIONS = {
     "data.character_coverage": 0.99,
     "data.longest": 9,
     "data.seed": 3,
-    "train.guided_head": "1.1",
     "train.sampling_steps": 3,
     "model.norm": "pre",
     "model.dropout_kind": "variational",
@@ -35,8 +34,7 @@ OPTIONS = {
     ("options", "used"),
     [
         ({"data.name": "reverse"}, {"data.longest", "data.seed"}),
-        ({"data.name": "dates", "train.guided_alignment": 1}, {"data.seed", "train.guided_head"}),
-        ({"data.name": "dates", "train.losses": "entropy"}, {"data.seed"}),
+        ({"data.name": "dates"}, {"data.seed"}),
         (
             {"model.dropout": 0.1, "model.decoder_layers": 2},
             {"data.longest", "data.seed", "model.dropout_kind", "model.stack"},
@@ -58,13 +56,13 @@ OPTIONS = {
 )
 def test_what_a_run_does_not_use_is_named(options, used):
     run = config.experiment(OPTIONS | options)
-    assert {*unused([(run, OPTIONS | options)], OPTIONS)} == OPTIONS.keys() - used
+    assert {*unused([run], OPTIONS)} == OPTIONS.keys() - used
     assert config.known().keys() >= USED_BY.keys()
 
 
 def idle(options):
     """Those of the options that a run with them does not use."""
-    return unused([(config.experiment(options), options)], options)
+    return unused([config.experiment(options)], options)
 
 
 def test_a_run_that_starts_from_another_does_not_use_an_initialization():
@@ -111,7 +109,7 @@ def test_encoders_and_decoders_of_ones_own_are_taken_to_use_all():
 
 
 def runs_of(*options):
-    return [(config.experiment(of_run), of_run) for of_run in options]
+    return [config.experiment(of_run) for of_run in options]
 
 
 @pytest.mark.parametrize(
@@ -120,10 +118,7 @@ def runs_of(*options):
         {"model.encoder": "transformer", "model.decoder": "transformer", "model.cell": "lstm"},
         {"model.norm": "pre"},
         {"model.decoder": "luong", "model.readout_size": 9},
-        {"model.score": "dot", "model.alignment_size": 9},
-        {"model.score": len, "model.alignment_size": 9},
         {"data.name": "dates", "data.longest": 9},
-        {"train.guided_head": "1.1"},
     ],
     ids=str,
 )
@@ -147,36 +142,3 @@ def test_columns_are_of_one_file():
     assert idle(options) == []
     both = options | {"data.source": "de", "data.target": "en"}
     assert idle(both) == ["data.columns"]
-
-
-@pytest.mark.parametrize(
-    ("parts", "used"),
-    [
-        ({}, True),
-        ({"score": "dot"}, False),
-        ({"score": "dot", "window": "local_p"}, True),
-        ({"score": "dot", "window": "local_p(units=5)"}, False),
-        ({"score": "additive(units=5)"}, False),  # which is what it would be otherwise, too
-        ({"score": "projected(dot)"}, True),
-        ({"score": "projected(additive(units=3),units=5)"}, False),
-        ({"score": "pair(dot,additive)", "normalizer": "mocha"}, True),
-        ({"score": "location_aware(width=5)"}, True),
-        ({"score": "gmm"}, False),
-    ],
-)
-def test_units_that_no_part_takes_are_of_no_use(parts, used):
-    options = {f"model.{name}": text for name, text in parts.items()} | {"model.alignment_size": 5}
-    assert idle(options) == ([] if used else ["model.alignment_size"])
-
-
-def test_units_of_a_run_that_goes_on_are_those_of_its_recorded_parts():
-    given = {"model.alignment_size": "5"}
-    run = config.experiment({"model.score": "additive(units=5)"})
-    assert unused([(run, given)], given) == []
-    run = config.experiment({"model.score": "dot"})
-    assert unused([(run, given)], given) == ["model.alignment_size"]
-
-
-def test_flag_files_of_earlier_versions_have_the_usual_units_also_where_no_part_takes_them():
-    options = {"model.score": "dot", "model.alignment_size": "128"}
-    assert idle(options) == []

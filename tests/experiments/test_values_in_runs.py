@@ -18,7 +18,7 @@ OPTIONS = {
     "model.embedding_size": 4,
     "model.annotation_size": 8,
     "model.hidden_size": 8,
-    "model.alignment_size": 4,
+    "model.score": "additive(units=4)",
     "model.heads": 2,
     "model.values": "sum",
     "model.gate": "elementwise",

@@ -22,7 +22,7 @@ SIZES = {
     "embedding_size": 6,
     "hidden_size": 8,
     "annotation_size": 8,
-    "alignment_size": 5,
+    "units": 5,
     "readout_size": 7,
     "feedforward_size": 9,
     "self_heads": 2,

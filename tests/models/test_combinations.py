@@ -38,7 +38,7 @@ SIZES = {
     "embedding_size": 8,
     "annotation_size": 12,
     "hidden_size": 12,
-    "alignment_size": 3,
+    "units": 3,
     "readout_size": 7,
     "feedforward_size": 11,
 }

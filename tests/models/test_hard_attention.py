@@ -236,7 +236,7 @@ def test_rows_of_padding_and_bfloat16_train_with_finite_numbers(readout):
     for options in ({}, {"compute": "bfloat16"}, {"scheduled_sampling": 0.5, "sampling_steps": 1}):
         model = make(decoder="luong", readout=readout, dropout=0.2)
         before = jax.tree.map(np.array, model)
-        recipe = recipe_of(train_options(coverage_loss=0.1, warmup_steps=0, **options))
+        recipe = recipe_of(train_options(losses="coverage(weight=0.1)", warmup_steps=0, **options))
         state = init_state(model, recipe)
         for _ in range(2):  # in the first, no word is sampled
             state, loss = train_step(

@@ -10,7 +10,7 @@ from attn_jax.training.arrays import named_leaves
 from tests.options import model_options
 from tests.stages import few
 
-SIZES = {"embedding_size": 61, "annotation_size": 94, "hidden_size": 59, "alignment_size": 53}
+SIZES = {"embedding_size": 61, "annotation_size": 94, "hidden_size": 59, "units": 53}
 
 
 def make(**options):

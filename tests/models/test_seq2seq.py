@@ -36,7 +36,7 @@ def make(*, seed=1, target_size=TARGET_SIZE, **options):
         "embedding_size": 5,
         "annotation_size": 20,
         "hidden_size": 22,
-        "alignment_size": 3,
+        "units": 3,
         "readout_size": 13,
         "feedforward_size": 17,
     }

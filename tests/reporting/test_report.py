@@ -12,7 +12,7 @@ import pytest
 from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.reporting import curves, profiles, tables
-from attn_jax.reporting.about import about, searches, shared_options, unfinished
+from attn_jax.reporting.about import about, searches, unfinished
 from attn_jax.reporting.drawings import seeds_drawn
 from attn_jax.reporting.labels import wrapped
 from attn_jax.reporting.pages import compare, write_report
@@ -693,33 +693,6 @@ def test_several_options_are_told_where_they_are_not_the_default(tmp_path):
         (tmp_path / name / "flags.txt").write_text("\n".join(lines))
     systems = by_system(find_runs(tmp_path)[0])
     assert set(systems) == {"dot", "dot, normalizer=sparsemax", "gmm"}
-
-
-def test_runs_of_an_earlier_version_belong_to_the_systems_of_today(tmp_path):
-    """Their flag files have the units of all parts on a line of their own."""
-    old = {
-        "a": ["--model.score=additive", "--model.alignment_size=128", "--seed=1"],
-        "b": ["--model.score=additive", "--model.alignment_size=64", "--seed=1"],
-        "c": ["--model.score=dot", "--model.alignment_size=64", "--seed=1"],
-    }
-    new = {"a": "additive", "b": "additive(units=64)", "c": "dot"}
-    for name, score in new.items():
-        write_run(tmp_path / "new" / name, score, 0, 50.0)
-        write_run(tmp_path / "old" / name, score, 1, 50.0)
-        lines = [*old[name], "--model.normalizer=auto", "--data.target_level=symbol"]
-        (tmp_path / "old" / name / "flags.txt").write_text("\n".join(lines))
-    runs, left_out = find_runs(tmp_path)
-    assert not left_out
-    systems = by_system(runs)
-    assert {name: len(own) for name, own in systems.items()} == dict.fromkeys(new.values(), 2)
-
-
-def test_units_that_all_systems_share_are_told_once(tmp_path):
-    for name, score in (("a", "additive(units=64)"), ("b", "coverage(units=64)"), ("c", "dot")):
-        write_run(tmp_path / name, score, 0, 50.0)
-    systems = by_system(find_runs(tmp_path)[0])
-    assert set(systems) == {"additive", "coverage", "dot"}
-    assert "--model.alignment_size=64" in shared_options(systems)
 
 
 def test_runs_whose_code_is_not_at_hand_are_reported(tmp_path):

@@ -59,7 +59,7 @@ def test_four_devices_go_where_one_does(model, train):
     Steps use plain gradient descent: Adam's division would magnify the smallest differences.
     """
     options = {"optimizer": "sgd", "learning_rate": 0.5, "warmup_steps": 0, "batch_size": 8}
-    weighted = {"guided_alignment": 0.5, "coverage_loss": 0.1}
+    weighted = {"losses": "guided(weight=0.5)+coverage(weight=0.1)"}
     config = train_options(**(options | weighted | train))
     recipe = recipe_of(config)
     source, target, links = batch()

@@ -16,7 +16,7 @@ SIZES = {
     "embedding_size": E,
     "hidden_size": H,
     "annotation_size": D,
-    "alignment_size": A,
+    "units": A,
     "readout_size": R,
 }
 

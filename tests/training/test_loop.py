@@ -31,7 +31,7 @@ CONFIG = model_options(
     embedding_size=5,
     annotation_size=6,
     hidden_size=7,
-    alignment_size=3,
+    units=3,
     readout_size=4,
     dropout=0.2,
 )

@@ -49,7 +49,7 @@ OPTIONS = {
     "train.learning_rate": 0.5,
     "train.warmup_steps": 0,
 }
-GRU = {"model.alignment_size": 8, "model.readout_size": 8}
+GRU = {"model.score": "additive(units=8)", "model.readout_size": 8}
 LSTM = {"model.cell": "lstm", "model.decoder": "luong_input_feeding", "model.score": "general"}
 TRANSFORMER = {
     "model.encoder": "transformer",

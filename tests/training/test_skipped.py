@@ -19,7 +19,7 @@ from tests.training.test_step import LINKS, SOURCE, TARGET, make
 
 # Links with which the loss is NaN, and others with which only the norm of the gradient is infinite.
 SPOILT = {"loss": np.nan, "gradient": 1e30}
-GUIDED = {"guided_alignment": 1.0, "steps": 8, "valid_every": 4}
+GUIDED = {"losses": "guided", "steps": 8, "valid_every": 4}
 
 
 @pytest.mark.parametrize("what", SPOILT)

@@ -26,7 +26,7 @@ SIZES = {
     "embedding_size": 8,
     "annotation_size": 12,
     "hidden_size": 12,
-    "alignment_size": 5,
+    "units": 5,
     "readout_size": 7,
     "feedforward_size": 11,
 }
@@ -82,10 +82,10 @@ def test_the_weighted_losses_are_added():
     model = make(heads=2)
     plain, _ = run(model)
     _, alignment = reference(model)
-    guided, _ = run(model, links=LINKS, guided_alignment=0.5, guided_head="1.2")
+    guided, _ = run(model, links=LINKS, losses="guided(weight=0.5,head=1.2)")
     expected = -np.log(alignment[:, 0, 1, 0, 0]).sum() / 9  # of 9 real tokens 4 have a link
     np.testing.assert_allclose(guided - plain, 0.5 * expected, rtol=1e-4)
-    covered, _ = run(model, coverage_loss=0.25)
+    covered, _ = run(model, losses="coverage(weight=0.25)")
     again = [
         np.minimum(alignment[row, 0, head, step], alignment[row, 0, head, :step].sum(axis=0)).sum()
         for row, head, step in np.ndindex(4, 2, 3)
@@ -95,7 +95,7 @@ def test_the_weighted_losses_are_added():
 
 
 def test_guidance_moves_attention_to_the_links():
-    options = {"learning_rate": 0.02, "guided_alignment": 1.0}
+    options = {"learning_rate": 0.02, "losses": "guided"}
     _, state = run(make(), 60, LINKS, **options)
     guided = state.parts.model
     before, after = (reference(model)[1][:3, 0, 0, 0, 0] for model in (make(), guided))
@@ -106,7 +106,7 @@ def test_guidance_moves_attention_to_the_links():
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_parts_of_a_batch_equal_the_whole(decoder):
     model = make(decoder=decoder, embedding_size=12)
-    options = {"guided_alignment": 0.5, "optimizer": "sgd", "learning_rate": 1.0}
+    options = {"losses": "guided(weight=0.5)", "optimizer": "sgd", "learning_rate": 1.0}
     whole, after = run(model, links=LINKS, **options)
     parts, again = run(model, links=LINKS, microbatches=2, **options)
     np.testing.assert_allclose(parts, whole, rtol=1e-5)

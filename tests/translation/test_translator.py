@@ -56,7 +56,7 @@ OPTIONS = {
     "model.embedding_size": 16,
     "model.annotation_size": 32,
     "model.hidden_size": 32,
-    "model.alignment_size": 16,
+    "model.score": "additive(units=16)",
     "model.readout_size": 16,
     "train.steps": 300,
     "train.valid_every": 150,
@@ -752,7 +752,7 @@ def test_pairs_with_an_empty_side_are_left_out():
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer"])
 def test_one_word_and_five_hundred_of_a_vocabulary_of_one(decoder):
     sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
-    units = {"alignment_size": 4, "readout_size": 8, "feedforward_size": 8}
+    units = {"units": 4, "readout_size": 8, "feedforward_size": 8}
     config = model_options(decoder=decoder, **units, **sizes)
     model = initialize(config, 5, 5, jax.random.key(0))
     short, long = "a", " ".join(["a"] * 500)
