@@ -127,7 +127,7 @@ catalogue)
     ;;
 sweep)
     extras=
-    [[ " $* " =~ \ --executor=(slurm|ray)\  ]] && extras=${BASH_REMATCH[1]}
+    [[ " $* " == *" --executor=slurm "* ]] && extras=slurm
     install "$extras"
     exec "$python" -m attn_jax sweep "$@"
     ;;

@@ -29,10 +29,9 @@ from .reporting.page.exchange import page
 from .reporting.report import Report, report
 from .runs.comparing import compare
 from .runs.evaluation import evaluate
-from .runs.on_ray import Ray
-from .runs.on_slurm import Slurm
 from .runs.searching import tuned_sweep
-from .runs.sweeping import join_sweep, sweep
+from .runs.slurm import Slurm
+from .runs.sweeping import sweep
 from .runs.training import train
 from .runs.trials import Trials
 from .settings.value import inner, setting
@@ -70,7 +69,6 @@ __all__ = [
     "Normalizer",
     "Part",
     "Past",
-    "Ray",
     "Report",
     "Score",
     "Seen",
@@ -91,7 +89,6 @@ __all__ = [
     "export",
     "heat_map",
     "inner",
-    "join_sweep",
     "load",
     "load_exported",
     "page",

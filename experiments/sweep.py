@@ -3,8 +3,8 @@
 Each option has a flag `--grid.<option>=value,value`; every combination that makes sense is one run,
 in a folder of its own. `--systems=FILE` names a file with the flags of one system on each line, to
 be combined with the grid. The same command again skips finished runs and resumes the others.
-`--join` works on the sweep too, from another shell or another machine with the same folder.
-`--executor=slurm` or `ray` has a cluster make the runs. `--search.trials` tunes each system first,
+`--only` and `--part` make some of the runs, for other machines with the same folder.
+`--executor=slurm` has Slurm make them. `--search.trials` tunes each system first,
 by trials of what `--search.<option>` draws.
 """
 
@@ -16,7 +16,6 @@ from absl import flags as absl_flags
 
 from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.records.claims import Watch
 from attn_jax.runs.budgets import makespan
 from attn_jax.runs.estimates import estimates
 from attn_jax.runs.searching import tuned_sweep
@@ -24,7 +23,6 @@ from attn_jax.runs.slots import MOST_JOBS, slots
 from attn_jax.runs.standing import standings, summary, told
 from attn_jax.runs.sweeping import (
     Sweep,
-    join_sweep,
     part_of,
     plan_in,
     planned_sweep,
@@ -53,11 +51,11 @@ def main() -> None:
     if FLAGS.list and FLAGS.dry_run:
         raise InputError("--list tells how far runs are, --dry_run the time they need: give one")
     tells = FLAGS.list or FLAGS.dry_run
-    if FLAGS.join or (tells and not varies()):
+    if tells and not varies():
         refuse_options()
-    executor = executors.executor()
-    if tells and executor is not None:
+    if tells and FLAGS["executor"].present:
         raise InputError("--list and --dry_run make no runs: leave out --executor")
+    executor = executors.executor()
     if FLAGS.list:
         print_runs()
         return
@@ -68,8 +66,6 @@ def main() -> None:
     part = {"only": FLAGS.only, "part": FLAGS.part}
     if search is not None:
         tuned_sweep(flags.given(), FLAGS.workdir, search, **varied(), **where)
-    elif FLAGS.join:
-        join_sweep(FLAGS.workdir, **where, **part)
     else:
         sweep(flags.given(), FLAGS.workdir, **varied(), **where, **part)
     print(f"report --workdir={FLAGS.workdir} compares them")
@@ -100,7 +96,7 @@ def print_runs() -> None:
     else:
         root, plan = Path(FLAGS.workdir), plan_in(FLAGS.workdir)
         wanted = plan.chosen(FLAGS.only, FLAGS.part)
-    runs = standings(root, plan, Watch())
+    runs = standings(root, plan)
     for one in runs:
         if one.label in wanted:
             far, said = f"{one.step}/{one.steps}", one.why or one.said
@@ -126,8 +122,9 @@ def refuse_options() -> None:
     given = [*flags.given(), *(f"grid.{name}" for name in grid())]
     given += ["systems"] if FLAGS.systems else []
     if given:
-        how = "--join takes" if FLAGS.join else "without a grid, --list and --dry_run take"
-        raise InputError(f"{how} the plan as it is: leave out --{given[0]}")
+        raise InputError(
+            f"without a grid, --list and --dry_run take the plan as it is: leave out --{given[0]}"
+        )
 
 
 if __name__ == "__main__":
@@ -139,11 +136,10 @@ if __name__ == "__main__":
     absl_flags.DEFINE_integer(
         "jobs",
         0,
-        f"runs at a time; 0: one for each GPU, else for each core, at most {MOST_JOBS}; of Slurm "
-        "and Ray, as many as they have room for",
+        f"runs at a time of this process; 0: one for each GPU, else for each core, at most "
+        f"{MOST_JOBS}",
         lower_bound=0,
     )
-    absl_flags.DEFINE_bool("join", False, "work on the sweep that was planned in this folder")
     absl_flags.DEFINE_integer(
         "only", None, "number of the only run to make, as --list counts them", lower_bound=1
     )

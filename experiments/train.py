@@ -3,16 +3,16 @@
 The same command again resumes from the last checkpoint; a larger --train.steps extends the run.
 """
 
-import contextlib
 import os
+import signal
+import threading
 from pathlib import Path
 
 from absl import flags as absl_flags
 
-from attn_jax.records.claims import keeping
-from attn_jax.runs.folder import in_use
+from attn_jax.records import states
 from attn_jax.runs.measuring import SAID, pace
-from attn_jax.runs.training import StepListener, train
+from attn_jax.runs.training import train
 from attn_jax.training.processes import only_first_tells
 
 from .command import distributed, flags
@@ -22,33 +22,31 @@ from .command.program import OF_TRAINING, run
 
 def main() -> None:
     """Trains, then evaluates on the test split if there is one; or only measures how fast it is."""
+    if FLAGS.in_sweep is not None:
+        threading.Thread(target=_end_with_sweep, args=[FLAGS.in_sweep], daemon=True).start()
     with distributed.connected():
         if FLAGS.dry_run:
             measured = pace(flags.given(), FLAGS.workdir)
             with only_first_tells():
                 print(SAID.format(*measured))
             return
-        with claimed() as on_step:
+        try:
             train(
                 flags.given(),
                 FLAGS.workdir,
-                on_step=on_step,
                 fallback=flags.value_of("train.fallback"),
                 evaluate_on=FLAGS.evaluate_on,
             )
+        except Exception as error:
+            if FLAGS.in_sweep is not None:
+                states.failed(Path(FLAGS.workdir), error)
+            raise
 
 
-def claimed() -> contextlib.AbstractContextManager[StepListener | None]:
-    """Keeps the claim of a sweep alive, if one has started this program."""
-    if not FLAGS.claim:
-        return contextlib.nullcontext()
-
-    def lost() -> None:
-        """Ends at once: what is written from now on would mix with what another writes."""
-        os.write(2, f"error: {in_use(Path(FLAGS.workdir))}\n".encode())
-        os._exit(2)
-
-    return keeping(Path(FLAGS.claim), lost)
+def _end_with_sweep(pipe: int) -> None:
+    """Saves and ends once the process that has started this one is dead."""
+    os.read(pipe, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":
@@ -62,5 +60,5 @@ if __name__ == "__main__":
     )
     distributed.define()
     absl_flags.DEFINE_bool("dry_run", False, "measure how fast the run is, and write nothing")
-    absl_flags.DEFINE_string("claim", "", "set by a sweep: its claim on this run, to keep alive")
+    absl_flags.DEFINE_integer("in_sweep", None, "set by a sweep: a pipe that ends when it dies")
     run(main, OF_TRAINING)

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax import config
 from attn_jax.models.seq2seq import initialize
 from attn_jax.training.arrays import named_leaves
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
+from tests.options import model_options, train_options
 
 FILES = sorted((Path(__file__).with_name("first_steps")).glob("*.npz"))
 
@@ -31,9 +31,9 @@ def test_there_is_a_file_for_each_kind_of_model():
 def test_parameters_of_earlier_code_give_the_same_losses(file):
     with np.load(file) as arrays:
         stated = json.loads(str(arrays["options"]))
-        experiment = config.experiment(
-            {f"{group}.{name}": v for group, of in stated.items() for name, v in of.items()}
-        )
+        units = stated["model"].pop("alignment_size")  # as it was called then
+        options = model_options(units=units, **stated["model"])
+        train = train_options(**stated["train"])
         now = {
             name.removeprefix("model."): jnp.asarray(arrays[name])
             for name in arrays.files
@@ -41,19 +41,17 @@ def test_parameters_of_earlier_code_give_the_same_losses(file):
         }
         sources, targets, losses = (arrays[name] for name in ("sources", "targets", "losses"))
     words = len(now["words.target_words.embedding.value"])
-    model = initialize(experiment.model, words, words, jax.random.key(0))
+    model = initialize(options, words, words, jax.random.key(0))
     assert {n: x.shape for n, x in named_leaves(model).items()} == {
         n: x.shape for n, x in now.items()
     }
     model = jax.tree.unflatten(
         jax.tree.structure(model), [now[name] for name in named_leaves(model)]
     )
-    recipe = recipe_of(experiment.train)
+    recipe = recipe_of(train)
     state, found = init_state(model, recipe), []
     for step in range(len(losses)):
         batch = jnp.asarray(sources[step % 3]), jnp.asarray(targets[step % 3]), None
-        state, loss = train_step(
-            state, batch, jax.random.key(1), recipe=recipe_of(experiment.train)
-        )
+        state, loss = train_step(state, batch, jax.random.key(1), recipe=recipe_of(train))
         found.append(float(loss))
     np.testing.assert_allclose(found, losses, rtol=0, atol=1e-4)

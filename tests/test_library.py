@@ -22,7 +22,6 @@ OPTIONS = {
     "model.embedding_size": 8,
     "model.annotation_size": 16,
     "model.hidden_size": 16,
-    "model.score": "additive(units=8)",
     "model.readout_size": 8,
     "train.steps": 20,
     "train.valid_every": 10,
@@ -53,7 +52,7 @@ def files(folder):
     return {
         name: file
         for name, file in found.items()
-        if not {"checkpoints", "claims", "events"} & {*name.parts}
+        if not {"checkpoints", "events", "state.json"} & {*name.parts}
         and file.name != "run.json"
         and file.suffix != ".log"
     }

@@ -13,6 +13,11 @@ def content(workdir: Path) -> Path:
     return workdir / "data.txt"
 
 
+def state(workdir: Path) -> Path:
+    """Who trains the run and how far it is, or why it failed."""
+    return workdir / "state.json"
+
+
 def provenance(workdir: Path) -> Path:
     """When, by which versions and on which devices the run was trained."""
     return workdir / "run.json"
@@ -71,11 +76,6 @@ def trials(root: Path) -> Path:
 def search(root: Path) -> Path:
     """What the trials of a search found, and what each system got of them."""
     return root / "search.json"
-
-
-def claims(root: Path, label: str) -> Path:
-    """The folder of the claims of workers on a run of a sweep."""
-    return root / "claims" / label
 
 
 def log(root: Path, label: str) -> Path:

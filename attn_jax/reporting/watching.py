@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from attn_jax.errors import InputError, Terminated
 from attn_jax.files import path_of
-from attn_jax.records import claims, run_files
+from attn_jax.records import run_files, states
 from attn_jax.reporting.report import Report, report
 from attn_jax.reporting.runs import diverged
 
@@ -72,9 +72,7 @@ def _follow(root: Path, baseline: str, options: dict[str, Any]) -> None:
 
 def standing(root: Path) -> Standing:
     """How far the runs under a folder are."""
-    begun = {file.parent for file in root.rglob("flags.txt")}
-    # A sweep claims a run before the run has made its folder.
-    begun |= {claimed.parents[1] / claimed.name for claimed in root.rglob("claims/*")}
+    begun = {file.parent for name in ("flags.txt", "state.json") for file in root.rglob(name)}
     files = {folder: run_files.evaluation(folder, "test") for folder in sorted(begun)}
     evaluated = {
         folder: file.stat().st_mtime_ns for folder, file in files.items() if file.is_file()
@@ -89,8 +87,7 @@ def _is_over(folder: Path) -> bool:
     It has diverged, or a sweep says that it has failed; or has finished it without a test, as it
     does with trials.
     """
-    claim = claims.last(run_files.claims(folder.parent, folder.name))
-    ended = claim is not None and claim.state in (claims.FAILED, claims.FINISHED)
+    ended = states.read(folder).get("state") in (states.FAILED, states.FINISHED)
     return ended or diverged(folder) is not None
 
 

@@ -2,21 +2,17 @@
 
 import dataclasses
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from queue import Queue
 from tempfile import TemporaryFile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from attn_jax.config import Experiment
-from attn_jax.errors import InputError
-from attn_jax.runs.children import Children
+from attn_jax.runs.executor import Processes, run_child
 from attn_jax.runs.folder import steps_done
 from attn_jax.runs.measuring import FOUND, STEPS, Pace
 from attn_jax.runs.slots import Slot
 from attn_jax.runs.sweeping import Sweep
-from attn_jax.runs.working import train_in
 
 
 class Estimate(NamedTuple):
@@ -38,9 +34,6 @@ def estimates(todo: Sweep, places: Sequence[Slot]) -> dict[str, Estimate]:
 
     A step is measured once for all seeds of a system, where the runs would run, as many at a time.
     """
-    free: Queue[Slot] = Queue()
-    for slot in places:
-        free.put(slot)
     steps = {
         label: run.train.steps - steps_done(todo.root / label)
         for label, run in todo.unfinished.items()
@@ -53,25 +46,15 @@ def estimates(todo: Sweep, places: Sequence[Slot]) -> dict[str, Estimate]:
     seeds = [label for label in waiting if label not in systems.values()]
     beside = seeds[: max(0, len(places) - len(systems))]
 
-    children = Children()
-
-    def measured(label: str) -> tuple[Pace | None, float, str]:
-        slot = free.get()
+    chosen = [*systems.values(), *beside]
+    with Processes(places) as executor:
+        made = [executor.submit(_measured, todo.root / n, todo.plan.runs[n]) for n in chosen]
         try:
-            options = dict(todo.plan.runs[label])
-            return *_measured(todo.root / label, options, slot, children), ""
-        except InputError as error:
-            return None, 0.0, str(error)
-        finally:
-            free.put(slot)
-
-    with ThreadPoolExecutor(len(places)) as pool:
-        try:
-            found = pool.map(measured, [*systems.values(), *beside])
-            of_system = dict(zip(systems, found, strict=False))
+            found = [future.result() for future in made]
         except KeyboardInterrupt:
-            children.end()
+            executor.end()
             raise
+    of_system = dict(zip(systems, found, strict=False))
     return {
         label: Estimate(steps.get(label, 0), *of_system.get(_system(run), (None, 0.0, "")))
         for label, run in todo.wanted.items()
@@ -84,14 +67,17 @@ def _system(run: Experiment) -> Experiment:
     return dataclasses.replace(run, seed=0, label="", train=train)
 
 
-def _measured(folder: Path, options: dict, slot: Slot, children: Children) -> tuple[Pace, float]:
+def _measured(folder: Path, options: Mapping[str, Any]) -> tuple[Pace | None, float, str]:
+    """The pace of a run, the seconds until its first step, or why they could not be measured."""
     began = time.monotonic()
-    with TemporaryFile("w+") as log:
-        train_in(folder, options, slot, log, children, ["--dry_run"])
-        log.seek(0)
-        found = FOUND.search(log.read())
-    if found is None:
-        raise InputError("no step was measured")
+    with TemporaryFile("w+") as output:
+        status = run_child(folder, options, ["--dry_run"], output)
+        output.seek(0)
+        said = output.read()
+    found = FOUND.search(said)
+    if status or found is None:
+        lines = said.strip().splitlines() or [f"status {status}"]
+        return None, 0.0, lines[-1].removeprefix("error: ")
     pace = Pace(*map(float, found.groups()))
     took = time.monotonic() - began
-    return pace, max(0.0, took - pace.compilation - STEPS * pace.step)
+    return pace, max(0.0, took - pace.compilation - STEPS * pace.step), ""

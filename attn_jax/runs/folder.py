@@ -76,9 +76,14 @@ def settle(workdir: Path, given: dict) -> Experiment:
             )
         steps = max(wanted.train.steps, steps_done(workdir))
         return dataclasses.replace(wanted, train=dataclasses.replace(wanted.train, steps=steps))
-    if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
+    if workdir.exists() and not (workdir.is_dir() and is_empty(workdir)):
         raise InputError(f"{workdir} exists and is not the folder of a run: take another folder")
     return experiment_with(_dated(given, "", 0))
+
+
+def is_empty(workdir: Path) -> bool:
+    """Whether a folder holds nothing but the record of a run that failed before it began."""
+    return not {*workdir.iterdir()} - {run_files.state(workdir)}
 
 
 def _dated(given: dict, stored: str, done: int) -> dict:
@@ -180,6 +185,20 @@ def alone(workdir: Path) -> Iterator[None]:
         os.close(folder)
         if new and workdir.is_dir() and not any(workdir.iterdir()):
             workdir.rmdir()
+
+
+def is_locked(workdir: Path) -> bool:
+    """Whether another process trains in a folder."""
+    if not workdir.is_dir():
+        return False
+    folder = os.open(workdir, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(folder)
+    return False
 
 
 def check_content(workdir: Path, corpus: Corpus) -> None:

@@ -1,4 +1,4 @@
-"""The plan of a sweep: one file, which tells every worker the runs and their options."""
+"""The plan of a sweep: one file, which tells every process the runs and their options."""
 
 import contextlib
 import dataclasses
@@ -36,7 +36,7 @@ class Plan:
         return {label: number for number, label in enumerate(self.runs, start=1)}
 
     def chosen(self, only: int | None = None, part: str = "1/1") -> dict[str, Mapping[str, Any]]:
-        """The runs of a worker.
+        """Some of the runs.
 
         Args:
           only: the number of the only one; None: all.
@@ -103,12 +103,11 @@ def add(root: Path, more: Plan) -> Plan:
 def _locked(root: Path) -> Iterator[None]:
     """Waits until no other process adds to the plan.
 
-    The lock is on the folder of claims: the plan is replaced when it is written, and the folder of
-    the sweep is locked by a comparison.
+    The lock is on a file of its own: the plan is replaced when it is written, and the folder of the
+    sweep is locked by a comparison.
     """
-    folder = run_files.claims(root, "")
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = os.open(folder, os.O_RDONLY)
+    root.mkdir(parents=True, exist_ok=True)
+    lock = os.open(root / ".plan.lock", os.O_RDONLY | os.O_CREAT)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -6,6 +6,7 @@ that was best on validation is then trained with fresh seeds.
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from attn_jax.files import reading, write_whole
 from attn_jax.records import run_files, strict_json
 from attn_jax.runs import planning, unused
 from attn_jax.runs.candidates import Outcome, outcomes
-from attn_jax.runs.engines import Engine
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.sweeping import extended, planned_sweep, work
 from attn_jax.runs.trials import Trials
@@ -31,12 +31,11 @@ def tuned_sweep(
     grid: Mapping[str, Sequence[Any]] | None = None,
     systems: Sequence[Mapping[str, Any]] = (),
     jobs: int = 0,
-    executor: Engine | None = None,
+    executor: Executor | None = None,
 ) -> list[Path]:
     """Tunes every system of a sweep with the same trials, and trains the best setting anew.
 
-    The same call again skips finished runs and resumes the others. Others may work on the trials,
-    which are a sweep in the folder `trials`, and then on the runs: see `join_sweep`.
+    The same call again skips finished runs and resumes the others.
 
     Args:
       options: of all runs, as in `train`; the steps of a trial are those of a run.
@@ -77,9 +76,9 @@ def tuned_sweep(
     trials = extended(run_files.trials(planned.root), untested)
     unused.warn(trials.wanted.values(), search.space)
     found = outcomes(trials, jobs, executor)
-    for outcome in found.values():
+    for trial, outcome in found.items():
         if not outcome.ended:  # such as one that diverged
-            print(f"of the trials, {outcome.why}", flush=True)
+            print(f"of the trials, {trial} failed: {outcome.why}", flush=True)
     best = {label: _best(label, {trial: found[trial] for trial in tried[label]}) for label in tried}
     runs = {
         label: {

@@ -43,9 +43,9 @@ def search(root: Path, todo: Agenda, jobs: int) -> list[Member]:
     runs = [run for run in todo.members() if run.seed == 0]
     options = _options(runs)
     found = outcomes(extended(root, Plan(options, frozenset(options))), jobs)
-    failed = [outcome.why for outcome in found.values() if not outcome.ended]
+    failed = [f"{label} failed: {one.why}" for label, one in found.items() if not one.ended]
     for why in failed:
-        tell(f"not chosen, since it failed: {why}")
+        tell(f"not chosen: {why}")
     ended: dict[int, list[Member]] = {}
     for run in runs:
         if found[run.label].ended:

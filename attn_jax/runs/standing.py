@@ -1,26 +1,21 @@
-"""How far the runs of a sweep are, as their files and the claims of workers tell anyone."""
+"""How far the runs of a sweep are, as their files tell anyone."""
 
 import contextlib
 import dataclasses
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from attn_jax import config
+from attn_jax.config import Experiment
 from attn_jax.errors import InputError
-from attn_jax.records import claims, journal, run_files
-from attn_jax.records.claims import Claim, Watch
+from attn_jax.records import journal, run_files, states
+from attn_jax.records.states import FAILED, FINISHED, PAUSED, RUNNING
 from attn_jax.runs.folder import steps_done
 from attn_jax.runs.plans import Plan
 from attn_jax.training.loop import finished
+from attn_jax.translation.loading import experiment_of
 
-FINISHED, RUNNING, FAILED, PAUSED, WAITING = (
-    "finished",
-    "running",
-    "failed",
-    "paused",
-    "waiting",
-)
+WAITING = "waiting"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,20 +48,34 @@ class Standing:
         return (self.steps - self.step) / self.rate if self.rate else None
 
 
-def standings(root: Path, plan: Plan, watch: Watch) -> list[Standing]:
+def is_trained(folder: Path, experiment: Experiment) -> bool:
+    """Whether a run is trained, evaluated or not."""
+    return (
+        run_files.flags(folder).is_file()
+        and experiment_of(folder) == experiment
+        and finished(experiment.train, folder)
+    )
+
+
+def is_finished(folder: Path, experiment: Experiment, is_untested: bool) -> bool:
+    """Whether nothing is left to be made of a run, which may leave the test split alone."""
+    evaluated = is_untested or run_files.evaluation(folder, "test").is_file()
+    return evaluated and is_trained(folder, experiment)
+
+
+def standings(root: Path, plan: Plan) -> list[Standing]:
     """How far each run of a plan is.
 
     Args:
       root: the folder of the sweep.
       plan: its plan.
-      watch: sees which claims are alive, from one call to the next.
     """
-    return [_standing(root, plan, label, watch) for label in plan.runs]
+    return [_standing(root, plan, label) for label in plan.runs]
 
 
-def _standing(root: Path, plan: Plan, label: str, watch: Watch) -> Standing:
-    folder, claim = root / label, claims.last(run_files.claims(root, label))
-    train = config.train_of(plan.runs[label])
+def _standing(root: Path, plan: Plan, label: str) -> Standing:
+    folder = root / label
+    train, said_now = config.train_of(plan.runs[label]), states.read(folder)
     step, rate, said, records = steps_done(folder), 0.0, "", []
     with contextlib.suppress(InputError):  # none, or being written
         records = journal.read(run_files.journal(folder))
@@ -75,16 +84,16 @@ def _standing(root: Path, plan: Plan, label: str, watch: Watch) -> Standing:
         metric, rate = last.get("metric", "perplexity"), last.get("steps_per_second", 0.0)
         said = f"{metric} {last.get('valid_' + metric, float('nan')):.2f} at step {last['step']}"
     state, why = WAITING if step == 0 else PAUSED, ""
-    if claim is not None and _is_held(run_files.claims(root, label), claim, watch):
+    if states.is_trained_now(folder):
         state = RUNNING
-        step = max(step, claim.said.get("step", 0))
-        rate = claim.said.get("steps_per_second") or rate
-        if not said and "loss" in claim.said:
-            said = f"loss {claim.said['loss']:.3f}"
+        step = max(step, said_now.get("step", 0))
+        rate = said_now.get("steps_per_second") or rate
+        if not said and "loss" in said_now:
+            said = f"loss {said_now['loss']:.3f}"
     elif _is_done(folder, train, label in plan.untested):
         state = FINISHED
-    elif claim is not None and claim.state == claims.FAILED:
-        state, why = FAILED, str(claim.said.get("why", ""))
+    elif said_now.get("state") == FAILED:
+        state, why = FAILED, f"{label} failed: {said_now.get('why', '')}"
     return Standing(plan.numbers[label], label, state, step, train.steps, rate, said, why)
 
 
@@ -94,21 +103,6 @@ def _is_done(folder: Path, train: config.Train, is_untested: bool) -> bool:
         return evaluated and finished(train, folder)
     except (InputError, OSError):  # a checkpoint is damaged, or has just been removed
         return False
-
-
-def _is_held(folder: Path, claim: Claim, watch: Watch) -> bool:
-    """Whether whoever holds a claim is at work, as far as can be seen."""
-    if claim.state != claims.RUNNING:
-        return False
-    watch.look(folder, claim)
-    if claim.is_of_this_machine and isinstance(claim.said.get("pid"), int):
-        try:
-            os.kill(claim.said["pid"], 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:  # of another user; perhaps another process has got its number
-            pass
-    return not watch.is_dead(folder)
 
 
 def seconds_left(runs: Sequence[Standing]) -> float | None:

@@ -1,24 +1,26 @@
 """Trains and evaluates every combination of a grid, each in a process of its own.
 
-A sweep is a plan, and workers that claim its runs: the process that plans it is the first.
+A sweep is a plan, whose runs an executor makes; this process by default.
 """
 
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from attn_jax import config
 from attn_jax.config import Experiment, Options
 from attn_jax.data.datasets import open_corpus
-from attn_jax.errors import InputError
+from attn_jax.errors import InputError, reason
 from attn_jax.files import path_of
 from attn_jax.records import run_files
 from attn_jax.records.own_code import own_modules
-from attn_jax.runs import elsewhere, planning, plans, unused
+from attn_jax.runs import planning, plans, unused
 from attn_jax.runs.checks import check
-from attn_jax.runs.engines import Engine
+from attn_jax.runs.executor import InUse, Processes, make
 from attn_jax.runs.folder import (
     check_code,
     check_content,
@@ -29,20 +31,20 @@ from attn_jax.runs.folder import (
 )
 from attn_jax.runs.planning import grid_of, possible
 from attn_jax.runs.plans import Plan
-from attn_jax.runs.slots import Slot, slots
+from attn_jax.runs.slots import slots
+from attn_jax.runs.standing import is_finished
 from attn_jax.runs.view import Board, shown
-from attn_jax.runs.working import Worker, is_finished
 from attn_jax.startup import start_training
 from attn_jax.translation.loading import Place
 
 
 class Sweep(NamedTuple):
-    """The runs of a worker.
+    """The runs of a call.
 
     Attributes:
       root: the folder of the sweep.
       plan: all runs.
-      wanted: those of this worker.
+      wanted: those of this call.
       new: those that are to be added to the plan in the folder.
     """
 
@@ -53,7 +55,7 @@ class Sweep(NamedTuple):
 
     @property
     def unfinished(self) -> dict[str, Experiment]:
-        """Those of this worker's runs of which something is left to be made."""
+        """Those of its runs of which something is left to be made."""
         return {
             label: run
             for label, run in self.wanted.items()
@@ -70,23 +72,24 @@ def sweep(
     jobs: int = 0,
     only: int | None = None,
     part: str = "1/1",
-    executor: Engine | None = None,
+    executor: Executor | None = None,
 ) -> list[Path]:
     """Trains and evaluates every system with every combination of a grid, each in its own folder.
 
     The same call again skips finished runs and resumes the others. Several processes, also on
-    several machines that share the folder, may work on one sweep: see `join_sweep`.
+    several machines that share the folder, may make different runs of one sweep (`only`, `part`).
 
     Args:
       options: of all runs, as in `train`.
       root: the folder for the runs.
       grid: options that vary, each with its values: `{"model.score": [Additive(), Dot()]}`.
       systems: the options of each system, to be combined with the grid.
-      jobs: runs at a time; 0: one for each GPU, else for each core, at most `slots.MOST_JOBS`; of
-        another executor, as many as it has room for.
+      jobs: runs at a time of this process; 0: one for each GPU, else for each core, at most
+        `slots.MOST_JOBS`.
       only: the number in the plan of the only run to make; None: all.
       part: such as "3/8": every eighth run of the plan, from the third on.
-      executor: what starts the runs: `Slurm(...)`, `Ray(...)`, or this process, if it is None.
+      executor: what makes the runs: `Slurm(...)`, or any executor of the standard library's
+        interface, such as that of Dask; None: this process.
 
     Returns:
       The folders of the runs.
@@ -98,36 +101,6 @@ def sweep(
     """
     planned = planned_sweep(options, root, grid or {}, systems)
     return work(part_of(planned, only, part), jobs, executor)
-
-
-def join_sweep(
-    root: Place,
-    *,
-    jobs: int = 0,
-    only: int | None = None,
-    part: str = "1/1",
-    executor: Engine | None = None,
-) -> list[Path]:
-    """Works on a sweep that was planned by another process, which may be working on it too.
-
-    Any number of workers may do so, on any machines that share the folder. A run that another
-    worker holds is left to it, and taken over if that worker has died.
-
-    Args:
-      root: the folder of the sweep.
-      jobs: as in `sweep`.
-      only: as in `sweep`.
-      part: as in `sweep`.
-      executor: as in `sweep`.
-
-    Returns:
-      The folders of the runs.
-
-    Raises:
-      InputError: there is no plan in the folder; or as in `sweep`.
-      KeyboardInterrupt: as in `sweep`.
-    """
-    return work(sweep_in(root, only, part), jobs, executor)
 
 
 def planned_sweep(
@@ -162,7 +135,7 @@ def planned_sweep(
 
 
 def sweep_in(root: Place, only: int | None = None, part: str = "1/1") -> Sweep:
-    """The sweep that was planned in a folder, or those of its runs that one worker is to make.
+    """The sweep that was planned in a folder, or some of its runs.
 
     Args:
       root: the folder.
@@ -236,7 +209,7 @@ def check_all(
 
 
 def part_of(whole: Sweep, only: int | None = None, part: str = "1/1") -> Sweep:
-    """Those of the runs that one worker is to make, as in `sweep`.
+    """Those of the runs that one call is to make, as in `sweep`.
 
     Raises:
       InputError: there is no such run or part, or the run is of the plan, but not of this sweep.
@@ -247,30 +220,69 @@ def part_of(whole: Sweep, only: int | None = None, part: str = "1/1") -> Sweep:
     return whole._replace(wanted={n: run for n, run in whole.wanted.items() if n in chosen})
 
 
-def work(todo: Sweep, jobs: int, executor: Engine | None = None) -> list[Path]:
-    """Makes the runs of a worker that are not finished, and returns the folders of all.
+def work(todo: Sweep, jobs: int, executor: Executor | None = None) -> list[Path]:
+    """Makes those runs that are not finished, and returns the folders of all.
 
     Raises:
       InputError: runs have failed, while the others have been finished.
       KeyboardInterrupt: it was interrupted; its runs have saved.
     """
     (root, _, wanted, new), waiting = todo, todo.unfinished
-    places: list[Slot] = []
-    if waiting and executor is not None:
-        executor.check()
-    elif waiting:
-        places = slots(jobs)
+    places = slots(jobs) if waiting and executor is None else []
     root.mkdir(parents=True, exist_ok=True)
-    plan = plans.add(root, new)
+    plans.add(root, new)
     print(
         f"{len(wanted)} runs, {len(wanted) - len(waiting)} of them finished; their output goes "
         f"to {root}/<run>.log",
         flush=True,
     )
     if waiting and executor is not None:
-        elsewhere.make(executor, root, plan, waiting, jobs)
+        _make_all(root, waiting, executor)
     elif waiting:
-        runs, board = {label: plan.runs[label] for label in waiting}, Board(root)
-        with shown(board) as tell:
-            Worker(root, runs, wanted, tell, board.summary, plan.untested).work(places)
+        with Processes(places) as here:
+            _make_all(root, waiting, here)
     return [root / label for label in wanted]
+
+
+def _make_all(root: Path, labels: Iterable[str], executor: Executor) -> None:
+    """Has an executor make runs of the plan, and shows how far they are.
+
+    Raises:
+      InputError: some have failed.
+      KeyboardInterrupt: it was interrupted.
+    """
+    board = Board(root)
+    # Absolute, as executors may be elsewhere.
+    runs = {label: (str(root.absolute()), label, os.getcwd()) for label in labels}
+    futures = {executor.submit(make, *run): label for label, run in runs.items()}
+    failures, left = [], []
+    with shown(board) as tell:
+        try:
+            for future in as_completed(futures):
+                label = futures[future]
+                try:
+                    future.result()
+                    tell(f"finished {label} ({board.summary()})")
+                except InUse as error:
+                    tell(str(error))
+                    left.append(label)
+                except Exception as error:  # what an executor raises is of many kinds
+                    said = isinstance(error, InputError)
+                    failures.append(str(error) if said else f"{label} failed: {reason(error)}")
+                    tell(failures[-1])
+        except KeyboardInterrupt:
+            for future in futures:
+                future.cancel()
+            if isinstance(executor, Processes):
+                try:
+                    executor.end()
+                except KeyboardInterrupt:
+                    executor.end()  # at once, as they see it
+                for future in futures:
+                    if not future.cancelled() and (error := future.exception()):
+                        tell(str(error))
+            raise
+    if left:
+        print(f"left to other processes, which are training them: {'; '.join(left)}", flush=True)
+    if failures:
+        raise InputError("; ".join(failures))

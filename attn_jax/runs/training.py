@@ -10,7 +10,7 @@ from attn_jax.config import Experiment, Options
 from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.errors import choose
 from attn_jax.files import path_of, reading
-from attn_jax.records import journal, provenance, run_files, seals
+from attn_jax.records import journal, provenance, run_files, seals, states
 from attn_jax.records.own_code import check_copies, forget_code, keep_code, own_modules
 from attn_jax.reporting.printing import best_step, print_evaluation
 from attn_jax.runs import folder, unused
@@ -97,6 +97,8 @@ def train(
         if not {"test"} & {*evaluate_on} & {*corpus.splits}:
             why = "not asked for" if "test" in corpus.splits else "no test split"
             print(f"{why}: the run is not evaluated on a test, and reports leave it out")
+        if processes.is_first():
+            states.finish(workdir)
         return load(best_of(workdir))
 
 
@@ -160,10 +162,16 @@ def train_alone(
     processes.by_first(make_ready)
     validation = ready.validation
     measure = validator(validation, ready.source, ready.target, experiment.data, PICTURED)
+    listeners = [on_step] if on_step else []
     with ExitStack() as stack:
         if processes.is_first():
             stack.enter_context(provenance.session(workdir, step))
+            listeners.append(stack.enter_context(states.kept(workdir)))
         events = stack.enter_context(closing(Events(workdir, experiment, step)))
+
+        def step_done(step: int, loss: float) -> None:
+            for listen in listeners:
+                listen(step, loss)
 
         def hear(record: dict[str, Any]) -> None:
             events.write(record)
@@ -180,7 +188,7 @@ def train_alone(
             rng=ready.rng,
             criterion=criterion_of(experiment, validation),
             on_record=hear,
-            on_step=on_step,
+            on_step=step_done,
         )
     if not processes.is_first():
         return

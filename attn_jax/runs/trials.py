@@ -1,6 +1,6 @@
 """Trials of settings that are drawn at random: the same number, and the same ones, for each system.
 
-All are drawn beforehand, so that any worker may make any of them, in any order.
+All are drawn beforehand, so that they may be made in any order.
 """
 
 import dataclasses

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from attn_jax.errors import InputError
 from attn_jax.files import is_terminal
-from attn_jax.records.claims import Watch
 from attn_jax.runs import plans
 from attn_jax.runs.standing import (
     FAILED,
@@ -39,13 +38,13 @@ class Board:
     """
 
     def __init__(self, root: Path):
-        self._root, self._watch = root, Watch()
+        self._root = root
         self._at, self._runs = float("-inf"), []
 
     def runs(self) -> Sequence[Standing]:
         """How far each run is."""
         with contextlib.suppress(InputError, OSError):  # then, what was known stays
-            self._runs = standings(self._root, plans.read(self._root), self._watch)
+            self._runs = standings(self._root, plans.read(self._root))
         return self._runs
 
     def summary(self) -> str:

@@ -10,7 +10,7 @@ from .flags import FLAGS, value_of
 
 flags.disclaim_key_flags()
 
-ALONE = ("join", "list", "dry_run", "only", "part")  # flags of `sweep` that are for one sweep
+ALONE = ("list", "dry_run", "only", "part")  # flags of `sweep` that are for one sweep
 
 
 def define() -> None:

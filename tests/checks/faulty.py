@@ -23,8 +23,8 @@ class Listed(Products):
     orders: list = dataclasses.field(default_factory=lambda: [1, 2])
 
 
-class Worded(Products):
-    kind: str = "two words"
+class OfSet(Products):
+    kinds: frozenset = frozenset({1, 2})
 
 
 class Counts(Products):

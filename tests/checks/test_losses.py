@@ -48,12 +48,12 @@ class Noisy(Loss):
         return (seen.weights * jax.random.uniform(seen.rng, seen.weights.shape)).sum()
 
 
-class Worded(Fair):
-    kind: str = "two words"
+class OfSet(Fair):
+    kinds: frozenset = frozenset({1, 2})
 
 
 FAULTS = [
-    (Worded(), "value", "could not record it as"),
+    (OfSet(), "value", "could not record it as"),
     (PerToken(), "returned", r"PerToken gives shape \[5\], not a number for a pair"),
     (CountsPadding(), "padded", "changes by .* when the pair is padded: use the masks of `seen`"),
     (DividesByNothing(), "extreme", "of a pair without any word, or its gradient, is not finite"),

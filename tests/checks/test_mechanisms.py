@@ -53,7 +53,7 @@ def made(part, *names):
 # A part, the check that is made for its fault, what this says, and other checks that fail.
 FAULTS = [
     (faulty.Listed(), "value", "cannot be hashed", ()),
-    (faulty.Worded(), "value", "could not record it as .*two words", ()),
+    (faulty.OfSet(), "value", "could not record it as .*frozenset", ()),
     (faulty.Counts(), "first_parameters", "int32 for score.places: parameters are floating", ()),
     (
         faulty.DrawsByItself(),

@@ -1,23 +1,24 @@
-"""Sweeps on Slurm, submitit's processes and Ray that lose workers end as if left alone."""
+"""Sweeps on Slurm, submitit's processes, Dask and Ray end as if left alone."""
 
 import contextlib
 import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from attn_jax.records import run_files
+import attn_jax
+from attn_jax import config
+from attn_jax.records import run_files, states
 from attn_jax.runs.folder import steps_done
-from attn_jax.runs.on_slurm import Slurm, Submitted
-from attn_jax.runs.sweeping import join_sweep
+from attn_jax.runs.slurm import Slurm
 from tests.experiments.programs import SMALL, works
 
 pytestmark = pytest.mark.slow
@@ -80,62 +81,64 @@ def wait_for(process, condition):
         time.sleep(0.1)
 
 
-def answers(port):
-    """Whether a server of this machine takes connections."""
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
+def example(heading):
+    """The Python code of docs/running.md with a word in it, without its data."""
+    text = (Path(__file__).parents[2] / "docs" / "running.md").read_text("utf-8")
+    (code,) = [one for one in re.findall(r"```python\n(.*?)```", text, re.S) if heading in one]
+    return code
 
 
-def who_makes(root, number):
-    """The parent of the worker for a run: the process that an engine has started."""
-    for status in Path("/proc").glob("[0-9]*/status"):
-        with contextlib.suppress(OSError):
-            words = (status.parent / "cmdline").read_text().split("\0")
-            if f"--workdir={root}" in words and f"--only={number}" in words:
-                return int(re.search(r"PPid:\s+(\d+)", status.read_text())[1])
-    return None
+def made_by_example(monkeypatch, heading, root, seeds):
+    """Has an example of the docs make a sweep with these flags."""
+    given = config.values(config.read(flag_file(root)))
+    sweep = attn_jax.sweep
+    grid = {"seed": list(range(seeds))}
+    monkeypatch.setattr(
+        attn_jax,
+        "sweep",
+        lambda *_, executor, **__: sweep(given, root, grid=grid, executor=executor),
+    )
+    # As a module of its own, whose classes pickle by value.
+    exec(compile(example(heading), heading, "exec"), {"__name__": "__main__"})
 
 
-def test_runs_on_ray_whose_worker_is_killed(tmp_path, alone, monkeypatch):
-    pytest.importorskip("ray", reason="Ray is not installed")
-    root, port = tmp_path / "sweep", "6399"
+def flag_file(root):
+    file = root.with_suffix(".flags")
+    small = Path(SMALL[0].partition("=")[2]).read_text()
+    known = {line.partition("=")[0]: line for line in [*small.splitlines(), *FLAGS[1:]]}
+    file.write_text("\n".join(line for line in known.values() if line.startswith("--")))
+    return file
+
+
+@pytest.mark.filterwarnings("ignore")  # of the libraries
+@pytest.mark.parametrize("library", ["dask", "ray"])
+def test_executors_of_others_make_the_runs(tmp_path, alone, monkeypatch, library):
+    pytest.importorskip({"dask": "distributed"}.get(library, library))
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--num-cpus=1"]
-    start += ["--object-store-memory=100000000"]
-    at = f"127.0.0.1:{port}"
-    head = ["--head", "--node-ip-address=127.0.0.1", f"--port={port}", "--include-dashboard=false"]
-    nodes = []
-    try:
-        for words in (head, [f"--address={at}"]):
-            nodes.append(subprocess.Popen([*start, *words]))
-            wait_for(nodes[0], lambda: answers(int(port)))
-        flags = [f"--workdir={root}", *FLAGS, grid(4), "--executor=ray", f"--ray.address={at}"]
-        with working(*flags) as process:
-            wait_for(process, lambda: steps_done(root / "seed=0"))
-            os.kill(who_makes(root, 1), signal.SIGKILL)
-    finally:
-        for node in reversed(nodes):
-            node.terminate()
-            node.wait()
-    assert "resuming from step" in run_files.log(root, "seed=0").read_text()
-    equal(root, alone, 4)
+    made_by_example(monkeypatch, library, tmp_path / "sweep", 6)
+    equal(tmp_path / "sweep", alone, 6)
 
 
 # The process with which submitit watches over a job ends by itself, some time after the job.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_runs_of_submitit_that_are_told_to_end(tmp_path, alone, monkeypatch):
+def test_jobs_of_submitit_of_which_one_is_told_to_end(tmp_path, alone):
     pytest.importorskip("submitit", reason="submitit is not installed")
-    root, told, are_over = tmp_path / "sweep", [], Submitted.are_over
-    works("sweep", f"--workdir={root}", *FLAGS, grid(4), "--only=4")  # it plans the others too
+    root, told = tmp_path / "sweep", []
+    given = config.values(config.read(flag_file(root)))
 
-    def tell_one(submitted):
-        if not told and steps_done(root / "seed=1"):
-            os.kill(who_makes(root, 2), signal.SIGUSR2)
-            told.append("seed=1")
-        return are_over(submitted)
+    def tell_one():
+        while not steps_done(root / "seed=1"):
+            time.sleep(0.1)
+        pid = states.read(root / "seed=1")["pid"]
+        status = Path("/proc", str(pid), "status").read_text()
+        os.kill(int(re.search(r"PPid:\s+(\d+)", status)[1]), signal.SIGUSR2)
+        told.append("seed=1")
 
-    monkeypatch.setattr(Submitted, "are_over", tell_one)
-    join_sweep(root, executor=Slurm(cluster="local"))
+    teller = threading.Thread(target=tell_one, daemon=True)
+    teller.start()
+    slurm = Slurm(folder=tmp_path / "jobs", cluster="local")
+    attn_jax.sweep(given, root, grid={"seed": [0, 1, 2, 3]}, executor=slurm)
+    assert told
     assert "resuming from step" in run_files.log(root, "seed=1").read_text()
     equal(root, alone, 4)
 
@@ -161,9 +164,9 @@ def test_jobs_of_slurm_of_which_one_is_told_to_end(tmp_path, alone, slurm):
     root = tmp_path / "sweep"
     with working(f"--workdir={root}", *FLAGS, grid(6), "--executor=slurm") as process:
         wait_for(process, lambda: steps_done(root / "seed=1"))
-        asked = ["squeue", "--noheader", "--array", "--format=%i", "--states=running"]
+        asked = ["squeue", "--noheader", "--format=%i", "--states=running"]
         jobs = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
-        (job,) = [job for job in jobs if job.endswith("_1")]
+        job = sorted(jobs, key=int)[1]  # jobs are submitted in the order of the runs
         subprocess.run(["scancel", "--signal=USR2", job], check=False)
     assert "resuming from step" in run_files.log(root, "seed=1").read_text()
     equal(root, alone, 6)

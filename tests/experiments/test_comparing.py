@@ -1,13 +1,11 @@
 """A comparison: what it plans for its time, its two stages, and the program."""
 
-import fcntl
 import json
 import re
 import signal
 import subprocess
 import sys
 import time
-import types
 from pathlib import Path
 
 import numpy as np
@@ -15,18 +13,18 @@ import pytest
 
 from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.records import claims, run_files
-from attn_jax.runs import candidates, comparing, plans, proposing, sweeping, working
+from attn_jax.records import run_files, states
+from attn_jax.runs import candidates, comparing, executor, plans, proposing, sweeping
 from attn_jax.runs.agenda import read
 from attn_jax.runs.checks import check
 from attn_jax.runs.comparing import agenda_of, compare
 from attn_jax.runs.estimates import Estimate
+from attn_jax.runs.executor import Interrupted
 from attn_jax.runs.measuring import Pace
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.sizes import LEARNING_RATES, SYSTEMS, TABLE, paced, sizes_for, suited
 from attn_jax.runs.slots import Slot
 from attn_jax.runs.surveying import SOURCES, Survey, level_of, survey
-from attn_jax.runs.working import Interrupted
 from tests.experiments.programs import SMALL, refused, works
 from tests.reporting.test_page import data_of
 from tests.stages import full
@@ -64,9 +62,12 @@ def made(measured, monkeypatch):
     """Runs that are only noted, with the better a validation the lower the rate; some raise."""
     made, fails = [], {}
 
-    def train_in(folder, options, slot, log, children, flags):
-        if folder.name in fails:
-            raise fails[folder.name]
+    def run_child(folder, options, flags, output, where):
+        if isinstance(error := fails.get(folder.name), Interrupted):
+            return 75
+        if error:
+            states.failed(folder, error)
+            return 2
         is_tested = "--evaluate_on=" not in flags
         made.append((folder.name, is_tested))
         folder.mkdir(exist_ok=True)
@@ -75,17 +76,19 @@ def made(measured, monkeypatch):
         run_files.journal(folder).write_text(json.dumps(record) + "\n")
         if is_tested:
             run_files.evaluation(folder, "test").write_text("{}")
+        return 0
 
     def is_trained(folder, _):
         return run_files.journal(folder).is_file()
 
-    def is_done(folder, _):
-        return run_files.evaluation(folder, "test").is_file()
+    def is_finished(folder, _, is_untested):
+        return is_trained(folder, _) and (
+            is_untested or run_files.evaluation(folder, "test").is_file()
+        )
 
-    monkeypatch.setattr(working, "train_in", train_in)
-    monkeypatch.setattr(working, "is_done", is_done)
-    for module in (working, candidates):
-        monkeypatch.setattr(module, "is_trained", is_trained)
+    monkeypatch.setattr(executor, "run_child", run_child)
+    monkeypatch.setattr(candidates, "is_trained", is_trained)
+    monkeypatch.setattr(sweeping, "is_finished", is_finished)
     monkeypatch.setattr(sweeping, "slots", lambda jobs: [Slot([], {})] * 2)
     monkeypatch.setattr(sweeping, "check_all", lambda *_: None)
     monkeypatch.setattr(sweeping, "check", lambda *_: None)
@@ -248,26 +251,6 @@ def test_a_comparison_goes_on_where_it_was_stopped(made, tmp_path, monkeypatch):
     assert made == [(later, True)]
 
 
-def test_a_run_that_another_worker_makes_is_waited_for(made, tmp_path, monkeypatch, capsys):
-    made, _ = made
-    root, label = tmp_path / "x", f"label=additive,{RATE}=0.002,{DROPOUT}=0.3,seed=0"
-    held = claims.take(run_files.claims(root, label), None)
-    log = run_files.log(root, label).open("a")
-    fcntl.flock(log, fcntl.LOCK_EX)  # as each worker does
-
-    def sleep(_):
-        (root / label).mkdir()
-        record = {"step": 9, "metric": "bleu", "valid_bleu": 1.0, "valid_perplexity": 2.0}
-        run_files.journal(root / label).write_text(json.dumps(record) + "\n")
-        held.tell(state=claims.FINISHED)
-        log.close()
-
-    monkeypatch.setattr(candidates, "time", types.SimpleNamespace(sleep=sleep))
-    compare(DATA, root, hours=2, systems=THREE)
-    assert label not in dict(made)
-    assert f"waiting for another worker, which is at work on {label}" in capsys.readouterr().out
-
-
 def test_a_system_without_a_label_gets_one(measured, tmp_path):
     systems = [{"model.score": "last"}, {"model.score": "dot", "model.heads": 2}]
     labels = [one["label"] for one in agenda_of(DATA, tmp_path, 2, systems, 3, 0).systems]
@@ -286,7 +269,7 @@ def test_a_setting_that_fails_is_not_chosen(made, tmp_path, capsys):
     *_, words, chosen = compare(DATA, tmp_path / "x", hours=2, systems=THREE)
     assert words[-1] == "general is not in the answer: each of its settings failed"
     assert chosen == [f"label=none,{best}", f"label=additive,{best.replace('0.3', '0.1')}"]
-    assert "not chosen, since it failed: training has diverged" in capsys.readouterr().out
+    assert "failed: training has diverged" in capsys.readouterr().out
 
 
 def test_a_seed_that_fails_is_missed_in_the_answer(made, tmp_path):
@@ -298,7 +281,7 @@ def test_a_seed_that_fails_is_missed_in_the_answer(made, tmp_path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(comparing, "write_answer", lambda *_: Page)
-        with pytest.raises(InputError, match=r"seed 1 failed; answer\.md is the answer without"):
+        with pytest.raises(InputError, match=r"seed 1 failed \(see .*\); answer\.md is the"):
             compare(DATA, tmp_path / "x", hours=2, systems=THREE)
 
 

@@ -41,7 +41,7 @@ def test_every_preset_makes_sense(name):
     experiment = read(name)
     check(experiment)
     given = options(name)
-    assert unused([(experiment, given)], given) == []
+    assert unused([experiment], given) == []
 
 
 def test_the_systems_on_captions_differ_in_model_and_training_alone():

@@ -6,7 +6,7 @@ import pytest
 
 from attn_jax import Experiment, tuned_sweep
 from attn_jax.errors import InputError
-from attn_jax.records import claims, run_files
+from attn_jax.records import run_files, states
 from attn_jax.runs import candidates, searching, validation
 from attn_jax.runs.trials import FRESH, Trials
 from tests.experiments.programs import refused
@@ -42,8 +42,7 @@ class Fake:
             value = self.values.get(label, self.of(options))
             if value is None:
                 failures.append(f"{label} failed: it diverged")
-                held = claims.take(run_files.claims(todo.root, label), None)
-                held.tell(state=claims.FAILED, why=failures[-1])
+                states.tell(todo.root / label, states.FAILED, why="it diverged")
             elif value != "running":
                 self.done[todo.root / label] = value
         if failures:
@@ -207,5 +206,5 @@ def test_a_search_chooses_for_all_seeds(tmp_path, made):
 
 
 def test_flags_of_one_sweep_are_refused_with_a_search(tmp_path):
-    line = refused("sweep", f"--workdir={tmp_path}", "--search.trials=2", "--join")
-    assert line.startswith("error: --join is for one sweep, and --search.trials makes two")
+    line = refused("sweep", f"--workdir={tmp_path}", "--search.trials=2", "--list")
+    assert line.startswith("error: --list is for one sweep, and --search.trials makes two")

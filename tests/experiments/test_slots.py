@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from attn_jax.errors import InputError
-from attn_jax.runs import slots, working
-from attn_jax.runs.children import Children
+from attn_jax.runs import slots
+from attn_jax.runs.executor import Processes, run_child
 
 
 @pytest.fixture
@@ -115,7 +115,9 @@ def test_a_run_has_the_environment_of_its_slot(tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setenv("HOME", "home")
+    log = tmp_path / "one.log"
     slot = slots.Slot([], {"CUDA_VISIBLE_DEVICES": "3"})
-    with (tmp_path / "one.log").open("a+") as log:
-        working.train_in(tmp_path / "one", {}, slot, log, Children())
-    assert (tmp_path / "one.log").read_text() == "on GPU 3 of home\n"
+    with log.open("w") as output, Processes([slot]) as processes:
+        future = processes.submit(run_child, tmp_path / "one", {}, [], output)
+        assert future.result() == 0
+    assert log.read_text() == "on GPU 3 of home\n"

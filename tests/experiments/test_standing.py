@@ -3,13 +3,13 @@
 import io
 import json
 import os
+import time
 
 import pytest
 from rich.console import Console
 
 from attn_jax.errors import InputError
-from attn_jax.records import claims, run_files
-from attn_jax.records.claims import Watch, last, take
+from attn_jax.records import run_files, states
 from attn_jax.runs import plans, standing, view
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.standing import Standing, seconds_left, standings, summary, told
@@ -27,27 +27,26 @@ def of(state, step=0, rate=0.0, number=1, said="", why=""):
     return Standing(number, f"seed={number}", state, step, 100, rate, said, why)
 
 
-def claimed(root, label, **said):
-    held = take(run_files.claims(root, label), last(run_files.claims(root, label)))
-    held.tell(**said)
-    return held
+def told_of(root, label, state=states.RUNNING, **said):
+    at = {"machine": states.machine(), "pid": os.getpid()}
+    states.tell(root / label, state, **at | said)
 
 
 @pytest.fixture
 def root(tmp_path):
     """A sweep whose first run is waiting, and the others running, failed, stopped and lost."""
     plans.add(tmp_path, PLAN)
-    claimed(tmp_path, "seed=1", step=40, steps_per_second=2.0, loss=1.25)
-    claimed(tmp_path, "seed=2", state=claims.FAILED, why="seed=2 failed: it is [bad]")
+    told_of(tmp_path, "seed=1", step=40, steps_per_second=2.0, loss=1.25)
+    told_of(tmp_path, "seed=2", states.FAILED, why="it is [bad]")
     (tmp_path / "seed=3" / "checkpoints" / "60").mkdir(parents=True)
     record = {"step": 50, "metric": "bleu", "valid_bleu": 7.5, "steps_per_second": 4.0}
     run_files.journal(tmp_path / "seed=3").write_text(json.dumps(record) + "\n")
-    claimed(tmp_path, "seed=4", pid=NO_PROCESS)
+    told_of(tmp_path, "seed=4", pid=NO_PROCESS)
     return tmp_path
 
 
-def test_each_run_stands_as_its_files_and_its_claim_say(root):
-    found = standings(root, PLAN, Watch())
+def test_each_run_stands_as_its_files_say(root):
+    found = standings(root, PLAN)
     assert [run.state for run in found] == ["waiting", "running", "failed", "paused", "waiting"]
     assert [run.step for run in found] == [0, 40, 0, 60, 0]
     assert (found[1].said, found[1].seconds_left) == ("loss 1.250", 30.0)
@@ -55,28 +54,40 @@ def test_each_run_stands_as_its_files_and_its_claim_say(root):
     assert (found[3].said, found[3].rate) == ("bleu 7.50 at step 50", 4.0)
 
 
-def test_a_claim_of_another_machine_that_is_silent_is_not_at_work(root, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(claims.time, "monotonic", lambda: now[0])
-    claimed(root, "seed=0", machine="another", pid=os.getpid())
-    seen = Watch()
-    assert standings(root, PLAN, seen)[0].state == "running"
-    now[0] = claims.DEAD
-    assert standings(root, PLAN, seen)[0].state == "waiting"
+def test_a_process_of_another_machine_that_is_silent_is_not_at_work(root):
+    told_of(root, "seed=0", machine="another")
+    assert standings(root, PLAN)[0].state == "running"
+    long_ago = time.time() - states.DEAD
+    os.utime(run_files.state(root / "seed=0"), (long_ago, long_ago))
+    assert standings(root, PLAN)[0].state == "waiting"
 
 
 def test_a_process_of_another_user_that_has_got_the_number_of_a_dead_one_is_none(root, monkeypatch):
     def refuse(*_):
         raise PermissionError
 
-    now = [0.0]
-    monkeypatch.setattr(claims.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(standing.os, "kill", refuse)
-    claimed(root, "seed=0", pid=1)
-    seen = Watch()
-    assert standings(root, PLAN, seen)[0].state == "running"
-    now[0] = claims.DEAD
-    assert standings(root, PLAN, seen)[0].state == "waiting"
+    monkeypatch.setattr(states.os, "kill", refuse)
+    assert standings(root, PLAN)[1].state == "waiting"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[3]"])
+def test_a_state_that_cannot_be_read_says_nothing(root, text):
+    run_files.state(root / "seed=1").write_text(text)
+    assert standings(root, PLAN)[1].state == "waiting"
+
+
+def test_a_run_records_how_far_it_is_and_how_it_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(states, "BEAT", 0.01)
+    with states.kept(tmp_path) as on_step:
+        on_step(20, 2.5)
+        on_step(40, 1.5)
+        while states.read(tmp_path).get("step") != 40:
+            time.sleep(0.01)
+        assert states.is_trained_now(tmp_path)
+    assert states.read(tmp_path)["state"] == "running"  # until it is evaluated
+    with pytest.raises(KeyboardInterrupt), states.kept(tmp_path):
+        raise KeyboardInterrupt
+    assert states.read(tmp_path)["state"] == "paused"
 
 
 def test_the_time_left_is_that_of_all_runs_as_many_at_a_time_as_now():
@@ -137,7 +148,7 @@ def test_watching_ends_when_no_run_is_left_to_be_made(root, monkeypatch, capsys)
 
     def later(_):
         for label in ("seed=1", "seed=2"):
-            claimed(root, label, state=claims.FAILED, why=f"{label} failed")
+            told_of(root, label, states.FAILED, why="it is bad")
 
     monkeypatch.setattr(view.time, "sleep", later)
     watch(root)

@@ -46,7 +46,7 @@ HEADS = [
 
 
 def write_run(folder, score, seed, exact, level="symbol", **more):
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     options = {"model.score": score, "seed": seed, "data.target_level": level} | more
     recorded = config.values(config.Experiment()) | config.canonical(options)
     lines = [f"--{name}={value}" for name, value in recorded.items()]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from attn_jax.errors import InputError, Terminated
-from attn_jax.records import claims, run_files
+from attn_jax.records import run_files, states
 from attn_jax.reporting import watching
 from attn_jax.reporting.report import report
 from attn_jax.reporting.watching import watch
@@ -29,10 +29,9 @@ def clock(monkeypatch):
     return events
 
 
-def claim(folder):
-    """The claim of a worker on a run, after those that were made before."""
-    held_in = run_files.claims(folder.parent, folder.name)
-    return claims.take(held_in, claims.last(held_in))
+def begin(folder):
+    """As a run does when it is trained."""
+    states.tell(folder, states.RUNNING)
 
 
 def live(root):
@@ -42,7 +41,7 @@ def live(root):
 
 def test_the_page_follows_a_sweep_to_its_end(tmp_path, clock, capsys):
     said = []
-    claim(tmp_path / "a")  # as a sweep does first
+    begin(tmp_path / "a")  # as a sweep does first
     (tmp_path / "sweep.log").touch()  # of the shell that has started it, and no run
 
     def train_a():
@@ -51,7 +50,7 @@ def test_the_page_follows_a_sweep_to_its_end(tmp_path, clock, capsys):
 
     def begin_b():
         said.append(live(tmp_path))
-        claim(tmp_path / "b")
+        begin(tmp_path / "b")
 
     def train_b():
         said.append(live(tmp_path))
@@ -79,13 +78,13 @@ def test_the_page_follows_a_sweep_to_its_end(tmp_path, clock, capsys):
 
 def test_a_run_that_has_failed_in_a_sweep_is_not_waited_for(tmp_path, clock):
     write_run(tmp_path / "a", "last", 0, 40.0)
-    claim(tmp_path / "b")
+    begin(tmp_path / "b")
 
     def fail():
-        claim(tmp_path / "b").tell(state=claims.FAILED, why="no space")
+        states.tell(tmp_path / "b", states.FAILED, why="no space")
 
     def again():
-        claim(tmp_path / "b")
+        begin(tmp_path / "b")
 
     clock += [fail, lambda: None, again, fail]
     watch(tmp_path)
@@ -95,13 +94,13 @@ def test_a_run_that_has_failed_in_a_sweep_is_not_waited_for(tmp_path, clock):
 def test_a_trial_is_not_waited_for_once_it_is_finished(tmp_path, clock):
     write_run(tmp_path / "a", "last", 0, 40.0)
     trials = run_files.trials(tmp_path)
-    claim(trials / "a,trial=1")
-    (trials / "a,trial=1").mkdir()
+    begin(trials / "a,trial=1")
+    (trials / "a,trial=1").mkdir(exist_ok=True)
     (trials / "a,trial=1" / "flags.txt").touch()
 
     def finish():
         assert live(tmp_path)["told"].endswith("1 in training (a,trial=1)")
-        claim(trials / "a,trial=1").tell(state=claims.FINISHED)  # trials are not tested
+        states.tell(trials / "a,trial=1", states.FINISHED)  # trials are not tested
 
     clock += [lambda: None] * 30 + [finish]
     watch(tmp_path)
@@ -127,7 +126,7 @@ def test_a_run_that_is_evaluated_anew_is_read_anew(tmp_path, clock):
 @pytest.mark.parametrize("how", [KeyboardInterrupt, Terminated])
 def test_an_interrupt_leaves_a_page_that_stays(tmp_path, clock, how):
     write_run(tmp_path / "a", "last", 0, 40.0)
-    claim(tmp_path / "b")  # it never ends
+    begin(tmp_path / "b")  # it never ends
 
     def interrupt():
         assert live(tmp_path)["told"].endswith("1 in training (b)")

@@ -1,0 +1,178 @@
+"""What makes the runs of a sweep: anything with `submit(function, *arguments) -> future`.
+
+The function is `make`, which trains one run of a plan in a process of its own. `Processes` calls it
+in threads of this process, each with cores or GPUs of its own; executors of clusters call it there.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+from attn_jax.errors import INTERRUPTED, TRY_AGAIN, InputError
+from attn_jax.records import run_files, states
+from attn_jax.runs import plans
+from attn_jax.runs.folder import in_use, is_locked
+from attn_jax.runs.slots import Slot
+
+STOPPED = (TRY_AGAIN, INTERRUPTED, -signal.SIGTERM, -signal.SIGINT)
+
+# Notices of clusters, which are for who has started a run.
+NOTICES = {signal.SIGUSR1, signal.SIGUSR2}
+HERE = threading.local()  # the slot and the processes of a thread of `Processes`
+CHILDREN: set[subprocess.Popen] = set()
+
+
+class InUse(InputError):
+    """Another process is training the run."""
+
+
+class Interrupted(InputError):
+    """A signal has ended the run, which can go on."""
+
+
+class Processes(ThreadPoolExecutor):
+    """Threads, each with a slot, whose processes end together.
+
+    Args:
+      slots: where the processes run.
+    """
+
+    def __init__(self, slots: Sequence[Slot]):
+        self._free: SimpleQueue[Slot] = SimpleQueue()
+        self._started: set[subprocess.Popen] = set()
+        self._lock, self._ended = threading.Lock(), False
+        for slot in slots:
+            self._free.put(slot)
+        super().__init__(len(slots), initializer=self._take)
+
+    def _take(self) -> None:
+        HERE.slot, HERE.processes = self._free.get(), self
+
+    @contextlib.contextmanager
+    def started(self, command: Sequence[str], **settings: Any) -> Iterator[subprocess.Popen]:
+        """A process that ends with the others."""
+        with self._lock:
+            if self._ended:
+                raise Interrupted("it was not started: the sweep was interrupted")
+            process = subprocess.Popen(command, **settings)
+            self._started.add(process)
+        try:
+            yield process
+        finally:
+            with self._lock:
+                self._started.discard(process)
+
+    def end(self) -> None:
+        """Tells all processes to save and end, starts no other, and waits for them."""
+        with self._lock:
+            self._ended = True
+            for process in self._started:
+                process.terminate()  # which may have got the signal from the terminal too
+        self.shutdown(cancel_futures=True)
+
+
+def end_children() -> None:
+    """Has the runs that this process trains for others save and end; waits for them."""
+    for process in [*CHILDREN]:
+        process.terminate()
+    while any(process.poll() is None for process in CHILDREN):
+        time.sleep(0.05)
+
+
+def make(root: str, label: str, folder: str) -> None:
+    """Trains and evaluates one run of the plan of a sweep.
+
+    Args:
+      root: the folder of the sweep.
+      label: the name of the folder of the run.
+      folder: where the user's own modules are.
+
+    Raises:
+      InUse: another process is training the run.
+      Interrupted: a signal has ended it.
+      InputError: the run failed; its state says why, too.
+    """
+    plan, workdir = plans.read(Path(root)), Path(root, label)
+    if is_locked(workdir):
+        raise InUse(f"left {label} alone: {in_use(workdir)}")
+    flags = ["--evaluate_on="] if label in plan.untested else []
+    log = run_files.log(Path(root), label)
+    states.forget(workdir)
+    with log.open("a", encoding="utf-8") as output:
+        status = run_child(workdir, plan.runs[label], flags, output, folder)
+    if status in STOPPED:
+        raise Interrupted(f"{label} was interrupted")
+    if not status:
+        return
+    if is_locked(workdir):  # another process was faster
+        raise InUse(f"left {label} alone: {in_use(workdir)}")
+    why = states.read(workdir).get("why")
+    if not why:
+        why = f"ended by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+        states.tell(workdir, states.FAILED, why=why)
+    raise InputError(f"{label} failed: {why} (see {log})")
+
+
+def run_child(
+    workdir: Path, options: Mapping[str, Any], flags: Sequence[str], output: IO, folder: str = ""
+) -> int:
+    """Runs the program `train`, which reads its options as a flag file; returns its exit status.
+
+    It saves and ends if this process dies.
+    """
+    slot = getattr(HERE, "slot", Slot([], {}))
+    start = HERE.processes.started if hasattr(HERE, "processes") else subprocess.Popen
+    with TemporaryFile("w+") as file, contextlib.ExitStack() as stack:
+        file.write("\n".join(f"--{option}={value}" for option, value in options.items()))
+        file.seek(0)
+        held_by_child, held = os.pipe()  # of which the child sees when this end is closed
+        stack.callback(os.close, held)
+        stack.callback(os.close, held_by_child)
+        command = [sys.executable, "-m", "attn_jax", "train", f"--workdir={workdir}", *flags]
+        with _notices_held():
+            process = stack.enter_context(
+                start(
+                    [*command, f"--in_sweep={held_by_child}", "--flagfile=/dev/stdin"],
+                    pass_fds=[held_by_child],
+                    stdin=file,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    cwd=folder if os.path.isdir(folder) else None,
+                    # Python is not to look for its own modules in the current folder.
+                    env=os.environ | slot.environment | {"PYTHONSAFEPATH": "1"},
+                )
+            )
+        CHILDREN.add(process)
+        if slot.cores:
+            os.sched_setaffinity(process.pid, slot.cores)
+        try:
+            # Not `wait`, which holds a lock that a handler of a signal would wait for.
+            while process.poll() is None:
+                time.sleep(0.05)
+        except BaseException:  # whoever called has been told to end
+            process.terminate()
+            process.wait()
+            raise
+        finally:
+            CHILDREN.discard(process)
+        return process.returncode
+
+
+@contextlib.contextmanager
+def _notices_held() -> Iterator[None]:
+    """Holds back the notices of clusters, also from processes that are started meanwhile."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, NOTICES)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
