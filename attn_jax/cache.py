@@ -55,7 +55,7 @@ def use_compilation_cache() -> None:
     warnings.filterwarnings("ignore", "Error writing persistent compilation cache entry")
 
 
-def remove_unused(folder: Path, days: float) -> None:
+def remove_unused(folder: Path, days: int) -> None:
     """Removes compiled programs that no process has read for some days; looks once a day.
 
     JAX's own limit of size takes half a second for each program that is added to thousands.

@@ -19,6 +19,10 @@ if "OPTIMIZED" not in os.environ:
 
 # Compiled programs outlive a run of the tests: most of their time is compilation.
 KEPT = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "attn_jax-tests/programs"
+# What `--shapes` checks: the parts of attention. Functions of whole models and those of the library
+# take arrays of NumPy too, which their annotations do not say.
+PARTS = "scores position_scores compositions normalizers sparse monotonic windows gates mixing"
+SHAPED = [f"attn_jax.attention.{name}" for name in PARTS.split()]
 TESTS = itertools.count(1)  # that have been run
 # Tests are of what is computed; on a busy machine anything may be slow.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -28,13 +32,13 @@ settings.load_profile("untimed")
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="both stages; see tests/stages.py")
     parser.addoption("--cold", action="store_true", help="compile all programs anew")
-    parser.addoption("--shapes", action="store_true", help="check the shapes of all arrays")
+    parser.addoption("--shapes", action="store_true", help="check the shapes of arrays")
 
 
 def pytest_configure(config):
     """Nothing of the package is imported before this."""
     if config.option.shapes:
-        install_import_hook("attn_jax", "beartype.beartype")
+        install_import_hook(SHAPED, "beartype.beartype")
 
 
 def pytest_sessionfinish(session):

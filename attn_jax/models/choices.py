@@ -1,5 +1,7 @@
 """The encoders and decoders that options choose from, and which options each choice uses."""
 
+from collections.abc import Callable
+
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
@@ -46,7 +48,7 @@ def options_of(config: Model) -> frozenset[str]:
     return OPTIONS | encoder.options | decoder.options | readout.options
 
 
-def find_encoder(config: Model) -> type[Encoder]:
+def find_encoder(config: Model) -> Callable[..., Encoder]:
     """The class of the encoder selected by the options.
 
     Raises:
@@ -55,7 +57,7 @@ def find_encoder(config: Model) -> type[Encoder]:
     return choose_or_import(ENCODERS, config.encoder, "encoder")
 
 
-def find_decoder(config: Model) -> type[Decoder]:
+def find_decoder(config: Model) -> Callable[..., Decoder]:
     """The class of the decoder selected by the options.
 
     Raises:

@@ -4,6 +4,8 @@ The words of both stand in one row of ids, those of the second behind those of t
 numbered after them: id k of the second vocabulary is V¹ + k, V¹ the size of the first.
 """
 
+from collections.abc import Callable
+
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Int, Key
@@ -32,7 +34,13 @@ class SecondSource(nnx.Module):
     """
 
     def __init__(
-        self, config: Model, kind: type[Encoder], first_size: int, size: int, *, rngs: nnx.Rngs
+        self,
+        config: Model,
+        kind: Callable[..., Encoder],
+        first_size: int,
+        size: int,
+        *,
+        rngs: nnx.Rngs,
     ):
         self.first_size, self.size = first_size, size
         self.words = nnx.Embed(size, config.embedding_size, rngs=rngs)
@@ -65,7 +73,13 @@ class InOneRow(SecondSource):
     """
 
     def __init__(
-        self, config: Model, kind: type[Encoder], first_size: int, size: int, *, rngs: nnx.Rngs
+        self,
+        config: Model,
+        kind: Callable[..., Encoder],
+        first_size: int,
+        size: int,
+        *,
+        rngs: nnx.Rngs,
     ):
         super().__init__(config, kind, first_size, size, rngs=rngs)
         _refuse_positional(config)
@@ -113,7 +127,7 @@ def _summary(first: Encoded, second: Encoded) -> Summary:
 
 
 def make_second(
-    config: Model, kind: type[Encoder], first_size: int, size: int, *, rngs: nnx.Rngs
+    config: Model, kind: Callable[..., Encoder], first_size: int, size: int, *, rngs: nnx.Rngs
 ) -> SecondSource:
     """The second source, as `model.sources` attends to it."""
     how = InOneRow if isinstance(config.sources, Flat) else SecondSource

@@ -13,7 +13,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any, ClassVar, Literal, Self, dataclass_transform
+from typing import Any, ClassVar, Literal, dataclass_transform
 
 from attn_jax.errors import InputError
 from attn_jax.settings.fields import LARGEST
@@ -79,7 +79,7 @@ class Value:
                         "another use for: take another name, or leave out its type to override it"
                     )
 
-    def __new__(cls, *unnamed: Any, **named: Any) -> Self:
+    def __new__(cls, *unnamed: Any, **named: Any):
         """Refuses settings that are given without their names, except inner values."""
         most = sum(not entry.kw_only for entry in dataclasses.fields(cls))
         if len(unnamed) > most:
