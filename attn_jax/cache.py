@@ -64,7 +64,8 @@ def remove_unused(folder: Path, days: int) -> None:
     if looked.exists() and now - looked.stat().st_mtime < day:
         return
     for program in os.scandir(folder):
-        with contextlib.suppress(FileNotFoundError):  # another process removed it
+        # Another process may have removed it; XLA keeps folders there, too.
+        with contextlib.suppress(OSError):
             # Reading sets the first of these, except on file systems that do not record it.
             times = program.stat()
             if now - max(times.st_atime, times.st_mtime) > days * day:

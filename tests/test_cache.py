@@ -125,8 +125,10 @@ def test_programs_that_nothing_has_used_for_long_are_removed_once_a_day(tmp_path
     for name, of_file in times.items():
         (tmp_path / name).touch()
         os.utime(tmp_path / name, of_file)
+    (tmp_path / "folder").mkdir()  # such as that of XLA for GPUs
+    os.utime(tmp_path / "folder", times["old"])
     remove_unused(tmp_path, days=30)
-    assert {path.name for path in tmp_path.iterdir()} == {"read", "written", ".looked"}
+    assert {path.name for path in tmp_path.iterdir()} == {"read", "written", "folder", ".looked"}
     os.utime(tmp_path / "read", times["old"])
     remove_unused(tmp_path, days=30)
     assert (tmp_path / "read").exists()
