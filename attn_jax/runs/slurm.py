@@ -56,11 +56,12 @@ class Call:
 
     function: Callable
     arguments: tuple
+    settings: Mapping[str, Any]
 
     def __call__(self) -> tuple[Any, Exception | None]:
         """What the function returns, and what it raises."""
         try:
-            return self.function(*self.arguments), None
+            return self.function(*self.arguments, **self.settings), None
         except InputError as error:  # which submitit would tell as a traceback
             return None, error
 
@@ -108,14 +109,14 @@ class Slurm(Executor):
         self._is_slurm, self._jobs = cluster == "slurm", dict[Future, Any]()
         self._lock = threading.Lock()
 
-    def submit(self, function: Callable, /, *arguments: Any, **_: Any) -> Future:
+    def submit(self, function: Callable, /, *arguments: Any, **settings: Any) -> Future:
         """A job that calls a function.
 
         Raises:
           InputError: Slurm refuses it.
         """
         try:
-            job = self._executor.submit(Call(function, arguments))
+            job = self._executor.submit(Call(function, arguments, settings))
         except Exception as error:  # there are several types, and of the system
             raise InputError(f"Slurm refuses the job: {reason(error)}") from error
         future: Future = Future()
