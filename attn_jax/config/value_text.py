@@ -96,18 +96,14 @@ def _plain(value: Any) -> Any:
     """A setting that holds no value of a class: a word is text."""
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
-    return (
-        value.value
-        if isinstance(value, Number)
-        else str(value)
-        if isinstance(value, Named)
-        else value
-    )
+    if isinstance(value, Number):
+        return value.value
+    return str(value) if isinstance(value, Named) else value
 
 
 def _made(kind: type[Kind], named: Any, tables: Tables) -> Kind:
     if not isinstance(named, Named):
-        return kind.from_number(written(named) if not isinstance(named, Number) else named.text)
+        return kind.from_number(written(named))
     if kind.may_be_own:
         return _known_or_own(kind, named, tables)
     try:
