@@ -134,8 +134,10 @@ def _value(node: ast.expr, text: str) -> Any:
       InputError: a setting is there twice.
       ValueError: it stands for nothing.
     """
-    signed = node.operand if isinstance(node, ast.UnaryOp) else node
-    match node, signed:
+    unsigned = node
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        unsigned = node.operand
+    match node, unsigned:
         case _, ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             return Number(ast.get_source_segment(text, node) or "")
         case ast.Constant(value=bool() | str() | None as value), _:
