@@ -15,7 +15,7 @@ from attn_jax.settings.value import Value, setting
 class Schedule(Value):
     """How the step size changes after warm-up.
 
-    No schedule depends on the total number of steps, so that a run can be extended.
+    No schedule depends on the number of steps of the run, so that it can be extended.
     """
 
     def factor(self, step: Int[Array, ""], warmup_steps: int) -> Float[Array, ""]:
@@ -51,6 +51,16 @@ class Halving(Schedule):
     def factor(self, step: Int[Array, ""], warmup_steps: int) -> Float[Array, ""]:
         """0.5 to the power of how often it has been halved."""
         return 0.5 ** jnp.maximum((step - 1 - self.after) // self.every + 1, 0)
+
+
+class Linear(Schedule):
+    """Falls along a straight line, to 0 after `until` steps."""
+
+    until: int = setting(5000, low=1)
+
+    def factor(self, step: Int[Array, ""], warmup_steps: int) -> Float[Array, ""]:
+        """The share that is left of the steps after warm-up, the step itself among them."""
+        return jnp.clip((self.until + 1 - step) / max(self.until - warmup_steps, 1), 0.0, 1.0)
 
 
 class Optimizer(Value):
@@ -99,7 +109,9 @@ class SGD(Optimizer):
         return optax.identity()
 
 
-SCHEDULES: dict[str, type[Schedule]] = {one.name: one for one in (Constant, InverseSqrt, Halving)}
+SCHEDULES: dict[str, type[Schedule]] = {
+    one.name: one for one in (Constant, InverseSqrt, Halving, Linear)
+}
 OPTIMIZERS: dict[str, type[Optimizer]] = {one.name: one for one in (Adam, Adadelta, SGD)}
 
 
