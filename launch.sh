@@ -5,7 +5,7 @@
 #   ./launch.sh test [ARGS]      install, check style and types, and run the tests; --all: both stages
 #   ./launch.sh bench [FLAGS]    install the peers too, and measure this project beside them
 #   ./launch.sh api [FOLDER]     install pdoc too, and write the reference of the library to runs/api
-#   ./launch.sh compare|train|evaluate|translate|align|page|export|sweep|watch|report|check|catalogue [FLAGS]
+#   ./launch.sh PROGRAM [FLAGS]  install, and run a program, such as train; ./launch.sh help lists all
 #
 # The first call creates .venv beside this file with the newest working Python (3.11 to 3.14).
 set -euo pipefail
@@ -131,16 +131,13 @@ sweep)
     install "$extras"
     exec "$python" -m attn_jax sweep "$@"
     ;;
-main | compare | train | evaluate | translate | align | page | export | watch | report | check)
-    install ""
-    exec "$python" -m attn_jax "$command" "$@"
-    ;;
 help | --help | -h)
     usage
+    install ""
+    exec "$python" -m attn_jax help
     ;;
 *)
-    echo "error: unknown command $command" >&2
-    usage >&2
-    exit 2
+    install ""
+    exec "$python" -m attn_jax "$command" "$@"
     ;;
 esac

@@ -1,8 +1,7 @@
-"""The console command `attn_jax`, whose first word names one of the programs in `experiments/`."""
+"""The console command `attn_jax`, whose first word names one of the programs in `attn_jax.cli`."""
 
-import importlib.util
+import importlib
 import os
-import runpy
 import signal
 import sys
 
@@ -29,12 +28,6 @@ PROGRAMS = {
 }
 
 
-def programs() -> str:
-    """The package of the programs: a part of the installed package, or beside it in a checkout."""
-    inside = f"{__package__}.experiments"
-    return inside if importlib.util.find_spec(inside) else "experiments"
-
-
 def usage() -> str:
     """How to use the command."""
     width = max(map(len, PROGRAMS))
@@ -58,8 +51,10 @@ def main() -> None:
     # afterwards, `program.run` handles interrupts. A shell may have told it to ignore them.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.argv = [f"attn_jax {command}", *words]
-    runpy.run_module(f"{programs()}.{command}", run_name="__main__", alter_sys=True)
+    sys.argv = ["attn_jax", *words]
+    importlib.import_module("attn_jax.cli.program").run(
+        importlib.import_module(f"attn_jax.cli.{command}")
+    )
 
 
 if __name__ == "__main__":

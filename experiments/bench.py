@@ -14,23 +14,22 @@ from typing import Any
 import jax
 from absl import flags as absl_flags
 
+from attn_jax.cli import flags
+from attn_jax.cli.flags import FLAGS
+from attn_jax.cli.program import run
 from attn_jax.errors import InputError, choose
 from attn_jax.records import strict_json
 from attn_jax.reporting.printing import print_table
 from attn_jax.reporting.style import save
 from attn_jax.reporting.tables import Table
-
-from .benchmarks import kernels
-from .benchmarks.cases import GROUPS, Case
-from .benchmarks.compare import Measured, Side, compare
-from .benchmarks.end_to_end import BEAMS, GOALS, captions, end_to_end
-from .benchmarks.faults import faults
-from .benchmarks.figure import relative_times
-from .benchmarks.serving import serving
-from .benchmarks.start import start
-from .command import flags
-from .command.flags import FLAGS
-from .command.program import run
+from experiments.benchmarks import kernels
+from experiments.benchmarks.cases import GROUPS, Case
+from experiments.benchmarks.compare import Measured, Side, compare
+from experiments.benchmarks.end_to_end import BEAMS, GOALS, captions, end_to_end
+from experiments.benchmarks.faults import faults
+from experiments.benchmarks.figure import relative_times
+from experiments.benchmarks.serving import serving
+from experiments.benchmarks.start import start
 
 ABSENT = "–"  # noqa: RUF001
 LAUNCH = Path(__file__).parents[1] / "launch.sh"
@@ -232,6 +231,21 @@ FAULTS = {"faults": of_faults}  # tells no times, and is run only if asked for
 ALONE = {"start", "kernels", "serving", *FAULTS}  # without peers
 
 
+def define() -> None:
+    """Defines the flags."""
+    flags.define_workdir("folder for the figures")
+    absl_flags.DEFINE_string(
+        "peers", "", "the Python of an environment with the peers; by default, one is made"
+    )
+    absl_flags.DEFINE_list("only", list(BENCHMARKS), f"benchmarks; also {', '.join(FAULTS)}")
+    absl_flags.DEFINE_integer("rounds", 7, "repetitions of each side", lower_bound=1)
+    absl_flags.DEFINE_string(
+        "multi30k",
+        "../shared/data/multi30k_ende/tok",
+        "folder with the captions of multi30k.flags, for end_to_end",
+    )
+
+
 def main() -> None:
     """Prints a table for each benchmark, and writes JSON and pictures into the folder."""
     if sys.platform != "linux":
@@ -256,15 +270,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    flags.define_workdir("folder for the figures")
-    absl_flags.DEFINE_string(
-        "peers", "", "the Python of an environment with the peers; by default, one is made"
-    )
-    absl_flags.DEFINE_list("only", list(BENCHMARKS), f"benchmarks; also {', '.join(FAULTS)}")
-    absl_flags.DEFINE_integer("rounds", 7, "repetitions of each side", lower_bound=1)
-    absl_flags.DEFINE_string(
-        "multi30k",
-        "../shared/data/multi30k_ende/tok",
-        "folder with the captions of multi30k.flags, for end_to_end",
-    )
-    run(main)
+    run(sys.modules[__name__])

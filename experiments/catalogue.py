@@ -6,6 +6,7 @@ Without `--workdir`, the measurements stay as they are.
 """
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from itertools import chain
 from pathlib import Path
@@ -24,14 +25,13 @@ from attn_jax.attention.catalogue import (
     WINDOWS,
 )
 from attn_jax.attention.protocol import Gate, Mixing, Part, Values, Weigher
+from attn_jax.cli.flags import FLAGS
+from attn_jax.cli.program import run
 from attn_jax.errors import InputError
 from attn_jax.models.readouts import OVER_POSITIONS
 from attn_jax.reporting.runs import Run, find_runs
 from attn_jax.reporting.systems import by_data, by_system
 from attn_jax.reporting.tables import Table, mean_and_deviation, steps_to_learn
-
-from .command.flags import FLAGS
-from .command.program import run
 
 FILE = Path(__file__).parents[1] / "docs" / "mechanisms.md"
 MEASURED = "## Measured"
@@ -262,6 +262,13 @@ def measured(runs: list[Run]) -> Table:
     return Table(heading, rows)
 
 
+def define() -> None:
+    """Defines the flags."""
+    absl_flags.DEFINE_string(
+        "workdir", "", "folder of the sweep over all mechanisms; when empty, keeps the measurements"
+    )
+
+
 def main() -> None:
     """Writes the page; keeps the remarks on the measurements, and without runs their table."""
     if FLAGS.workdir:
@@ -293,7 +300,4 @@ def measurements() -> str:
 
 
 if __name__ == "__main__":
-    absl_flags.DEFINE_string(
-        "workdir", "", "folder of the sweep over all mechanisms; when empty, keeps the measurements"
-    )
-    run(main)
+    run(sys.modules[__name__])

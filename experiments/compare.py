@@ -1,69 +1,7 @@
-"""Which attention mechanism is best for my data? `./launch.sh compare --data.train=… --hours=2`.
+"""`python -m experiments.compare`: see `attn_jax.cli.compare`."""
 
-Trains a short list of systems, each with the same few settings, for as long as it may; chooses
-settings on validation, compares them on the test with several seeds, and answers in words. Any
-option of a run may be given, which is then the same for all. The same command again goes on.
-"""
-
-from pathlib import Path
-
-import jax
-from absl import flags as absl_flags
-
-from attn_jax.reporting.printing import print_table
-from attn_jax.runs.comparing import agenda_of, compare
-from attn_jax.runs.sizes import SYSTEMS
-from attn_jax.runs.slots import MOST_JOBS
-
-from .command import flags
-from .command.command_line import found
-from .command.flags import FLAGS
-from .command.program import OF_TRAINING, run
-from .command.systems import read_systems
-
-
-def main() -> None:
-    """Compares, or tells what would be compared."""
-    jax.config.update("jax_platforms", "cpu")  # accelerators are left to the runs
-    systems = read_systems(Path(found(FLAGS.systems))) if FLAGS.systems else SYSTEMS
-    asked = flags.given(), Path(FLAGS.workdir)
-    how = {"hours": FLAGS.hours, "systems": systems, "seeds": FLAGS.seeds, "jobs": FLAGS.jobs}
-    if FLAGS.dry_run:
-        agenda_of(*asked, **how)
-        return
-    answer = compare(*asked, **how)
-    for comparison in answer.report.comparisons:
-        print_table(f"{comparison.name}: quality", comparison.quality)
-    print()
-    print(answer)
-    print()
-    for doubt in answer.doubts:
-        print(f"- {doubt}")
-    print(f"answer: {answer.page}")
-    print(f"page, for a browser: {answer.report.html}")
-
+from attn_jax.cli import compare
+from attn_jax.cli.program import run
 
 if __name__ == "__main__":
-    flags.define_workdir("folder for the runs, the report and the answer")
-    flags.define_experiment()
-    absl_flags.DEFINE_float("hours", 2.0, "time that it may take, from the start on")
-    absl_flags.DEFINE_string(
-        "systems",
-        "",
-        "file with the flags of one system on each line, the most important first; by default "
-        + ", ".join(system["label"] for system in SYSTEMS),
-    )
-    absl_flags.DEFINE_integer(
-        "seeds",
-        3,
-        "runs of the best setting of each system, each with another random seed",
-        lower_bound=1,
-    )
-    absl_flags.DEFINE_integer(
-        "jobs",
-        0,
-        f"runs at a time; 0: one for each GPU, else for each core, at most {MOST_JOBS}",
-        lower_bound=0,
-    )
-    absl_flags.DEFINE_bool("dry_run", False, "tell what would be compared, and write nothing")
-    run(main, OF_TRAINING)
+    run(compare)

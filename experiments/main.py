@@ -1,36 +1,7 @@
-"""Compares attention with no attention on two tasks: 3 to 12 minutes on two cores.
+"""`python -m experiments.main`: see `attn_jax.cli.main`."""
 
-`./launch.sh`, or `attn_jax main --workdir=runs/main`.
-"""
-
-from pathlib import Path
-
-from absl import flags as absl_flags
-
-from attn_jax.reporting.printing import print_report
-from attn_jax.reporting.report import report
-from attn_jax.runs.sweeping import sweep
-
-from .command import flags
-from .command.flags import FLAGS
-from .command.program import OF_TRAINING, run
-
-ADDITIVE = "additive(units=64)"
-GRIDS = {
-    "reverse": {"model.score": [ADDITIVE, "general", "scaled_dot", "last"], "seed": [0, 1]},
-    "dates": {"model.score": [ADDITIVE, "last"]},
-}
-
-
-def main() -> None:
-    """Trains the systems of each task, and reports on all of them."""
-    root = Path(FLAGS.workdir)
-    for task, grid in GRIDS.items():
-        options = flags.options_of([f"--flagfile={task}.flags"])
-        sweep(options, root / task, grid=grid)
-    print_report(report(root))
-
+from attn_jax.cli import main
+from attn_jax.cli.program import run
 
 if __name__ == "__main__":
-    absl_flags.DEFINE_string("workdir", "runs/main", "folder for the runs and the report")
-    run(main, OF_TRAINING)
+    run(main)

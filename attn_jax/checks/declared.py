@@ -11,7 +11,7 @@ import numpy as np
 from attn_jax import config
 from attn_jax.checks.findings import Advice
 from attn_jax.checks.subject import Subject, all_finite, difference
-from attn_jax.config import value_text
+from attn_jax.config.reading import PARTS, read
 from attn_jax.errors import InputError
 from attn_jax.settings.value import Value
 from attn_jax.training.losses import Loss
@@ -36,9 +36,9 @@ def _text(part: Value) -> str | None:
     for module, name in re.findall(r"([\w.]+):([\w.<>]+)", str(part)):
         if module == "__main__" or not hasattr(sys.modules.get(module), name):
             return Advice(f"to train with {name}, put it at the top of a module (a file)")
-    kind = next(kind for kind in (*value_text.PARTS, Loss) if isinstance(part, kind))
+    kind = next(kind for kind in (*PARTS, Loss) if isinstance(part, kind))
     try:
-        again = value_text.read(kind, str(part), tables=config.TABLES)
+        again = read(kind, str(part), config.TABLES)
     except InputError as error:
         return f"a run could not record it as {part}: {error}"
     if again == part:

@@ -3,21 +3,20 @@
 from attn_jax.config.data import LINKED_LEVELS, Data
 from attn_jax.config.definitions import MAY_CHANGE, PLACES, Experiment
 from attn_jax.config.flag_file import lines, parse, read, recorded, stated
-from attn_jax.config.held_values import AUTO
 from attn_jax.config.model import Model
 from attn_jax.config.options import (
     HELD,
     PARTS,
     Options,
-    brief,
-    canonical,
     experiment,
     given,
     known,
+    texts,
     told,
     train_after,
     train_of,
     values,
 )
+from attn_jax.config.reading import brief, text_of
 from attn_jax.config.tables import TABLES
 from attn_jax.config.train import Train

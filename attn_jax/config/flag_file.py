@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from attn_jax.config.definitions import Experiment
-from attn_jax.config.options import canonical, experiment, values
+from attn_jax.config.options import experiment, given, texts, values
 from attn_jax.errors import InputError
 
 
 def lines(experiment: Experiment) -> list[str]:
     """The experiment as lines of a flag file."""
-    return [f"--{name}={value}" for name, value in values(experiment).items()]
+    return [f"--{name}={text}" for name, text in texts(experiment).items()]
 
 
 def parse(text: Iterable[str]) -> Experiment:
@@ -26,26 +26,24 @@ def parse(text: Iterable[str]) -> Experiment:
 
 def _texts(lines: Iterable[str]) -> dict[str, str]:
     """The options on lines of a flag file, by name."""
-    texts: dict[str, str] = {}
+    found: dict[str, str] = {}
     for line in filter(str.strip, lines):
         name, _, value = line.lstrip().removeprefix("--").partition("=")
-        if name in texts:
+        if name in found:
             raise InputError(f"{name} is there twice")
-        texts[name] = value
-    return texts
+        found[name] = value
+    return found
 
 
 def recorded(file: Path) -> dict[str, Any]:
-    """The options of a flag file by name, as `values` gives them, with defaults for the others.
-
-    The user's own code is not imported.
+    """The options of a flag file by name, as `given` gives them, with defaults for the others.
 
     Raises:
       InputError: the file cannot be read or is empty, or a line of it is not a valid option.
     """
-    texts = stated(file)
+    lines = stated(file)
     with _using(file):
-        return values(Experiment()) | canonical(texts)
+        return values(Experiment()) | given(lines)
 
 
 def read(file: Path) -> Experiment:
@@ -54,10 +52,10 @@ def read(file: Path) -> Experiment:
     Raises:
       InputError: the file cannot be read or is empty, or a line of it is not a valid option.
     """
-    texts = stated(file)
+    lines = stated(file)
     with _using(file):
-        canonical(texts)
-    return experiment(texts)  # what the user's own code raises is no fault of the file
+        options = given(lines)
+    return experiment(options)  # what the user's own code raises is no fault of the file
 
 
 def stated(file: Path) -> dict[str, str]:

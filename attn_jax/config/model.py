@@ -19,7 +19,6 @@ from attn_jax.attention.scores import Additive
 from attn_jax.attention.sources import One, Sources
 from attn_jax.attention.values import Annotations
 from attn_jax.attention.windows import Full
-from attn_jax.config.tables import value_option
 from attn_jax.settings.fields import option
 
 
@@ -52,44 +51,36 @@ class Model:
         "attention in luong: marginal (the exact sum over positions), monotonic_hmm (a hidden "
         "Markov model that never goes back)",
     )
-    score: Score = value_option(
+    score: Score = option(
         Additive(),
-        Score,
         f"{', '.join(SCORES)}, or your own module:Class; without attention: "
         f"{', '.join(name for name, score in SCORES.items() if score.is_control)}. Settings in "
         "brackets, as in location_aware(width=5)",
     )
-    window: Window = value_option(
-        Full(), Window, f"{', '.join(WINDOWS)}, or your own; local_m(half_width=3)"
-    )
-    normalizer: Normalizer | None = value_option(
+    window: Window = option(Full(), f"{', '.join(WINDOWS)}, or your own; local_m(half_width=3)")
+    normalizer: Normalizer | None = option(
         None,
-        Normalizer,
         f"{', '.join(NORMALIZERS)}, or your own; entmax(alpha=1.25). dropped(softmax,rate=0.1): "
         "with dropout of weights in training. auto: that of the score, usually softmax",
     )
-    values: Values = value_option(
+    values: Values = option(
         Annotations(),
-        Values,
         f"what is summed: {', '.join(VALUES)}, or your own. embeddings: the source word vectors, "
         "sum: annotations and word vectors, key_value: half of an annotation, whose other half is "
         "compared",
     )
-    gate: Gate = value_option(
+    gate: Gate = option(
         Ungated(),
-        Gate,
         f"gate on the context of each head: {', '.join(GATES)}, or your own. elementwise: a factor "
         "for each feature, computed from the decoder state; headwise: one factor for the head",
     )
-    mixing: Mixing = value_option(
+    mixing: Mixing = option(
         Apart(),
-        Mixing,
         f"mixing of heads: {', '.join(MIXING)}, or your own. talking_heads: linear maps of scores "
         "and of weights across heads",
     )
-    sources: Sources = value_option(
+    sources: Sources = option(
         One(),
-        Sources,
         f"how the decoder attends to sources: {', '.join(SOURCES)}. All but one need data with a "
         "second source; settings give that source a mechanism of its own, as in "
         "hierarchical(score=dot,normalizer=sparsemax) or concatenated(score=dot)",

@@ -7,12 +7,25 @@ from typing import Any
 
 from attn_jax.attention.plain import as_part
 from attn_jax.attention.protocol import Part
-from attn_jax.config import changes, value_text
+from attn_jax.config import changes
 from attn_jax.config.definitions import Data, Experiment, Model, Train
-from attn_jax.config.held_values import AUTO, One, joined
+from attn_jax.config.reading import (
+    brief,
+    held,
+    holds_several,
+    imported,
+    may_be_none,
+    read,
+    read_option,
+    text_of,
+)
+from attn_jax.config.tables import TABLES
 from attn_jax.errors import InputError, choose
 from attn_jax.settings.fields import absolute, checked, fields
+from attn_jax.settings.grammar import Named
 from attn_jax.settings.value import Value
+
+Options = Experiment | Mapping[str, Any]  # by name; those that are left out have their defaults
 
 
 def known() -> dict[str, dataclasses.Field]:
@@ -20,133 +33,127 @@ def known() -> dict[str, dataclasses.Field]:
     return dict(fields(Experiment))
 
 
-# How options hold values and, of parts of mechanisms, the kind of each.
-HELD: dict[str, One] = {n: f.metadata["held"] for n, f in known().items() if "held" in f.metadata}
-PARTS = {name: held.kind for name, held in HELD.items() if issubclass(held.kind, Part)}
-
-
-Options = Experiment | Mapping[str, Any]  # by name; those that are left out have their defaults
+# The type of each option that holds values, and of parts of mechanisms the kind.
+HELD: dict[str, Any] = {name: entry.type for name, entry in known().items() if held(entry.type)}
+PARTS: dict[str, type[Value]] = {
+    name: kind
+    for name, of_option in HELD.items()
+    if (kind := held(of_option)) and issubclass(kind, Part)
+}
 
 
 def given(options: Options) -> dict[str, Any]:
-    """Options by name, parts of models as text and paths made absolute.
+    """The values of options, by name, checked; paths are absolute.
+
+    Where text names the user's own code, which may have been edited, it stays a name until
+    `experiment` imports it.
 
     Args:
       options: values, such as `{"model.score": Additive(units=64)}`, or text for them.
 
     Raises:
-      InputError: they are no options, an option has no such name, or a path is a URL.
+      InputError: they are no options, an option has no such name, a value is of the wrong type or
+        out of bounds, a run could not record it, or a path is a URL.
     """
     if isinstance(options, Experiment):
-        options = values(options)
+        return values(options)
     if not isinstance(options, Mapping):
         raise InputError(
             "options are a dictionary, such as {'data.name': 'reverse'}, or an Experiment; got "
             f"{options!r}"
         )
-    entries = known()
-    return {
-        name: absolute(choose(entries, name, "option"), _as_text(name, value))
-        for name, value in options.items()
-    }
+    found = {name: _read(name, value) for name, value in options.items()}
+    if changes.NAME in found:
+        each = changes.read(found[changes.NAME])
+        for change in each:
+            given(change.options)
+        found[changes.NAME] = changes.joined(each)
+    return found
 
 
-def _as_text(name: str, value: Any) -> Any:
-    """A value of an option as the command line takes it."""
+def _read(name: str, value: Any) -> Any:
+    """The value of an option, which may be given as text."""
+    entry = choose(known(), name, "option")
     if isinstance(value, str):
-        return value.strip()  # as a flag file has it
+        value = value.strip()  # as a flag file has it
     if name not in HELD:
-        return value.item() if getattr(value, "ndim", None) == 0 else value  # of NumPy or JAX
-    if value is None:
-        return AUTO
-    if isinstance(value, tuple | list):
-        return joined(_as_text(name, each) for each in value)
+        plain = value.item() if getattr(value, "ndim", None) == 0 else value  # of NumPy or JAX
+        return absolute(entry, checked(name, entry, plain))
+    if isinstance(value, str):
+        return read_option(entry.type, value, TABLES)
+    if holds_several(entry.type) and isinstance(value, tuple | list):
+        return tuple(_recordable(name, each) for each in value)
+    if value is None and may_be_none(entry.type):
+        return None
+    return _recordable(name, value)
+
+
+def _recordable(name: str, value: Any) -> Any:
+    """A value whose text stands for just that value.
+
+    Raises:
+      InputError: it stands for another one, or for none.
+    """
+    if isinstance(value, Named):
+        return value
     if isinstance(value, type):
         raise InputError(f"{name} is the class {value.__name__}: write {value.__name__}()")
-    if isinstance(value, Value):
-        return _recorded(name, value, value.brief())
-    if not callable(value):
-        return value
-    if not hasattr(value, "__name__"):
+    kind = PARTS.get(name) or held(HELD[name]) or Value
+    if callable(value) and not isinstance(value, Value) and not hasattr(value, "__name__"):
         raise InputError(
             f"{name} has no name by which a run could record it, got {value!r}: make it a function "
             "at the top of a module"
         )
-    return _recorded(name, value, f"{value.__module__}:{value.__name__}")
-
-
-def _recorded(name: str, value: Any, text: str) -> str:
-    """The text of a value, which stands for just that value.
-
-    Raises:
-      InputError: it stands for another value, or for none.
-    """
-    kind, tables = HELD[name].kind, HELD[name].tables
-    why = ""
+    part, why = as_part(kind, value), ""
+    if not isinstance(part, Value):
+        raise InputError(f"{name} must be text or a {kind.__name__}, got {value!r}")
     try:
-        found = value_text.read(kind, text, tables=tables)
-        if found != as_part(kind, value):
+        found = read(kind, str(part), TABLES)
+        if found != part:
             why = f"this names {found!r}"
     except InputError as error:
         why = str(error)
     if why:
         raise InputError(
-            f"a run could not record {name}={value!r}: its text would be {text}, but {why}"
+            f"a run could not record {name}={value!r}: its text would be {part.brief()}, but {why}"
         )
-    return text
-
-
-def told(options: Mapping[str, Any]) -> str:
-    """Options in one line, such as `model.score=dot model.heads=2`."""
-    return " ".join(f"{name}={value}" for name, value in options.items())
-
-
-def values(experiment: Experiment) -> dict[str, Any]:
-    """The options by name, such as `{"model.score": "additive(units=128)", ...}`."""
-    found = {name: operator.attrgetter(name)(experiment) for name, _ in fields(Experiment)}
-    return found | {name: held.text(found[name]) for name, held in HELD.items() if name in found}
-
-
-def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as `values` would give them: checked, with all settings.
-
-    The user's own code is not imported: the text that names it stays as it is.
-
-    Raises:
-      InputError: an option has no such name, is of the wrong type or out of bounds.
-    """
-    found = checked(known(), options)
-    for name, held in HELD.items():
-        if name in found:
-            found[name] = held.canonical(found[name])
-    if changes.NAME in found:
-        each = changes.read(found[changes.NAME])
-        for change in each:
-            canonical(change.options)
-        found[changes.NAME] = changes.joined(each)
-    return found
+    return part
 
 
 def experiment(options: Mapping[str, Any]) -> Experiment:
-    """The experiment with these options; the others have their defaults.
+    """The experiment with these options, for which the user's own code is imported.
+
+    The others have their defaults.
 
     Raises:
-      InputError: an option has no such name, is of the wrong type or out of bounds.
+      InputError: as in `given`; or the user's own code cannot be used.
     """
-    found = canonical(options)
-    for name, held in HELD.items():
-        if name in found:
-            found[name] = held.read(found[name])
     groups: dict[str, dict[str, Any]] = {"": {}, "data": {}, "model": {}, "train": {}}
-    for name, value in found.items():
+    for name, value in given(options).items():
         group, _, leaf = name.rpartition(".")
-        groups[group][leaf] = value
+        groups[group][leaf] = imported(HELD[name], value, TABLES) if name in HELD else value
     return Experiment(
         **groups[""],
         data=Data(**groups["data"]),
         model=Model(**groups["model"]),
         train=Train(**groups["train"]),
     )
+
+
+def values(experiment: Experiment) -> dict[str, Any]:
+    """The options by name."""
+    return {name: operator.attrgetter(name)(experiment) for name, _ in fields(Experiment)}
+
+
+def texts(options: Options) -> dict[str, str]:
+    """The options by name as text, with all settings: `{"model.score": "additive(units=128)"}`."""
+    named = values(options) if isinstance(options, Experiment) else options
+    return {name: text_of(value) for name, value in named.items()}
+
+
+def told(options: Mapping[str, Any]) -> str:
+    """Options in one line, such as `model.score=dot model.heads=2`."""
+    return " ".join(f"{name}={brief(value)}" for name, value in options.items())
 
 
 def train_of(options: Mapping[str, Any]) -> Train:
@@ -163,8 +170,3 @@ def train_after(train: Train, step: int) -> Train:
         if each.step is not None and each.step <= step:
             options |= each.options
     return train_of(options)
-
-
-def brief(name: str, text: Any) -> Any:
-    """The value of an option as people write it: without settings of their defaults."""
-    return HELD[name].brief(text) if name in HELD else text

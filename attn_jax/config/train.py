@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 
 from attn_jax.config import changes
-from attn_jax.config.held_values import Several, held_option
-from attn_jax.config.tables import TABLES, value_option
 from attn_jax.data.orders import Bucketed, Order
-from attn_jax.settings.fields import Duration, duration, option, path
+from attn_jax.settings.fields import Duration, option, path
 from attn_jax.training.losses import LOSSES, Loss
 from attn_jax.training.means import Mean, Token
 from attn_jax.training.optimizer import Adam, Constant, Optimizer, Schedule
@@ -19,19 +17,18 @@ class Train:
 
     steps: int = option(2000, "training steps in all", low=1)
     batch_size: int = option(64, "B, sentence pairs in a step", low=1)
-    optimizer: Optimizer = value_option(
+    optimizer: Optimizer = option(
         Adam(),
-        Optimizer,
         "adam, adadelta or sgd; with settings as in adam(beta2=0.98,epsilon=1e-9)",
     )
     learning_rate: float = option(
         0.0, "learning rate after warm-up; 0: the optimizer's default (adam 0.001, others 1)", low=0
     )
     warmup_steps: int = option(100, "steps over which the learning rate rises from zero", low=0)
-    schedule: Schedule = value_option(
+    schedule: Schedule = option(
         Constant(),
-        Schedule,
-        "after warm-up: constant, inverse_sqrt or halving(after=5000,every=1000), in steps",
+        "after warm-up, in steps: constant, inverse_sqrt, halving(after=5000,every=1000), or "
+        "linear(until=5000), down to 0",
     )
     clip_norm: float = option(
         1.0, "gradients with a larger global norm are scaled down to it", low=1e-9
@@ -39,8 +36,7 @@ class Train:
     label_smoothing: float = option(
         0.0, "probability mass spread evenly over the vocabulary", low=0, high=0.9
     )
-    losses: tuple[Loss, ...] = held_option(
-        Several(Loss, TABLES),
+    losses: tuple[Loss, ...] = option(
         (),
         f"losses of the attention weights, added with +: {', '.join(LOSSES)}, or your own; "
         "diagonal(width=0.2,weight=1)+entropy(weight=0.01)",
@@ -52,15 +48,14 @@ class Train:
         high=1,
     )
     sampling_steps: int = option(10000, "steps over which that share rises from zero", low=1)
-    mean_over: Mean = value_option(
-        Token(), Mean, "what the loss is a mean over: token, or sentence as in the older papers"
+    mean_over: Mean = option(
+        Token(), "what the loss is a mean over: token, or sentence as in the older papers"
     )
     microbatches: int = option(
         1, "parts of a batch, computed one after the other (gradient accumulation)", low=1
     )
-    compute: Precision = value_option(
+    compute: Precision = option(
         Float32(),
-        Precision,
         "precision of matrix products: float32 (with the device's default: TF32 on a GPU, bfloat16 "
         "on a TPU) or bfloat16",
     )
@@ -70,9 +65,8 @@ class Train:
         low=0,
         high=0.99999,
     )
-    order: Order = value_option(
+    order: Order = option(
         Bucketed(),
-        Order,
         "how pairs of similar length come into a batch: bucketed, or sorted(batches=20), which "
         "sorts the pairs of 20 random batches",
     )
@@ -84,13 +78,13 @@ class Train:
     keep: int = option(
         2, "how many checkpoints of the last validations are kept, besides the best", low=1
     )
-    save_every: Duration = duration(
-        "10min",
+    save_every: Duration = option(
+        Duration("10min"),
         "time between checkpoints, besides those of validations: 90s, 1h; 0: none",
         low=0,
     )
-    grace: Duration = duration(
-        "30s", "time to save in, once SIGTERM or SIGINT has told the run to end", low=1
+    grace: Duration = option(
+        Duration("30s"), "time to save in, once SIGTERM or SIGINT has told the run to end", low=1
     )
     skip: int = option(
         10,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from attn_jax.config import value_text
+from attn_jax.config.reading import read
 from attn_jax.decoding.penalties import LENGTH_PENALTIES, LengthPenalty
 from attn_jax.decoding.unknown import TREATMENTS
 from attn_jax.errors import InputError, choose
@@ -54,8 +54,7 @@ class Search:
         Raises:
           InputError: there is no such penalty, or it has no such setting.
         """
-        tables = {LengthPenalty: LENGTH_PENALTIES}
-        return value_text.read(LengthPenalty, self.length_penalty, tables=tables)
+        return read(LengthPenalty, self.length_penalty, {LengthPenalty: LENGTH_PENALTIES})
 
     def __post_init__(self) -> None:
         if self.beam_size > 1:
@@ -92,7 +91,10 @@ def search_of(options: dict[str, Any]) -> Search:
       InputError: an option is unknown, has the wrong type, is out of bounds, or has no effect or
         makes no sense together with the others.
     """
-    made = Search(**checked(dict(fields(Search)), options))
+    known = dict(fields(Search))
+    made = Search(
+        **{name: checked(name, choose(known, name, "option"), v) for name, v in options.items()}
+    )
     for name in ("length_penalty", "coverage_penalty"):
         if name in options and made.beam_size == 1:
             raise InputError(f"{name} is for beam search: give a beam_size of 2 or more")

@@ -27,7 +27,7 @@ def of_run(workdir: Path) -> dict[str, Any]:
     if not run_files.flags(workdir).is_file():
         return {}
     return {
-        "options": config.recorded(run_files.flags(workdir)),
+        "options": config.texts(config.recorded(run_files.flags(workdir))),
         "vocabularies": {side: _digest_of(run_files.vocabulary(workdir, side)) for side in SIDES},
         "code": {module: _digest_of(copy) for module, copy in own_code.copies(workdir).items()},
     }
@@ -81,8 +81,8 @@ def check(workdir: Path, checkpoint: Path, facts: dict[str, Any]) -> None:
 
 def _changed_lines(file: Path, recorded: dict[str, Any]) -> list[str]:
     """Phrases for the lines of a flag file that are lost, or whose meaning has changed."""
-    now, stated = config.recorded(file), config.canonical(config.stated(file))
-    before = config.canonical(recorded)
+    now, stated = config.texts(config.recorded(file)), config.stated(file)
+    before = config.texts(config.given(recorded))
     changed = [
         f"the line --{name}={value} is lost" for name, value in before.items() if name not in stated
     ]

@@ -27,7 +27,7 @@ PACKAGE = "attn_jax"
 
 def own_options(experiment: Experiment) -> dict[str, str]:
     """The options that name code of the user's own as `module:name`, by name."""
-    options = config.values(experiment)
+    options = config.texts(experiment)
     return {name: options[name] for name in OPTIONS if OWN.search(options[name])}
 
 
@@ -38,7 +38,7 @@ def own_modules(experiment: Experiment) -> list[str]:
 
 def recorded_modules(workdir: Path) -> list[str]:
     """The modules that the options in the folder of a run name."""
-    options = config.recorded(run_files.flags(workdir))
+    options = config.texts(config.recorded(run_files.flags(workdir)))
     return _modules(options[name] for name in OPTIONS)
 
 
@@ -72,9 +72,7 @@ def imported_late(before: set[str]) -> list[str]:
     return sorted(
         name
         for name, file in files.items()
-        if file
-        and name.partition(".")[0] not in (PACKAGE, "experiments")
-        and not installed.search(file)
+        if file and name.partition(".")[0] != PACKAGE and not installed.search(file)
     )
 
 

@@ -37,7 +37,6 @@ PACKAGES = (
     "tensorflow-datasets",
     "sacrebleu",
 )
-PROGRAMS = ("experiments", "attn_jax.experiments")  # packages whose modules are programs
 
 
 @contextlib.contextmanager
@@ -109,9 +108,8 @@ def summary(of_session: dict[str, Any]) -> str:
 
 def command() -> str:
     """The command that this process runs, or `Python` if none of this project's programs."""
-    spec = getattr(sys.modules["__main__"], "__spec__", None)
-    package, _, program = (spec.name if spec else "").rpartition(".")
-    return shlex.join(["attn_jax", program, *sys.argv[1:]]) if package in PROGRAMS else "Python"
+    program, *words = sys.argv
+    return f"{program} {shlex.join(words)}" if program.startswith("attn_jax ") else "Python"
 
 
 def _now(workdir: Path) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def shared_options(systems: Systems) -> list[str]:
     """The options that all runs have and that are not the defaults, as flags."""
     first, *others = [run.options for run in runs_of(systems)]
     return [
-        f"--{name}={config.brief(name, first[name])}"
+        f"--{name}={config.brief(first[name])}"
         for name, usual in config.values(config.Experiment()).items()
         if first[name] != usual and all(options[name] == first[name] for options in others)
     ]

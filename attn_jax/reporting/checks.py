@@ -26,7 +26,6 @@ from attn_jax.reporting.shapes import (
     several,
     table,
 )
-from attn_jax.settings.grammar import parse
 
 if TYPE_CHECKING:
     from attn_jax.reporting.runs import Run
@@ -77,7 +76,6 @@ def check_run(run: "Run", split: str) -> None:
 def _check_options(run: "Run", file: Path) -> None:
     try:
         make_bleu(run.options["data.bleu_tokenizer"])
-        parse(run.options["model.score"], "score")
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from attn_jax import config
-from attn_jax.attention.catalogue import SCORES
 from attn_jax.errors import InputError
 from attn_jax.evaluation.metrics import METRICS, bleu_counts, in_words, matching, ranking_metric
 from attn_jax.evaluation.significance import exchanged, resampled_bleu, resampled_mean
@@ -20,7 +19,6 @@ from attn_jax.records.journal import read
 from attn_jax.records.own_code import digest
 from attn_jax.records.progress import Criterion, Progress
 from attn_jax.reporting.checks import check_run
-from attn_jax.settings.grammar import parse
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Run:
 
     def brief(self, name: str) -> str:
         """The value of an option as people write it."""
-        return config.brief(name, self.options[name])
+        return config.brief(self.options[name])
 
     @property
     def data(self) -> str:
@@ -60,8 +58,7 @@ class Run:
     @property
     def is_control(self) -> bool:
         """Whether its score is a control without attention."""
-        score = SCORES.get(parse(self.options["model.score"], "score").name)
-        return score is not None and score.is_control
+        return getattr(self.options["model.score"], "is_control", False)  # of one's own, a name
 
     @property
     def measure(self) -> str:

@@ -41,7 +41,7 @@ def rows_of(comparisons: Sequence[Comparison], folder: Path) -> list[dict[str, A
         | place
         | run.metrics
         | cost_of(run)
-        | {name: config.brief(name, run.facts[name]) for name in varying}
+        | {name: config.brief(run.facts[name]) for name in varying}
         for place, run in placed
     ]
 

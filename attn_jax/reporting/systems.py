@@ -114,8 +114,7 @@ def names_of(runs: list[Run]) -> list[str]:
     def fully(run: Run) -> str:
         score = [] if differing_options else [run.brief("model.score")]
         told = (
-            f"{name.removeprefix('model.')}={config.brief(name, run.facts[name])}"
-            for name in different
+            f"{name.removeprefix('model.')}={config.brief(run.facts[name])}" for name in different
         )
         return ", ".join([*score, *told])
 

@@ -102,8 +102,8 @@ def agenda_of(
     if SEED in given:
         raise InputError(f"a comparison has seeds of its own: leave out seed={given[SEED]}")
     wanted = {
-        "options": given,
-        "systems": [_labelled(config.given(system)) for system in systems],
+        "options": config.texts(given),
+        "systems": [_labelled(config.texts(config.given(system))) for system in systems],
         "hours": _hours(hours),
         "seeds": seeds,
     }

@@ -43,7 +43,7 @@ class Events:
             filename_suffix=f".{step}",
             write_to_disk=processes.is_first(),
         )
-        rows = [[name, str(value)] for name, value in config.values(experiment).items()]
+        rows = [[name, text] for name, text in config.texts(experiment).items()]
         self._writer.add_text("options", Table(["option", "value"], rows).markdown(), step)
         self._assessment: Assessment | None = None
 

@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from attn_jax import config
 from attn_jax.errors import INTERRUPTED, TRY_AGAIN, InputError
 from attn_jax.records import run_files, states
 from attn_jax.runs import plans
@@ -133,7 +134,7 @@ def run_child(
     slot = getattr(HERE, "slot", Slot([], {}))
     start = HERE.processes.started if hasattr(HERE, "processes") else subprocess.Popen
     with TemporaryFile("w+") as file, contextlib.ExitStack() as stack:
-        file.write("\n".join(f"--{option}={value}" for option, value in options.items()))
+        file.write("\n".join(f"--{name}={text}" for name, text in config.texts(options).items()))
         file.seek(0)
         held_by_child, held = os.pipe()  # of which the child sees when this end is closed
         stack.callback(os.close, held)

@@ -90,18 +90,16 @@ def _dated(given: dict, stored: str, done: int) -> dict:
     """Options in which a change from now on has its step."""
     if changes.NAME not in given:
         return given
-    return given | {
-        changes.NAME: changes.going_on(stored, given[changes.NAME], done, config.canonical)
-    }
+    return given | {changes.NAME: changes.going_on(stored, given[changes.NAME], done, config.given)}
 
 
 def differing(before: dict[str, Any], wanted: Experiment) -> list[str]:
     """Phrases that describe each option whose value has changed, and may not."""
-    now = config.values(wanted)
+    was, now = config.texts(before), config.texts(wanted)
     return [
-        f"{name} was {before[name]!r} and is now {now[name]!r}"
-        for name in before
-        if before[name] != now[name] and name not in config.MAY_CHANGE
+        f"{name} was {was[name]!r} and is now {now[name]!r}"
+        for name in was
+        if was[name] != now[name] and name not in config.MAY_CHANGE
     ]
 
 
@@ -119,10 +117,11 @@ def check_record(workdir: Path, stored: dict, given: dict) -> None:
         return
     place, known = checkpoints.place(step), checkpoints.facts(step)
     facts.check(workdir, place, known)
-    for name, value in config.canonical(known.get("options", {})).items():
+    for name, value in config.given(known.get("options", {})).items():
         if name.startswith("train.") and stored[name] != value and name not in given:
             warnings.warn(
-                f"{run_files.flags(workdir)} has {name}={stored[name]}, which was {value} when "
+                f"{run_files.flags(workdir)} has {config.told({name: stored[name]})}, which was "
+                f"{config.brief(value)} when "
                 f"{place} was written",
                 stacklevel=2,
             )
@@ -138,7 +137,7 @@ def inherited(experiment: Experiment, given: dict) -> dict[str, Any]:
     """The options that were not given and have other values than in a new run."""
     new = config.values(experiment_with(given))
     return {
-        name: config.brief(name, value)
+        name: value
         for name, value in config.values(experiment).items()
         if name not in given and value != new[name]
     }

@@ -32,7 +32,7 @@ def grid_of(grid: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
             raise InputError(f"grid.{name} has no values")
         for value in values:
             if values.count(value) > 1:
-                raise InputError(f"grid.{name} has the value {value} twice")
+                raise InputError(f"grid.{name} has the value {config.brief(value)} twice")
     return varied
 
 
@@ -63,14 +63,15 @@ def plan(
     for name in varied.keys() & of_systems:
         raise InputError(f"{name} is an option of the grid and of a system: give it in one of them")
     for name in differing & fixed.keys():
-        raise InputError(f"{name} cannot be {fixed[name]} for all: the systems differ in it")
+        told = config.brief(fixed[name])
+        raise InputError(f"{name} cannot be {told} for all: the systems differ in it")
     made, known = {}, set()
     for system, combination in itertools.product(systems, itertools.product(*varied.values())):
         combined = dict(zip(varied, combination, strict=True))
         chosen, options = {**system, **combined}, {**system, **fixed, **combined}
         naming = {"label"} if "label" in differing & system.keys() else differing
-        told = {k: v for k, v in chosen.items() if k in varied or k in naming}
-        folder = ",".join(f"{name}={value}" for name, value in told.items()).replace("/", "-")
+        told = {k: config.brief(v) for k, v in chosen.items() if k in varied or k in naming}
+        folder = ",".join(f"{name}={text}" for name, text in told.items()).replace("/", "-")
         folder = folder or "one"
         try:
             experiment = config.experiment(options)

@@ -23,7 +23,7 @@ class Plan:
     """The runs of a sweep in order; the first has number 1.
 
     Attributes:
-      runs: the options of each run, by the name of its folder.
+      runs: the options of each run as text, by the name of its folder.
       untested: those that are only compared on validation, and leave the test split alone.
     """
 

@@ -71,7 +71,7 @@ def tuned_sweep(
     for run in itertools.chain(*tried.values(), *final.values()):
         planning.check_name(run)
     _check_number(run_files.search(planned.root), tried)
-    trial_runs = {run: given for runs in tried.values() for run, given in runs.items()}
+    trial_runs = {r: config.texts(given) for runs in tried.values() for r, given in runs.items()}
     untested = Plan(trial_runs, frozenset(trial_runs))
     trials = extended(run_files.trials(planned.root), untested)
     unused.warn(trials.wanted.values(), search.space)
@@ -87,12 +87,12 @@ def tuned_sweep(
         }
         for label, given in of_systems.items()
     }
-    plan = Plan({run: given for each in runs.values() for run, given in each.items()})
+    plan = Plan({r: config.texts(given) for each in runs.values() for r, given in each.items()})
     chosen = extended(planned.root, plan)
     told = {
         label: {
             "trials": {
-                trial: _told(found[trial], {name: given[name] for name in search.space})
+                trial: _told(found[trial], config.texts({n: given[n] for n in search.space}))
                 for trial, given in tried[label].items()
             },
             "best": best[label],

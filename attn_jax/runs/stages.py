@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.runs import budgets, plans
 from attn_jax.runs.agenda import Agenda, Member, name_of
@@ -21,7 +22,7 @@ SOME = 0.95  # share of the time that is left for runs at last: a report takes t
 
 
 def _options(runs: Iterable[Member]) -> dict[str, dict[str, Any]]:
-    return {run.label: run.options for run in runs}
+    return {run.label: config.texts(run.options) for run in runs}
 
 
 def tested(root: Path, todo: Agenda) -> list[Member]:

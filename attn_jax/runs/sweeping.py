@@ -130,7 +130,7 @@ def planned_sweep(
     why_out = left_out.__getitem__
     for why, labels in itertools.groupby(sorted(left_out, key=why_out), why_out):
         print(f"left out, since {why}: {'; '.join(labels)}")
-    new = Plan({label: planned[label] for label in wanted})
+    new = Plan({label: config.texts(planned[label]) for label in wanted})
     return Sweep(root, plans.read(root).with_more(new), wanted, new)
 
 

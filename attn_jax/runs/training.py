@@ -201,7 +201,7 @@ def train_alone(
 
 def _what_is_trained(experiment: Experiment, corpus: Corpus, state: FlatState) -> dict[str, Any]:
     """What must be the same in all processes that train together."""
-    options = options_of.values(experiment)
+    options = options_of.texts(experiment)
     return {
         **{name: value for name, value in options.items() if name not in options_of.PLACES},
         "data": corpus.content,

@@ -13,7 +13,6 @@ import numpy as np
 
 from attn_jax import config
 from attn_jax.errors import InputError, choose
-from attn_jax.settings.fields import kind_of
 from attn_jax.settings.grammar import Number, parse, split
 
 RANGES = {
@@ -62,7 +61,7 @@ class Trials:
             if why := _unsearchable(name):
                 raise InputError(f"search.{name}: {why}")
             for u in np.linspace(0, 1, 50, endpoint=False):
-                config.canonical({name: self._at(name, float(u))})
+                config.given({name: self._at(name, float(u))})
 
     def drawn(self, seed: int) -> list[dict[str, Any]]:
         """The options of each trial; with more of them, the first ones stay the same.
@@ -86,7 +85,7 @@ class Trials:
         except ValueError as error:
             told = "; ".join(RANGES.values())
             raise InputError(f"search.{name}={text} is no range: {told} ({error})") from error
-        return round(value) if kind_of(entry) is int and isinstance(value, float) else value
+        return round(value) if entry.type is int and isinstance(value, float) else value
 
 
 def _unsearchable(name: str) -> str:

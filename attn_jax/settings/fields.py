@@ -5,10 +5,10 @@ import math
 import numbers
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, ClassVar, cast
 
-from attn_jax.errors import InputError, choose
+from attn_jax.errors import InputError
 
 LARGEST = 2**31 - 1  # the largest int32, which is JAX's default integer type
 
@@ -46,12 +46,6 @@ class Duration(float):
         return f"{float(self)!r}s" if self else "0"
 
     __repr__ = __str__
-
-
-def duration(default: str, help: str, *, low: float) -> Any:
-    """A field for a duration, of at least `low` seconds."""
-    metadata = {"help": help, "low": low, "high": None, "shown": default}
-    return dataclasses.field(default=Duration(default), metadata=metadata)
 
 
 def path(help: str) -> Any:
@@ -98,27 +92,13 @@ def expand(path: str) -> str:
     return expanded
 
 
-def checked(known: Mapping[str, dataclasses.Field], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts values of options, by name, to the types of the options; those of `Value` to text.
+def checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
+    """Converts a number or text, which may stand for a number, to the type of an option.
 
     Raises:
-      InputError: there is no option of a name, or a value is of the wrong type, out of bounds, or
-        text of several lines.
+      InputError: it is of the wrong type, out of bounds, or text of several lines.
     """
-    return {
-        name: _checked(name, choose(known, name, "option"), value)
-        for name, value in options.items()
-    }
-
-
-def kind_of(entry: dataclasses.Field) -> type[Any]:
-    """The type of an option in text: that of `Value` is text itself."""
-    # A field holds the name of its type only where annotations are postponed.
-    return str if "held" in entry.metadata else cast(type[Any], entry.type)
-
-
-def _checked(name: str, entry: dataclasses.Field, value: Any) -> Any:
-    original, kind = value, kind_of(entry)
+    original, kind = value, cast(type[Any], entry.type)
     try:
         if original is None or isinstance(original, bool):
             raise TypeError("neither text nor a number")

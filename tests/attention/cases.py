@@ -20,7 +20,7 @@ from attn_jax import (
     attend_step,
     begin,
 )
-from attn_jax.config.value_text import read
+from attn_jax.config.reading import read
 from attn_jax.errors import InputError
 from tests.attention import oracle
 from tests.options import with_units

@@ -14,6 +14,7 @@ from attn_jax import (
     Score,
     Window,
     attend_all,
+    config,
     scaled_normal,
 )
 from attn_jax.attention.compositions import Pair, Projected
@@ -21,8 +22,8 @@ from attn_jax.attention.position_scores import Coverage, LocationAware
 from attn_jax.attention.scores import Dot, General
 from attn_jax.attention.sparse import Entmax
 from attn_jax.attention.windows import LocalM
-from attn_jax.config import model, value_text
-from attn_jax.config.value_text import read
+from attn_jax.config import model
+from attn_jax.config.reading import read
 from attn_jax.settings.fields import fields
 from experiments.catalogue import catalogue as page
 from tests.attention import oracle
@@ -74,12 +75,14 @@ def test_a_plain_function_is_read_by_its_module_and_name():
 
 
 def test_runs_record_all_settings_without_importing_the_user_s_code():
-    assert value_text.canonical(Score, "additive") == "additive(units=128)"
-    assert value_text.canonical(Score, " projected( dot )") == "projected(dot,units=128)"
-    assert value_text.canonical(Score, "no_such_module:f( a=1 )") == "no_such_module:f(a=1)"
-    assert value_text.brief(Score, "additive(units=128)") == "additive"
-    assert value_text.brief(Score, "projected(dot,units=3)") == "projected(dot,units=3)"
-    assert value_text.brief(Score, "no_such_module:f(a=1)") == "no_such_module:f(a=1)"
+    for text, (full, brief) in {
+        "additive": ("additive(units=128)", "additive"),
+        " projected( dot )": ("projected(dot,units=128)", "projected(dot)"),
+        "projected(dot,units=3)": ("projected(dot,units=3)", "projected(dot,units=3)"),
+        "no_such_module:f( a=1 )": ("no_such_module:f(a=1)", "no_such_module:f(a=1)"),
+    }.items():
+        (score,) = config.given({"model.score": text}).values()
+        assert (config.text_of(score), config.brief(score)) == (full, brief)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from attn_jax.attention import (
     Null,
     Softmax,
 )
-from attn_jax.config.value_text import read
+from attn_jax.config.reading import read
 from attn_jax.errors import InputError
 from tests.drawn import drawn
 from tests.options import model_options

@@ -16,7 +16,7 @@ from attn_jax.attention import steps
 from attn_jax.attention.compositions import Pair
 from attn_jax.attention.position_scores import Gmm
 from attn_jax.attention.steps import Now
-from attn_jax.config.value_text import read
+from attn_jax.config.reading import read
 from tests.attention.cases import as_arrays, parameters
 from tests.options import with_units
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from attn_jax.attention.head_names import HEADS, SEVERAL, Head, Heads, Mean, Single
-from attn_jax.config.value_text import read
+from attn_jax.config.reading import read
 from attn_jax.errors import InputError
 
 

@@ -12,7 +12,7 @@ from attn_jax import NORMALIZERS, SCORES, WINDOWS, Mechanism, Score, attend, att
 from attn_jax.attention.catalogue import COMPOSITIONS
 from attn_jax.attention.monotonic import Monotonic
 from attn_jax.attention.scores import Dot
-from attn_jax.config.value_text import read
+from attn_jax.config.reading import read
 from tests.attention.cases import (
     CASES,
     MASK,

@@ -22,7 +22,7 @@ from attn_jax.attention.past import CARRIED, NotRead, Past
 from attn_jax.attention.position_scores import Coverage, Gmm
 from attn_jax.attention.scores import Dot, General
 from attn_jax.attention.windows import LocalM
-from attn_jax.config.value_text import read
+from attn_jax.config.reading import read
 from tests.attention.cases import as_arrays, parameters
 
 T, S, Q, C = 5, 7, 3, 3

@@ -25,7 +25,7 @@ from attn_jax.attention import monotonic
 from attn_jax.attention.scores import Dot
 from attn_jax.attention.sparse import Entmax, sparse
 from attn_jax.attention.windows import LocalM, LocalP
-from attn_jax.config.value_text import read
+from attn_jax.config.reading import read
 from tests.attention import oracle
 from tests.attention.cases import as_arrays, parameters
 from tests.options import with_units

@@ -29,7 +29,7 @@ from attn_jax.attention.position_scores import Gmm, LocationAware, Relative
 from attn_jax.attention.scores import Additive, Dot, General
 from attn_jax.attention.sparse import Entmax
 from attn_jax.attention.windows import LocalM, LocalP
-from attn_jax.config.value_text import read
+from attn_jax.config.reading import read
 
 
 class Weighted(Score):

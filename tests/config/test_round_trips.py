@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from attn_jax import Score, config, setting
 from attn_jax.attention import Dot
-from attn_jax.config import value_text
-from attn_jax.config.options import HELD
+from attn_jax.config import HELD, TABLES
+from attn_jax.config.reading import brief, held, read, read_option, text_of
 from attn_jax.errors import InputError
 
 
@@ -93,13 +93,15 @@ def drawn_of(tables):
 
 @pytest.mark.parametrize("name", HELD)
 def test_a_value_of_an_option_is_read_back(name):
-    held = HELD[name]
+    one = values(held(HELD[name]), TABLES)
+    several = typing.get_origin(HELD[name]) is tuple
 
     @settings(max_examples=80)
-    @given(values(held.kind, held.tables))
+    @given(st.lists(one, max_size=3).map(tuple) if several else one)
     def holds(value):
-        for text in (str(value), value.brief(), config.given({name: value})[name]):
-            again = value_text.read(held.kind, text, tables=held.tables)
+        assert config.given({name: value}) == {name: value}
+        for text in (text_of(value), brief(value)):
+            again = read_option(HELD[name], text, TABLES)
             assert again == value
             assert type(again) is type(value)
 
@@ -107,10 +109,11 @@ def test_a_value_of_an_option_is_read_back(name):
 
 
 @settings(max_examples=300)
-@given(drawn_of(HELD["model.score"].tables)(Held))
+@given(drawn_of(TABLES)(Held))
 def test_a_value_of_ones_own_is_read_back(value):
-    for text in (str(value), value.brief(), config.given({"model.score": value})["model.score"]):
-        assert value_text.read(Score, text) == value
+    assert config.given({"model.score": value}) == {"model.score": value}
+    for text in (str(value), value.brief()):
+        assert read(Score, text) == value
     assert config.parse([f"--model.score={value}"]).model.score == value
 
 
@@ -138,7 +141,7 @@ def test_how_settings_are_written():
 )
 def test_settings_of_another_type_are_refused(text, told):
     with pytest.raises(InputError, match=f"Held: {told}|held: {told}"):
-        value_text.read(Score, f"{__name__}:Held({text})")
+        read(Score, f"{__name__}:Held({text})")
 
 
 def made_elsewhere():

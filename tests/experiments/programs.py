@@ -19,10 +19,9 @@ SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
     [
         "attn_jax.__main__",
-        "attn_jax.runs.comparing",
-        "attn_jax.runs.searching",
-        "attn_jax.translation.exporting",
-        "experiments.command.flags",
+        "attn_jax.cli.compare",
+        "attn_jax.cli.sweep",
+        "attn_jax.cli.export",
         __name__,
     ]
 )

@@ -2,9 +2,9 @@
 
 import pytest
 
+from attn_jax.cli.align import print_errors
 from attn_jax.data.gold import Gold
 from attn_jax.evaluation.significance import FEWEST
-from experiments.align import print_errors
 
 
 @pytest.mark.parametrize(("pairs", "shown"), [(2, "–"), (FEWEST, "0.001")])  # noqa: RUF001

@@ -15,7 +15,8 @@ pytestmark = full
 
 # Runs a program as `python -m` does, and writes how many texts it has cut.
 COUNT = """
-import atexit, runpy, sys
+import atexit, sys
+from attn_jax.__main__ import main
 from attn_jax.data.vocabulary import PRETOKENIZERS
 file, program, *arguments = sys.argv[1:]
 texts = []
@@ -29,8 +30,8 @@ def counted(cut):
 for name, cut in list(PRETOKENIZERS.items()):
     PRETOKENIZERS[name] = counted(cut)
 atexit.register(lambda: open(file, "w").write(str(len(texts))))
-sys.argv = [program, *arguments]
-runpy.run_module(f"experiments.{program}", run_name="__main__", alter_sys=True)
+sys.argv = ["attn_jax", program, *arguments]
+main()
 """
 TRAINING, HELD_OUT, VALIDATIONS = 300, 20, 2  # pairs and validations of `SMALL`
 TEXTS = 2 * (TRAINING + 2 * HELD_OUT)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from absl import flags as absl_flags
 
+from attn_jax.cli import flags
+from attn_jax.cli.flag_files import at_home, expanded
 from attn_jax.errors import InputError
-from experiments.command import flags
-from experiments.command.command_line import at_home, expanded
 
 
 @pytest.fixture
@@ -22,8 +22,7 @@ def folder(tmp_path, monkeypatch):
 def values(monkeypatch):
     """The flags of a program, defined apart from those of other tests."""
     own = absl_flags.FlagValues()
-    define = {kind: partial(one, flag_values=own) for kind, one in flags.DEFINE.items()}
-    monkeypatch.setattr(flags, "DEFINE", define)
+    monkeypatch.setattr(absl_flags, "DEFINE", partial(absl_flags.DEFINE, flag_values=own))
     monkeypatch.setattr(flags, "FLAGS", own)
     flags.define_experiment()
     return own
@@ -57,7 +56,7 @@ def test_flags_of_files_and_of_the_command_line_override_those_before_them(folde
     ("line", "message"),
     [
         ("--sead=1", "Unknown command line flag 'sead'. Did you mean: seed"),
-        ("--seed=1e3", "flag --seed=1e3: not a whole number: '1e3'"),
+        ("--seed=1e3", "seed must be of type int, got '1e3'"),
         ("--train.batch_size=0", "train.batch_size must be at least 1, got 0"),
         ("--train.clip_norm=nan", "train.clip_norm must be at least 1e-09, got nan"),
         ("--seed", "Missing value for flag --seed"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.command.program import dashed
+from attn_jax.cli.program import dashed
 
 
 @pytest.mark.parametrize(

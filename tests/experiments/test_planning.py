@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from attn_jax import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS
+from attn_jax import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS, config
+from attn_jax.attention import Dot, LocalP, Sparsemax
 from attn_jax.attention.catalogue import WRAPPERS
+from attn_jax.cli.flag_files import PRESETS
+from attn_jax.cli.sweeps import read_systems
 from attn_jax.errors import InputError
 from attn_jax.runs import planning
 from attn_jax.settings.grammar import split
-from experiments import sweep
 
 
 def test_systems_are_combined_with_the_grid(tmp_path):
@@ -18,10 +20,10 @@ def test_systems_are_combined_with_the_grid(tmp_path):
         "# a remark\n\n--model.score=dot --model.normalizer=sparsemax  # and another\n"
         '--model.window="local_p(half_width=2)"\n'
     )
-    systems = sweep.read_systems(file)
+    systems = read_systems(file)
     assert systems == [
-        {"model.score": "dot", "model.normalizer": "sparsemax"},
-        {"model.window": "local_p(half_width=2)"},
+        {"model.score": Dot(), "model.normalizer": Sparsemax()},
+        {"model.window": LocalP(half_width=2)},
     ]
     planned = planning.plan(systems, {"seed": ["0", "1"]}, {"data.name": "copy"})
     assert list(planned) == [
@@ -52,12 +54,12 @@ def test_a_file_that_is_no_list_of_systems_is_refused(tmp_path, text, message):
     file = tmp_path / "systems.txt"
     file.write_text(text)
     with pytest.raises(InputError, match=message):
-        sweep.read_systems(file)
+        read_systems(file)
 
 
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
-        sweep.read_systems(tmp_path / "none.txt")
+        read_systems(tmp_path / "none.txt")
 
 
 def test_an_option_of_the_grid_and_of_a_system_is_refused():
@@ -144,18 +146,18 @@ def test_systems_with_labels_come_from_flag_files(tmp_path, monkeypatch):
     Path("base.flags").write_text("# of all\n--data.name=parallel\n--data.train=text\n")
     Path("one.flags").write_text("--flagfile=base.flags\n--label=One\n--model.score=dot\n")
     Path("systems.txt").write_text("--flagfile=one.flags\n--label=Two --data.name=copy\n")
-    systems = sweep.read_systems(Path("systems.txt"))
+    systems = read_systems(Path("systems.txt"))
     assert systems[0] == {
         "data.name": "parallel",
         "data.train": str(tmp_path / "text"),
         "label": "One",
-        "model.score": "dot",
+        "model.score": Dot(),
     }
     planned = planning.plan(systems, {"train.steps": ["1"]}, {})
     assert list(planned) == ["label=One,train.steps=1", "label=Two,train.steps=1"]
     Path("systems.txt").write_text("--flagfile=none.flags\n")
     with pytest.raises(InputError, match=r"systems.txt, line 1: .*none\.flags"):
-        sweep.read_systems(Path("systems.txt"))
+        read_systems(Path("systems.txt"))
 
 
 def test_combinations_that_make_no_sense_are_left_out(tmp_path):
@@ -196,10 +198,9 @@ def test_a_value_or_system_that_fits_with_nothing_is_refused(tmp_path, systems, 
 
 def test_the_preset_names_every_mechanism():
     """So that the measurements in docs/mechanisms.md leave none out."""
-    presets = Path(sweep.__file__).parent / "presets"
     named = {
-        (option, value.partition("(")[0])
-        for system in sweep.read_systems(presets / "mechanisms.txt")
+        (option, config.brief(value).partition("(")[0])
+        for system in read_systems(PRESETS / "mechanisms.txt")
         for option, value in system.items()
     }
     assert {name for option, name in named if option == "model.score"} == {*SCORES}

@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from attn_jax.cli.flags import options_of
+from attn_jax.cli.sweeps import read_systems
 from attn_jax.models.seq2seq import initialize
 from attn_jax.runs.checks import check
 from attn_jax.runs.folder import experiment_with
 from attn_jax.runs.unused import unused
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
-from experiments import sweep
-from experiments.command.flags import options_of
 from tests.stages import full
 
 pytestmark = full
@@ -45,13 +45,13 @@ def test_every_preset_makes_sense(name):
 
 
 def test_the_systems_on_captions_differ_in_model_and_training_alone():
-    systems = sweep.read_systems(ROOT / "experiments" / "presets" / "multi30k.txt")
+    systems = read_systems(ROOT / "experiments" / "presets" / "multi30k.txt")
     labels = [system["label"] for system in systems]
     assert labels == ["RNNencdec", "RNNsearch", "Luong", "Transformer"]
     for system in systems:
         same = {k: v for k, v in system.items() if k.startswith("data.")}
         assert same == {k: v for k, v in systems[0].items() if k.startswith("data.")}
-        assert system["train.batch_size"] == "64"
+        assert system["train.batch_size"] == 64
 
 
 def sizes(model):

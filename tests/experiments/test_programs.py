@@ -268,7 +268,7 @@ def test_an_interrupt_during_imports_shows_no_traceback(tmp_path):
     command = [sys.executable, "-X", "importtime", "-m", "attn_jax", "train"]
     with begun([*command, f"--workdir={tmp_path}"]) as process:
         for line in process.stderr:
-            if line.endswith(" experiments\n"):  # the package; its program is imported from now on
+            if line.endswith(" attn_jax.cli\n"):  # of which the program is imported from now on
                 break
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
@@ -280,7 +280,8 @@ def test_an_interrupt_during_imports_shows_no_traceback(tmp_path):
 def test_an_interrupt_is_not_lost_as_garbage_is_collected(number):
     code = f"""
 import gc, signal, time
-from experiments.command.program import run
+from types import SimpleNamespace
+from attn_jax.cli.program import run
 
 def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -289,7 +290,7 @@ def main():
     for _ in range(1000):
         time.sleep(0.1)
 
-run(main)
+run(SimpleNamespace(__name__="one", define=lambda: None, main=main))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
@@ -299,14 +300,15 @@ def test_signals_that_come_together_are_one():
     """As those of `timeout`, which tells a program and its group, so that it hears two."""
     code = """
 import os, signal, threading
-from experiments.command.program import run
+from types import SimpleNamespace
+from attn_jax.cli.program import run
 
 def main():
     for _ in range(100):
         threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGTERM]).start()
     threading.Event().wait(60)
 
-run(main)
+run(SimpleNamespace(__name__="one", define=lambda: None, main=main))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from attn_jax.cli.translate import fitting, n_best
 from attn_jax.config import Data
 from attn_jax.data.run_vocabularies import build_vocabulary
 from attn_jax.data.vocabulary import copies
 from attn_jax.errors import InputError
-from experiments.translate import fitting, n_best
 from tests.experiments.programs import SMALL, program, works
 from tests.stages import full
 

@@ -10,7 +10,7 @@ import pytest
 from flax import nnx
 
 from attn_jax import Mixing
-from attn_jax.config.value_text import read
+from attn_jax.config.reading import read
 from attn_jax.errors import InputError
 from attn_jax.models.attention import Attention
 from tests.drawn import encoded

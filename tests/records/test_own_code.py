@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from attn_jax.attention.protocol import Score
-from attn_jax.config.value_text import read
+from attn_jax.config.reading import read
 from attn_jax.errors import InputError
 from attn_jax.records.own_code import (
     check_copies,

@@ -22,7 +22,8 @@ NUMBER = r"(-?\d+\.\d+)"
 
 def run(hits, seed=0, seconds=10.0, score="additive"):
     """A run that has some of the test words right."""
-    options = DEFAULTS | {"model.score": score, "data.target_level": "symbol", "seed": seed}
+    given = {"model.score": score, "data.target_level": "symbol", "seed": seed}
+    options = DEFAULTS | config.given(given)
     sentences = [
         {"target": ["a"], "text_tokens": ["a" if hit else "b"], "reference": "a"} for hit in hits
     ]

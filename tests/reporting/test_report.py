@@ -48,8 +48,8 @@ HEADS = [
 def write_run(folder, score, seed, exact, level="symbol", **more):
     folder.mkdir(parents=True, exist_ok=True)
     options = {"model.score": score, "seed": seed, "data.target_level": level} | more
-    recorded = config.values(config.Experiment()) | config.canonical(options)
-    lines = [f"--{name}={value}" for name, value in recorded.items()]
+    recorded = config.texts(config.values(config.Experiment()) | config.given(options))
+    lines = [f"--{name}={text}" for name, text in recorded.items()]
     (folder / "flags.txt").write_text("\n".join(lines))
     names = ("exact_match", "symbol_error_rate", "bleu", "alignment_accuracy")
     metrics = {"perplexity": 200 - exact, "alignment_shift": 1}

@@ -107,7 +107,7 @@ def test_the_options_after_each_step():
 )
 def test_a_change_from_now_on_is_one_from_the_steps_done(stored, given, done, result):
     expected = given if result is None else result
-    assert going_on("" if stored == "a" else stored, given, done, config.canonical) == expected
+    assert going_on("" if stored == "a" else stored, given, done, config.given) == expected
 
 
 def test_the_same_command_undoes_no_change_that_was_planned_for_later():
@@ -115,8 +115,8 @@ def test_the_same_command_undoes_no_change_that_was_planned_for_later():
     with pytest.warns(
         UserWarning, match=r"learning_rate=1 was made at step 7, before other .*=1@12"
     ):
-        assert going_on(stored, "learning_rate=1", 12, config.canonical) == stored
-    assert going_on(stored, f"{stored};learning_rate=1@12", 12, config.canonical).endswith("=1@12")
+        assert going_on(stored, "learning_rate=1", 12, config.given) == stored
+    assert going_on(stored, f"{stored};learning_rate=1@12", 12, config.given).endswith("=1@12")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_the_same_command_undoes_no_change_that_was_planned_for_later():
 )
 def test_a_change_that_cannot_be_made_is_refused(stored, given, done, message):
     with pytest.raises(InputError, match=message):
-        going_on(stored, given, done, config.canonical)
+        going_on(stored, given, done, config.given)
 
 
 def test_values_of_changes_are_checked_as_those_of_options():

@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 
 from attn_jax import train
+from attn_jax.cli import distributed
 from attn_jax.errors import TRY_AGAIN, InputError
 from attn_jax.records import journal
 from attn_jax.runs import folder
 from attn_jax.training import devices, processes
 from attn_jax.training.arrays import named_leaves
 from attn_jax.translation.loading import load
-from experiments.command import distributed
 from tests.experiments.programs import SMALL, refused
 from tests.options import train_options
 from tests.stages import full

@@ -1,7 +1,13 @@
-"""From text to values: `location_aware(width=5)`, `my_score:Sharp(scale=2)`, `adam(beta2=0.98)`."""
+"""From text to what options hold, and back: `location_aware(width=5)`, `my_score:Sharp(scale=2)`.
+
+The type of an option says what it holds: a value of a kind such as `Score`, a value or None
+(`auto` in text), a tuple of values (joined by `+`, or `none`), or a number or text.
+"""
 
 import dataclasses
-from collections.abc import Mapping
+import types
+import typing
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_type_hints
 
 from attn_jax.attention import catalogue
@@ -24,6 +30,9 @@ Kind = TypeVar("Kind", bound=Value)
 Tables = Mapping[Any, Mapping[str, type[Any]]]
 PARTS: Tables = catalogue.TABLES
 
+AUTO = "auto"  # what stands for None, such as the normalizer of the score
+NONE = "none"  # what stands for no values
+
 
 def read(kind: type[Kind], text: str, tables: Tables = PARTS) -> Kind:
     """The value that a text stands for; `read(Score, str(score)) == score`.
@@ -37,16 +46,7 @@ def read(kind: type[Kind], text: str, tables: Tables = PARTS) -> Kind:
     Raises:
       InputError: there is no such name, module, class or setting.
     """
-    return _made(kind, parse_value(text, _what(kind), kind.also), tables)
-
-
-def listed(kind: type[Value], text: str) -> list[str]:
-    """The texts that a text joins by `+`.
-
-    Raises:
-      InputError: the text is not of this form.
-    """
-    return list(map(str, parse_values(text, _what(kind), kind.also)))
+    return made(kind, parse_value(text, _what(kind), kind.also), tables)
 
 
 def kind_of(text: str, tables: Tables = PARTS) -> type[Any]:
@@ -71,23 +71,79 @@ def kind_of(text: str, tables: Tables = PARTS) -> type[Any]:
     raise InputError(f"{named.name!r} is no part: it is not derived from one of {names}")
 
 
-def canonical(kind: type[Value], text: str, tables: Tables = PARTS) -> str:
-    """The text with all settings, as runs record it; the user's own code is not imported."""
-    named = parse_value(text, _what(kind), kind.also)
-    return str(named) if _is_own(named) else str(_made(kind, named, tables))
+def held(of_option: Any) -> type[Value] | None:
+    """The kind of the values that an option of a type holds; None for numbers and text."""
+    kinds = (of_option, *typing.get_args(of_option))
+    return next(filter(is_value, kinds), None)
 
 
-def brief(kind: type[Value], text: str, tables: Tables = PARTS) -> str:
-    """The text without the settings that have their defaults."""
-    named = parse_value(text, _what(kind), kind.also)
-    return text if _is_own(named) else _made(kind, named, tables).brief()
+def holds_several(of_option: Any) -> bool:
+    """Whether an option of a type holds a tuple of values."""
+    return typing.get_origin(of_option) is tuple
+
+
+def may_be_none(of_option: Any) -> bool:
+    """Whether an option of a type may hold None."""
+    return types.NoneType in typing.get_args(of_option)
+
+
+def read_option(of_option: Any, text: str, tables: Tables) -> Any:
+    """What an option that holds values holds for a text.
+
+    What names the user's own code stays as it is written (`Named`), and is not imported.
+
+    Raises:
+      InputError: it stands for nothing that the option may hold.
+    """
+    kind = held(of_option)
+    if kind is None:
+        return text
+
+    def known(named: Any) -> Any:
+        return named if is_own(named) else made(kind, named, tables)
+
+    if holds_several(of_option):
+        each = [] if text == NONE else parse_values(text, _what(kind), kind.also)
+        return tuple(map(known, each))
+    if text == AUTO and may_be_none(of_option):
+        return None
+    return known(parse_value(text, _what(kind), kind.also))
+
+
+def imported(of_option: Any, value: Any, tables: Tables) -> Any:
+    """What an option holds, with the user's own code in the place of its name.
+
+    Raises:
+      InputError: it names no such module or class, or one of another kind.
+    """
+    if isinstance(value, tuple):
+        return tuple(imported(of_option, each, tables) for each in value)
+    kind = held(of_option)
+    return made(kind, value, tables) if kind and isinstance(value, Named) else value
+
+
+def text_of(value: Any, write: Callable[[Any], str] = str) -> str:
+    """What an option holds as text, with all settings: it is read back to an equal value.
+
+    Args:
+      value: what it holds.
+      write: how a single value is written.
+    """
+    if isinstance(value, tuple):
+        return "+".join(text_of(each, write) for each in value) or NONE
+    return AUTO if value is None else write(value)
+
+
+def brief(value: Any) -> str:
+    """What an option holds, as people write it: without settings that have their defaults."""
+    return text_of(value, lambda one: one.brief() if isinstance(one, Value) else str(one))
 
 
 def _what(kind: type[Value]) -> str:
     return kind.name.replace("_", " ")
 
 
-def _is_own(named: Any) -> bool:
+def is_own(named: Any) -> bool:
     """Whether a text names code of the user's own."""
     return isinstance(named, Named) and any(":" in one.name for one in named.all())
 
@@ -101,7 +157,8 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Named) else value
 
 
-def _made(kind: type[Kind], named: Any, tables: Tables) -> Kind:
+def made(kind: type[Kind], named: Any, tables: Tables) -> Kind:
+    """The value that a name with settings, or a number, stands for; see `read`."""
     if not isinstance(named, Named):
         return kind.from_number(written(named))
     if kind.may_be_own:
@@ -144,10 +201,7 @@ def _with_settings(found: type[Kind], named: Named, tables: Tables) -> Kind:
         choose(entries, name, f"setting of {named.name}")
         if name in given:
             raise InputError(f"{named} gives {name} twice")
-        if is_value(types[name]):
-            given[name] = _made(types[name], value, tables)
-        else:
-            given[name] = _plain(value)
+        given[name] = made(types[name], value, tables) if is_value(types[name]) else _plain(value)
     missing = [n for n, entry in entries.items() if entry.default is dataclasses.MISSING]
     for name in missing:
         if name not in given:

@@ -1,34 +1,46 @@
-"""Command-line flags, one for each option of an experiment or of a search."""
+"""Flags: one for each option of an experiment or of a search, and those of the programs."""
 
 import itertools
 import operator
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from absl import flags
 
 from attn_jax import config
+from attn_jax.cli.flag_files import Word, at_home, expanded
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError, choose
 from attn_jax.settings import grammar
-from attn_jax.settings.fields import Duration, absolute, checked, fields, kind_of, local
-
-from .command_line import Word, at_home, expanded
+from attn_jax.settings.fields import checked, fields, local
 
 # `--help` shows a flag under the program that asked this module to define it.
 flags.disclaim_key_flags()
 
 FLAGS = flags.FLAGS
-DEFINE: dict[type, Callable[..., Any]] = {
-    int: flags.DEFINE_integer,
-    float: flags.DEFINE_float,
-    str: flags.DEFINE_string,
-    Duration: flags.DEFINE_string,
-}
+HELP = ("--help", "-help", "-h", "--h")
 _needed: list[str] = []  # flags without a default
 _first: list[str] = []  # the one whose value may come first, without its name
+
+
+class _Text(flags.ArgumentParser):
+    """Checks the text of an option, and leaves it as it is."""
+
+    def __init__(self, kind: Any, read: Callable[[str], Any]):
+        self.syntactic_help = {int: "an integer", float: "a number"}.get(kind, "")
+        self._read = read
+
+    def parse(self, argument: str) -> str:
+        self._read(argument)
+        return argument
+
+
+class _Texts(flags.ArgumentParser):
+    """Splits text at its commas."""
+
+    def parse(self, argument: str) -> list[str]:
+        return grammar.split(argument)
 
 
 def define_needed(name: str, help: str) -> None:
@@ -51,8 +63,23 @@ def define_workdir(help: str) -> None:
 def define_experiment() -> None:
     """Defines a flag for each option of an experiment."""
     for name, field in config.known().items():
-        shown = field.metadata.get("shown", field.default)
-        DEFINE[kind_of(field)](name, shown, field.metadata["help"])
+
+        def read(text: str, name: str = name) -> Any:
+            return config.given({name: text})
+
+        default, help = config.brief(field.default), field.metadata["help"]
+        flags.DEFINE(_Text(field.type, read), name, default, help)
+
+
+def given() -> dict[str, Any]:
+    """The options that are given on the command line."""
+    return config.given({n: FLAGS[n].value for n in config.known() if FLAGS[n].present})
+
+
+def define_values(prefix: str, help: str) -> None:
+    """Defines a flag for values of each option of an experiment, separated by commas."""
+    for name, field in config.known().items():
+        flags.DEFINE(_Texts(), f"{prefix}.{name}", None, f"{help}: {field.metadata['help']}")
 
 
 def define_models() -> None:
@@ -78,8 +105,13 @@ def check_combination() -> None:
 def define_search(left_out: Iterable[str] = ()) -> None:
     """Defines a flag for each option of a search, except those that are left out."""
     for name, field in fields(Search):
+
+        def read(text: str, name: str = name, field: Any = field) -> Any:
+            return checked(name, field, text)
+
         if name not in left_out:
-            DEFINE[kind_of(field)](name, field.default, field.metadata["help"])
+            default, help = str(field.default), field.metadata["help"]
+            flags.DEFINE(_Text(field.type, read), name, default, help)
 
 
 def search() -> dict[str, Any]:
@@ -89,22 +121,12 @@ def search() -> dict[str, Any]:
       InputError: one is out of bounds, or has no effect together with the others.
     """
     options = {
-        name: FLAGS[name].value
-        for name, _ in fields(Search)
+        name: checked(name, field, FLAGS[name].value)
+        for name, field in fields(Search)
         if name in FLAGS and FLAGS[name].present
     }
     search_of(options)
     return options
-
-
-class _Values(flags.ArgumentParser):
-    def parse(self, argument: str) -> list[str]:
-        return grammar.split(argument)
-
-
-def define_values(name: str, help: str) -> None:
-    """Defines a flag for several values."""
-    flags.DEFINE(_Values(), name, None, help)
 
 
 def value_of(name: str) -> Any:
@@ -112,16 +134,7 @@ def value_of(name: str) -> Any:
     return FLAGS[name].value
 
 
-def given() -> dict[str, Any]:
-    """The options that are given on the command line, with paths made absolute."""
-    return {
-        name: absolute(field, FLAGS[name].value)
-        for name, field in config.known().items()
-        if FLAGS[name].present
-    }
-
-
-def options_of(words: list[str]) -> dict[str, Any]:
+def options_of(words: Iterable[str]) -> dict[str, Any]:
     """The options in the words of a command line, including those in flag files.
 
     Raises:
@@ -133,15 +146,52 @@ def options_of(words: list[str]) -> dict[str, Any]:
         if not word.text.startswith("--") or not equals:
             raise word.refused(f"{word.text!r} is not --option=value")
         try:
-            options[name] = absolute(choose(known, name, "option"), value)
-            checked(known, {name: value})
+            choose(known, name, "option")
+            options |= config.given({name: value})
         except InputError as error:
             raise word.refused(error) from error
     return options
 
 
-def _told(error: Exception) -> str:
+def parse(arguments: list[str]) -> None:
+    """Parses a command line.
+
+    Raises:
+      InputError: a flag is unknown, missing, of a wrong type or a URL, a word is not a flag, or a
+        flag file cannot be used.
+    """
+    program, *words = arguments
+    FLAGS([program])
+    if _first and words and not words[0].startswith("-"):
+        words[0] = f"--{_first[0]}={words[0]}"
+    # absl would read flag files itself, but its errors would name neither file nor line.
+    for _, together in itertools.groupby(expanded(words), operator.attrgetter("place")):
+        _parse(program, list(together))
+    _refuse_overridden(list(map(at_home, words)))
+    options = {*config.known(), *dict(fields(Search))}
+    for name in FLAGS:
+        if FLAGS[name].present and name not in options:  # of these, paths are looked at elsewhere
+            local(FLAGS[name].value)
+    for name in _needed:
+        if not FLAGS[name].value:
+            raise InputError(f"--{name} is missing: the {FLAGS[name].help}")
+
+
+def _parse(program: str, words: list[Word]) -> None:
+    """Parses words of a command line, or one line of a flag file."""
+    first = words[0]
+    try:
+        _, *others = FLAGS([program, *(word.text for word in words)])
+    except flags.Error as error:
+        raise first.refused(_told(error)) from error
+    if others:
+        raise first.refused(f"{others[0]!r} is not a flag: flags look like --name=value")
+
+
+def _told(error: flags.Error) -> str:
     """An error of absl, in words for the user."""
+    if isinstance(error.__context__, InputError):  # which says all itself
+        return str(error.__context__)
     message = str(error).replace("invalid literal for int() with base 10", "not a whole number")
     return message.replace("could not convert string to float", "not a number")
 
@@ -165,43 +215,3 @@ def _refuse_overridden(words: list[str]) -> None:
                 f"--{name}={value} has no effect: the flag file after it sets "
                 f"--{name}={flag.value}; give it after --flagfile"
             )
-
-
-def parse(arguments: list[str]) -> None:
-    """Parses a command line.
-
-    Raises:
-      InputError: a flag is unknown, missing, of a wrong type or a URL, a word is not a flag, or a
-        flag file cannot be used.
-    """
-    program, *words = arguments
-    FLAGS([program])
-    if _first and words and not words[0].startswith("-"):
-        words[0] = f"--{_first[0]}={words[0]}"
-    # absl would read flag files itself, but its errors would name neither file nor line.
-    for _, together in itertools.groupby(expanded(words), operator.attrgetter("place")):
-        _parse(program, list(together))
-    _refuse_overridden(list(map(at_home, words)))
-    options = {*config.known(), *dict(fields(Search))}
-    for name in FLAGS:
-        if FLAGS[name].present and name not in options:  # of these, `absolute` looks at paths
-            local(FLAGS[name].value)
-    for name in _needed:
-        if not FLAGS[name].value:
-            raise InputError(f"--{name} is missing: the {FLAGS[name].help}")
-
-
-def _parse(program: str, words: list[Word]) -> None:
-    """Parses words of a command line, or one line of a flag file."""
-    first = words[0]
-    name = first.text.lstrip("-").partition("=")[0]
-    try:
-        _, *others = FLAGS([program, *(word.text for word in words)])
-        if first.place and name in config.known():
-            config.canonical({name: FLAGS[name].value})  # while the line is known
-    except (flags.Error, ValueError) as error:  # InputError is a ValueError
-        raise first.refused(_told(error)) from error
-    except SystemExit:  # absl exits with status 1 after it has shown help
-        sys.exit()
-    if others:
-        raise first.refused(f"{others[0]!r} is not a flag: flags look like --name=value")

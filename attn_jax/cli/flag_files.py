@@ -9,7 +9,9 @@ from attn_jax.data.text_files import read_lines
 from attn_jax.errors import InputError
 from attn_jax.settings.fields import expand
 
-PRESETS = Path(__file__).parents[1] / "presets"
+PACKAGE = Path(__file__).parents[1]
+INSTALLED = PACKAGE / "presets"
+PRESETS = INSTALLED if INSTALLED.is_dir() else PACKAGE.parent / "experiments" / "presets"
 
 
 class Word(NamedTuple):

@@ -12,13 +12,12 @@ from typing import NoReturn
 
 from absl import flags as absl_flags
 
+from attn_jax.cli.flags import FLAGS, value_of
+from attn_jax.cli.program import dashed, is_lack_of_memory
 from attn_jax.errors import TRY_AGAIN, InputError, Paused
 from attn_jax.settings.fields import Duration
 from attn_jax.training.notice import SAME
 from attn_jax.training.processes import DEAD, connect, not_met
-
-from .flags import FLAGS, value_of
-from .program import dashed, is_lack_of_memory
 
 OTHERS = (
     "error: another process of the run has ended, or cannot be reached: the same command in all of "

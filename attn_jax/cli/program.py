@@ -9,18 +9,17 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from types import ModuleType
 from typing import NamedTuple
 
 import jax
-from absl import app, flags
+from absl import flags
 
 from attn_jax import config
+from attn_jax.cli.flags import HELP, parse
 from attn_jax.errors import INTERRUPTED, TRY_AGAIN, InputError, Paused, Terminated, reason
 from attn_jax.startup import start
 from attn_jax.training.notice import SAME, end_at_once_by
-
-from .flags import parse
 
 
 class Interrupts:
@@ -90,8 +89,14 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
     print(f"warning: {dashed(message)}", file=sys.stderr)
 
 
-def run(main: Callable[[], None], advice: Advice = NONE) -> None:
-    """Runs a program; reports input that cannot be used in one sentence, with status 2."""
+def run(program: ModuleType) -> None:
+    """Runs a program; reports input that cannot be used in one sentence, with status 2.
+
+    Args:
+      program: a module with `define`, which defines its flags, `main`, and perhaps `ADVICE`.
+    """
+    advice: Advice = getattr(program, "ADVICE", NONE)
+    sys.argv[0] = f"attn_jax {program.__name__.rpartition('.')[2]}"
     warnings.showwarning = _warn
     # Where the user's own modules may be. Last, and after all of the programs' own imports, since
     # Python takes any module for one of packages in several places, such as Orbax.
@@ -100,8 +105,7 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
-    app.define_help_flags()
-    flags.DEFINE_alias("h", "help")
+    program.define()
     interrupts = Interrupts()
     signal.signal(signal.SIGTERM, interrupts.hear)
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as a shell has it in the background
@@ -109,9 +113,13 @@ def run(main: Callable[[], None], advice: Advice = NONE) -> None:
     sys.unraisablehook = interrupts.not_lost
     end_at_once_by(os._exit)
     try:
+        if {*HELP} & {*sys.argv[1:]}:
+            told = flags.FLAGS.module_help(program).replace(f"{program.__name__}:", "Flags:", 1)
+            print(f"{program.__doc__}{told}")
+            return
         parse(sys.argv)
         start()
-        main()
+        program.main()
     except InputError as error:
         print(f"error: {dashed(error)}", file=sys.stderr)
         sys.exit(2)

@@ -1,0 +1,142 @@
+"""Runs a grid: `./launch.sh sweep --workdir=runs/scores --grid.model.score=additive,dot`.
+
+Each option has a flag `--grid.<option>=value,value`; every combination that makes sense is one run,
+in a folder of its own. `--systems=FILE` names a file with the flags of one system on each line, to
+be combined with the grid. The same command again skips finished runs and resumes the others.
+`--only` and `--part` make some of the runs, for other machines with the same folder.
+`--executor=slurm` has Slurm make them. `--search.trials` tunes each system first,
+by trials of what `--search.<option>` draws.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+from absl import flags as absl_flags
+
+from attn_jax import config
+from attn_jax.cli import flags, sweeps
+from attn_jax.cli.flags import FLAGS
+from attn_jax.cli.program import OF_TRAINING
+from attn_jax.errors import InputError
+from attn_jax.runs.budgets import makespan
+from attn_jax.runs.estimates import estimates
+from attn_jax.runs.searching import tuned_sweep
+from attn_jax.runs.slots import slots
+from attn_jax.runs.standing import standings, summary, told
+from attn_jax.runs.sweeping import (
+    Sweep,
+    part_of,
+    plan_in,
+    planned_sweep,
+    sweep,
+    sweep_in,
+)
+
+ADVICE = OF_TRAINING
+
+
+def grid() -> dict[str, list[str]]:
+    """The options that vary, each with its values."""
+    found = {name: flags.value_of(f"grid.{name}") for name in config.known()}
+    return {name: values for name, values in found.items() if values}
+
+
+def define() -> None:
+    """Defines the flags."""
+    flags.define_workdir("folder for the runs")
+    flags.define_experiment()
+    flags.define_values("grid", "values to try")
+    absl_flags.DEFINE_string("systems", "", "file with the flags of one system on each line")
+    sweeps.define_jobs()
+    absl_flags.DEFINE_integer(
+        "only", None, "number of the only run to make, as --list counts them", lower_bound=1
+    )
+    absl_flags.DEFINE_string("part", "1/1", "runs to make: 3/8 is every eighth, from the third on")
+    absl_flags.DEFINE_bool("list", False, "list the runs and how far they are, and make none")
+    absl_flags.DEFINE_bool("dry_run", False, "list the runs and the time they need, and make none")
+    sweeps.define_executor()
+    sweeps.define_search()
+
+
+def main() -> None:
+    """Trains and evaluates all runs that are not finished, or tells how far they are."""
+    # This process only checks the runs, so it leaves accelerators to them.
+    jax.config.update("jax_platforms", "cpu")
+    search = sweeps.search()
+    if FLAGS.list and FLAGS.dry_run:
+        raise InputError("--list tells how far runs are, --dry_run the time they need: give one")
+    tells = FLAGS.list or FLAGS.dry_run
+    if tells and not varies():
+        refuse_options()
+    if tells and FLAGS["executor"].present:
+        raise InputError("--list and --dry_run make no runs: leave out --executor")
+    executor = sweeps.executor()
+    if FLAGS.list:
+        print_runs()
+        return
+    if FLAGS.dry_run:
+        print_estimates(part_of(planned(), FLAGS.only, FLAGS.part))
+        return
+    where = {"jobs": FLAGS.jobs, "executor": executor}
+    part = {"only": FLAGS.only, "part": FLAGS.part}
+    if search is not None:
+        tuned_sweep(flags.given(), FLAGS.workdir, search, **varied(), **where)
+    else:
+        sweep(flags.given(), FLAGS.workdir, **varied(), **where, **part)
+    print(f"report --workdir={FLAGS.workdir} compares them")
+
+
+def varied() -> dict[str, Any]:
+    """What varies, as `sweep` takes it."""
+    return {"grid": grid(), "systems": sweeps.systems()}
+
+
+def varies() -> bool:
+    """Whether the flags tell what varies, and so plan a sweep."""
+    return bool(grid() or FLAGS.systems)
+
+
+def planned() -> Sweep:
+    """The sweep that is planned in the folder, or that these flags would plan."""
+    if varies():
+        return planned_sweep(flags.given(), FLAGS.workdir, **varied())
+    return sweep_in(FLAGS.workdir)
+
+
+def print_runs() -> None:
+    """Prints a line on each run, also on those that cannot be read."""
+    if varies():
+        root, plan, wanted, _ = part_of(planned(), FLAGS.only, FLAGS.part)
+    else:
+        root, plan = Path(FLAGS.workdir), plan_in(FLAGS.workdir)
+        wanted = plan.chosen(FLAGS.only, FLAGS.part)
+    runs = standings(root, plan)
+    for one in runs:
+        if one.label in wanted:
+            far, said = f"{one.step}/{one.steps}", one.why or one.said
+            print(f"{one.number:4} {one.state:8} {far:>13} {one.label} {said}".rstrip())
+    print(summary(runs))
+
+
+def print_estimates(chosen: Sweep) -> None:
+    """Prints a line on each run, and the time that they need."""
+    places = slots(FLAGS.jobs)
+    found, numbers = estimates(chosen, places), chosen.plan.numbers
+    for label, needed in found.items():
+        said = needed.why or f"{needed.steps} steps"
+        if needed.pace:
+            said += f" of {needed.pace.step:.4f} s: {told(needed.seconds)}"
+        print(f"{numbers[label]:4} {label}: {said if needed.steps else 'finished'}")
+    seconds = makespan((needed.seconds for needed in found.values()), len(places))
+    print(f"about {told(seconds)}, {len(places)} at a time, without validations and evaluations")
+
+
+def refuse_options() -> None:
+    """Raises InputError if options are given beside those of the plan."""
+    given = [*flags.given(), *(f"grid.{name}" for name in grid())]
+    given += ["systems"] if FLAGS.systems else []
+    if given:
+        raise InputError(
+            f"without a grid, --list and --dry_run take the plan as it is: leave out --{given[0]}"
+        )

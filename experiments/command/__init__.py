@@ -1,1 +1,0 @@
-"""The command line: flags, files of flags, and how every program starts and ends."""
