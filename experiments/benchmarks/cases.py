@@ -79,7 +79,7 @@ def attention() -> Iterator[Case]:
                 if operation in OPERATIONS:
                     modules |= {"jnp": "plain_attention", "PyTorch": "peer_attention"}
                 if operation == "additive":
-                    modules |= {"Keras": "peer_keras", "tanh alone": "tanh_alone"}
+                    modules["Keras"] = "peer_keras"
                 sides = {name: (module, settings) for name, module in modules.items()}
                 passes = "and derivative" if derivative else "forwards"
                 name = f"{operation}, {length}, {passes}"

@@ -12,7 +12,6 @@ from experiments.benchmarks import (
     attention,
     end_to_end,
     plain_attention,
-    tanh_alone,
     training,
 )
 from experiments.benchmarks.cases import GROUPS, OPERATIONS, WITHOUT_PEERS
@@ -107,7 +106,6 @@ def test_a_step_of_every_system(system):
     [
         *((attention, operation) for operation in (*OPERATIONS, *WITHOUT_PEERS)),
         *((plain_attention, operation) for operation in OPERATIONS),
-        (tanh_alone, "additive"),
     ],
 )
 def test_an_operation_of_attention(side, operation):
