@@ -25,6 +25,7 @@ from attn_jax.models.heads import Sizes
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.records.own_code import OWN, import_modules, imported_late, own_modules, own_options
 from attn_jax.tokens import PAD, UNK
+from attn_jax.training.optimizer import Linear
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 
@@ -38,6 +39,12 @@ def check(experiment: Experiment) -> None:
         later = config.train_after(experiment.train, change.step or 0)
         check(dataclasses.replace(experiment, train=later))
     import_modules(experiment.model)
+    schedule, steps = experiment.train.schedule, experiment.train.steps
+    if isinstance(schedule, Linear) and steps > schedule.until:
+        raise InputError(
+            f"train.schedule={schedule} is 0 from there on, before train.steps={steps}: give "
+            f"train.schedule=linear(until={steps})"
+        )
     choose(METRICS | {"auto": None}, experiment.train.metric, "metric")
     make_bleu(experiment.data.bleu_tokenizer)
     choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")

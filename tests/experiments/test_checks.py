@@ -198,3 +198,9 @@ def test_sizes_that_do_not_fit_are_refused_in_one_sentence(of_model, message):
         return
     with pytest.raises(InputError, match=message):
         check(experiment(options(**of_model)))
+
+
+def test_a_schedule_that_ends_before_the_training_is_refused():
+    options = {"train.schedule": "linear(until=50)", "train.steps": 60}
+    with pytest.raises(InputError, match=r"before train\.steps=60: give .*=linear\(until=60\)$"):
+        check(experiment(options))

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from attn_jax.errors import InputError
@@ -60,6 +61,14 @@ def test_the_schedule_of_luong():
     config = train_options(learning_rate=1.0, warmup_steps=0, schedule="halving(after=15,every=3)")
     expected = [1.0] * 15 + [0.5] * 3 + [0.25] * 3 + [0.125] * 3
     np.testing.assert_allclose(step_sizes(config, 24), expected, rtol=1e-6)
+
+
+def test_down_a_line_as_optax_has_it():
+    config = train_options(learning_rate=0.5, warmup_steps=4, schedule="linear(until=12)")
+    falls = optax.linear_schedule(0.5, 0.0, transition_steps=12 - 4)
+    expected = [0.125, 0.25, 0.375, 0.5, *map(falls, range(8 + 2))]
+    np.testing.assert_allclose(step_sizes(config, 14), expected, atol=1e-7)
+    assert expected[-2:] == [0, 0]
 
 
 def rule(name, gradients, **options):
