@@ -30,7 +30,7 @@ class Encoded(NamedTuple):
 class Source(NamedTuple):
     """A batch of encoded sentences, as decoders take it."""
 
-    projected: PyTree  # what the decoder's `project` returns, such as `KeysAndValues`
+    projected: PyTree  # what the decoder's `project` returns, such as `Attended`
     mask: PyTree[Bool[Array, "B S"]]  # a pair if each of two sources is attended to by itself
     summary: Summary
 
