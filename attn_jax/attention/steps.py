@@ -136,36 +136,36 @@ def weigh(
     positions = now.mask.shape[1]
 
     # How well each position matches: [B, K, G, S], or [B, K, G, 2, S] of a pair.
-    inputs, shared = (queries.score, keys), not m.makes_keys
-    of_score = _advanced(m, "score", p, inputs, now, shared)
+    given, axes = (p["score"], queries.score, keys), (0, 0 if m.makes_keys else None)
+    of_score = _advanced(m, "score", now, axes, *given)
     # Hidden units are recomputed for the derivative: those of all queries would take T S A numbers,
     # and storing them more time.
     scored = jax.checkpoint(score.score) if m.has_hidden_units else score.score
-    scores = _each(scored, p["score"], inputs, of_score, shared)
+    scores = _each(scored, of_score, axes)(*given, of_score)
     _check_scores(m, scores, positions)
     if mixing.overrides("scores"):
         scores = _of_all_heads(partial(mix_scores, mixing, p["mixing"]), scores)
 
     # The window. A position is reachable if none of its scores is -∞. NaN scores are kept, so that
     # the weights become NaN too.
-    inputs = (queries.window,)
-    of_window = _advanced(m, "window", p, inputs, now)
+    in_window = p["window"], queries.window
+    of_window = _advanced(m, "window", now, (0,), *in_window)
     if window.overrides("bias"):
-        bias = _each(window.bias, p["window"], inputs, of_window)
+        bias = _each(window.bias, of_window, (0,))(*in_window, of_window)
         _check_positions(bias, positions, f"the window {window.word}", "bias")
         scores = scores + _like(scores, bias)
     reachable = (scores != -jnp.inf).all(axis=tuple(range(3, scores.ndim - 1)))
 
     # The weights, in float32 at least, whatever the precision of products.
     finite = widen(jnp.where(_like(scores, reachable), scores, 0))
-    given = finite, now.mask[:, None, None] & reachable
-    of_normalizer = _advanced(m, "normalizer", p, given, now)
-    weights = _each(normalizer.weights, p["normalizer"], given, of_normalizer)
+    given = p["normalizer"], finite, now.mask[:, None, None] & reachable
+    of_normalizer = _advanced(m, "normalizer", now, (0, 0), *given)
+    weights = _each(normalizer.weights, of_normalizer, (0, 0))(*given, of_normalizer)
     _check_positions(weights, positions, f"the normalizer {normalizer.word}", "weights")
     if mixing.overrides("weights"):
         weights = _of_all_heads(partial(mix_weights, mixing, p["mixing"]), weights, now.mask)
     if window.overrides("gain"):
-        gain = _each(window.gain, p["window"], inputs, of_window)
+        gain = _each(window.gain, of_window, (0,))(*in_window, of_window)
         _check_positions(gain, positions, f"the window {window.word}", "gain")
         weights = weights * gain
 
@@ -303,31 +303,32 @@ def _of_all_heads(
     return jax.vmap(mix)(heads, *of_sentence).reshape(numbers.shape)
 
 
-def _each(
-    method: Callable, p: PyTree, inputs: tuple, past: Past, shared: bool = False
-) -> PyTree[Float[Array, "B K G ..."]]:
-    """What a method returns for each head of each sentence; the last input may be `shared` keys."""
-    alike = (0,) * len(inputs)
-    within = (*alike[:-1], None) if shared else alike
-    over = jax.vmap(method, (0, *within, past.axes(None)))
-    over = jax.vmap(over, (0, *alike, past.axes(None)))
-    return jax.vmap(over, (None, *alike, past.axes(0)))(p, *inputs, past)
+def _each(method: Callable, past: Past, axes: tuple) -> Callable:
+    """A method of a part for each head of each sentence: a function of the same arguments.
 
-
-def _advanced(
-    m: Mechanism, kind: str, p: PyTree, inputs: tuple, now: Now, shared: bool = False
-) -> Past:
-    """What a part sees at this step: no more than its class says that it reads, its own next state,
-    and random keys of its own.
+    Args:
+      method: of `p`, inputs and `past`.
+      past: what the part sees of all heads.
+      axes: 0 for each input; None for keys that heads share.
     """
-    part, memory, rng = getattr(m, kind), now.memory, now.rng
-    known = {name: getattr(memory, name) for name in CARRIED if name in part.carried}
-    if rng is not None and kind != "normalizer":  # one of them has the key itself
+    over = jax.vmap(method, (0, *axes, past.axes(None)))
+    over = jax.vmap(over, (0, *(0 for _ in axes), past.axes(None)))
+    return jax.vmap(over, (None, *(0 for _ in axes), past.axes(0)))
+
+
+def _advanced(m: Mechanism, kind: str, now: Now, axes: tuple, *given: PyTree) -> Past:
+    """What a part sees at this step: no more than its class says that it reads.
+
+    It has random keys of its own, and its own state has moved on.
+    """
+    part, rng = getattr(m, kind), now.rng
+    known = {name: getattr(now.memory, name) for name in CARRIED if name in part.carried}
+    if rng is not None and kind != "normalizer":  # one of them has the keys themselves
         rng = apart(rng, kind)
     if not part.is_stateful:
         return Past(part.word, mask=now.mask, rng=rng, **known)
-    past = Past(part.word, mask=now.mask, rng=rng, **known, own=getattr(memory.own, kind))
-    own = _each(part.advance, p[kind], inputs, past, shared)
+    past = Past(part.word, mask=now.mask, rng=rng, own=getattr(now.memory.own, kind), **known)
+    own = _each(part.advance, past, axes)(*given, past)
     before, after = _described(past.own), _described(own)
     if after != before:  # a scan could not carry it
         raise InputError(f"`advance` of {part.word} makes a state {before} into one {after}")

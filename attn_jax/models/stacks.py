@@ -102,7 +102,7 @@ class Stack(nnx.Module):
             last, outputs = self.forms.lstm_layer(matrix, projected, mask, *initial, reverse)
             return (last,), jnp.swapaxes(outputs, 0, 1)
         last, outputs = self.forms.scan(
-            _masked, self, initial, (projected, mask, rngs), reverse=reverse
+            _masked, (self,), initial, (projected, mask, rngs), reverse=reverse
         )
         return last, jnp.swapaxes(outputs, 0, 1)
 

@@ -153,7 +153,9 @@ def train_step(
         with recipe.precision.context():
             return recipe.loss(model, tuple(sentences), step, rng) / count
 
-    gradient_of = partial(accumulated, jax.value_and_grad(mean), recipe.microbatches)
+    gradient_of = jax.value_and_grad(mean)
+    if recipe.microbatches > 1:
+        gradient_of = partial(accumulated, gradient_of, recipe.microbatches)
     if mesh is not None:
         gradient_of = data_parallel(gradient_of, mesh)
     rng = by_row(jax.random.fold_in(rng, step), len(target))
@@ -196,8 +198,6 @@ def accumulated(function, parts: int, model: Seq2Seq, batch: tuple) -> tuple:
     Raises:
       InputError: the batch cannot be cut into `parts` equal parts.
     """
-    if parts == 1:
-        return function(model, batch)
     rows = len(batch[0])
     if rows % parts:
         raise InputError(f"train.microbatches={parts} does not divide train.batch_size={rows}")

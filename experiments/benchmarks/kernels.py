@@ -78,7 +78,7 @@ def recurrent(scan: Callable, matrix: Array, inputs: Array, hidden: Array) -> Ar
         state = jnp.tanh(inputs + products.product(state, matrix))
         return state, state
 
-    return scan(step, matrix, hidden, inputs)[1]
+    return scan(step, (matrix,), hidden, inputs)[1]
 
 
 def mixed(summed: Callable, values: Array, scores: Array) -> Array:
@@ -87,7 +87,7 @@ def mixed(summed: Callable, values: Array, scores: Array) -> Array:
     def step(values: Array, state: tuple, scores: Array) -> tuple[tuple, Array]:
         return state, summed(jax.nn.softmax(scores), values)
 
-    return deferral.scan(step, values, (), scores)[1]
+    return deferral.scan(step, (values,), (), scores)[1]
 
 
 def gates(gated: Callable, inputs: Array, memory: Array) -> Array:
