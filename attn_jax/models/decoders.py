@@ -5,7 +5,7 @@ the previous state.
 """
 
 import abc
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +47,7 @@ class Recurrent(nnx.Module):
     """
 
     forms = FAST
+    readout: Any
     usual_readout: str  # what `model.readout=auto` stands for
     options = (
         stacks.OPTIONS
