@@ -23,6 +23,7 @@ from attn_jax.attention.protocol import Mixing, Weigher, widen
 from attn_jax.errors import InputError
 from attn_jax.kernels.held import Held
 from attn_jax.kernels.mixture import plain_mixture
+from attn_jax.kernels.recomputation import recomputed
 
 # Of one head of one sentence, at least those of one query: a batch has B N times as many.
 UNITS = Held(cpu=0, other=2**21)
@@ -140,7 +141,7 @@ def weigh(
     of_score = _advanced(m, "score", now, axes, *given)
     # Hidden units are recomputed for the derivative: those of all queries would take T S A numbers,
     # and storing them more time.
-    scored = jax.checkpoint(score.score) if m.has_hidden_units else score.score
+    scored = recomputed(score.score) if m.has_hidden_units else score.score
     scores = _each(scored, of_score, axes)(*given, of_score)
     _check_scores(m, scores, positions)
     if mixing.overrides("scores"):

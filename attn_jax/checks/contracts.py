@@ -11,8 +11,8 @@ from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.choices import find_encoder
 from attn_jax.models.decoders import Inputs, Recurrent
+from attn_jax.models.protocols import Summary
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.models.source import Summary
 from attn_jax.models.stacks import make_stack
 from attn_jax.tokens import SPECIALS
 

@@ -15,7 +15,7 @@ from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import FAST
 from attn_jax.models.heads import Sizes, Unprojected, make_projections
-from attn_jax.models.source import Encoded
+from attn_jax.models.protocols import Encoded
 
 
 class Attention(nnx.Module):

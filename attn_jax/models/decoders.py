@@ -16,12 +16,11 @@ from attn_jax.config import Model
 from attn_jax.kernels.forms import FAST
 from attn_jax.models import heads, stacks
 from attn_jax.models.dropout import make_dropout
-from attn_jax.models.first_states import make_first_state
 from attn_jax.models.linear import Linear
+from attn_jax.models.protocols import Encoded, Source
 from attn_jax.models.randomness import split, split_stacked
 from attn_jax.models.readouts import make_readout
-from attn_jax.models.source import Encoded, Source
-from attn_jax.models.stacks import make_stack
+from attn_jax.models.stacks import make_first_state, make_stack
 from attn_jax.models.two_attentions import make_attention
 
 OneStep = tuple[PyTree, Float[Array, "B F"], Float[Array, "B L N S"]]

@@ -27,9 +27,9 @@ from attn_jax.models.choices import find_decoder, find_encoder
 from attn_jax.models.embeddings import make_embeddings
 from attn_jax.models.initializations import initialized
 from attn_jax.models.marginal import Marginal, Over, best, total
+from attn_jax.models.protocols import Encoded, Source
 from attn_jax.models.randomness import split
 from attn_jax.models.second_source import make_second
-from attn_jax.models.source import Encoded, Source
 from attn_jax.tokens import BOS, PAD
 
 

@@ -10,8 +10,8 @@ from attn_jax.attention.sources import Combined
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.decoders import Advanced, Inputs, Recurrent
+from attn_jax.models.protocols import Encoded, Source
 from attn_jax.models.readouts import make_readout
-from attn_jax.models.source import Encoded, Source
 from attn_jax.models.stacks import make_stack
 
 

@@ -13,9 +13,9 @@ from attn_jax.attention.steps import Attended, Memory
 from attn_jax.attention.windows import Full
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention, widened
+from attn_jax.models.protocols import Encoded
 from attn_jax.models.randomness import split
-from attn_jax.models.rows import behind
-from attn_jax.models.source import Encoded
+from attn_jax.models.second_source import behind
 
 Masks = tuple[Bool[Array, "B S"], Bool[Array, "B S"]]
 

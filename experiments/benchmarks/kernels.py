@@ -18,7 +18,6 @@ from attn_jax.kernels import (
     deferral,
     factors,
     hidden_sum,
-    logits,
     lstm,
     mixture,
     output_loss,
@@ -169,9 +168,9 @@ PAIRS: dict[str, Pair] = {
         partial(additive, recomputation.recomputed, hidden_sum.plain_hidden_sum),
         lambda n, drawn: (drawn(n.T, n.B, n.H), drawn(n.B, n.S, n.H), small(drawn, n.H)),
     ),
-    "logits.logits": Pair(
-        partial(searched, logits.logits),
-        partial(searched, logits.plain_logits),
+    "output_loss.logits": Pair(
+        partial(searched, output_loss.logits),
+        partial(searched, output_loss.plain_logits),
         lambda n, drawn: (drawn(n.B, n.H), small(drawn, n.H, n.V), drawn(n.V)),
         rounds=True,
     ),
