@@ -1,9 +1,18 @@
-"""The special tokens at the beginning of every vocabulary."""
+"""Special tokens, and batches of ids."""
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 PAD, UNK, BOS, EOS = range(4)  # ids of padding, unknown word, begin and end of sentence
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
+
+
+class Batch(NamedTuple):
+    """Sentence pairs as ids, padded with `PAD`: arrays of NumPy, and of JAX in a training step."""
+
+    source: Any  # [B, S]
+    target: Any  # [B, T], each ending in `EOS`
+    links: Any = None  # [B, T, S], as weights, where all pairs have some
 
 
 def written(tokens: Sequence[str], steps: int) -> list[str]:

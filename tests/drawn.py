@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attn_jax.models.protocols import Encoded
 from attn_jax.models.seq2seq import initialize
-from attn_jax.models.source import Encoded
 
 
 def drawn(config, source_size, target_size, seed=0):

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from attn_jax.models.seq2seq import initialize
+from attn_jax.tokens import Batch
 from attn_jax.training.arrays import named_leaves
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
@@ -51,7 +52,7 @@ def test_parameters_of_earlier_code_give_the_same_losses(file):
     recipe = recipe_of(train)
     state, found = init_state(model, recipe), []
     for step in range(len(losses)):
-        batch = jnp.asarray(sources[step % 3]), jnp.asarray(targets[step % 3]), None
+        batch = Batch(jnp.asarray(sources[step % 3]), jnp.asarray(targets[step % 3]))
         state, loss = train_step(state, batch, jax.random.key(1), recipe=recipe_of(train))
         found.append(float(loss))
     np.testing.assert_allclose(found, losses, rtol=0, atol=1e-4)

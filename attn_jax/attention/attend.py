@@ -7,7 +7,6 @@ returned. A plain function `(query, keys) -> [S]` is a score too, with {} for it
 
 import dataclasses
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
@@ -17,8 +16,9 @@ from jaxtyping import Array, Bool, Float, PyTree
 from attn_jax.attention import steps
 from attn_jax.attention.arguments import annotations_and_mask, fitting, like_annotations, whole
 from attn_jax.attention.mechanism import Mechanism
+from attn_jax.attention.mixing import Apart
 from attn_jax.attention.protocol import Score
-from attn_jax.attention.steps import OVER_STEPS, Memory, Now, Queries
+from attn_jax.attention.steps import Attended, Memory, Now
 from attn_jax.attention.values import Annotations
 from attn_jax.errors import InputError, reason
 
@@ -115,28 +115,16 @@ def attend_all(
         train_step=train_step,
     )
     m, p, queries = fitting(mechanism, p, queries, "T Q", sentence.sizes, sentence.mask)
-    done = jnp.asarray(train_step, float)
 
-    def one(queries: Array, sentence: Sentence, memory: Memory, rng: Array | None) -> tuple:
-        rngs = None if rng is None else jax.random.split(rng, len(queries))
-        projected = jax.vmap(partial(steps.query, m, p))(queries)
-        if m.looks_back:
-
-            def following(memory: Memory, inputs: tuple) -> tuple:
-                memory, context, weights = _step(m, p, sentence, memory, *inputs)
-                return memory, (context, weights)
-
-            return jax.lax.scan(following, memory, (queries, projected, rngs))[1]
-        now = Now(steps.at_each(m, len(queries), done), sentence.mask, rngs)
-        scores = steps.score_all(m, p, projected, sentence.keys, now)
-        _, weights = jax.vmap(partial(steps.weigh, m), OVER_STEPS)(p, projected, scores, now)
-        weights = jax.vmap(partial(steps.amplify, m), OVER_STEPS)(p, projected, weights, now)
-        summed = jax.vmap(partial(steps.drop, m))(weights, rngs)
-        contexts = jax.vmap(steps.context, in_axes=(0, None))(summed, sentence.values)
-        return jax.vmap(partial(steps.gate, m, p))(queries, contexts), weights
+    def one(sentence: Sentence, memory: Memory, queries: Array, rng: Array | None) -> tuple:
+        attended, of_head, now = _one_head(m, p, sentence, memory, rng, len(queries))
+        made = steps.make_queries(m, of_head, queries[None, None, None])
+        weights = steps.weigh_all(m, Apart(), of_head, attended, made, now)
+        contexts = steps.add_up(m, weights, attended.values, now.rng)
+        return steps.gate(m, of_head, queries[None], contexts)[0, :, 0, 0], weights[0, 0, 0]
 
     batch = sentence.mask.shape[:-1]
-    return over_axes(one, len(batch))(queries, sentence, memory, by_place(rng, batch))
+    return over_axes(one, len(batch))(sentence, memory, queries, by_place(rng, batch))
 
 
 def begin(
@@ -171,7 +159,9 @@ def begin(
                 values = m.values.values(p["values"], annotations, embeddings, mask)
             keys = m.score.keys(p["score"], compared)
             size = values.shape[-1]
-            return Sentence(keys, values, mask, (D, E, size)), steps.begin(m, p, mask, size, done)
+            of_head = jax.tree.map(lambda leaf: leaf[None, None], p)
+            memory = steps.begin(m, of_head, mask[None], (1, 1), size, done)
+            return Sentence(keys, values, mask, (D, E, size)), _at(memory, (0, 0, 0))
         except jax.errors.JAXTypeError:  # of what the part does, not of its parameters
             raise
         except (TypeError, KeyError) as error:
@@ -211,29 +201,37 @@ def attend_step(
     m, p, query = fitting(mechanism, p, query, "Q", sentence.sizes, sentence.mask)
 
     def one(sentence: Sentence, memory: Memory, query: Array, rng: Array | None) -> tuple:
-        return _step(m, p, sentence, memory, query, steps.query(m, p, query), rng)
+        attended, of_head, now = _one_head(m, p, sentence, memory, rng)
+        made = steps.make_queries(m, of_head, query[None, None, None])
+        memory, weights = steps.weigh(m, Apart(), of_head, attended.keys, made, now)
+        contexts = steps.add_up(m, weights, attended.values, now.rng)
+        memory = _at(steps.remember(memory, weights, contexts), (0, 0, 0))
+        return memory, steps.gate(m, of_head, query[None], contexts)[0, 0, 0], weights[0, 0, 0]
 
     batch = sentence.mask.shape[:-1]
     return over_axes(one, len(batch))(sentence, memory, query, by_place(rng, batch))
 
 
-def _step(
-    m: Mechanism,
-    p: PyTree,
-    sentence: Sentence,
-    memory: Memory,
-    state: Float[Array, " Q"],
-    query: Queries,
-    rng: Array | None,
-) -> tuple[Memory, Float[Array, " C"], Float[Array, " S"]]:
-    now = Now(memory, sentence.mask, rng)
-    memory, scores = steps.score(m, p, query, sentence.keys, now)
-    now = now._replace(memory=memory)
-    memory, weights = steps.weigh(m, p, query, scores, now)
-    weights = steps.amplify(m, p, query, weights, now._replace(memory=memory))
-    context = steps.context(steps.drop(m, weights, rng), sentence.values)
-    memory = steps.remember(memory, weights, context)
-    return memory, steps.gate(m, p, state, context), weights
+def _one_head(
+    m: Mechanism, p: PyTree, sentence: Sentence, memory: Memory, rng: Array | None, *count: int
+) -> tuple[Attended, PyTree, Now]:
+    """A sentence as a batch of one sentence with one head, as steps take it."""
+    of_head, keys = (
+        jax.tree.map(lambda leaf: leaf[None, None], tree) for tree in (p, sentence.keys)
+    )
+    if m.makes_keys:
+        keys = jax.tree.map(lambda leaf: leaf[None], keys)
+    if rng is not None:
+        rng = jax.random.split(rng, count)[None, None, None] if count else rng[None, None, None]
+    attended = Attended(keys, sentence.values[None, None])
+    return attended, of_head, Now(_at(memory, (None, None, None)), sentence.mask[None], rng)
+
+
+def _at(memory: Memory, index: tuple) -> Memory:
+    """What a memory has of each head, indexed; all heads are at the same step."""
+    of_heads = memory._replace(step=None, train_step=None)
+    indexed = jax.tree.map(lambda leaf: leaf[index], of_heads)
+    return indexed._replace(step=memory.step, train_step=memory.train_step)
 
 
 def over_axes(function: Callable, count: int) -> Callable:
@@ -245,4 +243,6 @@ def over_axes(function: Callable, count: int) -> Callable:
 
 def by_place(rng: Array | None, batch: tuple[int, ...]) -> Array | None:
     """A key for each place in a batch."""
+    if rng is not None and not jnp.issubdtype(rng.dtype, jax.dtypes.prng_key):
+        rng = jax.random.wrap_key_data(rng)
     return rng if rng is None or not batch else jax.random.split(rng, batch)

@@ -5,8 +5,7 @@ from typing import Any
 import jax
 from jaxtyping import Array, Float
 
-from attn_jax.attention.protocol import Gate, scaled_normal
-from attn_jax.attention.widening import widen
+from attn_jax.attention.protocol import Gate, scaled_normal, widen
 
 
 class Ungated(Gate):

@@ -1,5 +1,6 @@
 """What a part of attention sees of a sentence and of the earlier steps."""
 
+import functools
 import typing
 import zlib
 from collections.abc import Sequence
@@ -14,10 +15,13 @@ from attn_jax.errors import InputError
 CARRIED = ("step", "weights", "total", "context", "train_step")
 
 
-def apart(rng: Key[Array, ""], part: str) -> Key[Array, ""]:
-    """A random key of a part, so that parts draw independently of one another."""
+def apart(rng: Key[Array, "*any"], part: str) -> Key[Array, "*any"]:
+    """Random keys of a part, so that parts draw independently of one another."""
     # Not a small number: `jax.random.split` makes the keys of these, which a part may do too.
-    return jax.random.fold_in(rng, zlib.crc32(part.encode()))
+    over = functools.partial(jax.random.fold_in, data=zlib.crc32(part.encode()))
+    for _ in rng.shape:
+        over = jax.vmap(over)
+    return over(rng)
 
 
 class NotRead(InputError, AttributeError):
@@ -59,9 +63,12 @@ class Past:
 
     def apart(self, part: str) -> "Past":
         """The same with the random key of a part."""
-        if self.rng is None:
-            return self
-        return self._with(rng=apart(self.rng, part))
+        return self if self.rng is None else self._with(rng=apart(self.rng, part))
+
+    def axes(self, of_mask: int | None) -> "Past":
+        """The axes over which `jax.vmap` goes; all heads and sentences are at one step."""
+        alike = {"mask": of_mask, "step": None, "train_step": None}
+        return self._with(**{name: alike.get(name, 0) for name in vars(self) if name != "_reader"})
 
     def _with(self, **changed: Any) -> "Past":
         past = Past()

@@ -32,6 +32,11 @@ def scaled_normal(rng: Array, shape: tuple[int, ...]) -> Float[Array, "..."]:
     return jax.random.normal(rng, shape) * (shape[0] if shape else 1) ** -0.5
 
 
+def widen(numbers: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The numbers, in float32 at least, in which parts compute whatever the precision of inputs."""
+    return numbers.astype(jnp.promote_types(numbers.dtype, jnp.float32))
+
+
 class Part(Value):
     """What all parts have in common: settings, and parameters that its `init` makes.
 

@@ -12,8 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.past import Past
-from attn_jax.attention.protocol import Score, scaled_normal
-from attn_jax.attention.widening import widen
+from attn_jax.attention.protocol import Score, scaled_normal, widen
 from attn_jax.errors import InputError
 from attn_jax.kernels.hidden_sum import hidden_sum
 from attn_jax.settings.value import setting

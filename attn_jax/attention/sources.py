@@ -11,9 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attn_jax.attention.normalizers import Softmax
-from attn_jax.attention.protocol import Normalizer, Part, Score, scaled_normal
+from attn_jax.attention.protocol import Normalizer, Part, Score, scaled_normal, widen
 from attn_jax.attention.scores import Additive
-from attn_jax.attention.widening import widen
 from attn_jax.settings.value import setting
 
 

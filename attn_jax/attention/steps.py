@@ -1,23 +1,28 @@
-"""A step of a mechanism in stages, each for one sentence and one head.
+"""A step of a mechanism, for all heads of a batch of sentences; `attend` has one head.
 
-query -> score -> (mix scores) -> weigh -> (mix weights) -> amplify -> drop -> remember -> gate
+make_queries -> weigh: score, mix, window, normalize, mix, amplify -> add_up -> remember, gate
 
-What mixes heads is of one sentence and all heads. `models.attention` vectorises each stage by
-itself over heads and sentences; `attend`, of one head, runs the others one after another.
+The method of a part is of one head of one sentence. Each is vectorised by itself, so that heads can
+be mixed between two of them.
+
+Heads are arranged as [K, G]: K heads of keys and values, each shared by G heads of queries.
 """
 
+import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree, Shaped
 
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.past import CARRIED, Past, apart
-from attn_jax.attention.protocol import Mixing, Weigher
-from attn_jax.attention.widening import widen
+from attn_jax.attention.protocol import Mixing, Weigher, widen
 from attn_jax.errors import InputError
 from attn_jax.kernels.held import Held
+from attn_jax.kernels.mixture import plain_mixture
 from attn_jax.kernels.recomputation import recomputed
 
 # Of one head of one sentence, at least those of one query: a batch has B N times as many.
@@ -36,102 +41,242 @@ class Memory(NamedTuple):
     """What a mechanism carries from step to step; None what none of its parts reads."""
 
     step: Int[Array, ""] | None  # the number of earlier steps
-    weights: Float[Array, " S"] | None  # of the last step; initially 0
-    total: Float[Array, " S"] | None  # the sum of the weights of all earlier steps
-    context: Float[Array, " C"] | None  # of the last step, before the gate; initially 0
+    weights: Float[Array, "B K G S"] | None  # of the last step; initially 0
+    total: Float[Array, "B K G S"] | None  # the sum of the weights of all earlier steps
+    context: Float[Array, "B K G C"] | None  # of the last step, before the gate; initially 0
     train_step: Float[Array, ""] | None  # the number of training steps done, always the same
-    own: Own
+    own: Own  # leaves [B, K, G, ...]
 
 
 class Queries(NamedTuple):
-    """A decoder state as the score and the window see it."""
+    """Decoder states as the score and the window see them, leaves [B, K, G, *T, ...]."""
 
     score: PyTree
     window: PyTree
+
+
+class Attended(NamedTuple):
+    """A batch of sentences as queries attend to it, computed once."""
+
+    keys: PyTree[Float[Array, "B K ..."]]  # [B, K, G, ...] if the score makes keys
+    values: Float[Array, "B K S C"]
 
 
 class Now(NamedTuple):
     """What the parts of a mechanism may see at a step, besides their inputs."""
 
     memory: Memory
-    mask: Bool[Array, " S"]
-    rng: Array | None
-
-
-# `weigh` and `amplify` of all queries: p, queries, scores or weights, now.
-OVER_STEPS = None, 0, 0, Now._make((0, None, 0))  # memory, mask, rng
+    mask: Bool[Array, "B S"]
+    rng: Key[Array, "B K G"] | None
 
 
 def begin(
-    m: Mechanism, p: PyTree, mask: Bool[Array, " S"], size: int, train_step: Float[Array, ""]
+    m: Mechanism,
+    p: PyTree,
+    mask: Bool[Array, "B S"],
+    shape: tuple[int, int],
+    size: int,
+    train_step: Float[Array, ""],
 ) -> Memory:
-    """The memory before the first query; `size` is that of a context, C."""
-    nothing = jnp.zeros_like(mask, float)  # like the mask, also in how it is sharded
+    """The memory before the first query.
+
+    Args:
+      m: the mechanism.
+      p: its parameters, leaves [K, G, ...].
+      mask: of the sentences.
+      shape: K and G.
+      size: features of a context, C.
+      train_step: the number of training steps done.
+    """
+    K, G = shape
+    of_positions = (len(mask), *shape, mask.shape[1])
+    # Like the mask, also in how it is sharded.
+    nothing = jnp.broadcast_to(jnp.zeros_like(mask, float)[:, None, None], of_positions)
     first = {
         "step": jnp.zeros((), jnp.int32),
         "weights": nothing,
         "total": nothing,
-        "context": jnp.zeros(size),
+        "context": jnp.zeros((len(mask), *shape, size)),
         "train_step": train_step,
     }
-    own = Own(
-        m.score.start(p["score"], mask),
-        m.window.start(p["window"], mask),
-        m.normalizer.start(p["normalizer"], mask),
-    )
+
+    def of_head(p: PyTree, mask: Bool[Array, " S"]) -> Own:
+        return Own(*(part.start(p[kind], mask) for kind, part in zip(Own._fields, m, strict=True)))
+
+    over = jax.vmap(jax.vmap(of_head, (0, None), axis_size=G), (0, None), axis_size=K)
+    own = jax.vmap(over, (None, 0))({kind: p[kind] for kind in Own._fields}, mask)
     return Memory(**{name: first[name] if name in m.carried else None for name in CARRIED}, own=own)
 
 
-def query(m: Mechanism, p: PyTree, state: Float[Array, " Q"]) -> Queries:
-    """What the score and the window make of a decoder state."""
-    return Queries(m.score.query(p["score"], state), m.window.query(p["window"], state))
+def make_queries(m: Mechanism, p: PyTree, states: Float[Array, "B K G *T Q"]) -> Queries:
+    """What the score and the window make of the states that each head sees."""
 
+    def of_heads(part: Weigher, p: PyTree) -> PyTree:
+        over: Callable = part.query
+        for _ in states.shape[3:-1]:
+            over = jax.vmap(over, (None, 0))
+        return jax.vmap(jax.vmap(jax.vmap(over)), (None, 0))(p, states)
 
-def score(
-    m: Mechanism, p: PyTree, query: Queries, keys: PyTree, now: Now
-) -> tuple[Memory, Float[Array, "*C S"]]:
-    """The scores [S], or [2, S] of a pair, and the memory with the score's own new state."""
-    part, inputs, memory = m.score, (p["score"], query.score, keys), now.memory
-    past = _advanced(part, inputs, _past(m, "score", now))
-    # Hidden units are recomputed for the derivative: those of all queries would take T S A numbers,
-    # and storing them more time.
-    scored = recomputed(part.score) if m.has_hidden_units else part.score
-    scores = scored(*inputs, past)
-    size = now.mask.size
-    wanted = [size] if m.normalizer.scores == 1 else [m.normalizer.scores, size]
-    if _shape(scores) != wanted:
-        raise InputError(
-            f"the score {part.word} gives {_kind(scores)}, but the normalizer "
-            f"{m.normalizer.word} takes {wanted}"
-        )
-    if part.is_stateful:
-        memory = memory._replace(own=memory.own._replace(score=past.own))
-    return memory, scores
+    return Queries(of_heads(m.score, p["score"]), of_heads(m.window, p["window"]))
 
 
 def weigh(
-    m: Mechanism, p: PyTree, query: Queries, scores: Float[Array, "*C S"], now: Now
-) -> tuple[Memory, Float[Array, " S"]]:
-    """The weights before the gain of the window, and the memory with the other new states."""
-    own, window, normalizer = now.memory.own, m.window, m.normalizer
-    of_query = p["window"], query.window
-    past = _advanced(window, of_query, _past(m, "window", now))
-    if window.is_stateful:
-        own = own._replace(window=past.own)
+    m: Mechanism, mixing: Mixing, p: PyTree, keys: PyTree, queries: Queries, now: Now
+) -> tuple[Memory, Float[Array, "B K G S"]]:
+    """The weights of one query of each head, and the memory with the new states of the parts.
+
+    Args:
+      m: the mechanism.
+      mixing: what its heads tell one another.
+      p: parameters by part: leaves [K, G, ...], but for `mixing` those of all heads together.
+      keys: of the sentences, as in `Attended`.
+      queries: one for each head of each sentence.
+      now: what the parts may see besides.
+    """
+    score, window, normalizer = m.score, m.window, m.normalizer
+    positions = now.mask.shape[1]
+
+    # How well each position matches: [B, K, G, S], or [B, K, G, 2, S] of a pair.
+    given, axes = (p["score"], queries.score, keys), (0, 0 if m.makes_keys else None)
+    of_score = _advanced(m, "score", now, axes, *given)
+    # Hidden units are recomputed for the derivative: those of all queries would take T S A numbers,
+    # and storing them more time.
+    scored = recomputed(score.score) if m.has_hidden_units else score.score
+    scores = _each(scored, of_score, axes)(*given, of_score)
+    _check_scores(m, scores, positions)
+    if mixing.overrides("scores"):
+        scores = _of_all_heads(partial(mix_scores, mixing, p["mixing"]), scores)
+
+    # The window. A position is reachable if none of its scores is -∞. NaN scores are kept, so that
+    # the weights become NaN too.
+    in_window = p["window"], queries.window
+    of_window = _advanced(m, "window", now, (0,), *in_window)
     if window.overrides("bias"):
-        bias = window.bias(*of_query, past)
-        scores = scores + _of_positions(bias, now.mask.size, f"the window {window.word}", "bias")
-    # A position is reachable if none of its scores is -∞. NaN scores are kept, so that the weights
-    # become NaN too.
-    reachable = (scores != -jnp.inf).reshape(-1, now.mask.size).all(axis=0)
-    # Weights are in float32 at least, whatever the precision of products.
-    of_scores = p["normalizer"], widen(jnp.where(reachable, scores, 0)), now.mask & reachable
-    past = _advanced(normalizer, of_scores, _past(m, "normalizer", now))
-    if normalizer.is_stateful:
-        own = own._replace(normalizer=past.own)
-    weights = normalizer.weights(*of_scores, past)
-    weights = _of_positions(weights, now.mask.size, f"the normalizer {normalizer.word}", "weights")
-    return now.memory._replace(own=own), weights
+        bias = _each(window.bias, of_window, (0,))(*in_window, of_window)
+        _check_positions(bias, positions, f"the window {window.word}", "bias")
+        scores = scores + _like(scores, bias)
+    reachable = (scores != -jnp.inf).all(axis=tuple(range(3, scores.ndim - 1)))
+
+    # The weights, in float32 at least, whatever the precision of products.
+    finite = widen(jnp.where(_like(scores, reachable), scores, 0))
+    given = p["normalizer"], finite, now.mask[:, None, None] & reachable
+    of_normalizer = _advanced(m, "normalizer", now, (0, 0), *given)
+    weights = _each(normalizer.weights, of_normalizer, (0, 0))(*given, of_normalizer)
+    _check_positions(weights, positions, f"the normalizer {normalizer.word}", "weights")
+    if mixing.overrides("weights"):
+        weights = _of_all_heads(partial(mix_weights, mixing, p["mixing"]), weights, now.mask)
+    if window.overrides("gain"):
+        gain = _each(window.gain, of_window, (0,))(*in_window, of_window)
+        _check_positions(gain, positions, f"the window {window.word}", "gain")
+        weights = weights * gain
+
+    seen = of_score, of_window, of_normalizer
+    own = (past.own if part.is_stateful else () for part, past in zip(m, seen, strict=True))
+    return now.memory._replace(own=Own(*own)), weights
+
+
+def weigh_all(
+    m: Mechanism, mixing: Mixing, p: PyTree, attended: Attended, queries: Queries, now: Now
+) -> Float[Array, "B K G T S"]:
+    """The weights of T queries, one after another where one depends on the previous ones.
+
+    Otherwise all at once. Those of scores with hidden units are computed for some queries at a
+    time, since the units of all would take T S A numbers; on a CPU for one, whose units its caches
+    hold.
+
+    Args:
+      m, mixing, p: as for `weigh`.
+      attended: the sentences.
+      queries: of all steps.
+      now: at the first step, with random keys [B, K, G, T] of all.
+    """
+    first, mask, rngs = now
+    of_step = partial(weigh, m, mixing, p, attended.keys)
+    by_step = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 3, 0), (queries, rngs))
+
+    def following(memory: Memory, inputs: tuple) -> tuple[Memory, Float[Array, "B K G S"]]:
+        queries, rng = inputs
+        memory, weights = of_step(queries, Now(memory, mask, rng))
+        return remember(memory, weights, add_up(m, weights, attended.values, rng)), weights
+
+    if m.looks_back:
+        _, weights = jax.lax.scan(following, first, by_step)
+        return jnp.moveaxis(weights, 0, 3)
+    count = jax.tree.leaves(queries)[0].shape[3]
+    memories = first._replace(
+        step=None if first.step is None else first.step + jnp.arange(count),
+        train_step=None if first.train_step is None else jnp.repeat(first.train_step, count),
+    )
+    if not m.has_hidden_units:
+        over = jax.vmap(of_step, (3, Now._make((0, None, 3))), (0, 3))
+        return over(queries, Now(memories, mask, rngs))[1]
+
+    def one(inputs: tuple) -> Float[Array, "B K G S"]:
+        (queries, rng), memory = inputs
+        return of_step(queries, Now(memory, mask, rng))[1]
+
+    batch = jax.tree.leaves(queries)[0].shape[: 3 if m.makes_keys else 2]
+    # A head of one sentence has as many units for a query as numbers in its keys.
+    units = sum(leaf.size for leaf in jax.tree.leaves(attended.keys)) // math.prod(batch)
+    together = UNITS.here() // max(1, units)
+    together = together if together > 1 else None
+    weights = jax.lax.map(one, (by_step, memories), batch_size=together)
+    return jnp.moveaxis(weights, 0, 3)
+
+
+def add_up(
+    m: Mechanism,
+    weights: Float[Array, "B K G *T S"],
+    values: Float[Array, "B K S C"],
+    rng: Key[Array, "B K G *T"] | None,
+    mixture: Callable = plain_mixture,
+) -> Float[Array, "B *T K G C"]:
+    """The contexts: Σ_j α_j h_j, in training of weights of which a normalizer may leave some out.
+
+    Args:
+      m: the mechanism.
+      weights: of each head.
+      values: of the sentences.
+      rng: random keys in training, None in use.
+      mixture: the form of the sum.
+    """
+    if rng is not None and m.normalizer.overrides("summed"):
+        over = m.normalizer.summed
+        for _ in rng.shape:
+            over = jax.vmap(over)
+        weights = over(weights, apart(rng, "summed"))
+        name = f"the normalizer {m.normalizer.word}"
+        _check_positions(weights, values.shape[2], name, "sum", rng.ndim)
+    return mixture(weights, values)
+
+
+def remember(
+    memory: Memory, weights: Float[Array, "B K G S"], contexts: Float[Array, "B K G C"]
+) -> Memory:
+    """The memory after a step, from its weights before dropout and its sums."""
+    step, last, total, before, *_ = memory
+    return memory._replace(
+        step=None if step is None else step + 1,
+        weights=None if last is None else weights.astype(last.dtype),
+        total=None if total is None else total + weights.astype(total.dtype),
+        context=None if before is None else contexts.astype(before.dtype),
+    )
+
+
+def gate(
+    m: Mechanism, p: PyTree, states: Float[Array, "B *T Q"], contexts: Float[Array, "B *T K G C"]
+) -> Float[Array, "B *T K G C"]:
+    """The contexts that are handed on; `states` are those of the decoder."""
+    over = jax.vmap(jax.vmap(m.gate.gate, (0, None, 0)), (0, None, 0))
+    for _ in states.shape[:-1]:
+        over = jax.vmap(over, (None, 0, 0))
+    gated = over(p["gate"], states, contexts)
+    if _shape(gated, contexts.ndim - 1) != [contexts.shape[-1]]:
+        raise InputError(
+            f"the gate {m.gate.word} gives {_kind(gated, contexts.ndim - 1)} for a context of "
+            f"{contexts.shape[-1]} features"
+        )
+    return gated
 
 
 def mix_scores(mixing: Mixing, p: PyTree, scores: Float[Array, "N S"]) -> Float[Array, "N S"]:
@@ -149,105 +294,42 @@ def mix_weights(
     return jnp.where(mask, _of_heads(mixed, weights, mixing, "weights"), 0)
 
 
-def amplify(
-    m: Mechanism, p: PyTree, query: Queries, weights: Float[Array, " S"], now: Now
-) -> Float[Array, " S"]:
-    """The weights multiplied by the gain of the window, if it has one."""
-    if not m.window.overrides("gain"):
-        return weights
-    past = _past(m, "window", now)
-    gain = m.window.gain(p["window"], query.window, past)
-    return weights * _of_positions(gain, now.mask.size, f"the window {m.window.word}", "gain")
+def _of_all_heads(
+    mix: Callable, numbers: Float[Array, "B K G *C S"], *of_sentence: Array
+) -> Float[Array, "B K G *C S"]:
+    """A function of [N, S], the numbers of all heads, for each sentence and score of a pair."""
+    heads = numbers.reshape(len(numbers), -1, *numbers.shape[3:])
+    for _ in heads.shape[2:-1]:
+        mix = jax.vmap(mix, 1, 1)
+    return jax.vmap(mix)(heads, *of_sentence).reshape(numbers.shape)
 
 
-def drop(
-    m: Mechanism, weights: Float[Array, " S"], rng: Key[Array, ""] | None
-) -> Float[Array, " S"]:
-    """The weights that are summed: in training, a normalizer may leave some out."""
-    if rng is None or not m.normalizer.overrides("summed"):
-        return weights
-    summed = m.normalizer.summed(weights, apart(rng, "summed"))
-    return _of_positions(summed, weights.size, f"the normalizer {m.normalizer.word}", "sum")
+def _each(method: Callable, past: Past, axes: tuple) -> Callable:
+    """A method of a part for each head of each sentence: a function of the same arguments.
 
-
-def remember(
-    memory: Memory, weights: Float[Array, "*B S"], context: Float[Array, "*B C"]
-) -> Memory:
-    """The memory after a step, from its weights before dropout and its sum.
-
-    It takes all heads and sentences at once, or one.
+    Args:
+      method: of `p`, inputs and `past`.
+      past: what the part sees of all heads.
+      axes: 0 for each input; None for keys that heads share.
     """
-
-    step, last, total, before, *_ = memory
-    return memory._replace(
-        step=None if step is None else step + 1,
-        weights=None if last is None else weights.astype(last.dtype),
-        total=None if total is None else total + weights.astype(total.dtype),
-        context=None if before is None else context.astype(before.dtype),
-    )
+    over = jax.vmap(method, (0, *axes, past.axes(None)))
+    over = jax.vmap(over, (0, *(0 for _ in axes), past.axes(None)))
+    return jax.vmap(over, (None, *(0 for _ in axes), past.axes(0)))
 
 
-def context(weights: Float[Array, " S"], values: Float[Array, "S C"]) -> Float[Array, " C"]:
-    """Σ_j α_j h_j, in the dtype of the values. Bahdanau, Cho and Bengio 2014, equation 5."""
-    return weights.astype(values.dtype) @ values
+def _advanced(m: Mechanism, kind: str, now: Now, axes: tuple, *given: PyTree) -> Past:
+    """What a part sees at this step: no more than its class says that it reads.
 
-
-def gate(
-    m: Mechanism, p: PyTree, state: Float[Array, " Q"], context: Float[Array, " C"]
-) -> Float[Array, " C"]:
-    """The context that is handed on; `state` is that of the decoder."""
-    gated = m.gate.gate(p["gate"], state, context)
-    if _shape(gated) != [context.size]:
-        raise InputError(
-            f"the gate {m.gate.word} gives {_kind(gated)} for a context of {context.size} features"
-        )
-    return gated
-
-
-def at_each(m: Mechanism, count: int, train_step: Float[Array, ""]) -> Memory:
-    """The memories at `count` steps, [T, ...], of a mechanism that does not look back."""
-    known = {"step": jnp.arange(count), "train_step": jnp.broadcast_to(train_step, count)}
-    carried = {name: known[name] if name in m.carried else None for name in CARRIED}
-    return Memory(**carried, own=Own((), (), ()))
-
-
-def score_all(
-    m: Mechanism, p: PyTree, queries: Queries, keys: PyTree, at_steps: Now
-) -> Float[Array, "T *C S"]:
-    """The scores of all queries, [T, ...], of a mechanism that does not look back.
-
-    Those with hidden units are computed for some queries at a time, since the units of all would
-    take T S A numbers; on a CPU for one, whose units its caches hold.
+    It has random keys of its own, and its own state has moved on.
     """
-    memories, mask, rngs = at_steps
-
-    def one(inputs: tuple[Queries, Memory, Array | None]) -> Float[Array, "*C S"]:
-        query, memory, rng = inputs
-        return score(m, p, query, keys, Now(memory, mask, rng))[1]
-
-    of_steps = queries, memories, rngs
-    if not m.has_hidden_units:
-        return jax.vmap(one)(of_steps)
-    of_query = sum(leaf.size for leaf in jax.tree.leaves(keys))  # as many units as numbers in keys
-    together = UNITS.here() // max(1, of_query)
-    return jax.lax.map(one, of_steps, batch_size=together if together > 1 else None)
-
-
-def _past(m: Mechanism, kind: str, now: Now) -> Past:
-    """What a part sees: no more than its class says that it reads, and a random key of its own."""
-    part: Weigher = getattr(m, kind)
+    part, rng = getattr(m, kind), now.rng
     known = {name: getattr(now.memory, name) for name in CARRIED if name in part.carried}
-    if part.is_stateful:
-        known["own"] = getattr(now.memory.own, kind)
-    past = Past(part.word, mask=now.mask, rng=now.rng, **known)
-    return past if kind == "normalizer" else past.apart(kind)  # one of them has the key itself
-
-
-def _advanced(part: Any, inputs: tuple, past: Past) -> Past:
-    """What a part sees at this step: its own state has moved on."""
+    if rng is not None and kind != "normalizer":  # one of them has the keys themselves
+        rng = apart(rng, kind)
     if not part.is_stateful:
-        return past
-    own = part.advance(*inputs, past)
+        return Past(part.word, mask=now.mask, rng=rng, **known)
+    past = Past(part.word, mask=now.mask, rng=rng, own=getattr(now.memory.own, kind), **known)
+    own = _each(part.advance, past, axes)(*given, past)
     before, after = _described(past.own), _described(own)
     if after != before:  # a scan could not carry it
         raise InputError(f"`advance` of {part.word} makes a state {before} into one {after}")
@@ -255,36 +337,56 @@ def _advanced(part: Any, inputs: tuple, past: Past) -> Past:
 
 
 def _described(state: PyTree) -> PyTree:
-    """The dtype and shape of each array of a state, in words."""
-    return jax.tree.map(lambda leaf: f"{jnp.result_type(leaf)}{list(jnp.shape(leaf))}", state)
+    """The dtype and shape of each array of the states of all heads, in words."""
+    return jax.tree.map(lambda leaf: f"{leaf.dtype}{list(leaf.shape[3:])}", state)
 
 
-def _of_positions(returned: Any, size: int, whose: str, what: str) -> Array:
-    """What a part has returned, after a check that it is a number for each position."""
-    if _shape(returned) != [size]:
-        raise InputError(f"{whose} gives {_kind(returned)} for the {what} of {size} positions")
+def _like(scores: Shaped[Array, "B K G *C S"], array: Shaped[Array, "B K G S"]) -> Array:
+    """Numbers of positions, the same for both scores of a pair."""
+    return array if scores.ndim == array.ndim else array[:, :, :, None]
+
+
+def _check_scores(m: Mechanism, scores: Any, positions: int) -> None:
+    """Raises InputError if the score has returned something else than the normalizer takes."""
+    count = m.normalizer.scores
+    wanted = [positions] if count == 1 else [count, positions]
+    if _shape(scores) != wanted:
+        raise InputError(
+            f"the score {m.score.word} gives {_kind(scores)}, but the normalizer "
+            f"{m.normalizer.word} takes {wanted}"
+        )
+
+
+def _check_positions(returned: Any, positions: int, whose: str, what: str, axes: int = 3) -> None:
+    """Raises InputError if a part has returned something else than a number for each position."""
+    if _shape(returned, axes) != [positions]:
+        kind = _kind(returned, axes)
+        raise InputError(f"{whose} gives {kind} for the {what} of {positions} positions")
     if not jnp.issubdtype(returned.dtype, jnp.floating):
         raise InputError(f"{whose} gives {what} of {returned.dtype}, not floating-point numbers")
-    return returned
 
 
 def _of_heads(returned: Any, given: Array, mixing: Mixing, what: str) -> Array:
     """What mixing has returned, after a check that it is like what it was given."""
-    if _shape(returned) != _shape(given):
+    if _shape(returned, 0) != list(given.shape):
+        kind = _kind(returned, 0)
         raise InputError(
-            f"the mixing {mixing.word} gives {_kind(returned)} for {what} of shape {_shape(given)}"
+            f"the mixing {mixing.word} gives {kind} for {what} of shape {list(given.shape)}"
         )
     return returned
 
 
-def _shape(returned: Any) -> list[int] | None:
-    """The shape of what a part has returned; None if it is no array, as without a `return`."""
-    return list(returned.shape) if hasattr(returned, "shape") else None
+def _shape(returned: Any, axes: int = 3) -> list[int] | None:
+    """The shape of what a part has returned; None if it is no array, as without a `return`.
+
+    The first `axes` are those of sentences and heads, of which a part knows nothing.
+    """
+    return list(returned.shape[axes:]) if hasattr(returned, "shape") else None
 
 
-def _kind(returned: Any) -> str:
+def _kind(returned: Any, axes: int = 3) -> str:
     """What a part has returned, for an error message."""
-    shape = _shape(returned)
+    shape = _shape(returned, axes)
     if shape is not None:
         return f"shape {shape}"
     return "None (without a return)" if returned is None else f"a {type(returned).__name__}"

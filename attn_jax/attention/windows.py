@@ -10,8 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.past import Past
-from attn_jax.attention.protocol import Window, scaled_normal
-from attn_jax.attention.widening import widen
+from attn_jax.attention.protocol import Window, scaled_normal, widen
 from attn_jax.settings.value import setting
 
 

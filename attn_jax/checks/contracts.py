@@ -10,9 +10,9 @@ from flax import nnx
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.choices import find_encoder
-from attn_jax.models.decoders import Recurrent
+from attn_jax.models.decoders import Inputs, Recurrent
+from attn_jax.models.protocols import Summary
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.models.source import Summary
 from attn_jax.models.stacks import make_stack
 from attn_jax.tokens import SPECIALS
 
@@ -70,14 +70,15 @@ def _check_decoder(config: Model, rng: jax.Array) -> None:
     state = decoder.start(source, T)
     word, words = jnp.zeros((B, config.embedding_size)), jnp.zeros((B, T, config.embedding_size))
     if isinstance(decoder, Recurrent):
-        returned = decoder.advance(state, source, decoder.cell.input(word))
-        if not (isinstance(returned, tuple) and len(returned) == 3):
+        returned = decoder.advance(source, state, Inputs(decoder.inputs(word)))
+        if not (_is_pair(returned) and _is_pair(returned[1])):
             raise InputError(
-                f"{which}: `advance` must return state, what the readout reads, and weights, got "
+                f"{which}: `advance` must return state, (what the readout reads, weights), got "
                 f"{_shapes(returned)}"
             )
-        _compare(f"{which}: `advance`", "a state", returned[0], state)
-        _check_weights(f"{which}: the last output of `advance`", returned[-1], "B N S")
+        following, (_, weights) = returned
+        _compare(f"{which}: `advance`", "a state", following, state)
+        _check_weights(f"{which}: the last output of `advance`", weights, "B N S")
     features = decoder.readout.size
     returned = decoder.step(state, word, source)
     if not (isinstance(returned, tuple) and len(returned) == 3):
@@ -89,6 +90,10 @@ def _check_decoder(config: Model, rng: jax.Array) -> None:
     _check_weights(f"{which}: the last output of `step`", weights, "B L N S")
     every = jnp.zeros((B, T, features)), jnp.zeros((*weights.shape[:3], T, S))
     _compare(f"{which}: all steps", "features, weights", decoder(words, source), every)
+
+
+def _is_pair(returned: Any) -> bool:
+    return isinstance(returned, tuple) and len(returned) == 2
 
 
 def _check_weights(which: str, weights: Any, axes: str) -> None:

@@ -11,7 +11,7 @@ from attn_jax.attention.head_names import Single
 from attn_jax.checks import declared
 from attn_jax.checks.findings import Advice, Check, first_problem
 from attn_jax.checks.subject import TOLERANCE, all_finite, difference
-from attn_jax.tokens import EOS, PAD, UNK
+from attn_jax.tokens import EOS, PAD, UNK, Batch
 from attn_jax.training.losses import Loss, total
 
 S, T = 7, 5  # source words and target tokens of a pair
@@ -61,7 +61,7 @@ class Subject:
         @jax.value_and_grad
         def of_weights(weights: Array) -> Array:
             words = jnp.asarray(pair.source), jnp.asarray(pair.target)
-            return total(self.loss, weights, *words, links, step, rng)
+            return total(self.loss, weights, Batch(*words, links), step, rng)
 
         return of_weights(weights)
 

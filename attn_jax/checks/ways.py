@@ -23,7 +23,7 @@ from attn_jax.checks.subject import (
 )
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention
-from attn_jax.models.source import Encoded, Summary
+from attn_jax.models.protocols import Encoded, Summary
 
 ROWS = 3
 BETWEEN = "a part keeps something from one call to another, which `start` and `advance` are for"

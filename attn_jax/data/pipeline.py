@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import grain
 import numpy as np
@@ -11,14 +10,7 @@ from attn_jax.config import Train, changes, train_after
 from attn_jax.data.orders import Plan, make_shapes
 from attn_jax.data.training_pairs import TrainingPairs
 from attn_jax.settings.fields import LARGEST
-
-
-class Batch(NamedTuple):
-    """Padded ids: source [B, S] and target [B, T], each target ending in `EOS`."""
-
-    source: np.ndarray
-    target: np.ndarray
-    links: np.ndarray | None = None  # [B, T, S], where all pairs have links
+from attn_jax.tokens import Batch
 
 
 class Batches:
@@ -70,7 +62,7 @@ class Batches:
         batch_size = self._size(index)
         epoch, position = divmod(int(index), self.per_epoch(index))
         shape, indices = self._epoch(epoch, batch_size)[position]
-        return Batch(*self.pairs.batch(indices[self.share(batch_size)], *shape))
+        return self.pairs.batch(indices[self.share(batch_size)], *shape)
 
     def from_step(self, step: int) -> Iterator[Batch]:
         """The batches after the first `step` ones, prefetched in a thread."""

@@ -6,7 +6,7 @@ from attn_jax.data.cuts import CutText
 from attn_jax.data.encoded import Encoded
 from attn_jax.data.links import LinkTable
 from attn_jax.data.vocabulary import Vocabulary
-from attn_jax.tokens import EOS
+from attn_jax.tokens import EOS, Batch
 
 
 class TrainingPairs:
@@ -49,14 +49,12 @@ class TrainingPairs:
         source, target = self._sides
         return source.counts(self._fits), target.counts(self._fits)
 
-    def batch(
-        self, indices: np.ndarray, source_length: int, target_length: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Some pairs, padded: source [B, S] and target [B, T] ids, and links [B, T, S] if known."""
+    def batch(self, indices: np.ndarray, source_length: int, target_length: int) -> Batch:
+        """Some pairs, padded to these lengths."""
         numbers = self._numbers[indices]
         source, target = self._sides
         links = self._links
-        return (
+        return Batch(
             source.padded(numbers, source_length, []),
             target.padded(numbers, target_length, [EOS]),
             None if links is None else links.matrix(numbers, source_length, target_length),

@@ -26,7 +26,7 @@ from jaxtyping import Array, PyTree
 from attn_jax.errors import InputError
 from attn_jax.kernels.factors import rounding
 
-Body = Callable[[PyTree, PyTree, PyTree], tuple[PyTree, PyTree]]
+Body = Callable[..., tuple[PyTree, PyTree]]  # of its parameters, a state and inputs
 
 
 class _Product(NamedTuple):
@@ -115,15 +115,23 @@ def _standing(leaf: Array, short: Array) -> Array:
     return _tapped(leaf, short.astype(leaf.dtype)) if _is_float(leaf) else leaf
 
 
+def plain_scan(
+    step: Body, parameters: tuple, initial: PyTree, inputs: PyTree, reverse: bool = False
+) -> tuple[PyTree, PyTree]:
+    """`jax.lax.scan` of a step with parameters, with JAX's own derivative."""
+    return jax.lax.scan(functools.partial(step, *parameters), initial, inputs, reverse=reverse)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 4))
 def scan(
-    step: Body, parameters: PyTree, initial: PyTree, inputs: PyTree, *, reverse: bool = False
+    step: Body, parameters: tuple, initial: PyTree, inputs: PyTree, reverse: bool = False
 ) -> tuple[PyTree, PyTree]:
     """`jax.lax.scan` with a derivative that is computed as described above.
 
     Args:
       step: from the parameters, a state and the inputs of a step to the next state and the outputs
         of the step. It must not close over anything that is differentiated.
-      parameters: the same at all steps.
+      parameters: the first arguments of `step`, the same at all steps.
       initial: the initial state.
       inputs: of all steps, each leaf [T, ...]; their gradients have the precision of factors.
       reverse: from the last step to the first.
@@ -134,23 +142,11 @@ def scan(
     Raises:
       InputError: when differentiated, if a matrix depends on the state or on the inputs of a step.
     """
-    return _scan(step, reverse, parameters, initial, inputs)
-
-
-def plain_scan(
-    step: Body, parameters: PyTree, initial: PyTree, inputs: PyTree, *, reverse: bool = False
-) -> tuple[PyTree, PyTree]:
-    """`jax.lax.scan` of a step with parameters, with JAX's own derivative."""
-    return jax.lax.scan(functools.partial(step, parameters), initial, inputs, reverse=reverse)
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _scan(step: Body, reverse: bool, parameters: PyTree, initial: PyTree, inputs: PyTree) -> tuple:
-    return plain_scan(step, parameters, initial, inputs, reverse=reverse)
+    return plain_scan(step, parameters, initial, inputs, reverse)
 
 
 def _forward(
-    step: Body, reverse: bool, parameters: PyTree, initial: PyTree, inputs: PyTree
+    step: Body, parameters: tuple, initial: PyTree, inputs: PyTree, reverse: bool
 ) -> tuple[tuple, tuple]:
     length = len(jax.tree.leaves(inputs)[0])
     derivatives: list[Callable] = []
@@ -158,21 +154,21 @@ def _forward(
 
     # A first trace of one step, which finds its products: their matrices as functions of the
     # parameters, how each gradient is computed, and the shape of each tap.
-    def matrices(*arguments: PyTree) -> list[Array]:
+    def matrices(parameters: tuple, *of_step: PyTree) -> list[Array]:
         with _recording() as products:
-            step(*arguments)
+            step(*parameters, *of_step)
         derivatives.extend(product.derivative for product in products)
         like_taps.extend(product.tap for product in products)
         return [product.matrix for product in products]
 
     # The scan itself. Its derivative with respect to the taps is the gradient of the outputs of
     # every product at every step; `seen` are the inputs of the products.
-    def run(parameters: PyTree, initial: PyTree, short: PyTree, taps: list) -> tuple:
+    def run(parameters: tuple, initial: PyTree, short: PyTree, taps: list) -> tuple:
         def tapped(state: PyTree, of_step: tuple) -> tuple:
             inputs, short, taps = of_step
             inputs = jax.tree.map(_standing, inputs, short)
             with _recording(taps) as products:
-                state, shown = step(parameters, state, inputs)
+                state, shown = step(*parameters, state, inputs)
             return state, (shown, [product.inputs for product in products])
 
         last, (shown, seen) = jax.lax.scan(tapped, initial, (inputs, short, taps), reverse=reverse)
@@ -215,4 +211,4 @@ def _backward(step: Body, reverse: bool, residuals: tuple, gradients: tuple) -> 
     return jax.tree.map(add, of_others, of_matrices), initial, *widen(short)
 
 
-_scan.defvjp(_forward, _backward)
+scan.defvjp(_forward, _backward)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from attn_jax.kernels import activations, deferral, logits, lstm, mixture, output_loss, products
+from attn_jax.kernels import activations, deferral, lstm, mixture, output_loss, products
 from attn_jax.kernels import recomputation as recomputing
 
 
@@ -39,7 +39,7 @@ FAST = Forms(
     lstm_gates=lstm.gates,
     lstm_layer=lstm.layer,
     recomputed=recomputing.recomputed,
-    logits=logits.logits,
+    logits=output_loss.logits,
     output_loss=output_loss.output_loss,
 )
 PLAIN = Forms(
@@ -52,6 +52,6 @@ PLAIN = Forms(
     lstm_gates=lstm.plain_gates,
     lstm_layer=lstm.plain_layer,
     recomputed=recomputing.plain_recomputed,
-    logits=logits.plain_logits,
+    logits=output_loss.plain_logits,
     output_loss=output_loss.plain_output_loss,
 )

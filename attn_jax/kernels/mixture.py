@@ -13,8 +13,8 @@ from attn_jax.kernels.deferral import defer, deferring
 
 
 def mixture(
-    weights: Float[Array, "B K G S"], values: Float[Array, "B K S H"]
-) -> Float[Array, "B K G H"]:
+    weights: Float[Array, "B K G *T S"], values: Float[Array, "B K S H"]
+) -> Float[Array, "B *T K G H"]:
     """Σ_j α_j v_j of all heads and sentences; in a step of `deferral.scan`, deferred."""
     weights = weights.astype(values.dtype)
     if not deferring():
@@ -23,10 +23,10 @@ def mixture(
 
 
 def plain_mixture(
-    weights: Float[Array, "B K G S"], values: Float[Array, "B K S H"]
-) -> Float[Array, "B K G H"]:
-    """Σ_j α_j v_j of all heads and sentences, in the dtype of the values."""
-    return jnp.einsum("BKGS,BKSH->BKGH", weights.astype(values.dtype), values)
+    weights: Float[Array, "B K G *T S"], values: Float[Array, "B K S H"]
+) -> Float[Array, "B *T K G H"]:
+    """Σ_j α_j v_j of all heads and sentences, of one step or of all, in the dtype of the values."""
+    return jnp.einsum("BKG...S,BKSH->B...KGH", weights.astype(values.dtype), values)
 
 
 @jax.custom_vjp

@@ -1,4 +1,4 @@
-"""The output layer fused with its loss, without the logits of all tokens at once.
+"""The output layer, and the same fused with its loss, without the logits of all tokens at once.
 
 A plain `cross_entropy` of the logits holds several arrays [N, V]. Here the logits are computed for
 a part of the tokens at a time, whose gradient is computed together with the loss: the same three
@@ -15,8 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.kernels.factors import factor, row_major
 from attn_jax.kernels.held import Held
-from attn_jax.kernels.logits import logits, plain_logits
-from attn_jax.kernels.products import matmul, of_inputs
+from attn_jax.kernels.products import matmul, of_inputs, plain_product
 
 LOGITS = Held(cpu=2**21, other=2**26)  # 8 and 256 MiB, unless parts of F tokens need more
 
@@ -27,6 +26,24 @@ class Tokens(NamedTuple):
     features: Float[Array, "N F"]
     targets: Int[Array, " N"]
     counted: Bool[Array, " N"]
+
+
+def logits(
+    features: Float[Array, "*any F"], matrix: Float[Array, "F V"], bias: Float[Array, " V"]
+) -> Float[Array, "*any V"]:
+    """x W + b, in float32 at least, computed before anything that reads it.
+
+    XLA's CPU backend would fuse their product and the maximum of a softmax into one slower loop. It
+    costs the memory of the logits, which are written and read once more.
+    """
+    return jax.lax.optimization_barrier(matmul(features, matrix)) + bias
+
+
+def plain_logits(
+    features: Float[Array, "*any F"], matrix: Float[Array, "F V"], bias: Float[Array, " V"]
+) -> Float[Array, "*any V"]:
+    """x W + b, in float32 at least."""
+    return plain_product(features, matrix) + bias
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(5,))

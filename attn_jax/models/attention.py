@@ -1,8 +1,6 @@
 """The attention of a decoder: a mechanism, its parameters and its heads, over a batch."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,22 +10,12 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from attn_jax.attention import steps
 from attn_jax.attention.compositions import Pair
 from attn_jax.attention.mixing import Apart
-from attn_jax.attention.steps import OVER_STEPS, Memory, Now, Queries
+from attn_jax.attention.steps import Attended, Memory, Now
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import FAST
 from attn_jax.models.heads import Sizes, Unprojected, make_projections
-from attn_jax.models.source import Encoded
-
-
-class KeysAndValues(NamedTuple):
-    """What a batch of sentences is compared by, and what is summed, computed once per sentence.
-
-    Each of K heads of keys and values is shared by G heads of queries.
-    """
-
-    keys: PyTree[Float[Array, "B K ..."]]  # [B, K, G, ...] if the score makes keys
-    values: Float[Array, "B K S C"]
+from attn_jax.models.protocols import Encoded
 
 
 class Attention(nnx.Module):
@@ -98,7 +86,7 @@ class Attention(nnx.Module):
                 f"additive or projected({word})"
             )
 
-    def project(self, encoded: Encoded) -> KeysAndValues:
+    def project(self, encoded: Encoded) -> Attended:
         """The keys and values of one source, or of two in one row."""
         parts, p = self.mechanism.values, self.shared.get_value()["values"]
         vectors, annotations, mask, _ = encoded
@@ -110,18 +98,15 @@ class Attention(nnx.Module):
             over = jax.vmap(self.mechanism.score.keys, (0, None), axis_size=groups)
             over = jax.vmap(jax.vmap(over), (None, 0))
             keys = over(self.parameters.get_value()["score"], keys)
-        return KeysAndValues(keys, values)
+        return Attended(keys, values)
 
     def begin(self, mask: Bool[Array, "B S"]) -> Memory:
-        """The memory before the first query, [B, K, G, ...]."""
-        heads, groups = self.projections.shape
-        size = self.projections.sizes.C
-
-        def head(p: PyTree, mask: Bool[Array, " S"]) -> Memory:
-            return steps.begin(self.mechanism, p, mask, size, self._done)
-
-        over = jax.vmap(jax.vmap(head, (0, None), axis_size=groups), (0, None), axis_size=heads)
-        return jax.vmap(over, (None, 0))(self.parameters.get_value(), mask)
+        """The memory before the first query."""
+        step = self.train_step
+        # Training gives it no gradient.
+        done = jnp.zeros(()) if step is None else jax.lax.stop_gradient(step[...])
+        shape, size = self.projections.shape, self.projections.sizes.C
+        return steps.begin(self.mechanism, self._p, mask, shape, size, done)
 
     @property
     def sizes(self) -> tuple[int]:
@@ -134,12 +119,12 @@ class Attention(nnx.Module):
         without_heads = isinstance(self.projections, Unprojected)
         return without_heads and not self.mechanism.reads_contexts
 
-    def alone(self, attended: KeysAndValues) -> Float[Array, "B S O"]:
+    def alone(self, attended: Attended) -> Float[Array, "B S O"]:
         """The contexts if all weight is on one position, for each position. It has one head."""
         values = jnp.swapaxes(attended.values, 1, 2)  # [B, S, 1, C]
         return self.projections.combine(values[..., None, :])
 
-    def value_sizes(self, attended: KeysAndValues) -> Float[Array, "B N S"]:
+    def value_sizes(self, attended: Attended) -> Float[Array, "B N S"]:
         """The length of what each position adds to the context of a head at a weight of 1.
 
         Before a gate. Kobayashi, Kuribayashi, Yokoi and Inui 2020, section 2.2: ‖f(x)‖.
@@ -152,164 +137,42 @@ class Attention(nnx.Module):
         alone = self.projections.combine(contexts) - nothing
         return jnp.moveaxis(jnp.linalg.norm(alone, axis=-1), 0, 1)
 
-    @property
-    def _done(self) -> Float[Array, ""]:
-        """The number of training steps done, without a gradient."""
-        step = self.train_step
-        return jnp.zeros(()) if step is None else jax.lax.stop_gradient(step[...])
-
     def step(
         self,
         memory: Memory,
         query: Float[Array, "B Q"],
-        attended: KeysAndValues,
+        attended: Attended,
         mask: Bool[Array, "B S"],
         rng: Key[Array, " B"] | None = None,
     ) -> tuple[Memory, Float[Array, "B O"], Float[Array, "B N S"]]:
         """The new memory, the context and the weights of one query per sentence."""
-        queries = self._queries(self.projections.query(query))
-        now = Now(memory, mask, self._by_head(rng))
-        memory, contexts, weights = self._follow(queries, attended, now)
-        contexts = self._gate(query, contexts)
-        rows, *_, length = weights.shape
-        return memory, self.projections.combine(contexts), weights.reshape(rows, -1, length)
+        m, p, now = self.mechanism, self._p, Now(memory, mask, self._by_head(rng))
+        queries = steps.make_queries(m, p, self.projections.query(query))
+        memory, weights = steps.weigh(m, self.mixing, p, attended.keys, queries, now)
+        contexts = steps.add_up(m, weights, attended.values, now.rng, self.forms.mixture)
+        memory = steps.remember(memory, weights, contexts)
+        context = self.projections.combine(steps.gate(m, p, query, contexts))
+        return memory, context, _in_row(weights)
 
     def __call__(
         self,
         queries: Float[Array, "B T Q"],
-        attended: KeysAndValues,
+        attended: Attended,
         mask: Bool[Array, "B S"],
         rng: Key[Array, " B"] | None = None,
     ) -> tuple[Float[Array, "B T O"], Float[Array, "B N T S"]]:
         """The contexts and the weights of T queries, computed in parallel where possible."""
-        count = queries.shape[1]
-        heads = self._queries(jnp.moveaxis(self.projections.query(queries), 1, 3))
-        attend = self._one_by_one if self.mechanism.looks_back else self._all_at_once
-        rngs, values = self._by_head(rng, count), attended.values
-        weights = attend(heads, attended, mask, rngs)
-        summed = self._dropped(weights, rngs).astype(values.dtype)
-        contexts = jnp.einsum("BKGTS,BKSC->BTKGC", summed, values)
-        contexts = self._gate(queries, contexts)
-        rows, *_, source_length = weights.shape
-        return self.projections.combine(contexts), weights.reshape(rows, -1, count, source_length)
+        m, p = self.mechanism, self._p
+        now = Now(self.begin(mask), mask, self._by_head(rng, queries.shape[1]))
+        made = steps.make_queries(m, p, jnp.moveaxis(self.projections.query(queries), 1, 3))
+        weights = steps.weigh_all(m, self.mixing, p, attended, made, now)
+        contexts = steps.add_up(m, weights, attended.values, now.rng)
+        return self.projections.combine(steps.gate(m, p, queries, contexts)), _in_row(weights)
 
-    def _follow(
-        self, queries: Queries, attended: KeysAndValues, now: Now
-    ) -> tuple[Memory, Float[Array, "B K G C"], Float[Array, "B K G S"]]:
-        """One step of all heads, stage by stage up to the sums."""
-        m, p = self.mechanism, self.parameters.get_value()
-        scored = self._over_heads(partial(steps.score, m), keys=True)
-        memory, scores = scored(p, queries, attended.keys, now)
-        scores = self._mixed_scores(scores)
-        weighed = self._over_heads(partial(steps.weigh, m))
-        memory, weights = weighed(p, queries, scores, now._replace(memory=memory))
-        weights = self._mixed_weights(weights, now.mask)
-        amplified = self._over_heads(partial(steps.amplify, m))
-        weights = amplified(p, queries, weights, now._replace(memory=memory))
-        contexts = self.forms.mixture(self._dropped(weights, now.rng), attended.values)
-        return steps.remember(memory, weights, contexts), contexts, weights
-
-    def _one_by_one(
-        self,
-        queries: Queries,
-        attended: KeysAndValues,
-        mask: Bool[Array, "B S"],
-        rngs: Key[Array, "B K G T"] | None,
-    ) -> Float[Array, "B K G T S"]:
-        """The weights of queries each of which depends on the previous ones."""
-
-        def following(memory: Memory, inputs: tuple) -> tuple[Memory, Float[Array, "B K G S"]]:
-            queries, rngs = inputs
-            memory, _, weights = self._follow(queries, attended, Now(memory, mask, rngs))
-            return memory, weights
-
-        inputs = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 3, 0), (queries, rngs))
-        _, weights = jax.lax.scan(following, self.begin(mask), inputs)
-        return jnp.moveaxis(weights, 0, 3)
-
-    def _all_at_once(
-        self,
-        queries: Queries,
-        attended: KeysAndValues,
-        mask: Bool[Array, "B S"],
-        rngs: Key[Array, "B K G T"] | None,
-    ) -> Float[Array, "B K G T S"]:
-        """The weights of queries that do not depend on one another: the stages of `_follow`."""
-        m, p = self.mechanism, self.parameters.get_value()
-        count = jax.tree.leaves(queries)[0].shape[3]
-        now = Now(steps.at_each(m, count, self._done), mask, rngs)
-        scored = self._over_heads(partial(steps.score_all, m), keys=True, memory=None)
-        scores = self._mixed_scores(scored(p, queries, attended.keys, now))
-        weigh, amplify = (
-            self._over_heads(jax.vmap(partial(stage, m), OVER_STEPS), memory=None)
-            for stage in (steps.weigh, steps.amplify)
-        )
-        _, weights = weigh(p, queries, scores, now)
-        return amplify(p, queries, self._mixed_weights(weights, mask), now)
-
-    def _mixed_scores(self, scores: Float[Array, "B K G *T S"]) -> Float[Array, "B K G *T S"]:
-        """The scores of all heads, of a step or of all, each of a pair by itself."""
-        if not self.mixing.overrides("scores"):
-            return scores
-        mix = partial(steps.mix_scores, self.mixing, self.shared.get_value()["mixing"])
-        return jax.vmap(_over_heads_together(mix, scores.ndim - 4))(scores)
-
-    def _mixed_weights(
-        self, weights: Float[Array, "B K G *T S"], mask: Bool[Array, "B S"]
-    ) -> Float[Array, "B K G *T S"]:
-        """The weights of all heads, of a step or of all."""
-        if not self.mixing.overrides("weights"):
-            return weights
-        mix = partial(steps.mix_weights, self.mixing, self.shared.get_value()["mixing"])
-
-        def of_row(weights: Array, mask: Array) -> Array:
-            over = _over_heads_together(lambda of_step: mix(of_step, mask), weights.ndim - 3)
-            return over(weights)
-
-        return jax.vmap(of_row)(weights, mask)
-
-    def _dropped(
-        self, weights: Float[Array, "B K G *T S"], rngs: Key[Array, "B K G *T"] | None
-    ) -> Float[Array, "B K G *T S"]:
-        """The weights that are summed."""
-        drop = partial(steps.drop, self.mechanism)
-        for _ in weights.shape[:-1]:
-            drop = jax.vmap(drop)
-        return drop(weights, rngs)
-
-    def _gate(
-        self, states: Float[Array, "B *T Q"], contexts: Float[Array, "B *T K G C"]
-    ) -> Float[Array, "B *T K G C"]:
-        """What each head hands on of its context."""
-        over = jax.vmap(partial(steps.gate, self.mechanism), (0, None, 0))
-        over = jax.vmap(over, (0, None, 0))
-        for _ in states.shape[:-1]:
-            over = jax.vmap(over, (None, 0, 0))
-        return over(self.parameters.get_value(), states, contexts)
-
-    def _queries(self, states: Float[Array, "B K G *T Q"]) -> Queries:
-        """What the score and the window of each head make of the queries."""
-        over = partial(steps.query, self.mechanism)
-        if states.ndim == 5:
-            over = jax.vmap(over, (None, 0))
-        over = jax.vmap(jax.vmap(jax.vmap(over)), (None, 0))  # over B, of K, of G
-        return over(self.parameters.get_value(), states)
-
-    def _over_heads(
-        self, stage: Callable, *, keys: bool = False, memory: int | None = 0
-    ) -> Callable:
-        """Vectorises a stage, which takes p, queries, keys or scores or weights, and a `Now`.
-
-        Args:
-          stage: of one head and one sentence.
-          keys: whether the third argument is keys, which G heads of queries may share.
-          memory: 0, or None if all heads and sentences have one memory.
-        """
-        shared = keys and not self.mechanism.makes_keys
-        # Memory, mask and rng: a sentence has one mask.
-        of_head, of_row = Now._make((memory, None, 0)), Now._make((memory, 0, 0))
-        over = jax.vmap(stage, (0, 0, None if shared else 0, of_head))
-        return jax.vmap(jax.vmap(over, (0, 0, 0, of_head)), (None, 0, 0, of_row))
+    @property
+    def _p(self) -> PyTree:
+        """The parameters by part, leaves [K, G, ...], but for those that all heads share."""
+        return self.parameters.get_value() | self.shared.get_value()
 
     def _by_head(self, rng: Key[Array, " B"] | None, *steps: int) -> Key[Array, "B K G *T"] | None:
         """A key for each head of each row, and for each step if their number is given."""
@@ -317,15 +180,9 @@ class Attention(nnx.Module):
         return None if rng is None else jax.vmap(lambda row: jax.random.split(row, shape))(rng)
 
 
-def _over_heads_together(mix: Callable, times: int) -> Callable:
-    """Applies a function of [N, S] to [K, G, *T, S], with so many axes *T."""
-    for _ in range(times):
-        mix = jax.vmap(mix, 1, 1)
-
-    def of_heads(numbers: Float[Array, "K G *T S"]) -> Float[Array, "K G *T S"]:
-        return mix(numbers.reshape(-1, *numbers.shape[2:])).reshape(numbers.shape)
-
-    return of_heads
+def _in_row(weights: Float[Array, "B K G *T S"]) -> Float[Array, "B N *T S"]:
+    """The weights of all heads in one row."""
+    return weights.reshape(len(weights), -1, *weights.shape[3:])
 
 
 def _check_mixing(config: Model, heads: int) -> None:

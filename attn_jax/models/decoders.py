@@ -5,6 +5,7 @@ the previous state.
 """
 
 import abc
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,16 +16,27 @@ from attn_jax.config import Model
 from attn_jax.kernels.forms import FAST
 from attn_jax.models import heads, stacks
 from attn_jax.models.dropout import make_dropout
-from attn_jax.models.first_states import make_first_state
 from attn_jax.models.linear import Linear
+from attn_jax.models.protocols import Encoded, Source
 from attn_jax.models.randomness import split, split_stacked
 from attn_jax.models.readouts import make_readout
-from attn_jax.models.source import Encoded, Source
-from attn_jax.models.stacks import make_stack
+from attn_jax.models.stacks import make_first_state, make_stack
 from attn_jax.models.two_attentions import make_attention
 
 OneStep = tuple[PyTree, Float[Array, "B F"], Float[Array, "B L N S"]]
 AllSteps = tuple[Float[Array, "B T F"], Float[Array, "B L N T S"]]
+Advanced = tuple[PyTree[Float[Array, "B ..."]], Float[Array, "B N S"]]
+
+
+class Inputs(NamedTuple):
+    """What is known of a step of a recurrent decoder; or of all, with an axis T before the others.
+
+    The random keys, for dropout in the cell and for attention, are given in training alone.
+    """
+
+    words: Float[Array, "B G"]  # the vectors of the previous words, projected
+    rng_cell: Key[Array, " B"] | None = None
+    rng_attention: Key[Array, " B"] | None = None
 
 
 class Recurrent(nnx.Module):
@@ -34,6 +46,7 @@ class Recurrent(nnx.Module):
     """
 
     forms = FAST
+    readout: Any
     usual_readout: str  # what `model.readout=auto` stands for
     options = (
         stacks.OPTIONS
@@ -61,50 +74,55 @@ class Recurrent(nnx.Module):
         return self.first_state(source.summary, self.cell), self.attention.begin(source.mask)
 
     @abc.abstractmethod
-    def advance(
-        self,
-        state: PyTree,
-        source: Source,
-        inputs: Float[Array, "B G"],
-        rng_cell: Key[Array, " B"] | None = None,
-        rng_attention: Key[Array, " B"] | None = None,
-    ) -> tuple[PyTree, PyTree, Float[Array, "B N S"]]:
+    def advance(self, source: Source, state: PyTree, inputs: Inputs) -> tuple[PyTree, Advanced]:
         """One step, which defines the order of attention and state update in a decoder.
 
         Args:
-          state: the previous state of the decoder.
           source: the encoded sentences.
-          inputs: the vectors of the previous words, projected by `cell.input`.
-          rng_cell: random keys for dropout in the cell, one for each sentence.
-          rng_attention: random keys for attention, one for each sentence.
+          state: the previous state of the decoder.
+          inputs: what is known of the step.
 
         Returns:
-          The next state, what the readout reads, [B, ...], and the weights.
+          The next state; and what `features` reads, [B, ...], with the weights.
         """
 
-    def _scan(
-        self, inputs: Float[Array, "T B G"], source: Source, rng: Key[Array, " B"] | None
-    ) -> tuple[PyTree, Float[Array, "B 1 N T S"]]:
-        """What the readout reads at all T steps, [B, T, ...], and the weights."""
-        rng_cell, rng_attention = split(rng, 2)
+    def inputs(self, embeddings: Float[Array, "*any E"]) -> Float[Array, "*any G"]:
+        """What `advance` reads of the vectors of the previous words."""
+        return self.cell.input(embeddings)
 
-        def step(parameters: tuple, state: PyTree, inputs: tuple) -> tuple:
-            decoder, source = parameters
-            state, *outputs = decoder.advance(state, source, *inputs)
-            return state, outputs
+    def features(
+        self,
+        outputs: PyTree,
+        embeddings: Float[Array, "B *T E"],
+        rng: Key[Array, " B"] | None = None,
+    ) -> Float[Array, "B *T F"]:
+        """What the output layer reads, from what `advance` has returned, at one step or at all."""
+        return self.readout(self.dropout(outputs, rng))
 
-        _, (outputs, weights) = self.forms.scan(
-            step,
-            (self, source),
-            self.start(source, len(inputs)),
-            (
-                inputs,
-                self.dropout.steps(rng_cell, len(inputs), len(self.cell.cells)),
-                split_stacked(rng_attention, len(inputs)),
-            ),
+    def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> OneStep:
+        """The next state, the features for the output layer, and the weights."""
+        inputs = Inputs(self.inputs(embedding))
+        state, (outputs, weights) = self.advance(source, state, inputs)
+        return state, self.features(outputs, embedding), weights[:, None]
+
+    def __call__(
+        self, embeddings: Float[Array, "B T E"], source: Source, rng: Key[Array, " B"] | None = None
+    ) -> AllSteps:
+        """The features for the output layer and the weights at all steps.
+
+        `embeddings` are the vectors of the previous word at each step.
+        """
+        rng_in, rng_cell, rng_attention, rng_out = split(rng, 4)
+        embeddings, count = self.dropout(embeddings, rng_in), embeddings.shape[1]
+        inputs = Inputs(
+            self.inputs(jnp.swapaxes(embeddings, 0, 1)),
+            self.dropout.steps(rng_cell, count, len(self.cell.cells)),
+            split_stacked(rng_attention, count),
         )
-        by_sentence = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), outputs)
-        return by_sentence, jnp.moveaxis(weights, 0, 2)[:, None]
+        first = self.start(source, count)
+        _, made = self.forms.scan(type(self).advance, (self, source), first, inputs)
+        outputs, weights = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), made)
+        return self.features(outputs, embeddings, rng_out), jnp.moveaxis(weights, 1, 2)[:, None]
 
 
 class Bahdanau(Recurrent):
@@ -125,39 +143,20 @@ class Bahdanau(Recurrent):
         inputs = config.hidden_size + config.embedding_size + self.attention.size
         self.readout = make_readout(config, inputs, self.usual_readout, rngs=rngs)
 
-    def advance(
-        self,
-        state: PyTree,
-        source: Source,
-        inputs: Array,
-        rng_cell: Key[Array, " B"] | None = None,
-        rng_attention: Key[Array, " B"] | None = None,
-    ) -> tuple:
+    def advance(self, source: Source, state: PyTree, inputs: Inputs) -> tuple[PyTree, Advanced]:
         hidden, memory = state
         memory, context, weights = self.attention.step(
-            memory, self.cell.output(hidden), source.projected, source.mask, rng_attention
+            memory, self.cell.output(hidden), source.projected, source.mask, inputs.rng_attention
         )
-        hidden = self.cell(hidden, inputs + self.context(context), rng_cell)
-        return (hidden, memory), (self.cell.output(hidden), context), weights
+        hidden = self.cell(hidden, inputs.words + self.context(context), inputs.rng_cell)
+        return (hidden, memory), ((self.cell.output(hidden), context), weights)
 
-    def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> OneStep:
-        """The next state, the features for the output layer, and the weights."""
-        inputs = self.cell.input(embedding)
-        state, (output, context), weights = self.advance(state, source, inputs)
-        return state, self.readout(output, embedding, context), weights[:, None]
-
-    def __call__(
-        self, embeddings: Float[Array, "B T E"], source: Source, rng: Key[Array, " B"] | None = None
-    ) -> AllSteps:
-        """The features for the output layer and the weights at all steps.
-
-        `embeddings` are the vectors of the previous word at each step.
-        """
-        rng_in, rng_steps, rng_out = split(rng, 3)
-        embeddings = self.dropout(embeddings, rng_in)
-        inputs = self.cell.input(jnp.swapaxes(embeddings, 0, 1))
-        (outputs, contexts), weights = self._scan(inputs, source, rng_steps)
-        return self.dropout(self.readout(outputs, embeddings, contexts), rng_out), weights
+    def features(
+        self, outputs: PyTree, embeddings: Array, rng: Key[Array, " B"] | None = None
+    ) -> Float[Array, "B *T F"]:
+        """The readout of the new state, the previous word and the context."""
+        output, context = outputs
+        return self.dropout(self.readout(output, embeddings, context), rng)
 
 
 class Luong(Recurrent):
@@ -202,27 +201,14 @@ class Luong(Recurrent):
         _, of_state = self._matrices()
         return jnp.tanh(contexts + self.forms.product(outputs, of_state))
 
-    def advance(
-        self,
-        state: PyTree,
-        source: Source,
-        inputs: Array,
-        rng_cell: Key[Array, " B"] | None = None,
-        rng_attention: Key[Array, " B"] | None = None,
-    ) -> tuple:
+    def advance(self, source: Source, state: PyTree, inputs: Inputs) -> tuple[PyTree, Advanced]:
         hidden, memory = state
-        hidden = self.cell(hidden, inputs, rng_cell)
+        hidden = self.cell(hidden, inputs.words, inputs.rng_cell)
         output = self.cell.output(hidden)
         memory, context, weights = self.attention.step(
-            memory, output, source.projected, source.mask, rng_attention
+            memory, output, source.projected, source.mask, inputs.rng_attention
         )
-        return (hidden, memory), self._attentional(output, context), weights
-
-    def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> OneStep:
-        """The next state, the features for the output layer, and the weights."""
-        inputs = self.cell.input(embedding)
-        state, attentional, weights = self.advance(state, source, inputs)
-        return state, self.readout(attentional), weights[:, None]
+        return (hidden, memory), (self._attentional(output, context), weights)
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Key[Array, " B"] | None = None
@@ -234,8 +220,8 @@ class Luong(Recurrent):
         rng_in, rng_steps, rng_attention, rng_out = split(rng, 4)
         outputs = self._outputs(embeddings, source, rng_in, rng_steps)
         contexts, weights = self.attention(outputs, source.projected, source.mask, rng_attention)
-        attentional = self.dropout(self._attentional(outputs, contexts), rng_out)
-        return self.readout(attentional), weights[:, None]
+        attentional = self._attentional(outputs, contexts)
+        return self.features(attentional, embeddings, rng_out), weights[:, None]
 
     def _outputs(
         self,
@@ -268,30 +254,10 @@ class LuongInputFeeding(Luong):
         hidden, memory = super().start(source, length)
         return hidden, memory, jnp.zeros_like(self.cell.output(hidden))
 
-    def advance(
-        self,
-        state: PyTree,
-        source: Source,
-        inputs: Array,
-        rng_cell: Key[Array, " B"] | None = None,
-        rng_attention: Key[Array, " B"] | None = None,
-    ) -> tuple:
+    def advance(self, source: Source, state: PyTree, inputs: Inputs) -> tuple[PyTree, Advanced]:
         *state, attentional = state
-        inputs = inputs + self.feed(attentional)
-        state, attentional, weights = super().advance(
-            tuple(state), source, inputs, rng_cell, rng_attention
-        )
-        return (*state, attentional), attentional, weights
+        fed = inputs._replace(words=inputs.words + self.feed(attentional))
+        state, (attentional, weights) = super().advance(source, tuple(state), fed)
+        return (*state, attentional), (attentional, weights)
 
-    def __call__(
-        self, embeddings: Float[Array, "B T E"], source: Source, rng: Key[Array, " B"] | None = None
-    ) -> AllSteps:
-        """The features for the output layer and the weights at all steps.
-
-        `embeddings` are the vectors of the previous word at each step.
-        """
-        rng_in, rng_steps, rng_out = split(rng, 3)
-        embeddings = self.dropout(embeddings, rng_in)
-        inputs = self.cell.input(jnp.swapaxes(embeddings, 0, 1))
-        attentional, weights = self._scan(inputs, source, rng_steps)
-        return self.readout(self.dropout(attentional, rng_out)), weights
+    __call__ = Recurrent.__call__  # one step after another

@@ -9,8 +9,8 @@ from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
 from attn_jax.models import stacks
 from attn_jax.models.dropout import make_dropout
+from attn_jax.models.protocols import Summary
 from attn_jax.models.randomness import split, split_stacked
-from attn_jax.models.source import Summary
 from attn_jax.models.stacks import STACKS, Stack
 
 

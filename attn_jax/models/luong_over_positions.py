@@ -12,8 +12,8 @@ from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.decoders import Luong
 from attn_jax.models.marginal import Steps, logarithm
+from attn_jax.models.protocols import Encoded, Source
 from attn_jax.models.randomness import split
-from attn_jax.models.source import Encoded, Source
 
 
 class OfPositions(NamedTuple):

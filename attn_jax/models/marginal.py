@@ -25,7 +25,7 @@ from attn_jax.kernels.forms import FAST
 from attn_jax.kernels.held import Held, by_parts
 from attn_jax.kernels.output_loss import cross_entropy
 from attn_jax.models.embeddings import Separate
-from attn_jax.models.source import Source
+from attn_jax.models.protocols import Source
 from attn_jax.tokens import PAD
 
 # Outputs of the output layer that are held at once; at least those of one step of a batch.

@@ -18,7 +18,7 @@ from attn_jax.config import Model
 from attn_jax.models.embeddings import Separate
 from attn_jax.models.linear import Linear
 from attn_jax.models.marginal import LOW, Marginal, Over, Steps, mixed, total
-from attn_jax.models.source import Source
+from attn_jax.models.protocols import Source
 
 
 def log_transitions(

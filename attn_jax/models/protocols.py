@@ -1,20 +1,54 @@
-"""What a cell, an encoder and a decoder promise to the rest of a model: for parts of your own.
+"""What the parts of a model hand on, and what a cell, an encoder and a decoder promise.
 
 B sentences, S source words, T target words, E features of a word vector, D of an annotation, F of
 what the output layer reads, H units of a cell, G of its projected inputs, N heads, L layers that
-attend. Each part is a `flax.nnx.Module`. `rng`, a random key for each sentence, is given in
-training alone.
+attend. For parts of your own, each of which is a `flax.nnx.Module`. `rng`, a random key for each
+sentence, is given in training alone.
 """
 
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
+import jax
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.config import Model
 from attn_jax.models.embeddings import Separate
-from attn_jax.models.source import Encoded, Source, Summary
+
+
+class Summary(NamedTuple):
+    """What the initial state of a recurrent decoder is computed from."""
+
+    vector: Float[Array, "B Z"]
+    states: tuple  # the last state of each layer of a one-directional recurrent encoder, else ()
+
+
+class Encoded(NamedTuple):
+    """What encoders make of a batch, for the decoder: of one source, or leaves in pairs, of two."""
+
+    vectors: PyTree[Float[Array, "B S E"]]  # of the words
+    annotations: PyTree[Float[Array, "B S D"]]
+    mask: PyTree[Bool[Array, "B S"]]
+    summary: Summary
+
+    def each(self) -> tuple["Encoded", ...]:
+        """Each of two sources."""
+        of_each = zip(self.vectors, self.annotations, self.mask, strict=True)
+        return tuple(Encoded(*one, self.summary) for one in of_each)
+
+
+class Source(NamedTuple):
+    """A batch of encoded sentences, as decoders take it."""
+
+    projected: PyTree  # what the decoder's `project` returns, such as `Attended`
+    mask: PyTree[Bool[Array, "B S"]]  # a pair if each of two sources is attended to by itself
+    summary: Summary
+
+    @property
+    def first_mask(self) -> Bool[Array, "B S"]:
+        """The mask of the first source; of all words if they stand in one row."""
+        return jax.tree.leaves(self.mask)[0]
 
 
 @runtime_checkable
@@ -82,7 +116,7 @@ class Readout(Protocol):
     """From what a decoder has computed at some steps to the probabilities of words.
 
     `words` has the output layer. A readout of one's own is derived from
-    `models.from_features.FromFeatures`, which computes them from a vector of features for each
+    `models.readouts.FromFeatures`, which computes them from a vector of features for each
     step; `models.marginal` sums them over positions.
     """
 

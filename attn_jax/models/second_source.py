@@ -6,19 +6,18 @@ numbered after them: id k of the second vocabulary is V¹ + k, V¹ the size of t
 
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Int, Key
+from jaxtyping import Array, Int, Key, Shaped
 
 from attn_jax.attention.protocol import Weigher
 from attn_jax.attention.sources import Flat
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.linear import Linear
-from attn_jax.models.protocols import Encoder
+from attn_jax.models.protocols import Encoded, Encoder, Summary
 from attn_jax.models.readouts import OVER_POSITIONS
-from attn_jax.models.rows import behind, to_front
-from attn_jax.models.source import Encoded, Summary
 from attn_jax.tokens import PAD
 
 
@@ -132,3 +131,13 @@ def make_second(
     """The second source, as `model.sources` attends to it."""
     how = InOneRow if isinstance(config.sources, Flat) else SecondSource
     return how(config, kind, first_size, size, rngs=rngs)
+
+
+def to_front(rows: Shaped[Array, "B S ..."], lengths: Int[Array, " B"]) -> Shaped[Array, "B S ..."]:
+    """Rows without their first sentence, of these lengths, which goes to the end."""
+    return jax.vmap(lambda row, length: jnp.roll(row, -length, axis=0))(rows, lengths)
+
+
+def behind(rows: Shaped[Array, "B S ..."], lengths: Int[Array, " B"]) -> Shaped[Array, "B S ..."]:
+    """Rows that begin only after so many positions; what is at their end goes to the front."""
+    return jax.vmap(lambda row, length: jnp.roll(row, length, axis=0))(rows, lengths)

@@ -18,17 +18,18 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.attention.scores import Last
 from attn_jax.attention.sources import Combined
+from attn_jax.attention.steps import Attended
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import Forms
-from attn_jax.models.attention import Attention, KeysAndValues
+from attn_jax.models.attention import Attention
 from attn_jax.models.choices import find_decoder, find_encoder
 from attn_jax.models.embeddings import make_embeddings
 from attn_jax.models.initializations import initialized
 from attn_jax.models.marginal import Marginal, Over, best, total
+from attn_jax.models.protocols import Encoded, Source
 from attn_jax.models.randomness import split
 from attn_jax.models.second_source import make_second
-from attn_jax.models.source import Encoded, Source
 from attn_jax.tokens import BOS, PAD
 
 
@@ -257,7 +258,7 @@ class Seq2Seq(nnx.Module):
 
 
 def _is_summed(part: Any) -> bool:
-    return isinstance(part, KeysAndValues)
+    return isinstance(part, Attended)
 
 
 def with_forms(model: Seq2Seq, forms: Forms) -> Seq2Seq:

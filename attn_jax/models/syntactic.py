@@ -4,15 +4,14 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from attn_jax.attention.sources import Combined
 from attn_jax.config import Model
 from attn_jax.errors import InputError
-from attn_jax.models.decoders import AllSteps, OneStep, Recurrent
-from attn_jax.models.randomness import split
+from attn_jax.models.decoders import Advanced, Inputs, Recurrent
+from attn_jax.models.protocols import Encoded, Source
 from attn_jax.models.readouts import make_readout
-from attn_jax.models.source import Encoded, Source
 from attn_jax.models.stacks import make_stack
 
 
@@ -56,34 +55,17 @@ class Syntactic(Recurrent):
         """The keys and values of the annotations, and the word vectors."""
         return FormsAndMeanings(super().project(encoded), encoded.vectors)
 
-    def advance(
-        self,
-        state: PyTree,
-        source: Source,
-        inputs: Array,
-        rng_cell: Key[Array, " B"] | None = None,
-        rng_attention: Key[Array, " B"] | None = None,
-    ) -> tuple[PyTree, Float[Array, "B E"], Float[Array, "B N S"]]:
-        """One step; `inputs`, the vectors of the previous words, are not read."""
+    def inputs(self, embeddings: Float[Array, "*any E"]) -> Float[Array, "*any E"]:
+        """The vectors of the previous words, which are not read."""
+        return embeddings
+
+    def advance(self, source: Source, state: PyTree, inputs: Inputs) -> tuple[PyTree, Advanced]:
         hidden, memory = state
         forms, meanings = source.projected
         memory, context, weights = self.attention.step(
-            memory, self.cell.output(hidden), forms, source.mask, rng_attention
+            memory, self.cell.output(hidden), forms, source.mask, inputs.rng_attention
         )
         alignment = weights.mean(axis=1).astype(meanings.dtype)
         meaning = jnp.einsum("BS,BSE->BE", alignment, meanings)
-        hidden = self.cell(hidden, self.cell.input(context), rng_cell)
-        return (hidden, memory), meaning, weights
-
-    def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> OneStep:
-        """The next state, the features for the output layer, and the weights."""
-        state, meaning, weights = self.advance(state, source, embedding)
-        return state, self.readout(meaning), weights[:, None]
-
-    def __call__(
-        self, embeddings: Float[Array, "B T E"], source: Source, rng: Key[Array, " B"] | None = None
-    ) -> AllSteps:
-        """The features for the output layer and the weights at all steps."""
-        rng_steps, rng_out = split(rng, 2)
-        meanings, weights = self._scan(jnp.swapaxes(embeddings, 0, 1), source, rng_steps)
-        return self.readout(self.dropout(meanings, rng_out)), weights
+        hidden = self.cell(hidden, self.cell.input(context), inputs.rng_cell)
+        return (hidden, memory), (meaning, weights)

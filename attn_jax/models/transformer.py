@@ -16,10 +16,10 @@ from attn_jax.models.decoders import AllSteps, OneStep
 from attn_jax.models.dropout import make_dropout
 from attn_jax.models.linear import Linear
 from attn_jax.models.positions import POSITIONS
+from attn_jax.models.protocols import Encoded, Source, Summary
 from attn_jax.models.randomness import split
 from attn_jax.models.readouts import make_readout
 from attn_jax.models.residuals import make_last_norm
-from attn_jax.models.source import Encoded, Source, Summary
 
 
 class InputEmbedding(nnx.Module):

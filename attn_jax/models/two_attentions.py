@@ -9,13 +9,13 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Key
 
 from attn_jax.attention.sources import Combined
-from attn_jax.attention.steps import Memory
+from attn_jax.attention.steps import Attended, Memory
 from attn_jax.attention.windows import Full
 from attn_jax.config import Model
-from attn_jax.models.attention import Attention, KeysAndValues, widened
+from attn_jax.models.attention import Attention, widened
+from attn_jax.models.protocols import Encoded
 from attn_jax.models.randomness import split
-from attn_jax.models.rows import behind
-from attn_jax.models.source import Encoded
+from attn_jax.models.second_source import behind
 
 Masks = tuple[Bool[Array, "B S"], Bool[Array, "B S"]]
 
@@ -57,12 +57,12 @@ class TwoAttentions(nnx.Module):
         """The features of a context of each source."""
         return self.first.size, self.second.size
 
-    def project(self, encoded: Encoded) -> tuple[KeysAndValues, KeysAndValues]:
+    def project(self, encoded: Encoded) -> tuple[Attended, Attended]:
         """The keys and values of each source."""
         first, second = encoded.each()
         return self.first.project(first), self.second.project(second)
 
-    def alone(self, attended: tuple[KeysAndValues, KeysAndValues]) -> Float[Array, "B S O"]:
+    def alone(self, attended: tuple[Attended, Attended]) -> Float[Array, "B S O"]:
         """The contexts of the first source if all weight is on one position."""
         return self.first.alone(attended[0])
 
@@ -74,7 +74,7 @@ class TwoAttentions(nnx.Module):
         self,
         memory: tuple[Memory, Memory],
         query: Float[Array, "B Q"],
-        attended: tuple[KeysAndValues, KeysAndValues],
+        attended: tuple[Attended, Attended],
         mask: Masks,
         rng: Key[Array, " B"] | None = None,
     ) -> tuple[tuple, Float[Array, "B O"], Float[Array, "B N S"]]:
@@ -90,7 +90,7 @@ class TwoAttentions(nnx.Module):
     def __call__(
         self,
         queries: Float[Array, "B T Q"],
-        attended: tuple[KeysAndValues, KeysAndValues],
+        attended: tuple[Attended, Attended],
         mask: Masks,
         rng: Key[Array, " B"] | None = None,
     ) -> tuple[Float[Array, "B T O"], Float[Array, "B N T S"]]:

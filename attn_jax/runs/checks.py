@@ -24,7 +24,7 @@ from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.heads import Sizes
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.records.own_code import OWN, import_modules, imported_late, own_modules, own_options
-from attn_jax.tokens import PAD, UNK
+from attn_jax.tokens import PAD, UNK, Batch
 from attn_jax.training.optimizer import Linear
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
@@ -101,9 +101,9 @@ def check_step(experiment: Experiment, shape: Shape) -> Seq2Seq:
 
     def one_step(rng: jax.Array) -> tuple:
         ids = jnp.ones((rows, source), jnp.int32), jnp.ones((rows, target), jnp.int32)
-        links = jnp.ones((rows, target, source))
+        batch = Batch(*ids, links=jnp.ones((rows, target, source)))
         state = init_state(untrained(experiment.model, rng), recipe)
-        return train_step(state, (*ids, links), rng, recipe=recipe)
+        return train_step(state, batch, rng, recipe=recipe)
 
     with _own_failures(experiment):
         state, _ = jax.eval_shape(one_step, jax.random.key(0))

@@ -23,6 +23,7 @@ from attn_jax.startup import start_training
 from attn_jax.training import devices, loop, processes
 from attn_jax.training.arrays import digest, named_leaves
 from attn_jax.training.fallback import set_aside
+from attn_jax.training.recipe import recipes_of
 from attn_jax.training.saving import try_place
 from attn_jax.training.step import FlatState
 from attn_jax.training.validations import disagreement
@@ -180,6 +181,7 @@ def train_alone(
 
         loop.fit(
             config,
+            recipes_of(config),
             ready.state,
             ready.progress,
             ready.batches.from_step,

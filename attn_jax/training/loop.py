@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 from rich.console import Console
 
-from attn_jax.config import Train, train_after
+from attn_jax.config import Train
 from attn_jax.errors import Paused
 from attn_jax.files import is_terminal, reading
 from attn_jax.models.seq2seq import Seq2Seq
@@ -18,16 +18,20 @@ from attn_jax.training import processes
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.notice import Notice, Told
 from attn_jax.training.progress_bar import progress_bar
-from attn_jax.training.recipe import recipe_of
-from attn_jax.training.running import Running
+from attn_jax.training.running import Recipes, Running
 from attn_jax.training.saving import OthersCheckpoints, WritableCheckpoints
 from attn_jax.training.step import FlatState, init_state, resume
 
 
-def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Progress]:
+def begin(recipe: Recipes, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Progress]:
     """The state and progress of the last checkpoint in a workdir, or the initial ones.
 
     Writes nothing.
+
+    Args:
+      recipe: as for `fit`.
+      model: the model with its initial parameters.
+      workdir: the folder of the run.
 
     Raises:
       InputError: the checkpoint or the journal is damaged, or the checkpoint is of another model.
@@ -37,7 +41,7 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Prog
     checkpoints = Checkpoints(run_files.checkpoints(workdir))
     step = checkpoints.latest
     # After a step, the state is of the optimizer that has made it.
-    state = init_state(model, recipe_of(train_after(config, (step or 1) - 1)))
+    state = init_state(model, recipe((step or 1) - 1))
     if step is None:
         return state, Progress()
     state = resume(
@@ -67,6 +71,7 @@ def _progress_of(checkpoints: Checkpoints, step: int) -> Progress:
 
 def fit(
     config: Train,
+    recipe: Recipes,
     state: FlatState,
     progress: Progress,
     batches: Callable[[int], Iterator],
@@ -84,7 +89,9 @@ def fit(
     all of them make the same steps, validations and checkpoints.
 
     Args:
-      config: the options of training.
+      config: the options of training that concern the loop: how long it goes on, how often it
+        validates and saves, and which options change when.
+      recipe: maps a number of steps done to how the next step trains; where it changes, options do.
       state: the state to start from; its buffers are donated.
       progress: the progress to start from.
       batches: maps a number of steps done to the batches that follow, or to the share of them that
@@ -107,7 +114,7 @@ def fit(
     checkpoints = writer(run_files.checkpoints(workdir), config.keep)
     shown = is_terminal(sys.stderr)
     console = Console(stderr=True, highlight=False, soft_wrap=True, force_terminal=shown)
-    run = Running(config, state, progress, workdir, rng, criterion, checkpoints, console)
+    run = Running(config, recipe, state, progress, workdir, rng, criterion, checkpoints, console)
     bar = progress_bar(console, run.step, config.steps)
     with Notice(config.grace) as notice, contextlib.closing(checkpoints), bar as advance:
         run.begin()

@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from attn_jax.attention.head_names import All, Heads, Mean
 from attn_jax.errors import InputError
 from attn_jax.settings.value import Value, setting
-from attn_jax.tokens import PAD
+from attn_jax.tokens import PAD, Batch
 
 
 class Seen(NamedTuple):
@@ -199,22 +199,27 @@ LOSSES: dict[str, type[Loss]] = {
 def total(
     loss: Loss,
     weights: Float[Array, "B L N T S"],
-    source: Int[Array, "B S"],
-    target: Int[Array, "B T"],
-    links: Float[Array, "B T S"] | None,
+    batch: Batch,
     step: Int[Array, ""],
     rng: Key[Array, " B"],
 ) -> Float[Array, ""]:
     """The sum of a loss over the pairs of a batch, multiplied with its weight.
 
+    Args:
+      loss: the loss.
+      weights: of all layers and heads.
+      batch: the pairs; of two sources, the words of the first alone.
+      step: training steps done.
+      rng: a random key for each pair.
+
     Raises:
       InputError: it needs links, and there are none; it concerns a head that does not exist; or it
         is not a number.
     """
-    if loss.needs_links and links is None:
+    if loss.needs_links and batch.links is None:
         raise InputError(f"the loss {loss.word} needs the links of the pairs")
-    if not loss.needs_links:
-        links = None
+    source, target = batch.source, batch.target
+    links = batch.links if loss.needs_links else None
     real = (target != PAD)[:, None, None, :, None] & (source != PAD)[:, None, None, None, :]
     # What lies at padding may be anything, in the derivative too.
     weights = jnp.where(real, weights, 0).astype(jnp.promote_types(weights.dtype, jnp.float32))

@@ -10,11 +10,8 @@ from attn_jax.kernels.held import by_parts
 from attn_jax.kernels.output_loss import LOGITS
 from attn_jax.models.randomness import split
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.tokens import BOS, EOS, PAD
+from attn_jax.tokens import BOS, EOS, PAD, Batch
 from attn_jax.training.losses import Loss, total
-
-# Source and target sentences, and where all pairs have some, links.
-Batch = tuple[Int[Array, "B S"], Int[Array, "B T"], Float[Array, "B T S"] | None]
 
 
 @dataclass(frozen=True)
@@ -36,25 +33,25 @@ class Objective:
 
         Args:
           model: parameters in float32.
-          batch: source sentences, target sentences, each ended by `EOS`, and the links, as
-            `Seen` has them.
+          batch: sentence pairs.
           step: steps done.
           rng: a random key for each sentence.
 
         Raises:
           InputError: a loss cannot be computed: see `losses.total`.
         """
-        source, target, links = batch
+        source, target = batch.source, batch.target
         rng_words, rng_model, rng_losses = split(rng, 3)
         inputs = target
         if self.sampling:
             share = self.sampling * jnp.minimum(step / self.sampling_steps, 1)
             inputs = sampled(model, source, target, share, rng_words)
         reading = model.read(source, inputs, rng_model)
-        found, first = model.loss(reading, target, self.label_smoothing), model.first_source(source)
+        found = model.loss(reading, target, self.label_smoothing)
+        seen = batch._replace(source=model.first_source(source))
         for number, loss in enumerate(self.losses, start=1):
             rngs = jax.vmap(jax.random.fold_in, (0, None))(rng_losses, number)
-            found += total(loss, reading.weights, first, target, links, step, rngs)
+            found += total(loss, reading.weights, seen, step, rngs)
         return found
 
 

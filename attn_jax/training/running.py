@@ -3,9 +3,8 @@
 import dataclasses
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 from jax.sharding import Mesh
@@ -16,14 +15,16 @@ from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.records import facts, journal, run_files
 from attn_jax.records.progress import Criterion, Goodness, Progress
+from attn_jax.tokens import Batch
 from attn_jax.training import processes
 from attn_jax.training.devices import first_replica, make_mesh, replicate, split
 from attn_jax.training.notice import Notice
-from attn_jax.training.recipe import recipe_of
 from attn_jax.training.saving import OthersCheckpoints, WritableCheckpoints
-from attn_jax.training.step import FlatState, train_step, with_optimizer
+from attn_jax.training.step import FlatState, Recipe, train_step, with_optimizer
 from attn_jax.training.throughput import Throughput
 from attn_jax.training.validations import diverged, record_of, summary, warnings
+
+Recipes = Callable[[int], Recipe]  # from the number of steps done to how the next one trains
 
 LOOK_EVERY = 20  # steps between reads of the loss, which stall the device
 
@@ -37,6 +38,7 @@ class Running:
     """
 
     config: Train
+    recipes: Recipes
     state: FlatState
     progress: Progress
     workdir: Path
@@ -93,7 +95,7 @@ class Running:
             self.console.print(f"resuming from step {self.first}")
         if processes.is_first():
             self._resume_journal(self.progress.validated)
-        self.recipe = recipe_of(self.now)
+        self.recipe = self.recipes(max(self.step - 1, 0))
         self._put_on(make_mesh(self.now))
         self.throughput, self.saved_at = Throughput(self.progress.rates), time.monotonic()
 
@@ -114,7 +116,7 @@ class Running:
         if self.mesh is not None:
             self.state, self.rng = first_replica((self.state, self.rng))
         before, self.now = self.now, train_after(self.config, self.step)
-        self.recipe = recipe_of(self.now)
+        self.recipe = self.recipes(self.step)
         if type(self.now.optimizer) is not type(before.optimizer):
             self.state = with_optimizer(self.state, self.recipe)
         self._put_on(make_mesh(self.now))
@@ -124,7 +126,7 @@ class Running:
         if mesh is not None:
             self.state, self.rng = replicate((self.state, self.rng), mesh)
 
-    def train(self, batch: Any) -> None:
+    def train(self, batch: Batch) -> None:
         """Makes a step with a batch of arrays of the host; does not wait for its result."""
         self.throughput.count(batch.source, batch.target)
         if self.mesh is not None:

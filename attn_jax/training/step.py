@@ -14,10 +14,9 @@ from attn_jax.errors import InputError
 from attn_jax.models.attention import after_training
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.tokens import PAD
+from attn_jax.tokens import PAD, Batch
 from attn_jax.training.devices import data_parallel
 from attn_jax.training.means import Mean, Token
-from attn_jax.training.objective import Batch
 from attn_jax.training.precision import Float32, Precision
 
 # What is minimised: from a model, a batch, the number of steps done and a random key for each
@@ -129,8 +128,7 @@ def train_step(
 
     Args:
       state: the state after the previous step; its buffers are donated.
-      batch: source sentences, target sentences, each ending in `EOS`, and the links for the guided
-        loss, or None.
+      batch: sentence pairs.
       rng: the key of the run; the step number is folded in, so that the state carries no key, and
         then each row's place in the batch, so that its parts may be computed anywhere.
       recipe: the loss, the optimizer and the rest that stays the same in all steps.
@@ -144,20 +142,21 @@ def train_step(
       InputError: `microbatches` does not divide the batch.
     """
     step, model, *_ = state.parts
-    _, target, _ = batch
-    tokens = jnp.maximum((target != PAD).sum(), 1)
-    count = jnp.maximum(recipe.mean.count(target), 1)
+    tokens = jnp.maximum((batch.target != PAD).sum(), 1)
+    count = jnp.maximum(recipe.mean.count(batch.target), 1)
 
-    def mean(model: Seq2Seq, part: tuple) -> Float[Array, ""]:
-        *sentences, rng = part
+    def mean(model: Seq2Seq, part: tuple[Batch, Key[Array, " B"]]) -> Float[Array, ""]:
+        batch, rng = part
         with recipe.precision.context():
-            return recipe.loss(model, tuple(sentences), step, rng) / count
+            return recipe.loss(model, batch, step, rng) / count
 
-    gradient_of = partial(accumulated, jax.value_and_grad(mean), recipe.microbatches)
+    gradient_of = jax.value_and_grad(mean)
+    if recipe.microbatches > 1:
+        gradient_of = partial(accumulated, gradient_of, recipe.microbatches)
     if mesh is not None:
         gradient_of = data_parallel(gradient_of, mesh)
-    rng = by_row(jax.random.fold_in(rng, step), len(target))
-    loss, gradient = gradient_of(model, (*batch, rng))
+    rng = by_row(jax.random.fold_in(rng, step), len(batch.target))
+    loss, gradient = gradient_of(model, (batch, rng))
     finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(gradient))
     # A choice between the leaves of both states would need memory for both.
     following = jax.lax.cond(
@@ -196,9 +195,7 @@ def accumulated(function, parts: int, model: Seq2Seq, batch: tuple) -> tuple:
     Raises:
       InputError: the batch cannot be cut into `parts` equal parts.
     """
-    if parts == 1:
-        return function(model, batch)
-    rows = len(batch[0])
+    rows = len(jax.tree.leaves(batch)[0])
     if rows % parts:
         raise InputError(f"train.microbatches={parts} does not divide train.batch_size={rows}")
     cut = jax.tree.map(lambda leaf: leaf.reshape(parts, rows // parts, *leaf.shape[1:]), batch)

@@ -18,7 +18,6 @@ from attn_jax.kernels import (
     deferral,
     factors,
     hidden_sum,
-    logits,
     lstm,
     mixture,
     output_loss,
@@ -78,7 +77,7 @@ def recurrent(scan: Callable, matrix: Array, inputs: Array, hidden: Array) -> Ar
         state = jnp.tanh(inputs + products.product(state, matrix))
         return state, state
 
-    return scan(step, matrix, hidden, inputs)[1]
+    return scan(step, (matrix,), hidden, inputs)[1]
 
 
 def mixed(summed: Callable, values: Array, scores: Array) -> Array:
@@ -87,7 +86,7 @@ def mixed(summed: Callable, values: Array, scores: Array) -> Array:
     def step(values: Array, state: tuple, scores: Array) -> tuple[tuple, Array]:
         return state, summed(jax.nn.softmax(scores), values)
 
-    return deferral.scan(step, values, (), scores)[1]
+    return deferral.scan(step, (values,), (), scores)[1]
 
 
 def gates(gated: Callable, inputs: Array, memory: Array) -> Array:
@@ -169,9 +168,9 @@ PAIRS: dict[str, Pair] = {
         partial(additive, recomputation.recomputed, hidden_sum.plain_hidden_sum),
         lambda n, drawn: (drawn(n.T, n.B, n.H), drawn(n.B, n.S, n.H), small(drawn, n.H)),
     ),
-    "logits.logits": Pair(
-        partial(searched, logits.logits),
-        partial(searched, logits.plain_logits),
+    "output_loss.logits": Pair(
+        partial(searched, output_loss.logits),
+        partial(searched, output_loss.plain_logits),
         lambda n, drawn: (drawn(n.B, n.H), small(drawn, n.H, n.V), drawn(n.V)),
         rounds=True,
     ),

@@ -8,7 +8,7 @@ import numpy as np
 from attn_jax import config
 from attn_jax.config import Model, Train
 from attn_jax.models.seq2seq import initialize
-from attn_jax.tokens import EOS
+from attn_jax.tokens import EOS, Batch
 from attn_jax.training.precision import PRECISIONS
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
@@ -73,7 +73,7 @@ def prepare(
 
     def repeat() -> None:
         nonlocal state
-        state, loss = train_step(state, (source, target, None), rng, recipe=recipe)
+        state, loss = train_step(state, Batch(source, target), rng, recipe=recipe)
         jax.block_until_ready(loss)
 
     return repeat

@@ -11,11 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax import NORMALIZERS, SCORES, Mechanism, Normalizer, Past, Score, attend_all
-from attn_jax.attention import steps
+from attn_jax import (
+    NORMALIZERS,
+    SCORES,
+    Mechanism,
+    Normalizer,
+    Past,
+    Score,
+    attend_all,
+    attend_step,
+    begin,
+)
 from attn_jax.attention.compositions import Pair
 from attn_jax.attention.position_scores import Gmm
-from attn_jax.attention.steps import Now
 from attn_jax.config.reading import read
 from tests.attention.cases import as_arrays, parameters
 from tests.options import with_units
@@ -114,18 +122,13 @@ def test_extreme_scores_give_finite_weights_and_derivatives(flags, name, rng, ge
     own = jax.tree.map(lambda _: jnp.array(0.5), normalizer.init(jax.random.key(0), 1, 1))
     p = mechanism.init(jax.random.key(0), 1, 1) | {"normalizer": own}
     mask = jnp.arange(positions) != 1
+    query = jnp.array([0.3])
 
     def total(scores):
-        memory = steps.begin(mechanism, p, mask, 1, jnp.zeros(()))
-        query = steps.query(mechanism, p, jnp.array([0.3]))
-
-        def weigh(memory, scores):
-            keys = mechanism.score.keys(p["score"], scores[:, None])
-            memory, scored = steps.score(mechanism, p, query, keys, Now(memory, mask, rng))
-            return steps.weigh(mechanism, p, query, scored, Now(memory, mask, rng))
-
-        memory, first = weigh(memory, scores)
-        _, second = weigh(memory, scores[::-1])
+        sentence, memory = begin(mechanism, p, scores[:, None], mask)
+        memory, _, first = attend_step(mechanism, p, sentence, memory, query, rng=rng)
+        sentence, _ = begin(mechanism, p, scores[::-1, None], mask)
+        _, _, second = attend_step(mechanism, p, sentence, memory, query, rng=rng)
         return (jnp.arange(positions) * (first + second)).sum(), (first, second)
 
     gradient = jax.vmap(jax.value_and_grad(total, has_aux=True))

@@ -336,9 +336,15 @@ def test_parts_draw_independently_of_one_another():
     seen = {}
 
     def shown(name, past):
-        seen[name] = None if past.rng is None else float(jax.random.normal(past.rng))
-        if past.rng is not None:
-            seen[f"{name} split"] = float(jax.random.normal(jax.random.split(past.rng)[1]))
+        if past.rng is None:
+            seen[name] = None
+            return
+
+        def note(*drawn):
+            seen[name], seen[f"{name} split"] = map(float, drawn)
+
+        split = jax.random.split(past.rng)[1]
+        jax.debug.callback(note, jax.random.normal(past.rng), jax.random.normal(split))
 
     class Noisy(Score):
         name_: str = "first"
@@ -367,9 +373,9 @@ def test_parts_draw_independently_of_one_another():
     mechanism = Mechanism(pair, Near(), Shares())
     query, annotations = jnp.ones(Q), jnp.ones((S, Q))
     p = mechanism.init(jax.random.key(1), Q, Q)
-    with jax.disable_jit():
-        attend(mechanism, p, query, annotations, rng=jax.random.key(2))
-        assert len(set(seen.values())) == len(seen) == 10
-        seen.clear()
-        attend(mechanism, p, query, annotations)
+    attend(mechanism, p, query, annotations, rng=jax.random.key(2))
+    jax.effects_barrier()
+    assert len(set(seen.values())) == len(seen) == 10
+    seen.clear()
+    attend(mechanism, p, query, annotations)
     assert seen == dict.fromkeys(["first", "second", "window", "normalizer"])

@@ -127,7 +127,7 @@ def test_refuses_scores_of_another_shape():
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"window": lambda query, mask: 1.0}, "the window .* gives a float for the bias of 3 pos"),
+        ({"window": lambda query, mask: 1.0}, r"the window .* gives shape \[\] for the bias of 3"),
         ({"window": lambda query, mask: mask}, "gives bias of bool, not floating-point numbers"),
         (
             {"window": lambda query, mask: jnp.ones((mask.size, 1))},

@@ -22,14 +22,13 @@ from attn_jax.evaluation.metrics import METRICS
 from attn_jax.models.choices import DECODERS, ENCODERS
 from attn_jax.models.dropout import DROPOUTS
 from attn_jax.models.embeddings import EMBEDDINGS
-from attn_jax.models.first_states import FIRST_STATES
 from attn_jax.models.heads import PROJECTIONS
 from attn_jax.models.initializations import INITIALIZATIONS
 from attn_jax.models.positions import POSITIONS
 from attn_jax.models.readouts import READOUTS
 from attn_jax.models.recurrent import CELLS
 from attn_jax.models.residuals import RESIDUALS
-from attn_jax.models.stacks import STACKS
+from attn_jax.models.stacks import FIRST_STATES, STACKS
 from attn_jax.settings.fields import fields
 from attn_jax.training.losses import LOSSES
 from attn_jax.training.means import MEANS

@@ -116,7 +116,7 @@ def test_a_run_with_a_part_that_reads_padding_does_not_start(own):
 ENCODERS = """
 import jax.numpy as jnp
 from flax import nnx
-from attn_jax.models.source import Summary
+from attn_jax.models.protocols import Summary
 
 class Heeds(nnx.Module):
     def __init__(self, config, *, rngs):

@@ -49,8 +49,8 @@ class Swapped(Bahdanau):
 
 class Headless(Bahdanau):
     def advance(self, *given):
-        state, outputs, weights = super().advance(*given)
-        return state, outputs, weights[:, 0]
+        state, (outputs, weights) = super().advance(*given)
+        return state, (outputs, weights[:, 0])
 
 class Short(Bahdanau):
     def step(self, *given):

@@ -68,9 +68,9 @@ class Encoder(RecurrentEncoder):
         return FEATURES * annotations, summary._replace(vector=HALF * summary.vector)
 
 class Decoder(Bahdanau):
-    def advance(self, state, source, inputs, *rngs):
-        state, outputs, weights = super().advance(state, source, inputs, *rngs)
-        return state, outputs, HERE * weights
+    def advance(self, source, state, inputs):
+        state, (outputs, weights) = super().advance(source, state, inputs)
+        return state, (outputs, HERE * weights)
 """
 SIZES = {
     "embedding_size": 5,

@@ -13,6 +13,7 @@ from attn_jax.models.seq2seq import initialize
 from attn_jax.runs.checks import check
 from attn_jax.runs.folder import experiment_with
 from attn_jax.runs.unused import unused
+from attn_jax.tokens import Batch
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from tests.stages import full
@@ -73,7 +74,7 @@ def abstract(name, source_size, target_size):
         recipe = recipe_of(experiment.train)
         state = init_state(model, recipe)
         return train_step(
-            state, (ids, ids, None), jax.random.key(0), recipe=recipe_of(experiment.train)
+            state, Batch(ids, ids), jax.random.key(0), recipe=recipe_of(experiment.train)
         )
 
     state, loss = jax.eval_shape(one_step, model)

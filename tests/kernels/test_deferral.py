@@ -17,9 +17,8 @@ from tests.training.counting import operations
 T, B, H, S = 7, 3, 4, 2
 
 
-def step(parameters, state, inputs):
+def step(outer, inner, shared, values, mask, state, inputs):
     """A cell with products, also in a `vmap` and with one matrix twice, a mixture and a mask."""
-    outer, inner, shared, values, mask = parameters
     projected, key = inputs
     noise = jax.random.normal(key, (H,))
     hidden = jnp.tanh(projected + outer(state) + product(state, shared) + noise)
@@ -44,7 +43,7 @@ def given(generator):
 
 def plain(parameters, initial, inputs, reverse=False):
     return jax.lax.scan(
-        lambda state, inputs: step(parameters, state, inputs), initial, inputs, reverse=reverse
+        lambda state, inputs: step(*parameters, state, inputs), initial, inputs, reverse=reverse
     )
 
 
@@ -119,7 +118,7 @@ def recurrence(matrix):
         state = jnp.tanh(product(state, matrix) + inputs)
         return state, state
 
-    return scan(simple, matrix, jnp.ones((B, H)), jnp.ones((T, B, H)))[1].sum()
+    return scan(simple, (matrix,), jnp.ones((B, H)), jnp.ones((T, B, H)))[1].sum()
 
 
 @pytest.mark.parametrize("of", ["state", "inputs"])
@@ -132,7 +131,7 @@ def test_matrices_that_differ_from_step_to_step_are_refused(of):
         return state, state
 
     def total(matrix):
-        return scan(simple, matrix, jnp.ones((B, H)), jnp.ones((T, B, H)))[1].sum()
+        return scan(simple, (matrix,), jnp.ones((B, H)), jnp.ones((T, B, H)))[1].sum()
 
     total(jnp.ones((H, H)))
     with pytest.raises(InputError, match="depend on its state or its inputs"):
@@ -168,7 +167,7 @@ def test_sums_of_values_of_all_steps_in_one_product(generator):
         def simple(values, state, query):
             return state, mixture(query, values)
 
-        return scan(simple, values, (), queries)[1].sum()
+        return scan(simple, (values,), (), queries)[1].sum()
 
     np.testing.assert_allclose(jax.grad(total)(values), np.full((B, 1, S, H), T))
     one = 2 * B * S * H

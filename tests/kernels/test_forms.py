@@ -12,6 +12,7 @@ from attn_jax.kernels.forms import FAST, PLAIN, Forms
 from attn_jax.models.choices import DECODERS
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import with_forms
+from attn_jax.tokens import Batch
 from attn_jax.training.objective import Objective
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
@@ -48,7 +49,7 @@ def make(**options):
 
 def loss(model):
     objective, rngs = Objective(label_smoothing=0.1), by_row(jax.random.key(1), len(SOURCE))
-    return objective(model, (SOURCE, TARGET, None), jnp.zeros((), int), rngs)
+    return objective(model, Batch(SOURCE, TARGET), jnp.zeros((), int), rngs)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +146,7 @@ def test_training_steps_of_two_forms_are_two_programs():
     before = train_step._cache_size()
     for forms in (FAST, PLAIN, FAST):
         state = init_state(jax.tree.map(jnp.copy, with_forms(make(), forms)), recipe)
-        _, loss = train_step(state, (SOURCE, TARGET, None), jax.random.key(0), recipe=recipe)
+        _, loss = train_step(state, Batch(SOURCE, TARGET), jax.random.key(0), recipe=recipe)
         losses.append(float(loss))
     assert train_step._cache_size() - before == 2
     np.testing.assert_allclose(losses, losses[0], rtol=1e-5)

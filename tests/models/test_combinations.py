@@ -20,7 +20,7 @@ from attn_jax.decoding.forced import force
 from attn_jax.decoding.options import Search
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import initialize
-from attn_jax.tokens import EOS, PAD
+from attn_jax.tokens import EOS, PAD, Batch
 from attn_jax.training.arrays import named_leaves
 from attn_jax.training.losses import Coverage
 from attn_jax.training.recipe import recipe_of
@@ -189,7 +189,7 @@ def test_runs_trains_and_decodes(case):
     recipe = recipe_of(Train(losses=(Coverage(weight=0.1),), warmup_steps=0))
     state, loss = train_step(
         init_state(model, recipe),
-        (SOURCE, TARGET, None),
+        Batch(SOURCE, TARGET),
         jax.random.key(1),
         recipe=recipe,
     )

@@ -20,7 +20,7 @@ from attn_jax.kernels.held import Held
 from attn_jax.models import marginal, monotonic_hmm
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import with_forms
-from attn_jax.tokens import BOS, EOS, PAD
+from attn_jax.tokens import BOS, EOS, PAD, Batch
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from tests.models import hard_attention_oracle, oracle
@@ -239,9 +239,7 @@ def test_rows_of_padding_and_bfloat16_train_with_finite_numbers(readout):
         recipe = recipe_of(train_options(losses="coverage(weight=0.1)", warmup_steps=0, **options))
         state = init_state(model, recipe)
         for _ in range(2):  # in the first, no word is sampled
-            state, loss = train_step(
-                state, (source, target, None), jax.random.key(1), recipe=recipe
-            )
+            state, loss = train_step(state, Batch(source, target), jax.random.key(1), recipe=recipe)
         assert np.isfinite(loss)
         moved = jax.tree.map(lambda a, b: bool(np.any(a != b)), before, state.parts.model)
         assert all(jax.tree.leaves(moved.decoder))

@@ -9,9 +9,9 @@ import scipy.special
 from attn_jax import Score
 from attn_jax.errors import InputError
 from attn_jax.models.choices import DECODERS
+from attn_jax.models.protocols import Encoded, Source
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import Seq2Seq, initialize
-from attn_jax.models.source import Encoded, Source
 from attn_jax.tokens import BOS, EOS, PAD
 from attn_jax.training.arrays import named_leaves
 from tests.models import oracle

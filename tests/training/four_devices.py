@@ -9,7 +9,7 @@ import pytest
 
 from attn_jax.config import Train
 from attn_jax.models.randomness import by_row
-from attn_jax.tokens import EOS, PAD
+from attn_jax.tokens import EOS, PAD, Batch
 from attn_jax.training import running
 from attn_jax.training.devices import (
     data_parallel,
@@ -68,9 +68,9 @@ def test_four_devices_go_where_one_does(model, train):
     assert mesh.size == 4
     one, four = (init_state(jax.tree.map(jnp.copy, begun), recipe) for _ in range(2))
     four, rng = replicate((four, RNG), mesh)
-    rows = split((source, target, links), mesh)
+    rows = split(Batch(source, target, links), mesh)
     for _ in range(3):
-        one, loss = train_step(one, (source, target, links), RNG, recipe=recipe)
+        one, loss = train_step(one, Batch(source, target, links), RNG, recipe=recipe)
         four, again = train_step(four, rows, rng, recipe=recipe, mesh=mesh)
         np.testing.assert_allclose(loss, again, rtol=1e-5)
     for plain, other, first in zip(
@@ -91,7 +91,7 @@ def test_all_devices_skip_a_step_that_is_not_finite_on_one():
     before = jax.device_get(state.leaves)
     source, target, links = batch()
     links[3] = np.nan
-    state, loss = train_step(state, (source, target, links), RNG, recipe=recipe, mesh=mesh)
+    state, loss = train_step(state, Batch(source, target, links), RNG, recipe=recipe, mesh=mesh)
     assert jnp.isnan(loss)
     assert state.parts.step == 1
     for device in range(4):
@@ -107,7 +107,7 @@ def test_devices_send_one_another_nothing_but_sums(decoder):
     model = make(decoder=decoder)
     lowered = train_step.lower(
         replicate(init_state(model, recipe), mesh),
-        split((*batch()[:2], None), mesh),
+        split(Batch(*batch()[:2]), mesh),
         replicate(RNG, mesh),
         recipe=recipe,
         mesh=mesh,

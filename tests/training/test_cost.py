@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 from attn_jax.models.randomness import by_row
-from attn_jax.tokens import EOS
+from attn_jax.tokens import EOS, Batch
 from attn_jax.training.objective import Objective
 from tests.drawn import drawn
 from tests.options import model_options
@@ -33,7 +33,7 @@ def batch(source_length=S, target_length=T):
 def counted(model):
     def loss(model):
         rng = by_row(jax.random.key(0), B)
-        return Objective()(model, (*batch(), None), jnp.zeros((), int), rng)
+        return Objective()(model, Batch(*batch()), jnp.zeros((), int), rng)
 
     return operations(loss, model), operations(jax.grad(loss), model)
 

@@ -9,7 +9,7 @@ import pytest
 
 from attn_jax.attention.head_names import Mean, Single
 from attn_jax.errors import InputError
-from attn_jax.tokens import EOS, PAD
+from attn_jax.tokens import EOS, PAD, Batch
 from attn_jax.training.losses import (
     LOSSES,
     Coverage,
@@ -116,7 +116,7 @@ def batch(generator, sharpness=1.0):
 def of_batch(loss, weights, source, target, links):
     rng = jax.random.split(jax.random.key(0), len(source))
     ids = (jnp.asarray(each, jnp.int32) for each in (source, target))
-    return total(loss, jnp.asarray(weights), *ids, jnp.asarray(links), jnp.asarray(3), rng)
+    return total(loss, jnp.asarray(weights), Batch(*ids, jnp.asarray(links)), jnp.asarray(3), rng)
 
 
 def heads_of(loss, alignment):
@@ -294,4 +294,4 @@ def test_guidance_needs_links(generator):
     rng = jax.random.split(jax.random.key(0), B)
     ids = (jnp.asarray(each, jnp.int32) for each in (source, target))
     with pytest.raises(InputError, match="the loss guided needs the links of the pairs"):
-        total(Guided(), jnp.asarray(weights), *ids, None, jnp.asarray(0), rng)
+        total(Guided(), jnp.asarray(weights), Batch(*ids), jnp.asarray(0), rng)

@@ -12,6 +12,7 @@ from attn_jax.decoding.decode import decode
 from attn_jax.decoding.forced import force
 from attn_jax.decoding.options import Search
 from attn_jax.models.choices import DECODERS
+from attn_jax.tokens import Batch
 from attn_jax.training.losses import LOSSES
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
@@ -70,5 +71,5 @@ def test_no_compilation_after_the_first_of_a_shape(model):
     state, before = init_state(model, recipe_of(config)), train_step._cache_size()
     for length in (5, 7, 5, 7, 5):
         ids = jnp.ones((3, length), jnp.int32)
-        state, _ = train_step(state, (ids, ids, None), jax.random.key(0), recipe=recipe_of(config))
+        state, _ = train_step(state, Batch(ids, ids), jax.random.key(0), recipe=recipe_of(config))
     assert train_step._cache_size() - before == 2

@@ -7,7 +7,7 @@ import optax
 
 from attn_jax.attention.head_names import Single
 from attn_jax.config import Train
-from attn_jax.tokens import PAD
+from attn_jax.tokens import PAD, Batch
 from attn_jax.training.losses import Coverage, Guided
 from attn_jax.training.objective import Objective
 from attn_jax.training.optimizer import SGD
@@ -18,8 +18,8 @@ from tests.training.test_step import LINKS, SOURCE, TARGET, make
 
 def sum_of_biases(model, batch, step, rng):
     """A loss whose gradient is seen at once: how often a word is in the target sentences."""
-    _, target, _ = batch
-    return jnp.where(target != PAD, model.words.output.bias[...][target], 0).sum()
+    biases = model.words.output.bias[...][batch.target]
+    return jnp.where(batch.target != PAD, biases, 0).sum()
 
 
 def test_a_step_with_a_loss_and_an_optimizer_of_ones_own():
@@ -27,7 +27,7 @@ def test_a_step_with_a_loss_and_an_optimizer_of_ones_own():
     before = jax.tree.map(np.array, model)
     recipe = Recipe(sum_of_biases, optax.sgd(0.5))
     state, loss = train_step(
-        init_state(model, recipe), (SOURCE, TARGET, None), jax.random.key(0), recipe=recipe
+        init_state(model, recipe), Batch(SOURCE, TARGET), jax.random.key(0), recipe=recipe
     )
     after = state.result
     counts = np.bincount(np.array(TARGET)[np.array(TARGET) != PAD], minlength=13)
@@ -50,7 +50,7 @@ def test_the_loss_of_ones_own_sees_the_parts_of_a_batch_and_its_links():
     for microbatches in (1, 2):
         recipe = Recipe(loss, optax.sgd(0.5), microbatches=microbatches)
         state = init_state(make(), recipe)
-        state, _ = train_step(state, (SOURCE, TARGET, LINKS), jax.random.key(0), recipe=recipe)
+        state, _ = train_step(state, Batch(SOURCE, TARGET, LINKS), jax.random.key(0), recipe=recipe)
         updated.append(state.result.words.output.bias[...])
     np.testing.assert_allclose(*updated, rtol=1e-6)
     assert seen[0] == [(4, 4), (4, 3), (4, 3, 4), (4,)]
@@ -59,7 +59,7 @@ def test_the_loss_of_ones_own_sees_the_parts_of_a_batch_and_its_links():
 
 def test_one_recipe_is_compiled_once():
     """An optimiser of Optax is equal to itself only, so that it has to be made once."""
-    batch, compiled = (SOURCE, TARGET, None), train_step._cache_size()
+    batch, compiled = Batch(SOURCE, TARGET), train_step._cache_size()
     recipe = Recipe(Objective(), optax.adam(1e-3))
     state = init_state(make(), recipe)
     for _ in range(3):
@@ -71,7 +71,7 @@ def test_equal_options_share_a_compiled_program():
     def step(**options):
         config = Train(**options)
         state = init_state(make(), recipe_of(config))
-        train_step(state, (SOURCE, TARGET, None), jax.random.key(0), recipe=recipe_of(config))
+        train_step(state, Batch(SOURCE, TARGET), jax.random.key(0), recipe=recipe_of(config))
 
     step(learning_rate=0.01)
     compiled = train_step._cache_size()

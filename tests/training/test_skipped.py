@@ -10,6 +10,7 @@ import pytest
 from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.records import journal
+from attn_jax.tokens import Batch
 from attn_jax.training.losses import Guided
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.running import skipped_in_a_row
@@ -27,7 +28,7 @@ def test_a_skipped_step_changes_nothing_but_its_number(what):
     recipe = recipe_of(Train(warmup_steps=0, average=0.9, losses=(Guided(),)))
 
     def step(state, links):
-        return train_step(state, (SOURCE, TARGET, links), jax.random.key(1), recipe=recipe)
+        return train_step(state, Batch(SOURCE, TARGET, links), jax.random.key(1), recipe=recipe)
 
     def twice(third):
         state, _ = step(init_state(make(), recipe), LINKS)

@@ -11,7 +11,7 @@ from attn_jax.kernels.held import Held
 from attn_jax.models.choices import DECODERS
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import initialize
-from attn_jax.tokens import EOS, PAD, UNK
+from attn_jax.tokens import EOS, PAD, UNK, Batch
 from attn_jax.training import objective
 from attn_jax.training.objective import sampled
 from attn_jax.training.recipe import recipe_of
@@ -42,7 +42,7 @@ def run(model, steps=1, links=None, seed=1, **options):
     state = init_state(jax.tree.map(jnp.copy, model), recipe)
     for _ in range(steps):
         state, loss = train_step(
-            state, (SOURCE, TARGET, links), jax.random.key(seed), recipe=recipe
+            state, Batch(SOURCE, TARGET, links), jax.random.key(seed), recipe=recipe
         )
     return float(loss), state
 
@@ -184,7 +184,7 @@ def test_the_average_is_a_decaying_mean_of_the_parameters():
     state = init_state(make(), recipe)
     average = jax.tree.map(np.array, state.parts.model)
     for step in range(1, 9):
-        state, _ = train_step(state, (SOURCE, TARGET, None), jax.random.key(1), recipe=recipe)
+        state, _ = train_step(state, Batch(SOURCE, TARGET), jax.random.key(1), recipe=recipe)
         kept = min(0.5, (1 + step) / (10 + step))
         average = jax.tree.map(
             lambda a, x, k=kept: k * a + (1 - k) * np.array(x), average, state.parts.model

@@ -10,12 +10,12 @@ import pytest
 from attn_jax import Normalizer
 from attn_jax.config import Model, Train
 from attn_jax.models.seq2seq import initialize
-from attn_jax.tokens import EOS
+from attn_jax.tokens import EOS, Batch
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from tests.options import model_options
 
-BATCH = jnp.array([[5, 6, 7], [6, 5, 0]]), jnp.array([[7, 6, EOS], [6, EOS, 0]]), None
+BATCH = Batch(jnp.array([[5, 6, 7], [6, 5, 0]]), jnp.array([[7, 6, EOS], [6, EOS, 0]]))
 
 
 class Annealed(Normalizer):
