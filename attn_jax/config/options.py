@@ -7,7 +7,7 @@ from typing import Any
 
 from attn_jax.attention.plain import as_part
 from attn_jax.attention.protocol import Part
-from attn_jax.config import changes, value_text
+from attn_jax.config import value_text
 from attn_jax.config.definitions import Data, Experiment, Model, Train
 from attn_jax.config.held_values import AUTO, One, joined
 from attn_jax.errors import InputError, choose
@@ -119,11 +119,6 @@ def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
     for name, held in HELD.items():
         if name in found:
             found[name] = held.canonical(found[name])
-    if changes.NAME in found:
-        each = changes.read(found[changes.NAME])
-        for change in each:
-            canonical(change.options)
-        found[changes.NAME] = changes.joined(each)
     return found
 
 
@@ -152,17 +147,6 @@ def experiment(options: Mapping[str, Any]) -> Experiment:
 def train_of(options: Mapping[str, Any]) -> Train:
     """The options of training among those of an experiment."""
     return experiment({n: value for n, value in options.items() if n.startswith("train.")}).train
-
-
-def train_after(train: Train, step: int) -> Train:
-    """The options with which the step after `step` steps is trained, as `train.change` says."""
-    if not train.change:
-        return train
-    options = values(Experiment(train=train)) | {changes.NAME: ""}
-    for each in changes.read(train.change):
-        if each.step is not None and each.step <= step:
-            options |= each.options
-    return train_of(options)
 
 
 def brief(name: str, text: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import optax
 
-from attn_jax.config import Experiment, train_after
+from attn_jax.config import Experiment
 from attn_jax.data.datasets import Corpus
 from attn_jax.data.pairs import Example
 from attn_jax.data.pipeline import Batches
@@ -83,7 +83,7 @@ def prepared(workdir: Path, experiment: Experiment, corpus: Corpus) -> Ready:
     done = int(state.parts.step)
     if config.initial and not done:  # when resuming, that run may be gone
         initial = initial_parameters(Path(config.initial), model)
-        state = init_state(initial, recipe_of(train_after(config, 0)))
+        state = init_state(initial, recipe_of(config))
     held_out = {split: corpus.sentences(split, source, target) for split in splits}
     for split, examples in held_out.items():
         check_lengths(split, examples, experiment.data.max_length)
@@ -102,7 +102,7 @@ def prepared(workdir: Path, experiment: Experiment, corpus: Corpus) -> Ready:
             f"{config.max_length} tokens), {known(source)} source and {known(target)} target "
             f"tokens known, {optax.tree.size(model)} parameters"
         )
-        yield batches.summary(done)
+        yield batches.summary()
         of_splits = {split: counts_of(held_out[split], source, target) for split in splits}
         yield unknown_shares({"training": counts} | of_splits, source, target)
         yield from seen_in_training(text, others)

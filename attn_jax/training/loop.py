@@ -1,14 +1,17 @@
 """The training loop: steps, validations, checkpoints, resuming, and ending when told to."""
 
 import contextlib
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 from rich.console import Console
 
-from attn_jax.config import Train, train_after
+from attn_jax import config as options_of
+from attn_jax.config import Train
 from attn_jax.errors import Paused
 from attn_jax.files import is_terminal, reading
 from attn_jax.models.seq2seq import Seq2Seq
@@ -21,7 +24,7 @@ from attn_jax.training.progress_bar import progress_bar
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.running import Running
 from attn_jax.training.saving import OthersCheckpoints, WritableCheckpoints
-from attn_jax.training.step import FlatState, init_state, resume
+from attn_jax.training.step import FlatState, init_state, resume, with_optimizer
 
 
 def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Progress]:
@@ -36,16 +39,26 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Prog
         journal.read(run_files.journal(workdir))  # checked now, since `fit` writes to it
     checkpoints = Checkpoints(run_files.checkpoints(workdir))
     step = checkpoints.latest
-    # After a step, the state is of the optimizer that has made it.
-    state = init_state(model, recipe_of(train_after(config, (step or 1) - 1)))
     if step is None:
-        return state, Progress()
+        return init_state(model, recipe_of(config)), Progress()
+    made = _with_optimizer_of(checkpoints.facts(step), config)
+    state = init_state(model, recipe_of(made))
     state = resume(
         step,
         checkpoints.restore(step, "model", state.result),
         checkpoints.restore(step, "rest", state.rest),
     )
+    if type(config.optimizer) is not type(made.optimizer):
+        state = with_optimizer(state, recipe_of(config))
     return state, _progress_of(checkpoints, step)
+
+
+def _with_optimizer_of(known: dict[str, Any], config: Train) -> Train:
+    """The options with the optimizer that has made the step of a checkpoint with these facts."""
+    if "options" not in known:  # it is not of the folder of a run
+        return config
+    recorded = {name: known["options"][name] for name in ["train.optimizer"]}
+    return dataclasses.replace(config, optimizer=options_of.train_of(recorded).optimizer)
 
 
 def finished(config: Train, workdir: Path) -> bool:
@@ -125,9 +138,6 @@ def fit(
                     on_record(record)
                 run.throughput.reset()
                 continue
-            # After the validation of the same step: its checkpoint has the state of the optimizer
-            # that has made it, as `begin` expects.
-            run.change_options()
             run.train(next(following))
             # JAX must be asked after each step, whether or not there is a reason to look.
             if notice.told(run.step) or run.should_look:
