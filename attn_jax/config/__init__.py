@@ -1,7 +1,7 @@
 """The options of an experiment: what they are, as values and as text, and in flag files."""
 
 from attn_jax.config.data import LINKED_LEVELS, Data
-from attn_jax.config.definitions import MAY_CHANGE, PLACES, Experiment
+from attn_jax.config.definitions import CHANGEABLE, MAY_CHANGE, PLACES, Experiment
 from attn_jax.config.flag_file import lines, parse, read, recorded, stated
 from attn_jax.config.model import Model
 from attn_jax.config.options import (
@@ -13,7 +13,6 @@ from attn_jax.config.options import (
     known,
     texts,
     told,
-    train_after,
     train_of,
     values,
 )

@@ -31,6 +31,14 @@ PLACES = tuple(f"data.{name}" for name in ("train", "valid", "test", "links", "d
 MAY_CHANGE = {
     "label",
     *(f"train.{name}" for name in ("steps", "valid_every", "keep", "skip", "patience")),
-    *(f"train.{name}" for name in ("save_every", "grace", "change")),
+    *(f"train.{name}" for name in ("save_every", "grace")),
     *PLACES,
 }
+
+# Options of which a run may get other values from the step done on, as its folder then records. A
+# new optimizer, not another setting of the same one, begins with new moments and a new warm-up;
+# batches go on by the number of steps done, in the order for their size.
+CHANGEABLE = tuple(
+    f"train.{name}"
+    for name in ("learning_rate", "schedule", "warmup_steps", "batch_size", "optimizer")
+)

@@ -7,7 +7,6 @@ from typing import Any
 
 from attn_jax.attention.plain import as_part
 from attn_jax.attention.protocol import Part
-from attn_jax.config import changes
 from attn_jax.config.definitions import Data, Experiment, Model, Train
 from attn_jax.config.reading import (
     brief,
@@ -62,13 +61,7 @@ def given(options: Options) -> dict[str, Any]:
             "options are a dictionary, such as {'data.name': 'reverse'}, or an Experiment; got "
             f"{options!r}"
         )
-    found = {name: _read(name, value) for name, value in options.items()}
-    if changes.NAME in found:
-        each = changes.read(found[changes.NAME])
-        for change in each:
-            given(change.options)
-        found[changes.NAME] = changes.joined(each)
-    return found
+    return {name: _read(name, value) for name, value in options.items()}
 
 
 def _read(name: str, value: Any) -> Any:
@@ -159,14 +152,3 @@ def told(options: Mapping[str, Any]) -> str:
 def train_of(options: Mapping[str, Any]) -> Train:
     """The options of training among those of an experiment."""
     return experiment({n: value for n, value in options.items() if n.startswith("train.")}).train
-
-
-def train_after(train: Train, step: int) -> Train:
-    """The options with which the step after `step` steps is trained, as `train.change` says."""
-    if not train.change:
-        return train
-    options = values(Experiment(train=train)) | {changes.NAME: ""}
-    for each in changes.read(train.change):
-        if each.step is not None and each.step <= step:
-            options |= each.options
-    return train_of(options)

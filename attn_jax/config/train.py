@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from attn_jax.config import changes
 from attn_jax.data.orders import Bucketed, Order
 from attn_jax.settings.fields import Duration, option, path
 from attn_jax.training.losses import LOSSES, Loss
@@ -98,10 +97,5 @@ class Train:
         "validation metric that picks the best checkpoint: perplexity, token_accuracy, "
         "exact_match, bleu, chrf, word_error_rate, symbol_error_rate, or auto: as reports rank, by "
         "bleu for sentences, else by exact_match. Of equal values, the lower perplexity is better",
-    )
-    change: str = option(
-        "",
-        "from now on, or from a step on: learning_rate=1e-4, or optimizer=sgd,batch_size=32@1500; "
-        "several are joined by ;. What may change: " + ", ".join(changes.CHANGEABLE),
     )
     initial: str = path("another run whose best parameters to start from, or one checkpoint in it")

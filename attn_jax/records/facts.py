@@ -1,7 +1,8 @@
 """The facts of a checkpoint: JSON beside its arrays, which says what they belong to.
 
-Besides the progress of the run, they hold the options, digests of the vocabularies and of copies of
-the user's own code, and a digest of the facts themselves, so that no file can change in silence.
+Besides the progress of the run, they hold the options and how they have changed, digests of the
+vocabularies and of copies of the user's own code, and a digest of the facts themselves, so that no
+file can change in silence.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ from typing import Any
 from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.files import reading
-from attn_jax.records import own_code, run_files
+from attn_jax.records import changes, own_code, run_files
 from attn_jax.records.seals import opened
 
 SIDES = ("source", "target")
@@ -28,6 +29,7 @@ def of_run(workdir: Path) -> dict[str, Any]:
         return {}
     return {
         "options": config.texts(config.recorded(run_files.flags(workdir))),
+        "changes": [change.stored for change in changes.read(workdir)],
         "vocabularies": {side: _digest_of(run_files.vocabulary(workdir, side)) for side in SIDES},
         "code": {module: _digest_of(copy) for module, copy in own_code.copies(workdir).items()},
     }
@@ -64,7 +66,13 @@ def check(workdir: Path, checkpoint: Path, facts: dict[str, Any]) -> None:
     Raises:
       InputError: a file is missing or has changed.
     """
-    changed = _changed_lines(run_files.flags(workdir), facts["options"])
+    step = int(checkpoint.name)
+    if [one.stored for one in changes.read(workdir) if one.step < step] != facts["changes"]:
+        raise InputError(
+            f"{run_files.changes(workdir)} has changed since {checkpoint} was written: put a copy "
+            "of it back"
+        )
+    changed = _changed_lines(workdir, step, facts["options"])
     if changed:
         raise InputError(
             f"{run_files.flags(workdir)} has changed since {checkpoint} was written: "
@@ -79,10 +87,10 @@ def check(workdir: Path, checkpoint: Path, facts: dict[str, Any]) -> None:
             )
 
 
-def _changed_lines(file: Path, recorded: dict[str, Any]) -> list[str]:
-    """Phrases for the lines of a flag file that are lost, or whose meaning has changed."""
-    now, stated = config.texts(config.recorded(file)), config.stated(file)
-    before = config.texts(config.given(recorded))
+def _changed_lines(workdir: Path, step: int, recorded: dict[str, Any]) -> list[str]:
+    """Phrases for lines of a flag file that are lost, or whose meaning at a step has changed."""
+    now = config.texts(changes.options_at(workdir, step))
+    stated, before = config.stated(run_files.flags(workdir)), config.texts(config.given(recorded))
     changed = [
         f"the line --{name}={value} is lost" for name, value in before.items() if name not in stated
     ]

@@ -8,6 +8,11 @@ def flags(workdir: Path) -> Path:
     return workdir / "flags.txt"
 
 
+def changes(workdir: Path) -> Path:
+    """The options that have changed since the run began, and from which step on; if any have."""
+    return workdir / "changes.json"
+
+
 def content(workdir: Path) -> Path:
     """What identifies the data, by version or by a hash of the content."""
     return workdir / "data.txt"

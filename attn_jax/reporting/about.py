@@ -16,6 +16,7 @@ def about(systems: Systems, profile: Profile) -> Iterator[str]:
     yield from map(escaped, own_tokens(systems, profile))
     if shared := " ".join(shared_options(systems)):
         yield f"Options of all systems: `{shared}`"
+    yield from map(escaped, changed(systems))
     yield from map(escaped, made(systems))
     if options_of := labelled(systems):
         yield "\n".join(
@@ -72,6 +73,17 @@ def made(systems: Systems) -> Iterator[str]:
                 f"Warning: these runs were trained {what} ({', '.join(values)}). Their speed "
                 "cannot be compared, and sums are rounded differently."
             )
+
+
+def changed(systems: Systems) -> Iterator[str]:
+    """Which options have changed in the course of a run, where its label does not say so."""
+    told = [
+        f"{label}: {run.changed}"
+        for label, (run, *_) in systems.items()
+        if run.changed not in label
+    ]
+    if told:
+        yield f"Options that changed in the course of training: {'; '.join(told)}."
 
 
 def labelled(systems: Systems) -> dict[str, list[str]]:

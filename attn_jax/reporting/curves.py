@@ -7,7 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatter, StrMethodFormatter
 
-from attn_jax.config import changes
+from attn_jax import config
+from attn_jax.records.changes import Change
 from attn_jax.reporting.labels import wrapped
 from attn_jax.reporting.profiles import Profile, by_position
 from attn_jax.reporting.style import COLOURS, SCREEN, Page, Picture, styled
@@ -82,14 +83,14 @@ def _mean_line(axes: Axes, lines: Sequence[dict[int, float]], label: str, nth: i
         )
 
 
-def _mark_changes(axes: Axes, text: str, nth: int) -> None:
+def _mark_changes(axes: Axes, changes: Iterable[Change], nth: int) -> None:
     """Draws a line where options of training change, in the colour of a system, and says which."""
     colour = COLOURS[nth % len(COLOURS)]
-    for change in changes.read(text):
-        axes.axvline(change.step or 0, linestyle="dotted", linewidth=1, color=colour)
-        said = str(change._replace(step=None))
+    for change in changes:
+        axes.axvline(change.step, linestyle="dotted", linewidth=1, color=colour)
         where = {"xycoords": ("data", "axes fraction"), "rotation": "vertical", "va": "top"}
-        axes.annotate(said, (change.step or 0, 0.98), ha="right", color=colour, size=6, **where)
+        told = config.told(change.after)
+        axes.annotate(told, (change.step, 0.98), ha="right", color=colour, size=6, **where)
 
 
 @styled
@@ -105,7 +106,7 @@ def learning_curves(systems: Systems, page: Page = SCREEN) -> Picture:
             for nth, (label, runs) in enumerate(systems.items()):
                 lines = [{line["step"]: line[name] for line in run.journal} for run in runs]
                 _mean_line(axes, lines, label, nth)
-                _mark_changes(axes, first_run({label: runs}).options[changes.NAME], nth)
+                _mark_changes(axes, first_run({label: runs}).changes, nth)
             axes.set_xlabel("training step")
             axes.tick_params(which="both", labelsize=page.font)
         *perplexity, quality = all_axes

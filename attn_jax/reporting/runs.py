@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from attn_jax.errors import InputError
 from attn_jax.evaluation.metrics import METRICS, bleu_counts, in_words, matching, ranking_metric
 from attn_jax.evaluation.significance import exchanged, resampled_bleu, resampled_mean
 from attn_jax.files import reading
-from attn_jax.records import provenance, run_files, seals
+from attn_jax.records import changes, provenance, run_files, seals
+from attn_jax.records.changes import Change
 from attn_jax.records.journal import read
 from attn_jax.records.own_code import digest
 from attn_jax.records.progress import Criterion, Progress
@@ -25,7 +27,7 @@ from attn_jax.reporting.checks import check_run
 class Run:
     """One evaluated run."""
 
-    options: dict[str, Any]
+    options: dict[str, Any]  # that it began with
     evaluation: dict[str, Any]
     journal: list[dict[str, Any]]
     sentences: list[dict[str, Any]]
@@ -33,6 +35,7 @@ class Run:
     content: str | None = None  # identifies its data by content, independent of their path
     folder: Path = Path()
     code: str = ""  # a digest of the user's own code
+    changes: Sequence[Change] = ()  # of its options since
     sessions: list[dict[str, Any]] = dataclasses.field(default_factory=list)  # of its training
     # What else is known of the first sentences, as `evaluation.pictures` returns it.
     pictures: dict[str, list[np.ndarray]] = dataclasses.field(default_factory=dict)
@@ -170,7 +173,13 @@ class Run:
     @property
     def facts(self) -> dict[str, Any]:
         """Everything that determines the metrics: options, data, the user's own code, decoding."""
-        return self.options | {"data": self.content, "code": self.code, "search": self.search}
+        others = {"data": self.content, "code": self.code, "search": self.search}
+        return self.options | others | {"changes": self.changed}
+
+    @property
+    def changed(self) -> str:
+        """How its options have changed since it began, in a phrase; empty if they have not."""
+        return ", ".join(map(str, self.changes))
 
     @property
     def system(self) -> tuple:
@@ -185,7 +194,7 @@ def read_run(folder: Path) -> Run:
       InputError: one of its files is missing or damaged.
       OSError: one of its files may not be read.
     """
-    options, code = config.recorded(run_files.flags(folder)), digest(folder)
+    options, code = changes.options_at(folder, 0), digest(folder)
     path = run_files.content(folder)
     with reading(path):
         content = path.read_text("utf-8").strip()
@@ -199,6 +208,7 @@ def read_run(folder: Path) -> Run:
         content,
         folder,
         code,
+        changes.read(folder),
         provenance.read(folder),
     )
     return of_split(run, "test")

@@ -84,7 +84,8 @@ def names_of(runs: list[Run]) -> list[str]:
 
     The name is the label, or without one the options that vary. If the score varies, it is named,
     and others where they do not have their defaults; otherwise one or two options are always named,
-    and more of them only where they do not have their defaults. If two systems have the same name,
+    and more of them only where they do not have their defaults. Options that have changed since the
+    run began are named too, where runs differ in them. If two systems have the same name,
     the options are appended to the label. If that is not enough, all facts that vary are listed,
     data, code and decoding included.
     """
@@ -103,7 +104,8 @@ def names_of(runs: list[Run]) -> list[str]:
                 words.append(run.brief(name))
             elif name in told:
                 words.append(f"{name.removeprefix('model.')}={run.brief(name)}")
-        return ", ".join(words)
+        changed = [run.changed] if run.changed and "changes" in different else []
+        return ", ".join([*words, *changed])
 
     def briefly(run: Run) -> str:
         return run.options["label"] or options(run) or run.brief("model.score")

@@ -1,7 +1,6 @@
 """Checks before a run starts: that its options exist and fit together."""
 
 import contextlib
-import dataclasses
 import sys
 from collections.abc import Iterator
 
@@ -14,7 +13,7 @@ from attn_jax.attention.sources import Combined
 from attn_jax.checks import losses
 from attn_jax.checks.contracts import check_returns, untrained
 from attn_jax.checks.mechanisms import problem_at_start
-from attn_jax.config import Experiment, Model, changes
+from attn_jax.config import Experiment, Model
 from attn_jax.data.orders import Shape
 from attn_jax.data.run_vocabularies import VOCABULARIES
 from attn_jax.decoding.batches import SHORTEST
@@ -35,9 +34,6 @@ def check(experiment: Experiment) -> None:
 
     User code is called with arrays of the sizes that the run has, and of the shortest sentences.
     """
-    for change in changes.read(experiment.train.change):
-        later = config.train_after(experiment.train, change.step or 0)
-        check(dataclasses.replace(experiment, train=later))
     import_modules(experiment.model)
     schedule, steps = experiment.train.schedule, experiment.train.steps
     if isinstance(schedule, Linear) and steps > schedule.until:

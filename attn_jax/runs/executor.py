@@ -22,7 +22,7 @@ from attn_jax import config
 from attn_jax.errors import INTERRUPTED, TRY_AGAIN, InputError
 from attn_jax.records import run_files, states
 from attn_jax.runs import plans
-from attn_jax.runs.folder import in_use, is_locked
+from attn_jax.runs.folder import in_use, is_locked, without_changed
 from attn_jax.runs.slots import Slot
 
 STOPPED = (TRY_AGAIN, INTERRUPTED, -signal.SIGTERM, -signal.SIGINT)
@@ -110,7 +110,8 @@ def make(root: str, label: str, folder: str) -> None:
     log = run_files.log(Path(root), label)
     states.forget(workdir)
     with log.open("a", encoding="utf-8") as output:
-        status = run_child(workdir, plan.runs[label], flags, output, folder)
+        options = without_changed(workdir, plan.runs[label])
+        status = run_child(workdir, options, flags, output, folder)
     if status in STOPPED:
         raise Interrupted(f"{label} was interrupted")
     if not status:

@@ -6,22 +6,24 @@ import fcntl
 import os
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from attn_jax import config
-from attn_jax.config import Experiment, changes
+from attn_jax.config import Experiment
 from attn_jax.data.datasets import Corpus, with_defaults
 from attn_jax.data.run_vocabularies import save_vocabulary
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
-from attn_jax.records import facts, run_files
+from attn_jax.records import changes, facts, run_files
 from attn_jax.records.own_code import edited, recorded_modules
 from attn_jax.training.checkpoint import Checkpoints, check_name
+from attn_jax.training.loop import finished
 from attn_jax.translation.loading import located
 
+MAY_CHANGE = config.MAY_CHANGE | {*config.CHANGEABLE}
 SPLITS = ["train", "validation", "test"]
 SEEN_WITHIN = 60.0  # seconds after which all machines see a file that one of them has written
 
@@ -38,12 +40,20 @@ def steps_done(workdir: Path) -> int:
     return max((int(name) for name in names if name.isdecimal()), default=0)
 
 
-def settle(workdir: Path, given: dict) -> Experiment:
+def settle(
+    workdir: Path, given: Mapping[str, Any], may_change: Collection[str] = MAY_CHANGE
+) -> Experiment:
     """The experiment to run: a new one, or the one in the workdir.
 
     Once it has been trained, only what does not change what was learnt may change: the options in
-    `config.MAY_CHANGE`, where the content of data is compared elsewhere; before that, everything.
-    `train.steps` is at least the number of steps done, which nothing undoes.
+    `config.MAY_CHANGE`, where the content of data is compared elsewhere, and for further steps
+    those in `config.CHANGEABLE`; before that, everything. `train.steps` is at least the number of
+    steps done, which nothing undoes.
+
+    Args:
+      workdir: the folder of the run.
+      given: options by name.
+      may_change: those that may change once it has been trained.
 
     Raises:
       InputError: the workdir holds another run or something else, or cannot hold checkpoints; or
@@ -56,7 +66,6 @@ def settle(workdir: Path, given: dict) -> Experiment:
     file = run_files.flags(workdir)
     if file.is_file():
         stored, begun = config.recorded(file), has_begun(workdir)
-        given = _dated(given, stored[changes.NAME], steps_done(workdir))
         check_code(workdir, recorded_modules(workdir))  # first: edited code may no longer work
         kept = dict(stored)
         if not begun and given.get("data.name", stored["data.name"]) != stored["data.name"]:
@@ -67,18 +76,50 @@ def settle(workdir: Path, given: dict) -> Experiment:
             return wanted
         check_record(workdir, kept, given)
         # Where data lie may change: their content is compared by `check_content`.
-        changed = differing(stored, wanted)
+        changed = differing(stored, wanted, may_change)
         if changed:
             raise InputError(
                 f"{workdir} holds a run with other flags: {'; '.join(changed)}. Use the flags of "
                 f"that run, or another folder (with train.initial={workdir} to start from the "
                 "parameters of this one)"
             )
-        steps = max(wanted.train.steps, steps_done(workdir))
-        return dataclasses.replace(wanted, train=dataclasses.replace(wanted.train, steps=steps))
+        done = steps_done(workdir)
+        train = dataclasses.replace(wanted.train, steps=max(wanted.train.steps, done))
+        return _as_trained(workdir, dataclasses.replace(wanted, train=train), done)
     if workdir.exists() and not (workdir.is_dir() and is_empty(workdir)):
         raise InputError(f"{workdir} exists and is not the folder of a run: take another folder")
-    return experiment_with(_dated(given, "", 0))
+    return experiment_with(given)
+
+
+def _as_trained(workdir: Path, wanted: Experiment, done: int) -> Experiment:
+    """An experiment, in which nothing that changes training has changed if no step is left."""
+    now, before = config.values(wanted), changes.options_at(workdir, done)
+    stay = {name: before[name] for name in config.CHANGEABLE if before[name] != now[name]}
+    if not stay or not finished(wanted.train, workdir):
+        return wanted
+    warnings.warn(
+        f"nothing is left to train in {workdir}: what it was trained with stays, "
+        f"{config.told(stay)}",
+        stacklevel=3,
+    )
+    return experiment_with(now | stay)
+
+
+def settle_planned(workdir: Path, options: Mapping[str, Any]) -> Experiment:
+    """The experiment of a run of a plan, as `settle` returns it.
+
+    A plan changes nothing that a run was trained with; what has changed in the run since stays.
+
+    Raises:
+      InputError: as `settle`.
+    """
+    return settle(workdir, without_changed(workdir, options), config.MAY_CHANGE)
+
+
+def without_changed(workdir: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a plan but for those that have changed in a run since it began."""
+    changed = {name for change in changes.read(workdir) for name in change.after}
+    return {name: value for name, value in options.items() if name not in changed}
 
 
 def is_empty(workdir: Path) -> bool:
@@ -86,24 +127,17 @@ def is_empty(workdir: Path) -> bool:
     return not {*workdir.iterdir()} - {run_files.state(workdir)}
 
 
-def _dated(given: dict, stored: str, done: int) -> dict:
-    """Options in which a change from now on has its step."""
-    if changes.NAME not in given:
-        return given
-    return given | {changes.NAME: changes.going_on(stored, given[changes.NAME], done, config.given)}
-
-
-def differing(before: dict[str, Any], wanted: Experiment) -> list[str]:
+def differing(before: dict[str, Any], wanted: Experiment, may_change: Collection[str]) -> list[str]:
     """Phrases that describe each option whose value has changed, and may not."""
     was, now = config.texts(before), config.texts(wanted)
     return [
         f"{name} was {was[name]!r} and is now {now[name]!r}"
         for name in was
-        if was[name] != now[name] and name not in config.MAY_CHANGE
+        if was[name] != now[name] and name not in may_change
     ]
 
 
-def check_record(workdir: Path, stored: dict, given: dict) -> None:
+def check_record(workdir: Path, stored: dict, given: Mapping[str, Any]) -> None:
     """Compares the options and vocabularies in the folder of a run with its last checkpoint.
 
     Warns of options of training that may change, and have not been given now.
@@ -118,6 +152,8 @@ def check_record(workdir: Path, stored: dict, given: dict) -> None:
     place, known = checkpoints.place(step), checkpoints.facts(step)
     facts.check(workdir, place, known)
     for name, value in config.given(known.get("options", {})).items():
+        if name in config.CHANGEABLE:  # told by `tell_changes`
+            continue
         if name.startswith("train.") and stored[name] != value and name not in given:
             warnings.warn(
                 f"{run_files.flags(workdir)} has {config.told({name: stored[name]})}, which was "
@@ -127,7 +163,7 @@ def check_record(workdir: Path, stored: dict, given: dict) -> None:
             )
 
 
-def experiment_with(options: dict) -> Experiment:
+def experiment_with(options: Mapping[str, Any]) -> Experiment:
     """The experiment with these options, and defaults for the others, also of its data set."""
     experiment = config.experiment(options)
     return dataclasses.replace(experiment, data=with_defaults(experiment.data))
@@ -147,6 +183,21 @@ def tell_inherited(options: dict[str, Any]) -> None:
     """Prints the options that were not given but taken from the folder of the run."""
     if options:
         print(f"as in the folder of the run: {config.told(options)}", flush=True)
+
+
+def tell_changes(workdir: Path, experiment: Experiment) -> None:
+    """Prints the options of training that have other values from the step done on."""
+    done = steps_done(workdir)
+    if not done:
+        return
+    before, now = changes.options_at(workdir, done), config.values(experiment)
+    told = [
+        f"{name}={config.brief(now[name])} (was {config.brief(value)})"
+        for name, value in before.items()
+        if name.startswith("train.") and now[name] != value
+    ]
+    if told:
+        print(f"from step {done} on: {', '.join(told)}", flush=True)
 
 
 def check_folder(path: Path) -> None:
@@ -231,6 +282,10 @@ def record(
     workdir: Path, experiment: Experiment, corpus: Corpus, source: Vocabulary, target: Vocabulary
 ) -> None:
     """Records a run in its folder: options, content of the data and vocabularies."""
+    if run_files.flags(workdir).is_file():
+        done, wanted = steps_done(workdir), config.values(experiment)
+        # Before the options: undone, they are the same with the old options as with the new ones.
+        changes.record(workdir, changes.going_on(workdir, done, wanted))
     # Written first, so that the same command works again if the rest cannot be written.
     write_whole(run_files.flags(workdir), "\n".join(config.lines(experiment)) + "\n")
     write_whole(run_files.content(workdir), corpus.content + "\n")

@@ -88,8 +88,7 @@ def _measured(options: Options, workdir: Path) -> tuple[float, float]:
     """The durations of a step and of a validation."""
     experiment = folder.settle(workdir, options_of.given(options))
     check(experiment)
-    # The options in force at the next step, whatever is planned for later ones.
-    config = options_of.train_after(experiment.train, folder.steps_done(workdir))
+    config = experiment.train
     corpus = open_corpus(experiment.data)
     text = corpus.text("train", *cutting(experiment.data))
     source, target = vocabularies(workdir, experiment, corpus, text)

@@ -8,8 +8,9 @@ from typing import Any
 from attn_jax import config
 from attn_jax.config import Experiment
 from attn_jax.errors import InputError
+from attn_jax.records import changes
 from attn_jax.runs.checks import check
-from attn_jax.runs.folder import settle
+from attn_jax.runs.folder import settle_planned
 
 LONGEST_NAME = 255  # bytes in the name of a file on all common systems
 
@@ -114,10 +115,15 @@ def possible(
 
     for label, options in planned.items():
         try:
-            experiment = settle(root / label, options)
+            experiment = settle_planned(root / label, options)
         except InputError as error:
             raise InputError(f"{label}: {error}") from error
-        same = [other for other, known in experiments.items() if known == experiment]
+        since = changes.read(root / label)  # unlike in the plan, their options may be the same now
+        same = [
+            other
+            for other, known in experiments.items()
+            if known == experiment and changes.read(root / other) == since
+        ]
         try:
             if same:
                 raise InputError(f"it is the same as {same[0]}")

@@ -27,7 +27,7 @@ from attn_jax.runs import folder
 from attn_jax.runs.checks import check_step
 from attn_jax.runs.materials import initial_parameters, training_pairs, vocabularies
 from attn_jax.training import devices, loop, precision, processes
-from attn_jax.training.recipe import recipes_of
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import FlatState, init_state
 
 
@@ -79,12 +79,11 @@ def prepared(workdir: Path, experiment: Experiment, corpus: Corpus) -> Ready:
     source, target = vocabularies(workdir, experiment, corpus, text)
     rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
     model = initialize(experiment.model, source.sizes, len(target), rng_parameters)
-    recipes = recipes_of(config)
-    state, progress = loop.begin(recipes, model, workdir)
+    state, progress = loop.begin(config, model, workdir)
     done = int(state.parts.step)
     if config.initial and not done:  # when resuming, that run may be gone
         initial = initial_parameters(Path(config.initial), model)
-        state = init_state(initial, recipes(0))
+        state = init_state(initial, recipe_of(config))
     held_out = {split: corpus.sentences(split, source, target) for split in splits}
     for split, examples in held_out.items():
         check_lengths(split, examples, experiment.data.max_length)
@@ -103,7 +102,7 @@ def prepared(workdir: Path, experiment: Experiment, corpus: Corpus) -> Ready:
             f"{config.max_length} tokens), {known(source)} source and {known(target)} target "
             f"tokens known, {optax.tree.size(model)} parameters"
         )
-        yield batches.summary(done)
+        yield batches.summary()
         of_splits = {split: counts_of(held_out[split], source, target) for split in splits}
         yield unknown_shares({"training": counts} | of_splits, source, target)
         yield from seen_in_training(text, others)

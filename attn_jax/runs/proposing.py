@@ -13,7 +13,7 @@ from attn_jax.runs.agenda import SEED, Agenda, name_of
 from attn_jax.runs.budgets import Cost, Extent, fitted
 from attn_jax.runs.checks import check
 from attn_jax.runs.estimates import Estimate, estimates
-from attn_jax.runs.folder import settle
+from attn_jax.runs.folder import settle_planned
 from attn_jax.runs.measuring import Pace
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.sizes import (
@@ -191,7 +191,7 @@ def _built(
     planned, wanted = planning.plan(systems, first, options), {}
     for system, (label, of_run) in zip(systems, planned.items(), strict=True):
         try:
-            experiment = settle(root / label, of_run)
+            experiment = settle_planned(root / label, of_run)
             check(experiment)
             wanted[label] = experiment
         except InputError as error:

@@ -26,8 +26,9 @@ from attn_jax.runs.folder import (
     check_content,
     check_folder,
     inherited,
-    settle,
+    settle_planned,
     tell_inherited,
+    without_changed,
 )
 from attn_jax.runs.planning import grid_of, possible
 from attn_jax.runs.plans import Plan
@@ -177,7 +178,7 @@ def _settled(root: Path, runs: Mapping[str, Mapping[str, Any]]) -> dict[str, Exp
     wanted: dict[str, Experiment] = {}
     for label, options in runs.items():
         try:
-            wanted[label] = settle(root / label, dict(options))
+            wanted[label] = settle_planned(root / label, options)
             check(wanted[label])
         except InputError as error:
             raise InputError(f"{label}: {error}") from error
@@ -202,7 +203,7 @@ def check_all(
             check_content(root / label, corpus)
         except InputError as error:
             raise InputError(f"{label}: {error}") from error
-        kept |= inherited(experiment, dict(runs[label]))
+        kept |= inherited(experiment, without_changed(root / label, runs[label]))
         if "test" not in corpus.splits:
             raise InputError("a sweep compares runs on a test split: give data.test")
     tell_inherited(kept)

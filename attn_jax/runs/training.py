@@ -23,7 +23,7 @@ from attn_jax.startup import start_training
 from attn_jax.training import devices, loop, processes
 from attn_jax.training.arrays import digest, named_leaves
 from attn_jax.training.fallback import set_aside
-from attn_jax.training.recipe import recipes_of
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.saving import try_place
 from attn_jax.training.step import FlatState
 from attn_jax.training.validations import disagreement
@@ -46,6 +46,7 @@ def train(
     """Trains one model, or goes on with its training, then evaluates it.
 
     The same call again resumes from the last checkpoint; a larger `train.steps` extends the run.
+    Another learning rate, schedule, warm-up, batch size or optimizer holds from the step done on.
 
     After `jax.distributed.initialize`, all processes train one model: each of them makes the same
     call, with a folder that all of them read. The first one writes there.
@@ -84,9 +85,10 @@ def train(
         with processes.together():
             experiment = folder.settle(workdir, given)
             check(experiment)
-            devices.check_shared(experiment.train)
+            devices.make_mesh(experiment.train)  # checks that processes can share a batch
             folder.check_code(workdir, own_modules(experiment))
             folder.tell_inherited(folder.inherited(experiment, given))
+            folder.tell_changes(workdir, experiment)
             done, asked = experiment.train.steps, given.get("train.steps", experiment.train.steps)
             if int(asked) < done:
                 print(f"the run has done {done} steps already, more than train.steps={asked}")
@@ -181,7 +183,7 @@ def train_alone(
 
         loop.fit(
             config,
-            recipes_of(config),
+            recipe_of(config),
             ready.state,
             ready.progress,
             ready.batches.from_step,

@@ -92,7 +92,7 @@ def _unsearchable(name: str) -> str:
     """Why an option cannot be searched; empty if it can."""
     if name == "seed":
         return "each trial has its own seed in any case"
-    if name in ("label", "train.steps", "train.metric", "train.change"):
+    if name in ("label", "train.steps", "train.metric"):
         return "it is the same for all trials, which are compared"
     if name.startswith("data.") and name not in OF_TOKENS:
         return "all trials have the same sentence pairs, on which they are compared"

@@ -7,7 +7,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
-from attn_jax.config import Train, changes, train_after
+from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.training import processes
 
@@ -33,13 +33,6 @@ def make_mesh(config: Train) -> Mesh | None:
         )
     used = [device for own in every for device in own[: max(fitting)]]
     return Mesh(np.array(used), (AXIS,)) if len(used) > 1 else None
-
-
-def check_shared(config: Train) -> None:
-    """Raises InputError if processes cannot split the batches of some step of a run evenly."""
-    for change in changes.read(config.change):
-        make_mesh(train_after(config, change.step or 0))
-    make_mesh(train_after(config, 0))
 
 
 def summary(config: Train) -> str:

@@ -1,13 +1,16 @@
 """The training loop: steps, validations, checkpoints, resuming, and ending when told to."""
 
 import contextlib
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 from rich.console import Console
 
+from attn_jax import config as options_of
 from attn_jax.config import Train
 from attn_jax.errors import Paused
 from attn_jax.files import is_terminal, reading
@@ -18,18 +21,19 @@ from attn_jax.training import processes
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.notice import Notice, Told
 from attn_jax.training.progress_bar import progress_bar
-from attn_jax.training.running import Recipes, Running
+from attn_jax.training.recipe import recipe_of
+from attn_jax.training.running import Running
 from attn_jax.training.saving import OthersCheckpoints, WritableCheckpoints
-from attn_jax.training.step import FlatState, init_state, resume
+from attn_jax.training.step import FlatState, Recipe, init_state, resume, with_optimizer
 
 
-def begin(recipe: Recipes, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Progress]:
+def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Progress]:
     """The state and progress of the last checkpoint in a workdir, or the initial ones.
 
     Writes nothing.
 
     Args:
-      recipe: as for `fit`.
+      config: the options of training.
       model: the model with its initial parameters.
       workdir: the folder of the run.
 
@@ -40,16 +44,26 @@ def begin(recipe: Recipes, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Pr
         journal.read(run_files.journal(workdir))  # checked now, since `fit` writes to it
     checkpoints = Checkpoints(run_files.checkpoints(workdir))
     step = checkpoints.latest
-    # After a step, the state is of the optimizer that has made it.
-    state = init_state(model, recipe((step or 1) - 1))
     if step is None:
-        return state, Progress()
+        return init_state(model, recipe_of(config)), Progress()
+    made = _with_optimizer_of(checkpoints.facts(step), config)
+    state = init_state(model, recipe_of(made))
     state = resume(
         step,
         checkpoints.restore(step, "model", state.result),
         checkpoints.restore(step, "rest", state.rest),
     )
+    if type(config.optimizer) is not type(made.optimizer):
+        state = with_optimizer(state, recipe_of(config))
     return state, _progress_of(checkpoints, step)
+
+
+def _with_optimizer_of(known: dict[str, Any], config: Train) -> Train:
+    """The options with the optimizer that has made the step of a checkpoint with these facts."""
+    if "options" not in known:  # it is not of the folder of a run
+        return config
+    recorded = {name: known["options"][name] for name in ["train.optimizer"]}
+    return dataclasses.replace(config, optimizer=options_of.train_of(recorded).optimizer)
 
 
 def finished(config: Train, workdir: Path) -> bool:
@@ -71,7 +85,7 @@ def _progress_of(checkpoints: Checkpoints, step: int) -> Progress:
 
 def fit(
     config: Train,
-    recipe: Recipes,
+    recipe: Recipe,
     state: FlatState,
     progress: Progress,
     batches: Callable[[int], Iterator],
@@ -90,8 +104,8 @@ def fit(
 
     Args:
       config: the options of training that concern the loop: how long it goes on, how often it
-        validates and saves, and which options change when.
-      recipe: maps a number of steps done to how the next step trains; where it changes, options do.
+        validates and saves.
+      recipe: how a step trains.
       state: the state to start from; its buffers are donated.
       progress: the progress to start from.
       batches: maps a number of steps done to the batches that follow, or to the share of them that
@@ -132,9 +146,6 @@ def fit(
                     on_record(record)
                 run.throughput.reset()
                 continue
-            # After the validation of the same step: its checkpoint has the state of the optimizer
-            # that has made it, as `begin` expects.
-            run.change_options()
             run.train(next(following))
             # JAX must be asked after each step, whether or not there is a reason to look.
             if notice.told(run.step) or run.should_look:

@@ -1,16 +1,9 @@
 """From the options of training to what its steps need."""
 
-from collections.abc import Callable
-
-from attn_jax.config import Train, train_after
+from attn_jax.config import Train
 from attn_jax.training.objective import Objective
 from attn_jax.training.optimizer import make_optimizer
 from attn_jax.training.step import Recipe
-
-
-def recipes_of(config: Train) -> Callable[[int], Recipe]:
-    """The recipe after a number of steps: options may change during training."""
-    return lambda done: recipe_of(train_after(config, done))
 
 
 def recipe_of(config: Train) -> Recipe:

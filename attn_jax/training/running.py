@@ -3,14 +3,13 @@
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
-from jax.sharding import Mesh
 from rich.console import Console
 
-from attn_jax.config import Train, changes, train_after
+from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.records import facts, journal, run_files
@@ -20,11 +19,9 @@ from attn_jax.training import processes
 from attn_jax.training.devices import first_replica, make_mesh, replicate, split
 from attn_jax.training.notice import Notice
 from attn_jax.training.saving import OthersCheckpoints, WritableCheckpoints
-from attn_jax.training.step import FlatState, Recipe, train_step, with_optimizer
+from attn_jax.training.step import FlatState, Recipe, train_step
 from attn_jax.training.throughput import Throughput
 from attn_jax.training.validations import diverged, record_of, summary, warnings
-
-Recipes = Callable[[int], Recipe]  # from the number of steps done to how the next one trains
 
 LOOK_EVERY = 20  # steps between reads of the loss, which stall the device
 
@@ -38,7 +35,7 @@ class Running:
     """
 
     config: Train
-    recipes: Recipes
+    recipe: Recipe
     state: FlatState
     progress: Progress
     workdir: Path
@@ -49,8 +46,6 @@ class Running:
 
     def __post_init__(self) -> None:
         self.step = self.first = self.saved = int(self.state.parts.step)
-        self.now = train_after(self.config, max(self.step - 1, 0))  # the options in force
-        self.changed = {change.step: change for change in changes.read(self.config.change)}
         self.unread: list[jax.Array] = []  # losses of the last steps
         self.journal, self.facts = run_files.journal(self.workdir), facts.of_run(self.workdir)
 
@@ -95,8 +90,9 @@ class Running:
             self.console.print(f"resuming from step {self.first}")
         if processes.is_first():
             self._resume_journal(self.progress.validated)
-        self.recipe = self.recipes(max(self.step - 1, 0))
-        self._put_on(make_mesh(self.now))
+        self.mesh = make_mesh(self.config)
+        if self.mesh is not None:
+            self.state, self.rng = replicate((self.state, self.rng), self.mesh)
         self.throughput, self.saved_at = Throughput(self.progress.rates), time.monotonic()
 
     def _resume_journal(self, validated: int) -> None:
@@ -107,24 +103,6 @@ class Running:
             self.console.print(
                 f"warning: {self.journal} {until}: its lines up to step {validated} are lost"
             )
-
-    def change_options(self) -> None:
-        """Changes the options that change before the next step."""
-        if self.step not in self.changed:
-            return
-        self.console.print(f"from step {self.step} on: {self.changed[self.step]}")
-        if self.mesh is not None:
-            self.state, self.rng = first_replica((self.state, self.rng))
-        before, self.now = self.now, train_after(self.config, self.step)
-        self.recipe = self.recipes(self.step)
-        if type(self.now.optimizer) is not type(before.optimizer):
-            self.state = with_optimizer(self.state, self.recipe)
-        self._put_on(make_mesh(self.now))
-
-    def _put_on(self, mesh: Mesh | None) -> None:
-        self.mesh = mesh
-        if mesh is not None:
-            self.state, self.rng = replicate((self.state, self.rng), mesh)
 
     def train(self, batch: Batch) -> None:
         """Makes a step with a batch of arrays of the host; does not wait for its result."""

@@ -21,6 +21,7 @@ from orbax.checkpoint import checkpoint_managers
 from attn_jax.errors import InputError, reason
 from attn_jax.files import write_whole
 from attn_jax.records import facts as facts_of
+from attn_jax.records.progress import Progress
 from attn_jax.records.seals import sealed
 from attn_jax.training import processes
 from attn_jax.training.arrays import digest, named_leaves, shapes
@@ -165,7 +166,12 @@ class WritableCheckpoints(Checkpoints):
             )
 
     def _validated(self, step: int, known: dict) -> None:
-        """Replaces the facts of a checkpoint, whose validation has been made since."""
+        """Adds its validation to the facts of a checkpoint; all else is as when it was written.
+
+        Options, and with them the optimizer, may be others from its step on.
+        """
+        progress = {name: known[name] for name in (*Progress._fields, "score") if name in known}
+        known = self.facts(step) | progress
         write_whole(facts_of.file_of(self.place(step)), json.dumps(sealed(known)))
         self._kept.between.discard(step)
         self._remember(step, known, known["score"])

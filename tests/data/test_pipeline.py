@@ -28,7 +28,7 @@ def make(batch_size, buckets, seed=3, order="bucketed", pairs=PAIRS):
 def test_an_epoch_sees_every_pair(batch_size, count, order):
     batches = make(batch_size, count, order=order)
     for epoch in range(2):
-        steps = range(epoch * batches.per_epoch(), (epoch + 1) * batches.per_epoch())
+        steps = range(epoch * batches.per_epoch, (epoch + 1) * batches.per_epoch)
         rows = [row for step in steps for row in batches[step].source]
         assert {row[0] for row in rows} == {pair.source[0] for pair in PAIRS}
         assert len(rows) - len(PAIRS) < batch_size
@@ -76,14 +76,14 @@ def test_the_seed_and_the_epoch_decide_the_order():
     orders = [
         make(8, 1, seed=4)[0].source[:, 0],
         batches[0].source[:, 0],
-        batches[batches.per_epoch()].source[:, 0],
+        batches[batches.per_epoch].source[:, 0],
     ]
     assert len({tuple(order) for order in orders}) == 3
 
 
 def test_shapes_follow_one_another_in_random_order():
     batches = make(8, 4)
-    shapes = [batches[step].source.shape[1] for step in range(batches.per_epoch())]
+    shapes = [batches[step].source.shape[1] for step in range(batches.per_epoch)]
     assert len(set(shapes)) > 1
     assert shapes not in (sorted(shapes), sorted(shapes, reverse=True))
 
@@ -94,7 +94,7 @@ def test_the_last_batch_is_filled_up_with_any_pairs(order):
     batches = make(8, 4, order=order)
     drawn = set()
     for epoch in range(20):
-        steps = range(epoch * batches.per_epoch(), (epoch + 1) * batches.per_epoch())
+        steps = range(epoch * batches.per_epoch, (epoch + 1) * batches.per_epoch)
         firsts = [row[0] for step in steps for row in batches[step].source]
         drawn |= {pair for pair in firsts if firsts.count(pair) > 1}
     assert len(drawn) > 30
@@ -128,7 +128,7 @@ def test_sorted_batches_are_of_like_length_within_a_group():
 
 def test_batches_are_no_larger_than_a_shape_that_holds_them():
     batches = make(8, 4, order="sorted(batches=4)")
-    for step in range(batches.per_epoch()):
+    for step in range(batches.per_epoch):
         source, target, _ = batches[step]
         needed = (source != PAD).sum(axis=1).max(), (target != PAD).sum(axis=1).max()
         (used,) = [s for s in batches.shapes if s == (source.shape[1], target.shape[1])]

@@ -11,6 +11,8 @@ import pytest
 
 from attn_jax import config
 from attn_jax.errors import InputError
+from attn_jax.records import changes
+from attn_jax.records.changes import Change
 from attn_jax.reporting import curves, profiles, tables
 from attn_jax.reporting.about import about, searches, unfinished
 from attn_jax.reporting.drawings import seeds_drawn
@@ -147,9 +149,35 @@ def test_bands_are_the_range_over_seeds(root):
 
 def test_a_change_of_options_is_a_line_in_figures_of_learning():
     axes = Picture().subplots()
-    curves._mark_changes(axes, "learning_rate=1e-4@30;optimizer=sgd@50", 0)
+    made = Change(30, {}, {"train.learning_rate": 1e-4}), Change(50, {}, {"train.optimizer": "sgd"})
+    curves._mark_changes(axes, made, 0)
     assert [line.get_xdata()[0] for line in axes.lines] == [30, 50]
-    assert [text.get_text() for text in axes.texts] == ["learning_rate=1e-4", "optimizer=sgd"]
+    told = [text.get_text() for text in axes.texts]
+    assert told == ["train.learning_rate=0.0001", "train.optimizer=sgd"]
+
+
+def test_a_run_whose_options_changed_is_another_system_that_tells_so(tmp_path):
+    for name in ("a", "b"):
+        write_run(tmp_path / name, "dot", 0, 50.0)
+    write_run(tmp_path / "c", "dot", 0, 50.0, **{"train.learning_rate": 1e-4})
+    change = Change(5, {"train.learning_rate": 0.0}, {"train.learning_rate": 1e-4})
+    write_run(tmp_path / "b", "dot", 0, 50.0, **change.after)
+    changes.record(tmp_path / "b", [change])
+    runs, left_out = find_runs(tmp_path)
+    assert not left_out
+    (comparison,) = compare(runs)
+    told = "train.learning_rate=0.0001 from step 5 on"
+    assert set(comparison.systems) == {
+        "train.learning_rate=0.0",
+        f"train.learning_rate=0.0, {told}",
+        "train.learning_rate=0.0001",
+    }
+    (alone,) = compare([run for run in runs if run.changes])
+    assert f"Options that changed in the course of training: dot: {told}." in [
+        *about(alone.systems, alone.profile)
+    ]
+    text = write_runs([comparison], tmp_path).read_text()
+    assert f",{told}" in text
 
 
 def test_each_compared_run_is_a_row_of_data(root):

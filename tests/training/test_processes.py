@@ -160,11 +160,20 @@ def test_two_processes_go_where_one_does_and_runs_go_on_with_another_number(tmp_
         LSTM,
         TRANSFORMER,
         GRU | {"train.microbatches": 2, "train.average": 0.9},
-        GRU | {"train.change": "batch_size=4,optimizer=adadelta@12"},
     ],
 )
 def test_two_processes_go_where_one_does(tmp_path, kind):
     assert_same(*together(tmp_path, OPTIONS | kind))
+
+
+@pytest.mark.slow
+def test_two_processes_go_on_with_a_change_as_one_does(tmp_path):
+    one, two = together(tmp_path, OPTIONS | GRU)
+    changed = LONGER | {"train.batch_size": 4, "train.optimizer": "adadelta"}
+    calls = [[changed, str(two)]]
+    assert trained_by(tmp_path, calls, calls) == [[None], [None]]
+    train(changed, one)
+    assert_same(one, two)
 
 
 @pytest.mark.slow
@@ -325,14 +334,14 @@ def test_shares_are_all_of_the_whole(monkeypatch, number):
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_batches_of_all_steps_must_be_shared(monkeypatch):
+def test_batches_must_be_shared_evenly(monkeypatch):
     of_three(monkeypatch, 0)
     monkeypatch.setattr(devices.jax, "devices", lambda: [Device(n) for n in range(3)])
-    devices.check_shared(train_options(batch_size=6))
+    devices.make_mesh(train_options(batch_size=6))
     with pytest.raises(InputError, match=r"batch_size=8 in train\.microbatches=2 cannot be shared"):
-        devices.check_shared(train_options(batch_size=8, microbatches=2))
+        devices.make_mesh(train_options(batch_size=8, microbatches=2))
     with pytest.raises(InputError, match="batch_size=4 cannot be shared evenly by 3 processes"):
-        devices.check_shared(train_options(batch_size=6, change="batch_size=4@10"))
+        devices.make_mesh(train_options(batch_size=4))
 
 
 class Device:
