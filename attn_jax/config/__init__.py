@@ -8,6 +8,7 @@ from attn_jax.config.options import (
     HELD,
     PARTS,
     Options,
+    differing,
     experiment,
     given,
     known,

@@ -144,6 +144,19 @@ def texts(options: Options) -> dict[str, str]:
     return {name: text_of(value) for name, value in named.items()}
 
 
+def differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
+    """A phrase on each option whose value has changed, such as `seed was 0 and is now 1`."""
+
+    def shown(value: Any) -> str:
+        return str(value) if isinstance(value, int | float) else repr(text_of(value))
+
+    return {
+        name: f"{name} was {shown(value)} and is now {shown(now[name])}"
+        for name, value in before.items()
+        if text_of(value) != text_of(now[name])
+    }
+
+
 def told(options: Mapping[str, Any]) -> str:
     """Options in one line, such as `model.score=dot model.heads=2`."""
     return " ".join(f"{name}={brief(value)}" for name, value in options.items())

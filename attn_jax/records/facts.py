@@ -89,15 +89,13 @@ def check(workdir: Path, checkpoint: Path, facts: dict[str, Any]) -> None:
 
 def _changed_lines(workdir: Path, step: int, recorded: dict[str, Any]) -> list[str]:
     """Phrases for lines of a flag file that are lost, or whose meaning at a step has changed."""
-    now = config.texts(changes.options_at(workdir, step))
-    stated, before = config.stated(run_files.flags(workdir)), config.texts(config.given(recorded))
-    changed = [
-        f"the line --{name}={value} is lost" for name, value in before.items() if name not in stated
+    now, before = changes.options_at(workdir, step), config.given(recorded)
+    stated = config.stated(run_files.flags(workdir))
+    lost = [f"the line --{config.told({n: before[n]})} is lost" for n in before if n not in stated]
+    differing = config.differing(before, now)
+    return lost + [
+        told for n, told in differing.items() if n in stated and n not in config.MAY_CHANGE
     ]
-    for name, value in before.items():
-        if name in stated and now[name] != value and name not in config.MAY_CHANGE:
-            changed.append(f"{name} was {value!r} and is now {now[name]!r}")
-    return changed
 
 
 def _digest_of(file: Path) -> str:

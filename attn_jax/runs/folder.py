@@ -76,7 +76,8 @@ def settle(
             return wanted
         check_record(workdir, kept, given)
         # Where data lie may change: their content is compared by `check_content`.
-        changed = differing(stored, wanted, may_change)
+        differing = config.differing(stored, config.values(wanted))
+        changed = [told for name, told in differing.items() if name not in may_change]
         if changed:
             raise InputError(
                 f"{workdir} holds a run with other flags: {'; '.join(changed)}. Use the flags of "
@@ -125,16 +126,6 @@ def without_changed(workdir: Path, options: Mapping[str, Any]) -> dict[str, Any]
 def is_empty(workdir: Path) -> bool:
     """Whether a folder holds nothing but the record of a run that failed before it began."""
     return not {*workdir.iterdir()} - {run_files.state(workdir)}
-
-
-def differing(before: dict[str, Any], wanted: Experiment, may_change: Collection[str]) -> list[str]:
-    """Phrases that describe each option whose value has changed, and may not."""
-    was, now = config.texts(before), config.texts(wanted)
-    return [
-        f"{name} was {was[name]!r} and is now {now[name]!r}"
-        for name in was
-        if was[name] != now[name] and name not in may_change
-    ]
 
 
 def check_record(workdir: Path, stored: dict, given: Mapping[str, Any]) -> None:

@@ -18,6 +18,7 @@ from attn_jax.runs.planning import possible
 from attn_jax.runs.training import train_alone
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.fallback import set_aside
+from attn_jax.training.optimizer import SGD
 
 OPTIONS = {
     "data.name": "copy",
@@ -132,7 +133,7 @@ def test_an_earlier_value_is_another_change(run):
     train_in(run, {"train.steps": 12, "train.learning_rate": 0, "train.optimizer": "adam"})
     *_, last = changes.read(run)
     assert last.step == 11
-    assert last.before == RATE | {"train.optimizer": "sgd"}
+    assert last.before == RATE | {"train.optimizer": SGD()}
 
 
 def test_before_the_first_checkpoint_options_are_simply_the_options(tmp_path):
