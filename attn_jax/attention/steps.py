@@ -38,7 +38,10 @@ class Own(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What a mechanism carries from step to step; None what none of its parts reads."""
+    """What a mechanism carries from step to step; None what none of its parts reads.
+
+    That of `attend`, of one head, has no axes K and G, and those of the batch instead of B.
+    """
 
     step: Int[Array, ""] | None  # the number of earlier steps
     weights: Float[Array, "B K G S"] | None  # of the last step; initially 0
