@@ -21,7 +21,7 @@ if "OPTIMIZED" not in os.environ:
 KEPT = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "attn_jax-tests/programs"
 # What `--shapes` checks: the parts of attention. Functions of whole models and those of the library
 # take arrays of NumPy too, which their annotations do not say.
-PARTS = "scores position_scores compositions normalizers sparse monotonic windows gates mixing"
+PARTS = "scores position_scores compositions normalizers monotonic windows gates mixing"
 SHAPED = [f"attn_jax.attention.{name}" for name in PARTS.split()]
 TESTS = itertools.count(1)  # that have been run
 # Tests are of what is computed; on a busy machine anything may be slow.

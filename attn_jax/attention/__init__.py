@@ -1,12 +1,19 @@
 """The mathematics of attention: pure functions of one sentence."""
 
-from attn_jax.attention.compositions import Pair, Projected
-from attn_jax.attention.dropped import Dropped
+from attn_jax.attention.compositions import Dropped, Pair, Projected
 from attn_jax.attention.gates import Elementwise, Headwise, Ungated
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.mixing import Apart, TalkingHeads
 from attn_jax.attention.monotonic import Forward, Mocha, Monotonic
-from attn_jax.attention.normalizers import Exponential, Null, Sigmoid, Softmax, Temperature
+from attn_jax.attention.normalizers import (
+    Entmax,
+    Exponential,
+    Null,
+    Sigmoid,
+    Softmax,
+    Sparsemax,
+    Temperature,
+)
 from attn_jax.attention.past import Past
 from attn_jax.attention.position_scores import Coverage, Gmm, Location, LocationAware, Relative
 from attn_jax.attention.protocol import Gate, Mixing, Normalizer, Part, Score, Values, Window
@@ -22,6 +29,5 @@ from attn_jax.attention.scores import (
     ScaledDot,
 )
 from attn_jax.attention.sources import Concatenated, Flat, Hierarchical, One
-from attn_jax.attention.sparse import Entmax, Sparsemax
 from attn_jax.attention.values import Annotations, Embeddings, KeyValue, Sum
 from attn_jax.attention.windows import Full, LocalM, LocalP

@@ -38,7 +38,10 @@ class Own(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What a mechanism carries from step to step; None what none of its parts reads."""
+    """What a mechanism carries from step to step; None what none of its parts reads.
+
+    That of `attend`, of one head, has no axes K and G, and those of the batch instead of B.
+    """
 
     step: Int[Array, ""] | None  # the number of earlier steps
     weights: Float[Array, "B K G S"] | None  # of the last step; initially 0
@@ -143,7 +146,9 @@ def weigh(
     # and storing them more time.
     scored = recomputed(score.score) if m.has_hidden_units else score.score
     scores = _each(scored, of_score, axes)(*given, of_score)
-    _check_scores(m, scores, positions)
+    wanted = [positions] if normalizer.scores == 1 else [normalizer.scores, positions]
+    takes = f", but the normalizer {normalizer.word} takes {wanted}"
+    _check(scores, wanted, f"the score {score.word} gives", takes)
     if mixing.overrides("scores"):
         scores = _of_all_heads(partial(mix_scores, mixing, p["mixing"]), scores)
 
@@ -271,11 +276,9 @@ def gate(
     for _ in states.shape[:-1]:
         over = jax.vmap(over, (None, 0, 0))
     gated = over(p["gate"], states, contexts)
-    if _shape(gated, contexts.ndim - 1) != [contexts.shape[-1]]:
-        raise InputError(
-            f"the gate {m.gate.word} gives {_kind(gated, contexts.ndim - 1)} for a context of "
-            f"{contexts.shape[-1]} features"
-        )
+    *axes, size = contexts.shape
+    told = f" for a context of {size} features"
+    _check(gated, [size], f"the gate {m.gate.word} gives", told, len(axes))
     return gated
 
 
@@ -283,7 +286,8 @@ def mix_scores(mixing: Mixing, p: PyTree, scores: Float[Array, "N S"]) -> Float[
     """The scores of all heads, mixed. A position that a head excludes stays so: 0 · ∞ is NaN."""
     excluded = scores == -jnp.inf
     mixed = mixing.scores(p, widen(jnp.where(excluded, 0, scores)))
-    return jnp.where(excluded, -jnp.inf, _of_heads(mixed, scores, mixing, "scores"))
+    _check_mixed(mixing, mixed, scores, "scores")
+    return jnp.where(excluded, -jnp.inf, mixed)
 
 
 def mix_weights(
@@ -291,7 +295,13 @@ def mix_weights(
 ) -> Float[Array, "N S"]:
     """The weights of all heads, mixed; 0 where there is padding."""
     mixed = mixing.weights(p, weights)
-    return jnp.where(mask, _of_heads(mixed, weights, mixing, "weights"), 0)
+    _check_mixed(mixing, mixed, weights, "weights")
+    return jnp.where(mask, mixed, 0)
+
+
+def _check_mixed(mixing: Mixing, mixed: Any, given: Array, what: str) -> None:
+    shape = list(given.shape)
+    _check(mixed, shape, f"the mixing {mixing.word} gives", f" for {what} of shape {shape}", 0)
 
 
 def _of_all_heads(
@@ -346,47 +356,27 @@ def _like(scores: Shaped[Array, "B K G *C S"], array: Shaped[Array, "B K G S"]) 
     return array if scores.ndim == array.ndim else array[:, :, :, None]
 
 
-def _check_scores(m: Mechanism, scores: Any, positions: int) -> None:
-    """Raises InputError if the score has returned something else than the normalizer takes."""
-    count = m.normalizer.scores
-    wanted = [positions] if count == 1 else [count, positions]
-    if _shape(scores) != wanted:
-        raise InputError(
-            f"the score {m.score.word} gives {_kind(scores)}, but the normalizer "
-            f"{m.normalizer.word} takes {wanted}"
-        )
-
-
 def _check_positions(returned: Any, positions: int, whose: str, what: str, axes: int = 3) -> None:
     """Raises InputError if a part has returned something else than a number for each position."""
-    if _shape(returned, axes) != [positions]:
-        kind = _kind(returned, axes)
-        raise InputError(f"{whose} gives {kind} for the {what} of {positions} positions")
+    _check(
+        returned, [positions], f"{whose} gives", f" for the {what} of {positions} positions", axes
+    )
     if not jnp.issubdtype(returned.dtype, jnp.floating):
         raise InputError(f"{whose} gives {what} of {returned.dtype}, not floating-point numbers")
 
 
-def _of_heads(returned: Any, given: Array, mixing: Mixing, what: str) -> Array:
-    """What mixing has returned, after a check that it is like what it was given."""
-    if _shape(returned, 0) != list(given.shape):
-        kind = _kind(returned, 0)
-        raise InputError(
-            f"the mixing {mixing.word} gives {kind} for {what} of shape {list(given.shape)}"
-        )
-    return returned
+def _check(returned: Any, shape: list[int], before: str, after: str, axes: int = 3) -> None:
+    """Raises InputError if what a part has returned has not the shape that it should have.
 
-
-def _shape(returned: Any, axes: int = 3) -> list[int] | None:
-    """The shape of what a part has returned; None if it is no array, as without a `return`.
-
-    The first `axes` are those of sentences and heads, of which a part knows nothing.
+    Args:
+      returned: an array; something else of a part without a `return`.
+      shape: that it should have.
+      before: of the sentence, before what it is.
+      after: of the sentence.
+      axes: the number of first axes that are those of sentences and heads, unknown to a part.
     """
-    return list(returned.shape[axes:]) if hasattr(returned, "shape") else None
-
-
-def _kind(returned: Any, axes: int = 3) -> str:
-    """What a part has returned, for an error message."""
-    shape = _shape(returned, axes)
-    if shape is not None:
-        return f"shape {shape}"
-    return "None (without a return)" if returned is None else f"a {type(returned).__name__}"
+    found = list(returned.shape[axes:]) if hasattr(returned, "shape") else None
+    if found == shape:
+        return
+    other = "None (without a return)" if returned is None else f"a {type(returned).__name__}"
+    raise InputError(f"{before} {other if found is None else f'shape {found}'}{after}")

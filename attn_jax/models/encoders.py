@@ -20,6 +20,8 @@ class Forward(nnx.Module):
     Cho et al. 2014, section 2.1.
     """
 
+    reverse = False
+
     def __init__(self, config: Model, features: int, *, rngs: nnx.Rngs):
         self.summary_size = config.annotation_size
         self.cell = Stack(config, features, self.summary_size, 1, rngs=rngs)
@@ -28,7 +30,7 @@ class Forward(nnx.Module):
         self, inputs: Float[Array, "B S E"], mask: Bool[Array, "B S"], rng: Key[Array, " B"] | None
     ) -> tuple[Float[Array, "B S D"], Summary]:
         """The annotations and the summary."""
-        return run(self.cell, inputs, mask, rng)
+        return run(self.cell, inputs, mask, rng, reverse=self.reverse)
 
 
 class Backward(Forward):
@@ -37,11 +39,7 @@ class Backward(Forward):
     The annotations stay in the order of the words.
     """
 
-    def __call__(
-        self, inputs: Float[Array, "B S E"], mask: Bool[Array, "B S"], rng: Key[Array, " B"] | None
-    ) -> tuple[Float[Array, "B S D"], Summary]:
-        """The annotations and the summary."""
-        return run(self.cell, inputs, mask, rng, reverse=True)
+    reverse = True
 
 
 class Bidirectional(nnx.Module):

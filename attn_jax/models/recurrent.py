@@ -19,21 +19,17 @@ def orthogonal_gates(rng: Array, shape: tuple[int, int], dtype: DTypeLike) -> Ar
     return jnp.concatenate([orthogonal(rng, (units, units), dtype) for rng in rngs], axis=1)
 
 
-class GRU(nnx.Module):
-    """Gated recurrent unit whose reset gate acts after the recurrent product.
-
-    r, z = σ(W x + U h),  n = tanh(W x + r ∘ U h),  h' = (1 - z) ∘ n + z ∘ h
-
-    Cho et al. 2014 reset before the product; in this later form (as in cuDNN) the three recurrent
-    products are computed as one.
-    """
+class Tanh(nnx.Module):
+    """The simple recurrent unit h' = tanh(W x + U h). Elman 1990."""
 
     forms = FAST
-    gates = 3
+    gates = 1
 
     def __init__(self, features: int, units: int, *, rngs: nnx.Rngs):
-        self.input = Linear(features, 3 * units, rngs=rngs)
-        self.recurrent = Linear(units, 3 * units, kernel_init=orthogonal_gates, rngs=rngs)
+        self.input = Linear(features, units, rngs=rngs)
+        self.recurrent = Linear(
+            units, units, use_bias=False, kernel_init=orthogonal_gates, rngs=rngs
+        )
 
     def begin(self, hidden: Float[Array, "B H"]) -> Float[Array, "B H"]:
         """The state whose output is `hidden`."""
@@ -42,6 +38,31 @@ class GRU(nnx.Module):
     def output(self, state: Float[Array, "B H"]) -> Float[Array, "B H"]:
         """The output of a state."""
         return state
+
+    def __call__(
+        self,
+        state: Float[Array, "B H"],
+        projected: Float[Array, "B H"],
+        hidden: Float[Array, "B H"],
+    ) -> Float[Array, "B H"]:
+        """The next state, from the inputs projected by `input`."""
+        return self.forms.tanh(projected + self.recurrent(hidden))
+
+
+class GRU(Tanh):
+    """Gated recurrent unit whose reset gate acts after the recurrent product.
+
+    r, z = σ(W x + U h),  n = tanh(W x + r ∘ U h),  h' = (1 - z) ∘ n + z ∘ h
+
+    Cho et al. 2014 reset before the product; in this later form (as in cuDNN) the three recurrent
+    products are computed as one.
+    """
+
+    gates = 3
+
+    def __init__(self, features: int, units: int, *, rngs: nnx.Rngs):
+        self.input = Linear(features, 3 * units, rngs=rngs)
+        self.recurrent = Linear(units, 3 * units, kernel_init=orthogonal_gates, rngs=rngs)
 
     def __call__(
         self,
@@ -101,36 +122,6 @@ class LSTM(nnx.Module):
         """The next state, from the inputs projected by `input` (G = 4 H)."""
         _, memory = state
         return self.forms.lstm_gates(memory, projected + self.recurrent(hidden))
-
-
-class Tanh(nnx.Module):
-    """The simple recurrent unit h' = tanh(W x + U h). Elman 1990."""
-
-    forms = FAST
-    gates = 1
-
-    def __init__(self, features: int, units: int, *, rngs: nnx.Rngs):
-        self.input = Linear(features, units, rngs=rngs)
-        self.recurrent = Linear(
-            units, units, use_bias=False, kernel_init=orthogonal_gates, rngs=rngs
-        )
-
-    def begin(self, hidden: Float[Array, "B H"]) -> Float[Array, "B H"]:
-        """The state whose output is `hidden`."""
-        return hidden
-
-    def output(self, state: Float[Array, "B H"]) -> Float[Array, "B H"]:
-        """The output of a state."""
-        return state
-
-    def __call__(
-        self,
-        state: Float[Array, "B H"],
-        projected: Float[Array, "B H"],
-        hidden: Float[Array, "B H"],
-    ) -> Float[Array, "B H"]:
-        """The next state, from the inputs projected by `input`."""
-        return self.forms.tanh(projected + self.recurrent(hidden))
 
 
 class GRUResetFirst(GRU):

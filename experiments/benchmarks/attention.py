@@ -6,9 +6,9 @@ import jax
 
 from attn_jax import Mechanism, attend_all
 from attn_jax.attention.monotonic import Mocha
+from attn_jax.attention.normalizers import Sparsemax
 from attn_jax.attention.position_scores import Coverage, Gmm, LocationAware
 from attn_jax.attention.scores import Additive, Dot, General
-from attn_jax.attention.sparse import Sparsemax
 
 from .operations import drawing, repeating
 from .side import serve

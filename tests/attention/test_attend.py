@@ -13,7 +13,7 @@ from flax.core import freeze
 
 from attn_jax import Mechanism, Past, Score, attend, attend_all
 from attn_jax.attention import steps
-from attn_jax.attention.normalizers import Softmax, Temperature
+from attn_jax.attention.normalizers import Softmax, Sparsemax, Temperature, sparse
 from attn_jax.attention.position_scores import Coverage, Gmm
 from attn_jax.attention.scores import (
     Additive,
@@ -23,7 +23,6 @@ from attn_jax.attention.scores import (
     General,
     ScaledDot,
 )
-from attn_jax.attention.sparse import Sparsemax, sparse
 from attn_jax.attention.windows import LocalM
 from attn_jax.kernels.held import Held
 from tests.attention.cases import as_arrays, parameters

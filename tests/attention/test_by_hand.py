@@ -8,10 +8,9 @@ import pytest
 from attn_jax import Mechanism, Past, attend, attend_step, begin
 from attn_jax.attention import monotonic, windows
 from attn_jax.attention.monotonic import Forward, Monotonic
-from attn_jax.attention.normalizers import Null
+from attn_jax.attention.normalizers import Entmax, Null, Sparsemax
 from attn_jax.attention.position_scores import Gmm, Relative
 from attn_jax.attention.scores import Additive, Dot, Last, Mean, ScaledDot
-from attn_jax.attention.sparse import Entmax, Sparsemax
 from attn_jax.attention.windows import LocalM, LocalP
 
 EVERYWHERE = jnp.ones(3, bool)

@@ -22,8 +22,8 @@ from attn_jax import (
     begin,
 )
 from attn_jax.attention import monotonic
+from attn_jax.attention.normalizers import Entmax, sparse
 from attn_jax.attention.scores import Dot
-from attn_jax.attention.sparse import Entmax, sparse
 from attn_jax.attention.windows import LocalM, LocalP
 from attn_jax.config.reading import read
 from tests.attention import oracle

@@ -24,10 +24,9 @@ from attn_jax import (
 )
 from attn_jax.attention.compositions import Pair, Projected
 from attn_jax.attention.monotonic import Mocha, Monotonic
-from attn_jax.attention.normalizers import Temperature
+from attn_jax.attention.normalizers import Entmax, Temperature
 from attn_jax.attention.position_scores import Gmm, LocationAware, Relative
 from attn_jax.attention.scores import Additive, Dot, General
-from attn_jax.attention.sparse import Entmax
 from attn_jax.attention.windows import LocalM, LocalP
 from attn_jax.config.reading import read
 

@@ -16,8 +16,7 @@ from attn_jax import (
     Mechanism,
     Score,
 )
-from attn_jax.attention.compositions import Pair, Projected
-from attn_jax.attention.dropped import Dropped
+from attn_jax.attention.compositions import Dropped, Pair, Projected
 from attn_jax.attention.normalizers import Softmax
 from attn_jax.attention.scores import Dot
 from attn_jax.checks import mechanisms

@@ -74,7 +74,7 @@ SIZES = {"annotation_size": 6, "embedding_size": 5, "hidden_size": 8}
         ("encoder", "Bare", r"annotations \[B, S, D\] and a Summary, got \[2, 3, 6\]"),
         ("encoder", "Narrow", r"must return annotations and a vector .*, got \(\[2, 3, 3\]"),
         ("decoder", "Decoder", None),
-        ("decoder", "Stateless", "must return state, what the readout reads, and weights"),
+        ("decoder", "Stateless", r"must return state, \(what the readout reads, weights\)"),
         ("decoder", "Swapped", "`advance` must return a state .*, got"),
         ("decoder", "Headless", r"weights \[B, N, S\] with B=2 and S=3, got \[2, 3\]"),
         ("decoder", "Short", r"`step` must be weights \[B, L, N, S\] .*, got \[2, 1, 3\]"),

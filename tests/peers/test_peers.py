@@ -13,8 +13,8 @@ import pytest
 from flax import nnx
 
 from attn_jax import attend_all
+from attn_jax.attention.normalizers import sparse
 from attn_jax.attention.scores import Additive, ScaledDot
-from attn_jax.attention.sparse import sparse
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention
 from attn_jax.models.blocks import CrossAttention
