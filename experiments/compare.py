@@ -12,7 +12,7 @@ from absl import flags as absl_flags
 
 from attn_jax.reporting.printing import print_table
 from attn_jax.runs.comparing import agenda_of, compare
-from attn_jax.runs.sizes import SYSTEMS
+from attn_jax.runs.defaults import TABLE, systems_for
 from attn_jax.runs.slots import MOST_JOBS
 
 from .command import flags
@@ -25,7 +25,7 @@ from .command.systems import read_systems
 def main() -> None:
     """Compares, or tells what would be compared."""
     jax.config.update("jax_platforms", "cpu")  # accelerators are left to the runs
-    systems = read_systems(Path(found(FLAGS.systems))) if FLAGS.systems else SYSTEMS
+    systems = read_systems(Path(found(FLAGS.systems))) if FLAGS.systems else []
     asked = flags.given(), Path(FLAGS.workdir)
     how = {"hours": FLAGS.hours, "systems": systems, "seeds": FLAGS.seeds, "jobs": FLAGS.jobs}
     if FLAGS.dry_run:
@@ -51,7 +51,7 @@ if __name__ == "__main__":
         "systems",
         "",
         "file with the flags of one system on each line, the most important first; by default "
-        + ", ".join(system["label"] for system in SYSTEMS),
+        + ", ".join(system["label"] for system in systems_for(TABLE[0])),
     )
     absl_flags.DEFINE_integer(
         "seeds",
@@ -65,5 +65,7 @@ if __name__ == "__main__":
         f"runs at a time; 0: one for each GPU, else for each core, at most {MOST_JOBS}",
         lower_bound=0,
     )
-    absl_flags.DEFINE_bool("dry_run", False, "tell what would be compared, and write nothing")
+    absl_flags.DEFINE_bool(
+        "dry_run", False, "tell what would be compared, and only keep what it measured"
+    )
     run(main, OF_TRAINING)

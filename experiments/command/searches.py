@@ -4,7 +4,7 @@ from absl import flags
 
 from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.runs.trials import RANGES, Trials
+from attn_jax.runs.tuning import RANGES, Trials
 
 from .flags import FLAGS, value_of
 

@@ -20,7 +20,7 @@ SERVER.set_forkserver_preload(
     [
         "attn_jax.__main__",
         "attn_jax.runs.comparing",
-        "attn_jax.runs.searching",
+        "attn_jax.runs.tuning",
         "attn_jax.translation.exporting",
         "experiments.command.flags",
         __name__,
