@@ -176,8 +176,8 @@ def test_of_a_program_in_the_cache_it_is_known_how_long_its_compilation_takes():
         jax.monitoring.record_event_duration_secs(SAVED, 4.0)
         jax.monitoring.record_event_duration_secs("/another", 9.0)
     jax.monitoring.record_event_duration_secs(COMPILED, 1.0)
-    assert sum(seconds) == 5.0
+    assert seconds == {COMPILED: 1.0, SAVED: 4.0}
     jax.clear_caches()
     with compilations() as seconds:  # these are the names of JAX's events
         jax.jit(lambda x: jnp.sin(x) @ x.T + 4251)(jnp.ones((3, 5)))
-    assert seconds
+    assert seconds[COMPILED] > 0

@@ -20,6 +20,7 @@ from attn_jax.runs import folder, unused
 from attn_jax.runs.checks import check
 from attn_jax.runs.evaluation import best_of, evaluate_split
 from attn_jax.runs.events import PICTURED, Events
+from attn_jax.runs.measuring import COMPILED, compilations
 from attn_jax.runs.preparing import prepared
 from attn_jax.runs.validation import compared, criterion_of, validator
 from attn_jax.startup import start_training
@@ -181,8 +182,10 @@ def train_alone(
 
         def validated(model: Seq2Seq) -> Assessment:
             began = time.monotonic()
-            assessment = measure(model)
-            note(validation=time.monotonic() - began)
+            with compilations() as compiled:
+                assessment = measure(model)
+            # Without what only the first validation does, since others are to be expected by it.
+            note(validation=time.monotonic() - began - compiled[COMPILED])
             return assessment
 
         def hear(record: dict[str, Any]) -> None:
