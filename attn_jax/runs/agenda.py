@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import json
 import math
@@ -210,38 +211,51 @@ def decided(
     *_, fewest = smaller(question.most._replace(systems=2), least_steps)
     of_all = 3600 * asked["hours"]
 
+    seconds = functools.partial(question.seconds, places=len(places))
+
+    def cheapest(costs: Mapping[str, Cost]) -> list[str]:
+        """The systems, those first whose runs take the shortest time."""
+        return sorted(costs, key=lambda label: sum(seconds(fewest, [costs[label]])))
+
     def needed(costs: Mapping[str, Cost]) -> float:
-        """Seconds to be left for the least that can be compared."""
-        return sum(question.seconds(fewest, list(costs.values()), len(places))) / USED
+        """Seconds that the least takes that can be compared."""
+        return sum(seconds(fewest, [costs[label] for label in cheapest(costs)]))
 
     def patience(costs: Mapping[str, Cost]) -> float:
         """Seconds for measuring more systems, when some are known."""
         left = seconds_left()
         if len(costs) < 2:
             return math.inf
-        return min(left - (1 - MEASURING) * of_all, left - needed(costs))
+        return min(left - (1 - MEASURING) * of_all, left - needed(costs) / USED)
 
     costs = _measured(root, question, runs, places, patience, say)
     left = seconds_left()
     if len(costs) < 2:
         raise InputError(TOO_FEW)
-    kept = [system for system, label in zip(question.systems, runs, strict=True) if label in costs]
-    question = question._replace(systems=kept)
-    most = question.most._replace(seeds=asked["seeds"])
+    most = question.most._replace(systems=len(costs), seeds=asked["seeds"])
 
-    def seconds(extent: Extent) -> tuple[float, float]:
-        return question.seconds(extent, list(costs.values()), len(places))
+    def fitting(order: Sequence[str]) -> Extent | None:
+        """The most that fits into the time, of systems in an order."""
+        of_order = [costs[label] for label in order]
+        extents = smaller(most, least_steps)
+        return next((n for n in extents if sum(seconds(n, of_order)) <= USED * left), None)
 
-    fitting = (one for one in smaller(most, least_steps) if sum(seconds(one)) <= USED * left)
-    extent = next(fitting, None)
+    order = [*costs]
+    extent = fitting(order)
+    if extent is None:  # with the first two of the list, but perhaps with others
+        order = cheapest(costs)
+        extent = fitting(order)
     if extent is None:
-        enough = math.ceil((needed(costs) + of_all - left) / 36) / 100
+        enough = math.ceil((needed(costs) / USED + of_all - left) / 36) / 100
         raise InputError(
             f"{asked['hours']:g} h are too short: by what was measured, two systems with one "
-            f"setting, one seed and {fewest.steps:,} steps take about "
-            f"{told(sum(seconds(fewest)))}; hours={enough:g} would do"
+            f"setting, one seed and {fewest.steps:,} steps take about {told(needed(costs))}; "
+            f"hours={enough:g} would do"
         )
-    first, second = seconds(extent)
+    systems = dict(zip(runs, question.systems, strict=True))
+    question = question._replace(systems=[systems[label] for label in order])
+    of_order = [costs[label] for label in order]
+    first, second = seconds(extent, of_order)
     settings = math.prod(map(len, question.settings(extent.grid).values()))
     say(
         f"time: {told(of_all)}, of which {told(of_all - left)} are over; {USED:.0%} of the rest, "
@@ -254,7 +268,7 @@ def decided(
     say(f"stage 2: the test of the best, {counted(extent.seeds, 'seed')}: about {told(second)}")
     if left_out := list(_left_out(question, most, extent)):
         say(f"left out, for want of time: {'; '.join(left_out)}")
-    of_seeds = [seconds(extent._replace(seeds=n + 1))[1] for n in range(extent.seeds)]
+    of_seeds = [seconds(extent._replace(seeds=n + 1), of_order)[1] for n in range(extent.seeds)]
     candidates = question.candidates(extent)
     return Agenda(dict(asked), candidates, extent.seeds, words, [first, *of_seeds])
 
@@ -362,6 +376,8 @@ def _measured(
     def known() -> dict[str, Cost]:
         return {label: costs[label] for label in runs if label in costs}
 
+    for label, cost in known().items():
+        say(f"  {names[label]}, as measured before: {_about_cost(cost)}")
     if new and patience(known()) > 0:
         say(f"measuring {counted(len(new), 'system')}, {len(places)} at a time")
         for label, cost in measured(root, dict(new), places, lambda: patience(known())):
@@ -369,16 +385,19 @@ def _measured(
             if isinstance(cost, str):
                 say(f"  {names[label]} is left out: {cost}")
                 continue
+            say(f"  {names[label]}: {_about_cost(cost)}")
             costs[label] = cost
             root.mkdir(parents=True, exist_ok=True)
             kept = {n: {"of": of[n], "cost": one._asdict()} for n, one in costs.items()}
             write_whole(file, json.dumps(kept, indent=1) + "\n")
-    for label, cost in known().items():
-        say(
-            f"  {names[label]}: a step takes {1000 * cost.step:.1f} ms, a validation "
-            f"{cost.validation:.1f} s, the test {cost.evaluation:.1f} s, a start "
-            f"{cost.start:.0f} s, compilation {cost.compilation:.0f} s"
-        )
     if new:
         say(f"not measured, for want of time: {'; '.join(names[label] for label in new)}")
     return known()
+
+
+def _about_cost(cost: Cost) -> str:
+    return (
+        f"a start takes {cost.start:.0f} s, compilation {cost.compilation:.0f} s, a step "
+        f"{1000 * cost.step:.1f} ms, a validation {cost.validation:.1f} s, the test "
+        f"{cost.evaluation:.1f} s"
+    )

@@ -28,8 +28,6 @@ from attn_jax.translation.loading import Place
 
 SOME = 0.95  # share of the time that is left for runs at last: a report takes the rest
 
-FORMAT = 2
-
 
 def compare(
     options: Options,
@@ -69,7 +67,7 @@ def compare(
         is_new = read(root) is None
         todo = agenda_of(options, root, hours, systems, seeds, jobs, left)
         if is_new:
-            text = json.dumps({"format": FORMAT, **dataclasses.asdict(todo)}, indent=1)
+            text = json.dumps(dataclasses.asdict(todo), indent=1)
             write_whole(run_files.comparison(root), text + "\n")
         plan = plans.read(root)
         runs = {label: {**run} for label, run in plan.runs.items() if label not in plan.untested}
@@ -110,11 +108,12 @@ def _search(root: Path, todo: Agenda, jobs: int, left: Callable[[], float], is_n
             )
     for label in chosen.values():
         tell(f"the best on validation: {label}")
+    kept = {label.removesuffix(f",{SEED}=0") for label in chosen.values()}
     settings = {
         label: run
-        for system, runs in todo.candidates.items()
+        for runs in todo.candidates.values()
         for label, run in runs.items()
-        if chosen.get(system) == f"{label},{SEED}=0"
+        if label in kept
     }
     return with_seeds(settings, seeds)
 
@@ -177,10 +176,7 @@ def read(root: Path) -> Agenda | None:
     if not file.exists():
         return None
     with reading(file, ": take another folder"):
-        stored = json.loads(file.read_text("utf-8"))
-        if stored.pop("format") != FORMAT:
-            raise InputError(f"{file} is of another version")
-        return Agenda(**stored)
+        return Agenda(**json.loads(file.read_text("utf-8")))
 
 
 def _check_same(root: Path, known: Agenda, asked: Mapping[str, Any]) -> None:

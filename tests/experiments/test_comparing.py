@@ -135,7 +135,7 @@ def test_what_fits_is_said_before_it_starts(measured, tmp_path, capsys):
         "model.hidden_size=256",
         "its learning rate x 1, 0.5, 2; dropout 0.3, 0.1",
         "measuring 3 systems, 2 at a time",
-        "general: a step takes 20.0 ms, a validation 1.0 s, the test 2.0 s, a start 10 s",
+        "general: a start takes 10 s, compilation 5 s, a step 20.0 ms, a validation 1.0",
         "time: 2.0 h, of which 0 s are over; 85% of the rest, 102.0 min, may be planned; 2 runs at",
         "stage 1: 3 systems x 6 settings of 4,000 steps: about 12.2 min",
         "stage 2: the test of the best, 3 seeds: about 4.3 min",
@@ -178,6 +178,14 @@ def test_a_refusal_names_hours_that_suffice(measured, tmp_path, hours):
     todo = planned(tmp_path / "x", enough)
     assert todo.seconds[0] + todo.seconds[todo.seeds] <= USED * 3600 * enough
     assert enough < 0.1
+
+
+def test_if_the_first_systems_are_too_slow_the_two_fastest_are_compared(measured, tmp_path):
+    systems = [THREE[2], *THREE[:2]]
+    agenda_of(DATA, tmp_path, 2, systems, 3, 0)  # which measures all three
+    todo = agenda_of(DATA, tmp_path, 0.024, systems, 3, 0)
+    assert [*todo.candidates] == ["label=none", "label=additive"]
+    assert "general" in todo.words[-1]
 
 
 def test_what_does_not_fit_is_left_out_by_name(measured, tmp_path):
