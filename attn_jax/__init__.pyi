@@ -29,11 +29,10 @@ from .reporting.page.exchange import page
 from .reporting.report import Report, report
 from .runs.comparing import compare
 from .runs.evaluation import evaluate
-from .runs.searching import tuned_sweep
 from .runs.slurm import Slurm
 from .runs.sweeping import sweep
 from .runs.training import train
-from .runs.trials import Trials
+from .runs.tuning import Trials, tuned_sweep
 from .settings.value import inner, setting
 from .startup import start
 

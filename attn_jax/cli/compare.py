@@ -15,7 +15,7 @@ from attn_jax.cli.flags import FLAGS
 from attn_jax.cli.program import OF_TRAINING
 from attn_jax.reporting.printing import print_table
 from attn_jax.runs.comparing import agenda_of, compare
-from attn_jax.runs.sizes import SYSTEMS
+from attn_jax.runs.defaults import TABLE, systems_for
 
 ADVICE = OF_TRAINING
 
@@ -29,7 +29,7 @@ def define() -> None:
         "systems",
         "",
         "file with the flags of one system on each line, the most important first; by default "
-        + ", ".join(system["label"] for system in SYSTEMS),
+        + ", ".join(system["label"] for system in systems_for(TABLE[0])),
     )
     absl_flags.DEFINE_integer(
         "seeds",
@@ -38,13 +38,15 @@ def define() -> None:
         lower_bound=1,
     )
     sweeps.define_jobs()
-    absl_flags.DEFINE_bool("dry_run", False, "tell what would be compared, and write nothing")
+    absl_flags.DEFINE_bool(
+        "dry_run", False, "tell what would be compared, and only keep what it measured"
+    )
 
 
 def main() -> None:
     """Compares, or tells what would be compared."""
     jax.config.update("jax_platforms", "cpu")  # accelerators are left to the runs
-    systems = sweeps.systems() or SYSTEMS
+    systems = sweeps.systems()
     asked = flags.given(), Path(FLAGS.workdir)
     how = {"hours": FLAGS.hours, "systems": systems, "seeds": FLAGS.seeds, "jobs": FLAGS.jobs}
     if FLAGS.dry_run:

@@ -19,11 +19,9 @@ from attn_jax.cli import flags, sweeps
 from attn_jax.cli.flags import FLAGS
 from attn_jax.cli.program import OF_TRAINING
 from attn_jax.errors import InputError
-from attn_jax.runs.budgets import makespan
-from attn_jax.runs.estimates import estimates
-from attn_jax.runs.searching import tuned_sweep
+from attn_jax.runs.measuring import Cost, makespan, measured_systems, told
 from attn_jax.runs.slots import slots
-from attn_jax.runs.standing import standings, summary, told
+from attn_jax.runs.standing import standings, summary
 from attn_jax.runs.sweeping import (
     Sweep,
     part_of,
@@ -32,6 +30,7 @@ from attn_jax.runs.sweeping import (
     sweep,
     sweep_in,
 )
+from attn_jax.runs.tuning import tuned_sweep
 
 ADVICE = OF_TRAINING
 
@@ -122,14 +121,19 @@ def print_runs() -> None:
 def print_estimates(chosen: Sweep) -> None:
     """Prints a line on each run, and the time that they need."""
     places = slots(FLAGS.jobs)
-    found, numbers = estimates(chosen, places), chosen.plan.numbers
-    for label, needed in found.items():
-        said = needed.why or f"{needed.steps} steps"
-        if needed.pace:
-            said += f" of {needed.pace.step:.4f} s: {told(needed.seconds)}"
-        print(f"{numbers[label]:4} {label}: {said if needed.steps else 'finished'}")
-    seconds = makespan((needed.seconds for needed in found.values()), len(places))
-    print(f"about {told(seconds)}, {len(places)} at a time, without validations and evaluations")
+    todo = [one for one in standings(chosen.root, chosen.plan) if one.label in chosen.wanted]
+    runs = {one.label: chosen.plan.runs[one.label] for one in todo if any(one.left)}
+    costs, durations = measured_systems(chosen.root, runs, places), []
+    for one in todo:
+        needed, cost = one.left, costs.get(one.label, "finished")
+        if isinstance(cost, Cost):
+            durations.append(cost.of(needed))
+            cost = (
+                f"{needed.steps} steps of {cost.step:.4f} s, {needed.validations} validations of "
+                f"{cost.validation:.1f} s, with start and test {told(durations[-1])}"
+            )
+        print(f"{one.number:4} {one.label}: {cost}")
+    print(f"about {told(makespan(durations, len(places)))}, {len(places)} at a time")
 
 
 def refuse_options() -> None:

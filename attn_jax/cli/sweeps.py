@@ -14,7 +14,7 @@ from attn_jax.cli.flags import FLAGS
 from attn_jax.errors import InputError
 from attn_jax.runs.slots import MOST_JOBS
 from attn_jax.runs.slurm import OPTIONS, USUAL, Slurm
-from attn_jax.runs.trials import RANGES, Trials
+from attn_jax.runs.tuning import RANGES, Trials
 
 absl_flags.disclaim_key_flags()
 

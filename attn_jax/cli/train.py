@@ -14,7 +14,7 @@ from attn_jax.cli import distributed, flags
 from attn_jax.cli.flags import FLAGS
 from attn_jax.cli.program import OF_TRAINING
 from attn_jax.records import states
-from attn_jax.runs.measuring import SAID, pace
+from attn_jax.runs.measuring import measure
 from attn_jax.runs.training import train
 from attn_jax.training.processes import only_first_tells
 
@@ -34,6 +34,9 @@ def define() -> None:
     distributed.define()
     absl_flags.DEFINE_bool("dry_run", False, "measure how fast the run is, and write nothing")
     absl_flags.DEFINE_integer("in_sweep", None, "set by a sweep: a pipe that ends when it dies")
+    absl_flags.DEFINE_string(
+        "record", "", "set by a sweep: the folder where --dry_run records what it has measured"
+    )
 
 
 def main() -> None:
@@ -41,12 +44,10 @@ def main() -> None:
     if FLAGS.in_sweep is not None:
         threading.Thread(target=_end_with_sweep, args=[FLAGS.in_sweep], daemon=True).start()
     with distributed.connected():
-        if FLAGS.dry_run:
-            measured = pace(flags.given(), FLAGS.workdir)
-            with only_first_tells():
-                print(SAID.format(*measured))
-            return
         try:
+            if FLAGS.dry_run:
+                _measure()
+                return
             train(
                 flags.given(),
                 FLAGS.workdir,
@@ -55,8 +56,18 @@ def main() -> None:
             )
         except Exception as error:
             if FLAGS.in_sweep is not None:
-                states.failed(Path(FLAGS.workdir), error)
+                states.failed(Path(FLAGS.record or FLAGS.workdir), error)
             raise
+
+
+def _measure() -> None:
+    """Measures how fast the run is; tells the sweep that asked for it, or else the user."""
+    cost = measure(flags.given(), FLAGS.workdir, Path(FLAGS.record) if FLAGS.record else None)
+    with only_first_tells():
+        print(
+            f"a step takes {cost.step:.4f} s, and a validation about {cost.validation:.3f} s; "
+            f"compilation took {cost.compilation:.1f} s"
+        )
 
 
 def _end_with_sweep(pipe: int) -> None:

@@ -68,6 +68,11 @@ def comparison(root: Path) -> Path:
     return root / "comparison.json"
 
 
+def measured(root: Path) -> Path:
+    """What the systems of a comparison take, in seconds, as it was measured."""
+    return root / "measured.json"
+
+
 def answer(root: Path) -> Path:
     """What a comparison found, in words."""
     return root / "answer.md"

@@ -16,11 +16,13 @@ from attn_jax.records import run_files, strict_json
 BEAT = 10.0  # seconds between two records of a run that is trained
 DEAD = 60.0  # seconds without one after which a process of another machine counts as dead
 
-RUNNING, FINISHED, FAILED, PAUSED = "running", "finished", "failed", "paused"
+STARTING, RUNNING, PAUSED = "starting", "running", "paused"
+FINISHED, FAILED = "finished", "failed"
+TIMES = ("start", "validation", "evaluation")  # in seconds; of a run, whatever becomes of it
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """What is recorded: the `state`, and `host`, `pid`, `step`, `loss`, `why`; nothing if unknown.
+    """What is recorded: the `state`, `host`, `pid`, `step`, `loss`, `why`, `TIMES`; what is known.
 
     It says nothing that another record does not say too, so what is damaged is ignored.
     """
@@ -32,22 +34,29 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def tell(folder: Path, state: str, **said: Any) -> None:
-    """Records the state of a run; does nothing where it cannot be written."""
+    """Records the state of a run beside its times; does nothing where it cannot be written."""
+    said = {name: value for name, value in read(folder).items() if name in TIMES} | said
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(run_files.state(folder), strict_json.dumps({"state": state, **said}) + "\n")
 
 
-def forget(folder: Path) -> None:
-    """Removes the record of a run that no process trains."""
+def starting(folder: Path) -> None:
+    """Records that this process starts one for a run, unless another process trains it."""
     if not is_trained_now(folder):
-        run_files.state(folder).unlink(missing_ok=True)
+        tell(folder, STARTING, **_this_process(), began=time.time())
 
 
-def finish(folder: Path) -> None:
-    """Records that a run is finished, if anything else is recorded."""
+def stopped(folder: Path) -> None:
+    """Records that a run is not going on whose process has ended before it could say so."""
+    if read(folder).get("state") == STARTING:
+        tell(folder, PAUSED)
+
+
+def finish(folder: Path, **times: float) -> None:
+    """Records that a run is finished, and what that took, if anything else is recorded."""
     if read(folder).get("state", FINISHED) != FINISHED:
-        tell(folder, FINISHED)
+        tell(folder, FINISHED, **times)
 
 
 def failed(folder: Path, error: Exception) -> None:
@@ -59,9 +68,17 @@ def failed(folder: Path, error: Exception) -> None:
 
 def is_trained_now(folder: Path) -> bool:
     """Whether a process trains the run, as far as can be seen from this machine."""
+    return read(folder).get("state") == RUNNING and _is_alive(folder)
+
+
+def is_at_work(folder: Path) -> bool:
+    """Whether a process trains the run, or is starting one that will."""
+    return read(folder).get("state") in (STARTING, RUNNING) and _is_alive(folder)
+
+
+def _is_alive(folder: Path) -> bool:
+    """Whether the process lives that has recorded the state of a run last."""
     said = read(folder)
-    if said.get("state") != RUNNING:
-        return False
     if said.get("machine") != machine():
         with contextlib.suppress(OSError):
             return time.time() - run_files.state(folder).stat().st_mtime < DEAD
@@ -82,23 +99,21 @@ def machine() -> str:
     return socket.gethostname()
 
 
+def _this_process() -> dict[str, Any]:
+    return {"machine": machine(), "host": socket.gethostname(), "pid": os.getpid()}
+
+
 @contextlib.contextmanager
-def kept(folder: Path) -> Iterator[Callable[[int, float], None]]:
+def kept(folder: Path) -> Iterator[Callable[..., None]]:
     """Records that this process trains a run, now and then how far it is, and how it ended.
 
     Yields:
-      What to call with steps done and a loss.
+      What to call with what is known anew, by name: `step`, `loss`, and of `TIMES`.
     """
-    began: list[tuple[int, float]] = []
-    said: dict[str, Any] = {"machine": machine(), "host": socket.gethostname(), "pid": os.getpid()}
-    over = threading.Event()
-
-    def on_step(step: int, loss: float) -> None:
-        now = time.monotonic()
-        began[:] = began or [(step, now)]
-        first, at = began[0]
-        rate = (step - first) / (now - at) if step > first else 0.0
-        said.update(step=step, loss=loss, steps_per_second=rate)
+    said, over = _this_process(), threading.Event()
+    before = read(folder)
+    if before.get("state") == STARTING:
+        said["start"] = time.time() - before.get("began", time.time())
 
     def beat() -> None:
         tell(folder, RUNNING, **said)
@@ -109,7 +124,7 @@ def kept(folder: Path) -> Iterator[Callable[[int, float], None]]:
     thread.start()
     state = PAUSED
     try:
-        yield on_step
+        yield said.update
         state = RUNNING  # until it is evaluated too
     finally:
         over.set()

@@ -59,12 +59,14 @@ def cautions(systems: Systems) -> Iterator[str]:
 def _was_searched(run: Run) -> bool:
     """Whether its learning rate was chosen among several, by a comparison or by trials."""
     folder = run.folder.parent
-    for file, what in ((run_files.comparison(folder), "grid"), (run_files.search(folder), "space")):
-        if file.is_file():
-            with reading(file):
-                tried = json.loads(file.read_text("utf-8"))[what].get(RATE, ())
-                # A range, or the values of a grid.
-                return isinstance(tried, str) or len(tried) > 1
+    comparison, search = run_files.comparison(folder), run_files.search(folder)
+    if comparison.is_file():
+        with reading(comparison):
+            systems = json.loads(comparison.read_text("utf-8"))["candidates"].values()
+            return any(len({one.get(RATE) for one in runs.values()}) > 1 for runs in systems)
+    if search.is_file():
+        with reading(search):
+            return RATE in json.loads(search.read_text("utf-8"))["space"]
     return False
 
 

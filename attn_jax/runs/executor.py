@@ -108,11 +108,12 @@ def make(root: str, label: str, folder: str) -> None:
         raise InUse(f"left {label} alone: {in_use(workdir)}")
     flags = ["--evaluate_on="] if label in plan.untested else []
     log = run_files.log(Path(root), label)
-    states.forget(workdir)
+    states.starting(workdir)
     with log.open("a", encoding="utf-8") as output:
         options = without_changed(workdir, plan.runs[label])
         status = run_child(workdir, options, flags, output, folder)
     if status in STOPPED:
+        states.stopped(workdir)
         raise Interrupted(f"{label} was interrupted")
     if not status:
         return
@@ -120,13 +121,22 @@ def make(root: str, label: str, folder: str) -> None:
         raise InUse(f"left {label} alone: {in_use(workdir)}")
     why = states.read(workdir).get("why")
     if not why:
-        why = f"ended by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+        why = how_ended(status)
         states.tell(workdir, states.FAILED, why=why)
     raise InputError(f"{label} failed: {why} (see {log})")
 
 
+def how_ended(status: int) -> str:
+    """How a process has ended, by its exit status."""
+    return f"ended by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+
+
 def run_child(
-    workdir: Path, options: Mapping[str, Any], flags: Sequence[str], output: IO, folder: str = ""
+    workdir: Path,
+    options: Mapping[str, Any],
+    flags: Sequence[str],
+    output: IO | int,
+    folder: str = "",
 ) -> int:
     """Runs the program `train`, which reads its options as a flag file; returns its exit status.
 

@@ -90,7 +90,7 @@ def plan(
 
 
 def possible(
-    root: Path, planned: dict[str, dict], varied: Iterable[str]
+    root: Path, planned: Mapping[str, dict]
 ) -> tuple[dict[str, Experiment], dict[str, str]]:
     """The experiments of the runs that can be made, and why the others are left out.
 
@@ -99,20 +99,11 @@ def possible(
     Args:
       root: the folder of the runs.
       planned: the options of each run, by the name of its folder.
-      varied: the options of the grid.
 
     Raises:
-      InputError: a value of the grid, or a system, is in no possible run; a run cannot resume.
+      InputError: a run cannot resume.
     """
-    experiments, reasons, used = {}, {}, set()
-
-    def choices(label: str) -> set[tuple]:
-        """What a run consists of: values of the grid, and its system, which is all the rest."""
-        options = planned[label].items()
-        chosen = [(name, value) for name, value in options if name in varied]
-        system = tuple((name, value) for name, value in options if name not in varied)
-        return {*chosen, system}
-
+    experiments, reasons = {}, {}
     for label, options in planned.items():
         try:
             experiment = settle_planned(root / label, options)
@@ -132,10 +123,30 @@ def possible(
             reasons[label] = str(error)
         else:
             experiments[label] = experiment
-            used |= choices(label)
-    # What cannot be made is left out, unless a value of the grid or a system would then be in no
-    # run at all: whoever named it expects it to be.
+    return experiments, reasons
+
+
+def check_used(
+    planned: Mapping[str, dict], varied: Iterable[str], reasons: Mapping[str, str]
+) -> None:
+    """Raises InputError if a value of the grid, or a system, is in no possible run.
+
+    Whoever has named it expects it to be.
+
+    Args:
+      planned: as in `possible`.
+      varied: the options of the grid.
+      reasons: why runs are left out.
+    """
+
+    def choices(label: str) -> set[tuple]:
+        """What a run consists of: values of the grid, and its system, which is all the rest."""
+        options = planned[label].items()
+        chosen = [(name, value) for name, value in options if name in varied]
+        system = tuple((name, value) for name, value in options if name not in varied)
+        return {*chosen, system}
+
+    used = set().union(*(choices(label) for label in planned if label not in reasons))
     for label, reason in reasons.items():
         if not choices(label) <= used:
             raise InputError(f"{label}: {reason}")
-    return experiments, reasons

@@ -1,9 +1,12 @@
-"""How far the runs of a sweep are, as their files tell anyone."""
+"""How far the runs of a sweep are, and the time that they still need, as their files tell."""
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Sequence
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from attn_jax import config
 from attn_jax.config import Experiment
@@ -11,11 +14,13 @@ from attn_jax.errors import InputError
 from attn_jax.records import journal, run_files, states
 from attn_jax.records.states import FAILED, FINISHED, PAUSED, RUNNING
 from attn_jax.runs.folder import steps_done
+from attn_jax.runs.measuring import Cost, Work, makespan, told
 from attn_jax.runs.plans import Plan
 from attn_jax.training.loop import finished
 from attn_jax.translation.loading import experiment_of
 
 WAITING = "waiting"
+UNKNOWN = Cost()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,9 +33,11 @@ class Standing:
       state: one of the five.
       step: steps done.
       steps: steps in all.
-      rate: steps per second, with validations while it is running; 0 if not known.
+      left: what it still has to do.
+      cost: what that takes, as far as its own files tell.
       said: its last validation, or its loss before there is one.
       why: why it failed.
+      options: all but its seed, by which runs that take the same time are known.
     """
 
     number: int
@@ -38,14 +45,11 @@ class Standing:
     state: str
     step: int
     steps: int
-    rate: float
-    said: str
-    why: str
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Seconds that it still needs; None if its speed is not known."""
-        return (self.steps - self.step) / self.rate if self.rate else None
+    left: Work
+    cost: Cost = UNKNOWN
+    said: str = ""
+    why: str = ""
+    options: frozenset = frozenset()
 
 
 def is_trained(folder: Path, experiment: Experiment) -> bool:
@@ -74,27 +78,56 @@ def standings(root: Path, plan: Plan) -> list[Standing]:
 
 
 def _standing(root: Path, plan: Plan, label: str) -> Standing:
-    folder = root / label
-    train, said_now = config.train_of(plan.runs[label]), states.read(folder)
-    step, rate, said, records = steps_done(folder), 0.0, "", []
+    folder, options = root / label, plan.runs[label]
+    train, now = config.train_of(options), states.read(folder)
+    step, said, records = steps_done(folder), "", []
     with contextlib.suppress(InputError):  # none, or being written
         records = journal.read(run_files.journal(folder))
     if records:
-        last = records[-1]
-        metric, rate = last.get("metric", "perplexity"), last.get("steps_per_second", 0.0)
-        said = f"{metric} {last.get('valid_' + metric, float('nan')):.2f} at step {last['step']}"
+        metric = records[-1].get("metric", "perplexity")
+        value = records[-1].get(f"valid_{metric}", math.nan)
+        said = f"{metric} {value:.2f} at step {records[-1]['step']}"
+    is_untested = label in plan.untested
     state, why = WAITING if step == 0 else PAUSED, ""
-    if states.is_trained_now(folder):
+    if states.is_at_work(folder):
         state = RUNNING
-        step = max(step, said_now.get("step", 0))
-        rate = said_now.get("steps_per_second") or rate
-        if not said and "loss" in said_now:
-            said = f"loss {said_now['loss']:.3f}"
-    elif _is_done(folder, train, label in plan.untested):
+        step = max(step, now.get("step", 0))
+        if not said and "loss" in now:
+            said = f"loss {now['loss']:.3f}"
+    elif _is_done(folder, train, is_untested):
         state = FINISHED
-    elif said_now.get("state") == FAILED:
-        state, why = FAILED, f"{label} failed: {said_now.get('why', '')}"
-    return Standing(plan.numbers[label], label, state, step, train.steps, rate, said, why)
+    elif now.get("state") == FAILED:
+        state, why = FAILED, f"{label} failed: {now.get('why', '')}"
+    left = Work()
+    if state not in (FINISHED, FAILED):
+        left = _left(train, step, records, is_untested, is_begun=states.is_trained_now(folder))
+    return Standing(
+        plan.numbers[label],
+        label,
+        state,
+        step,
+        train.steps,
+        left,
+        _cost(now, records),
+        said,
+        why,
+        frozenset((name, str(value)) for name, value in options.items() if name != "seed"),
+    )
+
+
+def _left(
+    train: config.Train, step: int, records: Sequence[Any], is_untested: bool, is_begun: bool
+) -> Work:
+    """What a run still has to do that is neither finished nor failed."""
+    validated = records[-1]["step"] if records else 0
+    validations = -(-train.steps // train.valid_every) - validated // train.valid_every
+    return Work(
+        starts=int(not is_begun),
+        compilations=int(not is_begun and step < train.steps),
+        steps=max(0, train.steps - step),
+        validations=validations if validated < train.steps else 0,
+        evaluations=int(not is_untested),
+    )
 
 
 def _is_done(folder: Path, train: config.Train, is_untested: bool) -> bool:
@@ -105,15 +138,65 @@ def _is_done(folder: Path, train: config.Train, is_untested: bool) -> bool:
         return False
 
 
-def seconds_left(runs: Sequence[Standing]) -> float | None:
-    """Seconds until all runs are finished, as many at a time as now; None if that is not known."""
-    rates = [run.rate for run in runs if run.rate]
-    if not rates:
-        return None
-    usual = sum(rates) / len(rates)
-    todo = [run for run in runs if run.state not in (FINISHED, FAILED)]
-    seconds = sum((run.steps - run.step) / (run.rate or usual) for run in todo)
-    return seconds / max(1, _count(runs, RUNNING))
+def _cost(now: dict[str, Any], records: Sequence[dict[str, Any]]) -> Cost:
+    """What the parts of a run took, from the record of its state and its journal."""
+    cost = Cost(**{name: now[name] for name in states.TIMES if name in now})
+    if not records or not records[-1].get("steps_per_second"):
+        return cost
+    last = records[-1]
+    step = 1 / last["steps_per_second"]
+    # The seconds of all steps have the compilation of their programs in them.
+    compilation = max(0.0, last["seconds"] - last["step"] * step)
+    return cost._replace(step=step, compilation=compilation)
+
+
+def with_costs(runs: Sequence[Standing]) -> list[Standing]:
+    """The runs with what they will take: as they took so far, else as those most like them took.
+
+    Those are the ones with the most options in common. Until there has been an evaluation, it
+    counts as a validation.
+    """
+    costs: dict[frozenset, list[Cost]] = {}
+    for run in runs:
+        costs.setdefault(run.options, []).append(run.cost)
+    known = {options: Cost(*map(_mean, zip(*of, strict=True))) for options, of in costs.items()}
+    usual = {options: _usual(options, known) for options in known}
+
+    def filled(run: Standing) -> Cost:
+        parts = zip(run.cost, usual[run.options], strict=True)
+        return Cost(*(other if math.isnan(own) else own for own, other in parts))
+
+    return [dataclasses.replace(run, cost=filled(run)) for run in runs]
+
+
+def _usual(options: frozenset, known: Mapping[frozenset, Cost]) -> Cost:
+    """What a run with such options takes, part by part; NaN where no run is known."""
+    alike = {one: len(one & options) for one in known}
+
+    def part(name: str) -> float:
+        found = {one: getattr(cost, name) for one, cost in known.items()}
+        most = max((alike[one] for one in found if not math.isnan(found[one])), default=0)
+        return _mean(seconds for one, seconds in found.items() if alike[one] == most)
+
+    cost = Cost(*map(part, Cost._fields))
+    if math.isnan(cost.evaluation):
+        cost = cost._replace(evaluation=cost.validation)
+    return cost._replace(start=0.0) if math.isnan(cost.start) else cost
+
+
+def _mean(values: Iterable[float]) -> float:
+    """The mean of what is known; NaN if nothing is."""
+    known = [value for value in values if not math.isnan(value)]
+    return statistics.fmean(known) if known else math.nan
+
+
+def seconds_left(runs: Sequence[Standing]) -> float:
+    """Seconds until all runs are finished, as many at a time as now; NaN if that is not known."""
+    runs = sorted(with_costs(runs), key=lambda run: run.state != RUNNING)  # which are first
+    durations = [run.cost.of(run.left) for run in runs if run.state not in (FINISHED, FAILED)]
+    if any(map(math.isnan, durations)):
+        return math.nan
+    return makespan(durations, max(1, _count(runs, RUNNING)))
 
 
 def summary(runs: Sequence[Standing]) -> str:
@@ -121,7 +204,7 @@ def summary(runs: Sequence[Standing]) -> str:
     parts = [f"{_count(runs, FINISHED)} of {len(runs)} done"]
     parts += [f"{_count(runs, s)} {s}" for s in (RUNNING, FAILED) if _count(runs, s)]
     left = seconds_left(runs)
-    if left:
+    if left > 0:  # and known
         parts.append(f"about {told(left)} left")
     return ", ".join(parts)
 
@@ -129,14 +212,6 @@ def summary(runs: Sequence[Standing]) -> str:
 def are_over(runs: Iterable[Standing]) -> bool:
     """Whether no run is left to be made."""
     return all(run.state in (FINISHED, FAILED) for run in runs)
-
-
-def told(seconds: float) -> str:
-    """A duration in words."""
-    for unit, length in (("h", 3600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.1f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _count(runs: Iterable[Standing], state: str) -> int:

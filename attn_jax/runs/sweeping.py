@@ -30,7 +30,7 @@ from attn_jax.runs.folder import (
     tell_inherited,
     without_changed,
 )
-from attn_jax.runs.planning import grid_of, possible
+from attn_jax.runs.planning import grid_of
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.slots import slots
 from attn_jax.runs.standing import is_finished
@@ -122,7 +122,8 @@ def planned_sweep(
     if run_files.flags(root).is_file():
         raise InputError(f"{root} is the folder of a run: take another folder for a sweep")
     planned = planning.plan(given or [{}], varied, fixed)
-    wanted, left_out = possible(root, planned, varied)
+    wanted, left_out = planning.possible(root, planned)
+    planning.check_used(planned, varied, left_out)
     check_all(root, planned, wanted)
     unused.warn(wanted.values(), {*fixed, *varied})
     replaced = {name: value for name, value in fixed.items() if name in varied}

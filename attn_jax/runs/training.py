@@ -1,5 +1,6 @@
 """Trains one model in a folder, and evaluates it."""
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -9,7 +10,9 @@ from attn_jax import config as options_of
 from attn_jax.config import Experiment, Options
 from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.errors import choose
+from attn_jax.evaluation.assess import Assessment
 from attn_jax.files import path_of, reading
+from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.records import journal, provenance, run_files, seals, states
 from attn_jax.records.own_code import check_copies, forget_code, keep_code, own_modules
 from attn_jax.reporting.printing import best_step, print_evaluation
@@ -17,6 +20,7 @@ from attn_jax.runs import folder, unused
 from attn_jax.runs.checks import check
 from attn_jax.runs.evaluation import best_of, evaluate_split
 from attn_jax.runs.events import PICTURED, Events
+from attn_jax.runs.measuring import COMPILED, compilations
 from attn_jax.runs.preparing import prepared
 from attn_jax.runs.validation import compared, criterion_of, validator
 from attn_jax.startup import start_training
@@ -95,13 +99,15 @@ def train(
             corpus = open_corpus(experiment.data)
         train_alone(workdir, experiment, corpus, given, on_record, on_step)
         stack.close()
-        for split in (one for one in evaluate_on if one in corpus.splits):
+        splits, began = [one for one in evaluate_on if one in corpus.splits], time.monotonic()
+        for split in splits:
             evaluate_once(workdir, corpus, split)
         if not {"test"} & {*evaluate_on} & {*corpus.splits}:
             why = "not asked for" if "test" in corpus.splits else "no test split"
             print(f"{why}: the run is not evaluated on a test, and reports leave it out")
         if processes.is_first():
-            states.finish(workdir)
+            took = {"evaluation": time.monotonic() - began} if splits else {}
+            states.finish(workdir, **took)
         return load(best_of(workdir))
 
 
@@ -165,16 +171,25 @@ def train_alone(
     processes.by_first(make_ready)
     validation = ready.validation
     measure = validator(validation, ready.source, ready.target, experiment.data, PICTURED)
-    listeners = [on_step] if on_step else []
     with ExitStack() as stack:
+        note: Callable[..., object] = dict  # in processes that record nothing
         if processes.is_first():
             stack.enter_context(provenance.session(workdir, step))
-            listeners.append(stack.enter_context(states.kept(workdir)))
+            note = stack.enter_context(states.kept(workdir))
         events = stack.enter_context(closing(Events(workdir, experiment, step)))
 
         def step_done(step: int, loss: float) -> None:
-            for listen in listeners:
-                listen(step, loss)
+            note(step=step, loss=loss)
+            if on_step:
+                on_step(step, loss)
+
+        def validated(model: Seq2Seq) -> Assessment:
+            began = time.monotonic()
+            with compilations() as compiled:
+                assessment = measure(model)
+            # Without what only the first validation does, since others are to be expected by it.
+            note(validation=time.monotonic() - began - compiled[COMPILED])
+            return assessment
 
         def hear(record: dict[str, Any]) -> None:
             events.write(record)
@@ -187,7 +202,7 @@ def train_alone(
             ready.state,
             ready.progress,
             ready.batches.from_step,
-            events.measured(measure),
+            events.measured(validated),
             workdir,
             rng=ready.rng,
             criterion=criterion_of(experiment, validation),

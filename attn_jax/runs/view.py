@@ -15,6 +15,7 @@ from rich.text import Text
 from attn_jax.errors import InputError
 from attn_jax.files import is_terminal
 from attn_jax.runs import plans
+from attn_jax.runs.measuring import told
 from attn_jax.runs.standing import (
     FAILED,
     RUNNING,
@@ -23,7 +24,7 @@ from attn_jax.runs.standing import (
     are_over,
     standings,
     summary,
-    told,
+    with_costs,
 )
 
 LOOK_EVERY = 2.0  # seconds between looks at the files of a sweep
@@ -57,14 +58,14 @@ class Board:
             self.runs()
             self._at = time.monotonic()
         lines = Table.grid(padding=(0, 2))
-        for run in self._runs:
+        for run in with_costs(self._runs):
             if run.state == RUNNING:
-                left = run.seconds_left
+                left = run.cost.of(run.left)
                 lines.add_row(
                     run.label,
                     ProgressBar(run.steps, run.step, width=20),
                     f"{run.step}/{run.steps}",
-                    f"{told(left)} left" if left is not None else "",
+                    f"{told(left)} left" if left > 0 else "",  # NaN if not known
                     run.said,
                 )
         failures = [Text(run.why, "red") for run in self._runs if run.state == FAILED]

@@ -103,7 +103,7 @@ def test_a_run_that_a_signal_ended_can_go_on(root, monkeypatch, status):
     ends_with(monkeypatch, lambda _: status)
     with pytest.raises(Interrupted, match=r"^seed=1 was interrupted$"):
         make(str(root), "seed=1", "")
-    assert states.read(root / "seed=1") == {}
+    assert states.read(root / "seed=1") == {"state": "paused"}
 
 
 def test_a_run_that_another_process_trains_is_left_to_it(root, monkeypatch):

@@ -162,7 +162,9 @@ def test_systems_with_labels_come_from_flag_files(tmp_path, monkeypatch):
 
 def test_combinations_that_make_no_sense_are_left_out(tmp_path):
     varied = {"model.score": ["dot", "gmm"], "model.normalizer": ["softmax", "monotonic"]}
-    wanted, left_out = planning.possible(tmp_path, planning.plan([{}], varied, {}), varied)
+    planned = planning.plan([{}], varied, {})
+    wanted, left_out = planning.possible(tmp_path, planned)
+    planning.check_used(planned, varied, left_out)
     assert list(wanted) == [
         "model.score=dot,model.normalizer=softmax",
         "model.score=dot,model.normalizer=monotonic",
@@ -192,8 +194,12 @@ def test_combinations_that_make_no_sense_are_left_out(tmp_path):
     ],
 )
 def test_a_value_or_system_that_fits_with_nothing_is_refused(tmp_path, systems, varied, reason):
+    def check():
+        planned = planning.plan(systems, varied, {})
+        planning.check_used(planned, varied, planning.possible(tmp_path, planned)[1])
+
     with pytest.raises(InputError, match=reason):
-        planning.possible(tmp_path, planning.plan(systems, varied, {}), varied)
+        check()
 
 
 def test_the_preset_names_every_mechanism():

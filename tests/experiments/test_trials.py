@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attn_jax.errors import InputError
-from attn_jax.runs.trials import FRESH, Trials
+from attn_jax.runs.tuning import FRESH, Trials
 
 SPACE = {
     "train.learning_rate": "log(1e-4,1e-2)",

@@ -1,4 +1,7 @@
-"""What data a comparison has, and into which tokens to cut them."""
+"""What a comparison chooses for its data: tokens, sizes, settings to try, and the systems.
+
+Where the sizes come from: docs/comparing.md.
+"""
 
 import itertools
 from collections import Counter
@@ -14,12 +17,120 @@ from attn_jax.data.run_vocabularies import cutting
 from attn_jax.data.words import words_of
 from attn_jax.errors import InputError
 
+RATE, DROPOUT = "train.learning_rate", "model.dropout"
+STEPS, EVERY, WARMUP = "train.steps", "train.valid_every", "train.warmup_steps"
+VALIDATIONS = 12  # of a run
+
 LOOKED_AT = 5000  # training pairs, from the first on, by which tokens are chosen
 ALONE = 0.9  # share of lines that are one word, from which on tokens are characters
 FEW, OFTEN = 200, 5  # different words, and uses of each on average, of symbols such as phones
 SHORT = 40, 4  # characters and words (medians), below which tokens are characters
 # Systems of all kinds can be built with it, which is not true of the others.
 SOURCES = "concatenated"
+
+
+class Sizes(NamedTuple):
+    """What suits training text of at least so many pairs.
+
+    Attributes:
+      pairs: at least.
+      options: of all systems.
+      units: of additive scores.
+      steps: of each run.
+      dropouts: to be tried, the most promising first.
+    """
+
+    pairs: int
+    options: dict[str, Any]
+    units: int
+    steps: int
+    dropouts: tuple[float, ...]
+
+
+def _options(
+    embedding: int, hidden: int, annotation: int, readout: int, batch: int, subwords: int
+) -> dict[str, Any]:
+    return {
+        "data.subwords": subwords,
+        "model.embedding_size": embedding,
+        "model.hidden_size": hidden,
+        "model.annotation_size": annotation,
+        "model.readout_size": readout,
+        "model.feedforward_size": 4 * hidden,
+        "train.batch_size": batch,
+        "train.buckets": 3,
+    }
+
+
+TABLE = (
+    Sizes(1, _options(64, 128, 128, 64, 32, 1000), 128, 3000, (0.3, 0.5)),
+    Sizes(2_000, _options(128, 256, 256, 128, 64, 4000), 128, 4000, (0.3, 0.1)),
+    Sizes(15_000, _options(256, 256, 512, 256, 64, 8000), 256, 8000, (0.3, 0.1)),
+    Sizes(60_000, _options(256, 256, 512, 256, 64, 8000), 256, 12_000, (0.1, 0.3)),
+)
+
+
+# Learning rate and warm-up of recurrent models and of Transformers.
+RECURRENT, TRANSFORMER = (0.0015, 500), (0.0007, 1000)
+FACTORS = (1, 0.5, 2)  # of the learning rate, to be tried, the most promising first
+
+
+def sizes_for(pairs: int) -> Sizes:
+    """The sizes for training text of some number of pairs."""
+    return [sizes for sizes in TABLE if sizes.pairs <= max(pairs, 1)][-1]
+
+
+def suited(sizes: Sizes) -> str:
+    """The training text that sizes suit, in words."""
+    smallest, larger, *_ = TABLE
+    if sizes is smallest:
+        return f"fewer than {larger.pairs:,} training pairs"
+    return f"{sizes.pairs:,} training pairs and more"
+
+
+def systems_for(sizes: Sizes) -> list[dict[str, Any]]:
+    """The shortest useful list: systems are left out from its end.
+
+    So the Transformer is last, whose steps take longest. Of what moves from left to right, `gmm`
+    was among the fastest, in steps and in seconds (docs/mechanisms.md).
+    """
+    units = f"(units={sizes.units})"
+    heads = {"model.score": "scaled_dot", "model.heads": 4}
+    hard = {"model.decoder": "luong", "model.readout": "marginal", "model.score": "general"}
+    transformer = {
+        "model.encoder": "transformer",
+        "model.decoder": "transformer",
+        "model.encoder_layers": 3,
+        "model.decoder_layers": 3,
+        "model.norm": "pre",
+    }
+    return [
+        {"label": "no attention", "model.score": "last"},
+        {"label": "additive", "model.score": f"additive{units}"},
+        {"label": "general", "model.score": "general"},
+        {"label": "scaled dot (4 heads)", **heads},
+        {"label": "location-aware", "model.score": f"location_aware{units}"},
+        {"label": "monotonic (gmm)", "model.score": "gmm"},
+        {"label": "hard attention", **hard},
+        {"label": "Transformer", **heads, **transformer},
+    ]
+
+
+def paced(system: Mapping[str, Any], steps: int) -> dict[str, Any]:
+    """The options of training that depend on the kind of a system and on the number of steps.
+
+    The learning rate falls to 0 at the last step, so that a shorter run ends well too. Readouts
+    over positions do not allow label smoothing.
+    """
+    rate, warmup = TRANSFORMER if system.get("model.decoder") == "transformer" else RECURRENT
+    return {
+        STEPS: steps,
+        EVERY: max(1, steps // VALIDATIONS),
+        RATE: rate,
+        WARMUP: min(warmup, steps * warmup // 5000),
+        "train.schedule": f"linear(until={steps})",
+        "train.label_smoothing": 0.0 if "model.readout" in system else 0.1,
+    }
 
 
 class Survey(NamedTuple):
@@ -66,11 +177,12 @@ def survey(given: Mapping[str, Any]) -> Survey:
     if "test" not in corpus.splits:
         raise InputError("a comparison is decided on a test split: give data.test")
     rules = _rules(corpus, data) if data.name == "parallel" else {}
-    options = {f"data.{side}_level": level for side, (level, _) in rules.items()}
+    options: dict[str, Any] = {f"data.{side}_level": level for side, (level, _) in rules.items()}
     chosen = with_defaults(_data({**given, **options}))
-    of_sources = {"model.sources": SOURCES} if data.sources == 2 else {}
+    if data.sources == 2 and "model.sources" not in given:
+        options["model.sources"] = SOURCES
     return Survey(
-        options | {name: value for name, value in of_sources.items() if name not in given},
+        options,
         {split: len(corpus.examples(split)) for split in ("train", "validation", "test")},
         corpus.text("train", *cutting(chosen)).lengths(),
         (chosen.source_level, chosen.target_level),

@@ -7,8 +7,8 @@ import pytest
 from attn_jax import Experiment, tuned_sweep
 from attn_jax.errors import InputError
 from attn_jax.records import run_files, states
-from attn_jax.runs import candidates, searching, validation
-from attn_jax.runs.trials import FRESH, Trials
+from attn_jax.runs import tuning, validation
+from attn_jax.runs.tuning import FRESH, Trials
 from tests.experiments.programs import refused
 from tests.stages import full
 
@@ -55,10 +55,9 @@ def made(monkeypatch):
     """Has runs made by a `Fake`."""
 
     def made_by(fake):
-        for module in (candidates, searching):
-            monkeypatch.setattr(module, "work", fake.work)
-        monkeypatch.setattr(candidates, "is_trained", lambda folder, _: folder in fake.done)
-        monkeypatch.setattr(candidates, "steps_done", lambda folder: 100)
+        monkeypatch.setattr(tuning, "work", fake.work)
+        monkeypatch.setattr(tuning, "is_trained", lambda folder, _: folder in fake.done)
+        monkeypatch.setattr(tuning, "steps_done", lambda folder: 100)
 
         def read(file):
             if file.parent not in fake.done:
@@ -127,7 +126,7 @@ def test_trials_may_fail_but_not_all_of_a_system(tmp_path, made, capsys):
     failed = "model.score=dot,trial=2"
     made(Fake({failed: None}))
     sweep(tmp_path / "one")
-    assert f"of the trials, {failed} failed: it diverged" in capsys.readouterr().out
+    assert f"not chosen: {failed} failed: it diverged" in capsys.readouterr().out
     told = json.loads(run_files.search(tmp_path / "one").read_text())
     assert "value" not in told["systems"]["model.score=dot"]["trials"][failed]
     made(Fake({f"model.score=dot,trial={nth}": None for nth in (1, 2, 3, 4)}))
@@ -149,7 +148,7 @@ def test_what_keeps_trials_from_being_made_is_told(tmp_path, made, monkeypatch):
     def work(*_):
         raise InputError("there is no Slurm here")
 
-    monkeypatch.setattr(candidates, "work", work)
+    monkeypatch.setattr(tuning, "work", work)
     with pytest.raises(InputError, match=r"^there is no Slurm here$"):
         sweep(tmp_path)
     assert fake.works == []
