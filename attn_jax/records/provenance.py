@@ -23,6 +23,7 @@ from attn_jax import __version__
 from attn_jax.files import reading, write_whole
 from attn_jax.records import facts, run_files, strict_json
 from attn_jax.records.seals import opened, sealed
+from attn_jax.settings.main_source import PROGRAMS
 
 FORMAT = 1
 PACKAGES = (
@@ -37,7 +38,6 @@ PACKAGES = (
     "tensorflow-datasets",
     "sacrebleu",
 )
-PROGRAMS = ("experiments", "attn_jax.experiments")  # packages whose modules are programs
 
 
 @contextlib.contextmanager
