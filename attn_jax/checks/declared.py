@@ -13,6 +13,7 @@ from attn_jax.checks.findings import Advice
 from attn_jax.checks.subject import Subject, all_finite, difference
 from attn_jax.config.reading import PARTS, read
 from attn_jax.errors import InputError
+from attn_jax.records.own_code import check_source
 from attn_jax.settings.value import Value
 from attn_jax.training.losses import Loss
 
@@ -34,8 +35,12 @@ def value(subject: Any) -> str | None:
 def _text(part: Value) -> str | None:
     """What keeps a run from recording a part."""
     for module, name in re.findall(r"([\w.]+):([\w.<>]+)", str(part)):
-        if module == "__main__" or not hasattr(sys.modules.get(module), name):
+        if not hasattr(sys.modules.get(module), name):
             return Advice(f"to train with {name}, put it at the top of a module (a file)")
+        try:
+            check_source({module: [name]})
+        except InputError as error:
+            return Advice(f"to train with {name}: {error}")
     kind = next(kind for kind in (*PARTS, Loss) if isinstance(part, kind))
     try:
         again = read(kind, str(part), config.TABLES)

@@ -1,13 +1,14 @@
 """The user's own code, which options name as `module:name`.
 
-A run keeps copies of these modules, to notice when they are edited.
+A run keeps copies of these modules, to notice when they are edited; of `__main__`, which may be a
+notebook, it keeps what the options name, with all that this uses.
 """
 
 import hashlib
 import importlib.util
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import NamedTuple
@@ -18,11 +19,13 @@ from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
 from attn_jax.records import run_files
 from attn_jax.settings.grammar import choose_or_import
+from attn_jax.settings.main_source import MAIN, main_source
 
 # The options that can name code of the user's own.
 OPTIONS = ("model.encoder", "model.cell", "model.decoder", *config.PARTS, "train.losses")
-OWN = re.compile(r"([\w.]+):\w+")
+OWN = re.compile(r"([\w.]+):(\w+)")
 PACKAGE = "attn_jax"
+Modules = Mapping[str, Sequence[str]]  # the names that options take from modules
 
 
 def own_options(experiment: Experiment) -> dict[str, str]:
@@ -31,20 +34,23 @@ def own_options(experiment: Experiment) -> dict[str, str]:
     return {name: options[name] for name in OPTIONS if OWN.search(options[name])}
 
 
-def own_modules(experiment: Experiment) -> list[str]:
-    """The modules from outside this package that options name."""
+def own_modules(experiment: Experiment) -> Modules:
+    """The modules from outside this package that options name, with the names in each."""
     return _modules(own_options(experiment).values())
 
 
-def recorded_modules(workdir: Path) -> list[str]:
-    """The modules that the options in the folder of a run name."""
+def recorded_modules(workdir: Path) -> Modules:
+    """The modules that the options in the folder of a run name, with the names in each."""
     options = config.texts(config.recorded(run_files.flags(workdir)))
     return _modules(options[name] for name in OPTIONS)
 
 
-def _modules(texts: Iterable[str]) -> list[str]:
-    named = dict.fromkeys(module for text in texts for module in OWN.findall(text))
-    return [module for module in named if module.partition(".")[0] != PACKAGE]
+def _modules(texts: Iterable[str]) -> Modules:
+    found: dict[str, list[str]] = {}
+    for module, name in (each for text in texts for each in OWN.findall(text)):
+        if module.partition(".")[0] != PACKAGE:
+            found.setdefault(module, []).append(name)
+    return found
 
 
 def import_modules(model: Model) -> None:
@@ -94,12 +100,29 @@ class _Read(NamedTuple):
 _read: dict[str, _Read] = {}  # what the process runs, even if the file is edited meanwhile
 
 
-def source(module: str) -> str:
+def check_source(modules: Modules) -> None:
+    """Raises InputError if the source of names of `__main__` cannot be had."""
+    if _defined(modules.get(MAIN, ())):
+        main_source(modules[MAIN])
+
+
+def _defined(names: Sequence[str]) -> bool:
+    """Whether `__main__` defines these names; if not, building the model reports it."""
+    return bool(names) and all(hasattr(sys.modules[MAIN], name) for name in names)
+
+
+def source(module: str, names: Sequence[str]) -> str:
     """The source of a module, as it was at the first call; empty if it has none.
 
     It is read again if the module has been reloaded, as notebooks do. The module is not imported,
-    since code that was edited may fail.
+    since code that was edited may fail. Of `__main__`, it is the source of these names, as they are
+    now.
     """
+    if module == MAIN:
+        try:
+            return main_source(names) if _defined(names) else ""
+        except InputError:
+            return ""
     imported = getattr(sys.modules.get(module), "__spec__", None)  # a reload makes a new one
     known = _read.get(module)
     is_known = known is not None and (known.spec is None or known.spec is imported)
@@ -138,8 +161,8 @@ def keep_code(workdir: Path, experiment: Experiment) -> None:
     Call it after building the model, which reports modules that cannot be imported, and after
     `check_copies`.
     """
-    for module in own_modules(experiment):
-        text = source(module)
+    for module, names in own_modules(experiment).items():
+        text = source(module, names)
         if text and text != _kept(workdir, module):
             copy = copy_of(workdir, module)
             copy.parent.mkdir(exist_ok=True)
@@ -176,7 +199,7 @@ def forget_code(workdir: Path, experiment: Experiment) -> None:
             copy.unlink(missing_ok=True)
 
 
-def edited(workdir: Path, modules: Iterable[str]) -> list[str]:
+def edited(workdir: Path, modules: Modules) -> list[str]:
     """A phrase for each of the user's own modules that differs from the copy in a run.
 
     Modules that are not found are left to building the model, which reports them.
@@ -185,12 +208,20 @@ def edited(workdir: Path, modules: Iterable[str]) -> list[str]:
       InputError: a copy is damaged.
     """
     return [
-        f"{spec.origin} is not the code that the run in {workdir} was trained with, which is kept "
+        f"{place} is not the code that the run in {workdir} was trained with, which is kept "
         f"as {copy_of(workdir, module)}"
-        for module in modules
+        for module, names in modules.items()
         # `source` is called in any case, so that a new run will keep the code as it is now.
-        if _kept(workdir, module) not in (None, source(module)) and (spec := _spec(module))
+        if _kept(workdir, module) not in (None, source(module, names))
+        and (place := _place(module, names))
     ]
+
+
+def _place(module: str, names: Sequence[str]) -> str | None:
+    """What a message calls a module; None if it is not found."""
+    if module == MAIN:
+        return f"{' and '.join(names)} in {MAIN}" if _defined(names) else None
+    return getattr(_spec(module), "origin", None)
 
 
 def digest(workdir: Path) -> str:

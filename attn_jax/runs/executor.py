@@ -21,9 +21,11 @@ from typing import IO, Any
 from attn_jax import config
 from attn_jax.errors import INTERRUPTED, TRY_AGAIN, InputError
 from attn_jax.records import run_files, states
+from attn_jax.records.own_code import copy_of
 from attn_jax.runs import plans
 from attn_jax.runs.folder import in_use, is_locked, without_changed
 from attn_jax.runs.slots import Slot
+from attn_jax.settings.main_source import KEPT, MAIN
 
 STOPPED = (TRY_AGAIN, INTERRUPTED, -signal.SIGTERM, -signal.SIGINT)
 
@@ -161,7 +163,7 @@ def run_child(
                     stderr=subprocess.STDOUT,
                     cwd=folder if os.path.isdir(folder) else None,
                     # Python is not to look for its own modules in the current folder.
-                    env=os.environ | slot.environment | {"PYTHONSAFEPATH": "1"},
+                    env=os.environ | slot.environment | _main_of(workdir) | {"PYTHONSAFEPATH": "1"},
                 )
             )
         CHILDREN.add(process)
@@ -178,6 +180,12 @@ def run_child(
         finally:
             CHILDREN.discard(process)
         return process.returncode
+
+
+def _main_of(workdir: Path) -> dict[str, str]:
+    """The variable by which a run finds what its folder keeps of the `__main__` that planned it."""
+    kept = copy_of(workdir, MAIN)
+    return {KEPT: str(kept.absolute())} if kept.is_file() else {}
 
 
 @contextlib.contextmanager

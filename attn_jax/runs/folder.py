@@ -6,7 +6,7 @@ import fcntl
 import os
 import time
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,19 @@ from attn_jax.config import Experiment
 from attn_jax.data.datasets import Corpus, with_defaults
 from attn_jax.data.run_vocabularies import save_vocabulary
 from attn_jax.data.vocabulary import Vocabulary
-from attn_jax.errors import InputError
+from attn_jax.errors import InputError, reason
 from attn_jax.files import reading, write_whole
 from attn_jax.records import changes, facts, run_files
-from attn_jax.records.own_code import edited, recorded_modules
+from attn_jax.records.own_code import (
+    Modules,
+    check_source,
+    edited,
+    keep_code,
+    own_modules,
+    recorded_modules,
+    source,
+)
+from attn_jax.settings.main_source import MAIN
 from attn_jax.training.checkpoint import Checkpoints, check_name
 from attn_jax.training.loop import finished
 from attn_jax.translation.loading import located
@@ -124,8 +133,11 @@ def without_changed(workdir: Path, options: Mapping[str, Any]) -> dict[str, Any]
 
 
 def is_empty(workdir: Path) -> bool:
-    """Whether a folder holds nothing but the record of a run that failed before it began."""
-    return not {*workdir.iterdir()} - {run_files.state(workdir)}
+    """Whether a folder holds nothing but what is there before a run begins.
+
+    That is the record of one that failed, and code that a sweep has kept for it.
+    """
+    return not {*workdir.iterdir()} - {run_files.state(workdir), run_files.code(workdir)}
 
 
 def check_record(workdir: Path, stored: dict, given: Mapping[str, Any]) -> None:
@@ -256,11 +268,35 @@ def check_content(workdir: Path, corpus: Corpus) -> None:
         )
 
 
-def check_code(workdir: Path, modules: Iterable[str]) -> None:
-    """Raises InputError if modules of the user's own have changed since a run was trained."""
+def check_code(workdir: Path, modules: Modules) -> None:
+    """Raises InputError if modules of the user's own have changed since a run was trained.
+
+    Also if the source of names of `__main__` cannot be had.
+    """
+    check_source(modules)
     changed = edited(workdir, modules)
     if changed and has_begun(workdir):
         raise InputError(f"{'; '.join(changed)}: take another folder, or put that code back")
+
+
+def keep_main(workdir: Path, experiment: Experiment) -> None:
+    """Keeps what `__main__` defines for a run of a sweep, whose process has another `__main__`.
+
+    Raises:
+      InputError: it cannot be imported by itself.
+    """
+    names = own_modules(experiment).get(MAIN)
+    if not names or has_begun(workdir):
+        return
+    try:
+        exec(source(MAIN, names), {"__name__": MAIN})
+    except Exception as error:
+        raise InputError(
+            f"what a run of a sweep imports for {' and '.join(names)} of {MAIN}, the last "
+            f"statements that define what it uses, fails with {reason(error)}"
+        ) from error
+    run_files.code(workdir).mkdir(parents=True, exist_ok=True)
+    keep_code(workdir, experiment)
 
 
 def check_writable(workdir: Path) -> None:

@@ -26,6 +26,7 @@ from attn_jax.runs.folder import (
     check_content,
     check_folder,
     inherited,
+    keep_main,
     settle_planned,
     tell_inherited,
     without_changed,
@@ -192,6 +193,8 @@ def check_all(
 ) -> None:
     """Checks the code and the data of all runs before the first one starts.
 
+    What `__main__` defines is then kept in their folders, from where their processes import it.
+
     Raises:
       InputError: a run cannot start or resume with these flags, or its data have no test split.
     """
@@ -207,6 +210,8 @@ def check_all(
         kept |= inherited(experiment, without_changed(root / label, runs[label]))
         if "test" not in corpus.splits:
             raise InputError("a sweep compares runs on a test split: give data.test")
+    for label, experiment in wanted.items():
+        keep_main(root / label, experiment)
     tell_inherited(kept)
 
 

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any
 
 from attn_jax.errors import InputError, choose, failure, place
+from attn_jax.settings.main_source import MAIN, main_with
 
 # What Python does not read as an expression: `module:name`, outside of quotation marks.
 OWN = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|([A-Za-z_][\w.]*):([A-Za-z_]\w*)""")
@@ -199,12 +200,14 @@ def choose_or_import(table: Mapping[str, Callable], name: str, what: str) -> Any
     use = f"cannot use {name!r} as {'an' if what[0] in 'aeiou' else 'a'} {what}"
     found = None
     try:
-        found = importlib.import_module(module)
+        found = main_with(attribute) if module == MAIN else importlib.import_module(module)
         imported = getattr(found, attribute)
     except (ImportError, AttributeError) as error:
         hint = ""
         if module.endswith(".py"):
             hint = "; write module:name, without .py"
+        elif module == MAIN:
+            hint = "; of what a script or notebook defines, its run keeps the source, in code"
         elif isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
             hint = "; Python looks for it on PYTHONPATH, and last in the current folder"
         elif found is not None:
