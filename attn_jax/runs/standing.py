@@ -190,20 +190,25 @@ def _mean(values: Iterable[float]) -> float:
     return statistics.fmean(known) if known else math.nan
 
 
-def seconds_left(runs: Sequence[Standing]) -> float:
-    """Seconds until all runs are finished, as many at a time as now; NaN if that is not known."""
+def seconds_left(runs: Sequence[Standing], places: int = 1) -> float:
+    """Seconds until all runs are finished; NaN if that is not known.
+
+    Args:
+      runs: how far they are.
+      places: runs at a time, if fewer are at work just now.
+    """
     runs = sorted(with_costs(runs), key=lambda run: run.state != RUNNING)  # which are first
     durations = [run.cost.of(run.left) for run in runs if run.state not in (FINISHED, FAILED)]
     if any(map(math.isnan, durations)):
         return math.nan
-    return makespan(durations, max(1, _count(runs, RUNNING)))
+    return makespan(durations, max(places, count(runs, RUNNING)))
 
 
-def summary(runs: Sequence[Standing]) -> str:
-    """One line on a sweep."""
-    parts = [f"{_count(runs, FINISHED)} of {len(runs)} done"]
-    parts += [f"{_count(runs, s)} {s}" for s in (RUNNING, FAILED) if _count(runs, s)]
-    left = seconds_left(runs)
+def summary(runs: Sequence[Standing], places: int = 1) -> str:
+    """One line on a sweep; arguments as of `seconds_left`."""
+    parts = [f"{count(runs, FINISHED)} of {len(runs)} done"]
+    parts += [f"{count(runs, s)} {s}" for s in (RUNNING, FAILED) if count(runs, s)]
+    left = seconds_left(runs, places)
     if left > 0:  # and known
         parts.append(f"about {told(left)} left")
     return ", ".join(parts)
@@ -214,5 +219,6 @@ def are_over(runs: Iterable[Standing]) -> bool:
     return all(run.state in (FINISHED, FAILED) for run in runs)
 
 
-def _count(runs: Iterable[Standing], state: str) -> int:
+def count(runs: Iterable[Standing], state: str) -> int:
+    """How many runs are in a state."""
     return sum(run.state == state for run in runs)

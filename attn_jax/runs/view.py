@@ -22,6 +22,7 @@ from attn_jax.runs.standing import (
     WAITING,
     Standing,
     are_over,
+    count,
     standings,
     summary,
     with_costs,
@@ -41,16 +42,18 @@ class Board:
     def __init__(self, root: Path):
         self._root = root
         self._at, self._runs = float("-inf"), []
+        self._places = 1  # the most runs that were at work at a time; between two, one is missing
 
     def runs(self) -> Sequence[Standing]:
         """How far each run is."""
         with contextlib.suppress(InputError, OSError):  # then, what was known stays
             self._runs = standings(self._root, plans.read(self._root))
+            self._places = max(self._places, count(self._runs, RUNNING))
         return self._runs
 
     def summary(self) -> str:
         """One line on the sweep."""
-        return summary(self.runs())
+        return summary(self.runs(), self._places)
 
     def drawn(self) -> RenderableType:
         """The view, from what was known `LOOK_EVERY` seconds ago or less."""
@@ -69,7 +72,7 @@ class Board:
                     run.said,
                 )
         failures = [Text(run.why, "red") for run in self._runs if run.state == FAILED]
-        return Group(lines, *failures, Text(summary(self._runs), "bold"))
+        return Group(lines, *failures, Text(summary(self._runs, self._places), "bold"))
 
 
 @contextlib.contextmanager
@@ -127,7 +130,7 @@ def follow(
         if runs and are_over(runs):  # none where the files could not be read yet
             return
         if say is tell and time.monotonic() - said >= SAY_EVERY:
-            say(summary(runs))
+            say(board.summary())
             said = time.monotonic()
         time.sleep(LOOK_EVERY)
 

@@ -150,6 +150,8 @@ def test_the_time_left_counts_all_that_is_left_as_many_runs_at_a_time_as_now():
     assert summary([*running, of("failed")]) == (
         "0 of 3 done, 2 running, 1 failed, about 14 s left"
     )
+    # Between two runs, one is missing for a moment.
+    assert seconds_left([running[0], *[of("waiting", left=whole)] * 3], places=2) == 2 * 53
     assert summary([of("finished", cost=cost)]) == "1 of 1 done"
 
 
