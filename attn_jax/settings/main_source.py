@@ -17,7 +17,7 @@ from typing import Any
 from attn_jax.errors import InputError
 
 MAIN = "__main__"
-PROGRAMS = ("experiments", "attn_jax.experiments")  # packages whose modules are programs
+PROGRAMS = ("attn_jax", "experiments")  # packages whose modules are programs
 KEPT = "ATTN_JAX_MAIN"  # the environment variable that names the file
 LOADS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS")
 

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
-from attn_jax.config.reading import read
 from nbclient import NotebookClient
 
 from attn_jax.attention.protocol import Score
+from attn_jax.config.reading import read
 from attn_jax.errors import InputError
 from attn_jax.records.own_code import edited, keep_code
 from attn_jax.runs.folder import check_code, is_empty, keep_main
