@@ -14,6 +14,7 @@ from attn_jax.models.decoders import Inputs, Recurrent
 from attn_jax.models.protocols import Summary
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.models.stacks import make_stack
+from attn_jax.settings.grammar import own_names
 from attn_jax.tokens import SPECIALS
 
 B, S, T = 2, 3, 4  # sentences, source and target words
@@ -27,7 +28,7 @@ def check_returns(config: Model) -> None:
         ("encoder", _check_encoder),
         ("decoder", _check_decoder),
     ):
-        if ":" in getattr(config, part):
+        if own_names(getattr(config, part)):
             jax.eval_shape(functools.partial(check, config), jax.random.key(0))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import jax
 from absl import flags as absl_flags
 
-from attn_jax.cli import flags, sweeps
+from attn_jax.cli import flags, sweep_flags
 from attn_jax.cli.flags import FLAGS
 from attn_jax.cli.program import OF_TRAINING
 from attn_jax.reporting.printing import print_table
@@ -37,7 +37,7 @@ def define() -> None:
         "runs of the best setting of each system, each with another random seed",
         lower_bound=1,
     )
-    sweeps.define_jobs()
+    sweep_flags.define_jobs()
     absl_flags.DEFINE_bool(
         "dry_run", False, "tell what would be compared, and only keep what it measured"
     )
@@ -46,7 +46,7 @@ def define() -> None:
 def main() -> None:
     """Compares, or tells what would be compared."""
     jax.config.update("jax_platforms", "cpu")  # accelerators are left to the runs
-    systems = sweeps.systems()
+    systems = sweep_flags.systems()
     asked = flags.given(), Path(FLAGS.workdir)
     how = {"hours": FLAGS.hours, "systems": systems, "seeds": FLAGS.seeds, "jobs": FLAGS.jobs}
     if FLAGS.dry_run:

@@ -24,16 +24,22 @@ _needed: list[str] = []  # flags without a default
 _first: list[str] = []  # the one whose value may come first, without its name
 
 
-class _Text(flags.ArgumentParser):
-    """Checks the text of an option, and leaves it as it is."""
+class _Option(flags.ArgumentParser):
+    """Reads the text of an option."""
 
     def __init__(self, kind: Any, read: Callable[[str], Any]):
         self.syntactic_help = {int: "an integer", float: "a number"}.get(kind, "")
         self._read = read
 
-    def parse(self, argument: str) -> str:
-        self._read(argument)
-        return argument
+    def parse(self, argument: str) -> Any:
+        return self._read(argument)
+
+
+class _Brief(flags.ArgumentSerializer):
+    """Writes the default of an option."""
+
+    def serialize(self, value: Any) -> str:
+        return config.brief(value)
 
 
 class _Texts(flags.ArgumentParser):
@@ -65,15 +71,15 @@ def define_experiment() -> None:
     for name, field in config.known().items():
 
         def read(text: str, name: str = name) -> Any:
-            return config.given({name: text})
+            return config.given({name: text})[name]
 
         default, help = config.brief(field.default), field.metadata["help"]
-        flags.DEFINE(_Text(field.type, read), name, default, help)
+        flags.DEFINE(_Option(field.type, read), name, default, help, serializer=_Brief())
 
 
 def given() -> dict[str, Any]:
     """The options that are given on the command line."""
-    return config.given({n: FLAGS[n].value for n in config.known() if FLAGS[n].present})
+    return {name: FLAGS[name].value for name in config.known() if FLAGS[name].present}
 
 
 def define_values(prefix: str, help: str) -> None:
@@ -111,7 +117,7 @@ def define_search(left_out: Iterable[str] = ()) -> None:
 
         if name not in left_out:
             default, help = str(field.default), field.metadata["help"]
-            flags.DEFINE(_Text(field.type, read), name, default, help)
+            flags.DEFINE(_Option(field.type, read), name, default, help, serializer=_Brief())
 
 
 def search() -> dict[str, Any]:
@@ -121,8 +127,8 @@ def search() -> dict[str, Any]:
       InputError: one is out of bounds, or has no effect together with the others.
     """
     options = {
-        name: checked(name, field, FLAGS[name].value)
-        for name, field in fields(Search)
+        name: FLAGS[name].value
+        for name, _ in fields(Search)
         if name in FLAGS and FLAGS[name].present
     }
     search_of(options)
@@ -210,8 +216,8 @@ def _refuse_overridden(words: list[str]) -> None:
             if flag.boolean:
                 continue
             value = next_word
-        if isinstance(flag.value, int | float | str) and flag.parser.parse(value) != flag.value:
+        if not isinstance(flag.value, list) and flag.parser.parse(value) != flag.value:
             raise InputError(
                 f"--{name}={value} has no effect: the flag file after it sets "
-                f"--{name}={flag.value}; give it after --flagfile"
+                f"--{name}={config.brief(flag.value)}; give it after --flagfile"
             )

@@ -15,7 +15,7 @@ import jax
 from absl import flags as absl_flags
 
 from attn_jax import config
-from attn_jax.cli import flags, sweeps
+from attn_jax.cli import flags, sweep_flags
 from attn_jax.cli.flags import FLAGS
 from attn_jax.cli.program import OF_TRAINING
 from attn_jax.errors import InputError
@@ -47,22 +47,22 @@ def define() -> None:
     flags.define_experiment()
     flags.define_values("grid", "values to try")
     absl_flags.DEFINE_string("systems", "", "file with the flags of one system on each line")
-    sweeps.define_jobs()
+    sweep_flags.define_jobs()
     absl_flags.DEFINE_integer(
         "only", None, "number of the only run to make, as --list counts them", lower_bound=1
     )
     absl_flags.DEFINE_string("part", "1/1", "runs to make: 3/8 is every eighth, from the third on")
     absl_flags.DEFINE_bool("list", False, "list the runs and how far they are, and make none")
     absl_flags.DEFINE_bool("dry_run", False, "list the runs and the time they need, and make none")
-    sweeps.define_executor()
-    sweeps.define_search()
+    sweep_flags.define_executor()
+    sweep_flags.define_search()
 
 
 def main() -> None:
     """Trains and evaluates all runs that are not finished, or tells how far they are."""
     # This process only checks the runs, so it leaves accelerators to them.
     jax.config.update("jax_platforms", "cpu")
-    search = sweeps.search()
+    search = sweep_flags.search()
     if FLAGS.list and FLAGS.dry_run:
         raise InputError("--list tells how far runs are, --dry_run the time they need: give one")
     tells = FLAGS.list or FLAGS.dry_run
@@ -70,7 +70,7 @@ def main() -> None:
         refuse_options()
     if tells and FLAGS["executor"].present:
         raise InputError("--list and --dry_run make no runs: leave out --executor")
-    executor = sweeps.executor()
+    executor = sweep_flags.executor()
     if FLAGS.list:
         print_runs()
         return
@@ -88,7 +88,7 @@ def main() -> None:
 
 def varied() -> dict[str, Any]:
     """What varies, as `sweep` takes it."""
-    return {"grid": grid(), "systems": sweeps.systems()}
+    return {"grid": grid(), "systems": sweep_flags.systems()}
 
 
 def varies() -> bool:

@@ -18,6 +18,7 @@ from attn_jax.settings.grammar import (
     Named,
     Number,
     choose_or_import,
+    own_names,
     parse,
     parse_value,
     parse_values,
@@ -144,8 +145,8 @@ def _what(kind: type[Value]) -> str:
 
 
 def is_own(named: Any) -> bool:
-    """Whether a text names code of the user's own."""
-    return isinstance(named, Named) and any(":" in one.name for one in named.all())
+    """Whether what a text stands for has code of the user's own."""
+    return isinstance(named, Named) and bool(own_names(str(named)))
 
 
 def _plain(value: Any) -> Any:

@@ -11,7 +11,7 @@ from attn_jax.models.protocols import Decoder, Encoder
 from attn_jax.models.readouts import OVER_POSITIONS, find_readout
 from attn_jax.models.syntactic import Syntactic
 from attn_jax.models.transformer import Transformer, TransformerEncoder
-from attn_jax.settings.grammar import choose_or_import
+from attn_jax.settings.grammar import choose_or_import, own_names
 
 ENCODERS: dict[str, type[Encoder]] = {
     **dict.fromkeys(LAYERS, RecurrentEncoder),
@@ -40,7 +40,7 @@ def options_of(config: Model) -> frozenset[str]:
     Raises:
       InputError: there is no such encoder, decoder or readout.
     """
-    if ":" in config.encoder + config.decoder:
+    if own_names(config.encoder) or own_names(config.decoder):
         return frozenset(vars(config))
     encoder = choose_or_import(ENCODERS, config.encoder, "encoder")
     decoder = choose_or_import(DECODERS, config.decoder, "decoder")

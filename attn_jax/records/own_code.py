@@ -18,12 +18,11 @@ from attn_jax.config import Experiment, Model
 from attn_jax.errors import InputError
 from attn_jax.files import reading, write_whole
 from attn_jax.records import run_files
-from attn_jax.settings.grammar import choose_or_import
+from attn_jax.settings.grammar import choose_or_import, own_names
 from attn_jax.settings.main_source import MAIN, main_source
 
 # The options that can name code of the user's own.
-OPTIONS = ("model.encoder", "model.cell", "model.decoder", *config.PARTS, "train.losses")
-OWN = re.compile(r"([\w.]+):(\w+)")
+OPTIONS = ("model.encoder", "model.cell", "model.decoder", *config.HELD)
 PACKAGE = "attn_jax"
 Modules = Mapping[str, Sequence[str]]  # the names that options take from modules
 
@@ -31,7 +30,7 @@ Modules = Mapping[str, Sequence[str]]  # the names that options take from module
 def own_options(experiment: Experiment) -> dict[str, str]:
     """The options that name code of the user's own as `module:name`, by name."""
     options = config.texts(experiment)
-    return {name: options[name] for name in OPTIONS if OWN.search(options[name])}
+    return {name: options[name] for name in OPTIONS if own_names(options[name])}
 
 
 def own_modules(experiment: Experiment) -> Modules:
@@ -47,7 +46,7 @@ def recorded_modules(workdir: Path) -> Modules:
 
 def _modules(texts: Iterable[str]) -> Modules:
     found: dict[str, list[str]] = {}
-    for module, name in (each for text in texts for each in OWN.findall(text)):
+    for module, name in (each for text in texts for each in own_names(text)):
         if module.partition(".")[0] != PACKAGE:
             found.setdefault(module, []).append(name)
     return found
@@ -63,7 +62,7 @@ def import_modules(model: Model) -> None:
       InputError: a module cannot be imported, or has no function or class of that name.
     """
     for kind in ("encoder", "cell", "decoder"):
-        if ":" in (named := getattr(model, kind)):
+        if own_names(named := getattr(model, kind)):
             choose_or_import({}, named, kind)
 
 

@@ -24,7 +24,7 @@ TIMES = ("start", "validation", "evaluation")  # in seconds; of a run, whatever 
 def read(folder: Path) -> dict[str, Any]:
     """What is recorded: the `state`, `host`, `pid`, `step`, `loss`, `why`, `TIMES`; what is known.
 
-    It says nothing that another record does not say too, so what is damaged is ignored.
+    No result depends on it, so what is damaged is ignored.
     """
     try:
         said = strict_json.loads(run_files.state(folder).read_text("utf-8"))
@@ -61,7 +61,8 @@ def finish(folder: Path, **times: float) -> None:
 
 def failed(folder: Path, error: Exception) -> None:
     """Records why a run has failed, unless it is trained by another process."""
-    if not is_trained_now(folder):
+    said = read(folder)
+    if not is_trained_now(folder) or said | _this_process() == said:
         why = str(error) if isinstance(error, InputError) else reason(error)
         tell(folder, FAILED, why=why)
 

@@ -22,7 +22,8 @@ from attn_jax.evaluation.metrics import METRICS, make_bleu
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.heads import Sizes
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.records.own_code import OWN, import_modules, imported_late, own_modules, own_options
+from attn_jax.records.own_code import import_modules, imported_late, own_modules, own_options
+from attn_jax.settings.grammar import own_names
 from attn_jax.tokens import PAD, UNK, Batch
 from attn_jax.training.optimizer import Linear
 from attn_jax.training.recipe import recipe_of
@@ -140,7 +141,7 @@ def check_parts(config: Model, sizes: Sizes) -> None:
         parts += [("sources", config.sources.score), ("sources", config.sources.normalizer)]
     for kind, part in parts:
         seen = others.get(kind, (sizes.Q, sizes.D))
-        if not OWN.search(str(part)):
+        if not own_names(str(part)):
             continue
         if problem := problem_at_start(part, *seen, SHORTEST, config.embedding_size):
             raise InputError(f"model.{kind}={getattr(config, kind)}: {problem}")
@@ -149,13 +150,13 @@ def check_parts(config: Model, sizes: Sizes) -> None:
 def check_losses(experiment: Experiment) -> None:
     """Raises InputError if a loss of the user's own is wrong."""
     for loss in experiment.train.losses:
-        if OWN.search(str(loss)) and (problem := losses.problem_at_start(loss)):
+        if own_names(str(loss)) and (problem := losses.problem_at_start(loss)):
             raise InputError(f"train.losses={loss}: {problem}")
 
 
 def check_encoder(config: Model) -> None:
     """Raises InputError if the user's own encoder reads padding."""
-    if ":" not in config.encoder:
+    if not own_names(config.encoder):
         return
     model = untrained(config, jax.random.key(0))
     words, padding = [UNK] * 3, [PAD] * 2

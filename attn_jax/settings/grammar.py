@@ -10,7 +10,7 @@ import dataclasses
 import importlib
 import keyword
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -20,6 +20,11 @@ from attn_jax.settings.main_source import MAIN, main_with
 # What Python does not read as an expression: `module:name`, outside of quotation marks.
 OWN = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|([A-Za-z_][\w.]*):([A-Za-z_]\w*)""")
 MARK = "._own_."  # stands for the colon
+
+
+def own_names(text: str) -> list[tuple[str, str]]:
+    """The modules and names of the user's own code in a text."""
+    return [(module, name) for _, module, name in OWN.findall(text) if module]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,13 +54,6 @@ class Named:
             f"{name}={written(value)}" if name else written(value) for name, value in self.settings
         ]
         return f"{self.name}({','.join(told)})" if told else self.name
-
-    def all(self) -> Iterator["Named"]:
-        """This one, and those among its settings."""
-        yield self
-        for _, value in self.settings:
-            if isinstance(value, Named):
-                yield from value.all()
 
 
 def written(value: Any) -> str:

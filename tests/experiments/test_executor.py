@@ -1,5 +1,6 @@
 """What makes the runs of a sweep: processes of this machine, Slurm, and executors of others."""
 
+import json
 import os
 import pickle
 import shlex
@@ -309,3 +310,17 @@ def test_an_interrupt_saves_all_runs_and_the_same_command_goes_on(tmp_path):
     shorter = [word for word in sweep if "steps" not in word]
     told = works(*shorter, "--train.steps=10").stdout
     assert "finished seed=2 (3 of 3 done)" in told  # the others have done more steps already
+
+
+def test_a_failure_after_training_is_recorded_too(tmp_path):
+    """As of an evaluation; one of a process that finds the run in use is not."""
+    with states.kept(tmp_path):
+        pass
+    states.failed(tmp_path, InputError("the test text is gone"))
+    assert states.read(tmp_path)["why"] == "the test text is gone"
+    with states.kept(tmp_path):
+        pass
+    other = states.read(tmp_path) | {"pid": os.getppid()}
+    run_files.state(tmp_path).write_text(json.dumps(other))
+    states.failed(tmp_path, InputError("another process is training"))
+    assert states.read(tmp_path) == other

@@ -8,7 +8,7 @@ from attn_jax import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS, config
 from attn_jax.attention import Dot, LocalP, Sparsemax
 from attn_jax.attention.catalogue import WRAPPERS
 from attn_jax.cli.flag_files import PRESETS
-from attn_jax.cli.sweeps import read_systems
+from attn_jax.cli.sweep_flags import read_systems
 from attn_jax.errors import InputError
 from attn_jax.runs import planning
 from attn_jax.settings.grammar import split

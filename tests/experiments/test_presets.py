@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 from attn_jax.cli.flags import options_of
-from attn_jax.cli.sweeps import read_systems
+from attn_jax.cli.sweep_flags import read_systems
 from attn_jax.models.seq2seq import initialize
 from attn_jax.runs.checks import check
 from attn_jax.runs.folder import experiment_with

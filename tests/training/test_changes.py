@@ -225,7 +225,7 @@ def test_a_sweep_leaves_a_changed_run_as_it_is_and_changes_none(run):
 def test_a_run_that_was_changed_is_not_the_same_as_one_that_began_so(run):
     other = changes.options_at(run, 11) | {"train.learning_rate": 0.01}
     planned = {run.name: changes.options_at(run, 0) | {"train.steps": 11}, "other": other}
-    experiments, left_out = possible(run.parent, planned, [])
+    experiments, left_out = possible(run.parent, planned)
     assert experiments[run.name] == experiments["other"]
     assert not left_out
 
