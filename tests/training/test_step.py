@@ -238,7 +238,7 @@ def test_the_share_of_drawn_words_rises_from_zero():
 
     def loss(step, config, target=TARGET):
         step, rng = jnp.asarray(step), by_row(jax.random.key(0), 4)
-        return recipe_of(config).loss(model, (SOURCE, target, None), step, rng)
+        return recipe_of(config).loss(model, Batch(SOURCE, target), step, rng)
 
     np.testing.assert_allclose(loss(0, config), loss(0, Train()), rtol=1e-6)
     assert loss(10, config) != loss(0, Train())
