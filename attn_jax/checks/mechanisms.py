@@ -88,7 +88,6 @@ CHECKS = (
         at_start=True,
     ),
     Check(ways.heads, "the same in a model, with heads that share keys", "in a model with heads"),
-    Check(ways.compiled, "`jax.jit` changes nothing", "without `jax.jit`"),
 )
 
 OF_MIXING = (

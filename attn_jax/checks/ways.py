@@ -1,6 +1,5 @@
 """Checks that all ways to compute a mechanism agree."""
 
-import functools
 from typing import Any
 
 import jax
@@ -19,7 +18,6 @@ from attn_jax.checks.subject import (
     Subject,
     at_once,
     difference,
-    one_by_one,
 )
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention
@@ -27,8 +25,6 @@ from attn_jax.models.protocols import Encoded, Summary
 
 ROWS = 3
 BETWEEN = "a part keeps something from one call to another, which `start` and `advance` are for"
-# As XLA compiles by itself, whatever the flags of this process are.
-OPTIMIZED = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
 
 
 def decoding(subject: Subject) -> str | None:
@@ -78,18 +74,6 @@ def _of_a_model(subject: Subject) -> tuple:
     ends = subject.length // (1 + np.arange(ROWS))
     mask = np.arange(subject.length) < ends[:, None]
     return attention, *map(jnp.asarray, (*map(np.stack, inputs), mask))
-
-
-def compiled(subject: Subject) -> str | None:
-    """What XLA makes of the code, and what Python does without it."""
-    way = functools.partial(one_by_one, subject.mechanism)
-    fast = jax.jit(way, compiler_options=OPTIMIZED)
-    inputs, mask = jax.tree.map(jnp.asarray, (subject.inputs(queries=2), subject.masks()[0]))
-    for mode, rng in subject.modes.items():
-        change = difference(*(each(subject.p, inputs, mask, rng) for each in (way, fast)))
-        if change > TOLERANCE:
-            return f"compiled by `jax.jit`, weights or contexts differ by {change:.2g} {mode}"
-    return None
 
 
 def _apart(whole: PyTree, steps: PyTree, where: str) -> str | None:

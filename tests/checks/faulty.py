@@ -167,37 +167,6 @@ class KeepsAnArray(Products):
         return scores + 0.1 * KEPT[-2] if len(KEPT) > 1 else scores
 
 
-@jax.custom_batching.custom_vmap
-def _alone(scores):
-    return scores
-
-
-@_alone.def_vmap
-def _of_many(size, batched, scores):
-    return scores * (1.5 if size == 2 else 1), True  # two heads share keys
-
-
-@jax.custom_jvp
-def alone(scores):
-    return _alone(scores)
-
-
-@alone.defjvp
-def _alone_jvp(primals, tangents):
-    return alone(*primals), *tangents
-
-
-class KnowsNoHeads(Products):
-    def score(self, p, query, keys, past):
-        return alone(super().score(p, query, keys, past))
-
-
-class KnowsItsTracers(Products):
-    def score(self, p, query, keys, past):
-        scores = super().score(p, query, keys, past)
-        return scores if isinstance(scores, jax.core.Tracer) else 2 * scores
-
-
 class Smears(Values):
     """Sums up word vectors of padding."""
 

@@ -22,7 +22,7 @@ from attn_jax.records.seals import sealed
 from attn_jax.training.arrays import digest, named_leaves
 from attn_jax.training.checkpoint import Checkpoints
 from attn_jax.training.loop import begin, finished, fit
-from attn_jax.training.recipe import recipes_of
+from attn_jax.training.recipe import recipe_of
 from attn_jax.training.saving import WritableCheckpoints
 from attn_jax.training.step import train_step
 from tests.options import model_options, train_options
@@ -60,12 +60,12 @@ def train(workdir, evaluate=None, spoilt=None, criterion=PERPLEXITY, **options):
         "buckets": 2,
     } | options
     config = train_options(**options)
-    recipe = recipes_of(config)
+    recipe = recipe_of(config)
     workdir.mkdir(exist_ok=True)
     fit(
         config,
         recipe,
-        *begin(recipe, initialize(CONFIG, 9, 9, jax.random.key(0)), workdir),
+        *begin(config, initialize(CONFIG, 9, 9, jax.random.key(0)), workdir),
         spoiling(Batches(training_pairs(PAIRS), config, seed=0).from_step, spoilt or {}),
         evaluate or (lambda model: {"perplexity": 1.0}),
         workdir,

@@ -47,7 +47,8 @@ def test_the_training_step(model):
     rng = jax.random.key_data(jax.random.key(0))
 
     def one(state, source, target, rng):
-        return step(state, (source, target, jnp.ones((3, 5, 5))), jax.random.wrap_key_data(rng))
+        batch = Batch(source, target, jnp.ones((3, 5, 5)))
+        return step(state, batch, jax.random.wrap_key_data(rng))
 
     assert lowers(one, init_state(model, recipe_of(config)), IDS, IDS, rng)
 

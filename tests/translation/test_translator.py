@@ -220,6 +220,9 @@ def test_a_test_set_may_be_measured_in_parts(translator, monkeypatch):
     whole = assess(translator, examples, "none", options, pictured=3)
     monkeypatch.setattr("attn_jax.evaluation.assess.AT_ONCE", 2)
     parts = assess(translator, examples, "none", options, pictured=3)
+    # Batches of other sizes are summed in another order.
+    for one in whole.sentences:
+        one["log_probability"] = pytest.approx(one["log_probability"], rel=1e-5)
     assert parts[:4] == whole[:4]
     assert whole.metrics["alignment_accuracy"] > 50
     assert [one.shape for one in parts.weights] == [one.shape for one in whole.weights]
