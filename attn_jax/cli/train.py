@@ -35,7 +35,7 @@ def define() -> None:
     absl_flags.DEFINE_bool("dry_run", False, "measure how fast the run is, and write nothing")
     absl_flags.DEFINE_integer("in_sweep", None, "set by a sweep: a pipe that ends when it dies")
     absl_flags.DEFINE_string(
-        "record", "", "set by a sweep: the folder where --dry_run records what it has measured"
+        "record", "", "set by who measures runs: the folder where --dry_run records what it found"
     )
 
 

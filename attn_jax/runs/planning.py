@@ -27,7 +27,7 @@ def grid_of(grid: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise InputError(f"grid.{name} needs a list of values, got {values!r}")
-        varied[name] = [config.given({name: value})[name] for value in values]
+        varied[name] = [_given(name, value) for value in values]
     for name, values in varied.items():
         if not values:
             raise InputError(f"grid.{name} has no values")
@@ -35,6 +35,13 @@ def grid_of(grid: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
             if values.count(value) > 1:
                 raise InputError(f"grid.{name} has the value {config.brief(value)} twice")
     return varied
+
+
+def _given(name: str, value: Any) -> Any:
+    try:
+        return config.given({name: value})[name]
+    except InputError as error:
+        raise InputError(f"grid.{name}={value}: {error}") from error
 
 
 def check_name(label: str) -> None:

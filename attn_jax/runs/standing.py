@@ -30,7 +30,7 @@ class Standing:
     Attributes:
       number: in the plan.
       label: the name of its folder.
-      state: one of the five.
+      state: waiting, running, paused, finished or failed.
       step: steps done.
       steps: steps in all.
       left: what it still has to do.

@@ -274,7 +274,7 @@ def tuned_sweep(
     if failed := [label for label in tried if label not in chosen]:
         raise InputError(f"all trials of {failed[0]} have failed")
     runs = {
-        label: {f"{label},seed={seed}": trial_runs[trial] | {"seed": seed} for seed in seeds}
+        label: {f"{label},seed={seed}": trial_runs[trial] | {"seed": str(seed)} for seed in seeds}
         for label, trial in chosen.items()
     }
     todo = extended(

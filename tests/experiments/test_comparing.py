@@ -107,7 +107,7 @@ def made(measured, monkeypatch):
     monkeypatch.setattr(sweeping, "slots", lambda jobs: [Slot([], {})] * 2)
     monkeypatch.setattr(sweeping, "check_all", lambda *_: None)
     monkeypatch.setattr(sweeping, "check", lambda *_: None)
-    monkeypatch.setattr(sweeping, "settle", lambda folder, options: config.Experiment())
+    monkeypatch.setattr(sweeping, "settle_planned", lambda folder, options: config.Experiment())
     monkeypatch.setattr(comparing, "report", lambda root: root)
     monkeypatch.setattr(comparing, "write_answer", lambda *parts: parts)
     return made, fails

@@ -227,7 +227,7 @@ def test_a_run_is_of_no_use_without_its_code_which_is_told(tmp_path, monkeypatch
             use(run)
         assert str(error.value) == told
     options = config.recorded(run_files.flags(run))
-    assert options["model.score"] == "similar_of_place:Similar(sharpness=10.0)"
+    assert str(options["model.score"]) == "similar_of_place:Similar(sharpness=10.0)"
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_a_loss_of_ones_own_is_trained_with_kept_and_compared(tmp_path, monkeypa
     train_alone(run, experiment, open_corpus(experiment.data), {})
     assert (run / "code" / "own_losses.py").read_text() == LOSSES
     recorded = config.recorded(run_files.flags(run))["train.losses"]
-    assert recorded == (
+    assert config.text_of(recorded) == (
         "entropy(weight=0.1,head=all)+own_losses:Overused(weight=1.0,head=all,most=1.0)"
     )
     assert settle(run, losses) == experiment

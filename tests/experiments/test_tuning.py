@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from attn_jax import Experiment, tuned_sweep
+from attn_jax import Experiment, config, tuned_sweep
 from attn_jax.errors import InputError
 from attn_jax.records import run_files, states
 from attn_jax.runs import tuning, validation
@@ -100,16 +100,16 @@ def test_every_system_has_the_same_trials_and_its_best_setting_is_trained_anew(
     drawn = SEARCH.drawn(seed=2)
     for label in SYSTEMS:
         for nth, settings in enumerate(drawn, start=1):
-            assert trials[f"{label},trial={nth}"].items() >= settings.items()
+            assert trials[f"{label},trial={nth}"].items() >= config.texts(settings).items()
     assert [folder.name for folder in folders] == [
         f"{label},seed={seed}" for label in SYSTEMS for seed in (2, 3)
     ]
     for label, nth in best.items():
         for seed in (2, 3):
             options = runs[f"{label},seed={seed}"]
-            rate = drawn[nth - 1]["train.learning_rate"]
-            assert (options["train.learning_rate"], options["seed"]) == (rate, seed)
-    assert all(trial["seed"] >= FRESH for trial in trials.values())
+            rate = str(drawn[nth - 1]["train.learning_rate"])
+            assert (options["train.learning_rate"], options["seed"]) == (rate, str(seed))
+    assert all(int(trial["seed"]) >= FRESH for trial in trials.values())
     told = json.loads(run_files.search(root).read_text())["systems"]["model.score=dot"]
     assert told["best"] == "model.score=dot,trial=1"
     assert told["runs"] == ["model.score=dot,seed=2", "model.score=dot,seed=3"]
