@@ -6,7 +6,6 @@ from attn_jax.config.flag_file import lines, parse, read, recorded, stated
 from attn_jax.config.model import Model
 from attn_jax.config.options import (
     HELD,
-    PARTS,
     Options,
     differing,
     experiment,

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from attn_jax.attention.plain import as_part
-from attn_jax.attention.protocol import Part
 from attn_jax.config.definitions import Data, Experiment, Model, Train
 from attn_jax.config.reading import (
     brief,
@@ -32,13 +31,8 @@ def known() -> dict[str, dataclasses.Field]:
     return dict(fields(Experiment))
 
 
-# The type of each option that holds values, and of parts of mechanisms the kind.
+# The type of each option that holds values.
 HELD: dict[str, Any] = {name: entry.type for name, entry in known().items() if held(entry.type)}
-PARTS: dict[str, type[Value]] = {
-    name: kind
-    for name, of_option in HELD.items()
-    if (kind := held(of_option)) and issubclass(kind, Part)
-}
 
 
 def given(options: Options) -> dict[str, Any]:
@@ -91,7 +85,7 @@ def _recordable(name: str, value: Any) -> Any:
         return value
     if isinstance(value, type):
         raise InputError(f"{name} is the class {value.__name__}: write {value.__name__}()")
-    kind = PARTS.get(name) or held(HELD[name]) or Value
+    kind = held(HELD[name]) or Value
     if callable(value) and not isinstance(value, Value) and not hasattr(value, "__name__"):
         raise InputError(
             f"{name} has no name by which a run could record it, got {value!r}: make it a function "

@@ -96,9 +96,7 @@ def read_option(of_option: Any, text: str, tables: Tables) -> Any:
     Raises:
       InputError: it stands for nothing that the option may hold.
     """
-    kind = held(of_option)
-    if kind is None:
-        return text
+    kind = held(of_option) or Value
 
     def known(named: Any) -> Any:
         return named if is_own(named) else made(kind, named, tables)
