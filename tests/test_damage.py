@@ -5,6 +5,7 @@ import re
 import shutil
 
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 
 import attn_jax
@@ -12,12 +13,11 @@ from attn_jax.data.datasets import open_corpus
 from attn_jax.data.run_vocabularies import load_vocabulary
 from attn_jax.errors import InputError
 from attn_jax.files import reading
-from attn_jax.records import run_files
+from attn_jax.records import journal, run_files
+from attn_jax.records.progress import Progress
 from attn_jax.runs.folder import alone, settle
 from attn_jax.runs.training import train_alone
-from attn_jax.training.checkpoint import Checkpoints
-from attn_jax.training.fallback import set_aside
-from attn_jax.training.saving import WritableCheckpoints, try_place
+from attn_jax.training.checkpoints import Checkpoints, WritableCheckpoints, set_aside, try_place
 
 OPTIONS = {
     "data.examples": 40,
@@ -75,9 +75,11 @@ def other_character(text):
         ("flags.txt", replaced("--seed=0", "--seed=2")),
         ("flags.txt", replaced("--train.clip_norm=1", "--train.clip_norm=3")),
         ("flags.txt", lambda text: text + "--seed=1\n"),
-        ("checkpoints/6/facts/metadata", replaced(r'"best_step": \d', '"best_step": 3')),
-        ("checkpoints/6/facts/metadata", replaced('"seconds": ', '"seconds": 1')),
-        ("checkpoints/6/facts/metadata", lambda text: text[: len(text) // 2]),
+        ("data.txt", lambda text: text[: len(text) // 2]),
+        ("manifest.json", replaced(r'"best_step": \d', '"best_step": 3')),
+        ("manifest.json", replaced('"seconds": ', '"seconds": 1')),
+        ("manifest.json", replaced('"settled": true', '"settled": false')),
+        ("manifest.json", lambda text: text[: len(text) // 2]),
     ],
 )
 def test_what_gives_numbers_their_meaning_does_not_change_in_silence(run, name, damage):
@@ -90,24 +92,10 @@ def test_what_gives_numbers_their_meaning_does_not_change_in_silence(run, name, 
     assert (run / name).read_text("utf-8") == damage(before)
 
 
-def test_a_changed_line_is_told_with_what_it_was(run):
-    flags = run_files.flags(run)
-    flags.write_text(flags.read_text().replace("--data.max_length=512\n", ""))
-    with pytest.raises(InputError, match=r"checkpoints/6 .* the line --data.max_length=512 is lo"):
-        attn_jax.load(run)
-    flags.write_text(flags.read_text() + "--data.max_length=51\n")
-    with pytest.raises(InputError, match=r"data.max_length was 512 and is now 51"):
-        attn_jax.load(run)
-
-
 def test_what_may_change_in_a_run_keeps_its_checkpoints_usable(run):
     for options in ({"train.steps": 8, "label": "longer"}, {"train.steps": 10}):
         train_in(run, OPTIONS | options)
     attn_jax.load(run, "last")
-    flags = run_files.flags(run)
-    flags.write_text(flags.read_text().replace("--train.patience=0", "--train.patience=7"))
-    with pytest.warns(UserWarning, match=r"train.patience=7, which was 0 when .*checkpoints/10"):
-        settle(run, {})
     assert settle(run, {"train.patience": 7}).train.patience == 7
 
 
@@ -127,62 +115,47 @@ LEAVES = {"x": np.arange(3, dtype=np.float32)}
 @pytest.fixture
 def four(tmp_path):
     """Checkpoints of the steps 1 to 4, of which 2 is the best."""
-    checkpoints = WritableCheckpoints(run_files.checkpoints(tmp_path), 4)
-    for step, score in enumerate([1.0, 9.0, 2.0, 3.0], start=1):
-        checkpoints.save(step, LEAVES, LEAVES, {"best_step": min(step, 2)}, (score,))
-    checkpoints.close()
+    checkpoints = WritableCheckpoints(tmp_path, 4)
+    for step, value in enumerate([1.0, 9.0, 2.0, 3.0], start=1):
+        checkpoints.save(step, LEAVES, LEAVES, Progress(), (value, 0.0))
     return checkpoints
 
 
-def cut(file):
-    file.write_bytes(file.read_bytes()[:41])
+def cut(place):
+    for file in (place / "model").rglob("d/*"):
+        file.write_bytes(file.read_bytes()[:41])
 
 
-def test_a_damaged_old_checkpoint_does_not_keep_others_from_being_used(four, tmp_path):
-    cut(four.place(1) / "facts" / "metadata")
+@pytest.mark.parametrize("damage", [cut, shutil.rmtree, lambda place: place.rename(f"{place}0")])
+def test_a_damaged_best_checkpoint_is_named_with_another_to_use(four, damage):
+    damage(four.place(2))
     assert (four.latest, four.best) == (4, 2)
-    with pytest.warns(UserWarning, match="checkpoints/1 is damaged: it is kept, but not used"):
-        writable = WritableCheckpoints(run_files.checkpoints(tmp_path), 1)
-    writable.save(5, LEAVES, LEAVES, {"best_step": 2}, (4.0,))
-    writable.close()
-    assert writable.steps == [1, 2, 5]
-
-
-def test_a_damaged_best_checkpoint_is_named_with_another_to_use(four):
-    cut(four.place(2) / "facts" / "metadata")
-    assert four.best == 2
     with pytest.raises(InputError, match=rf"checkpoints/2/.* or use {four.place(4)} instead"):
         four.restore(four.best, "model", LEAVES)
     four.restore(4, "model", LEAVES)
 
 
-def test_the_next_best_is_used_once_the_best_is_gone(four):
-    shutil.rmtree(four.place(2))
-    assert four.best == 4
-
-
 def test_damaged_checkpoints_are_set_aside_with_the_journal(four, tmp_path, capsys):
     set_aside(tmp_path)
-    assert four.steps == [1, 2, 3, 4]
-    run_files.journal(tmp_path).write_text('{"step": 4}\n')
-    cut(four.place(4) / "facts" / "metadata")
-    for file in (four.place(3) / "rest").rglob("d/*"):
-        cut(file)
+    assert [*four.known()] == [1, 2, 3, 4]
+    journal.append(tmp_path, {"step": 4})
+    shutil.rmtree(four.place(2))
+    cut(four.place(4))
     set_aside(tmp_path)
     (aside,) = run_files.damaged(tmp_path).iterdir()
-    assert (four.steps, four.latest) == ([1, 2], 2)
-    assert {path.name for path in aside.iterdir()} == {"3", "4", "metrics.jsonl"}
-    assert (
-        f"{four.place(4)} is damaged, and was set aside as {aside / '4'}" in capsys.readouterr().err
-    )
+    assert ([*four.known()], four.latest, four.best) == ([1, 3], 3, 3)
+    assert {path.name for path in aside.iterdir()} == {"4", "metrics.jsonl"}
+    told = capsys.readouterr().err
+    assert f"{four.place(4)} is damaged, and was set aside as {aside / '4'}" in told
+    assert f"{four.place(2)} is missing" in told
 
 
 def test_nothing_is_set_aside_if_no_checkpoint_is_intact(four, tmp_path):
-    for step in four.steps:
-        cut(four.place(step) / "facts" / "metadata")
+    for step in four.known():
+        cut(four.place(step))
     with pytest.raises(InputError, match=r"no checkpoint of .* is intact"):
         set_aside(tmp_path)
-    assert four.steps == [1, 2, 3, 4]
+    assert [*four.known()] == [1, 2, 3, 4]
 
 
 def test_only_what_is_known_to_be_damaged_is_called_so(tmp_path):
@@ -220,20 +193,19 @@ def test_a_place_is_tried_and_left_as_it_was(tmp_path, monkeypatch):
     def fails(*_, **__):
         raise RuntimeError("this place\nis odd")
 
-    monkeypatch.setattr("attn_jax.training.checkpoint.read_arrays", fails)
+    monkeypatch.setattr(ocp.PyTreeCheckpointHandler, "restore", fails)
     with pytest.raises(InputError, match=r"cannot keep checkpoints \(RuntimeError: this place\)"):
         try_place(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_is_removed_in_training_is_said_in_a_sentence(tmp_path):
-    checkpoints = WritableCheckpoints(tmp_path / "checkpoints", 2)
-    checkpoints.save(1, LEAVES, LEAVES, {}, (0.0,))
-    checkpoints._manager.wait_until_finished()
-    shutil.rmtree(tmp_path / "checkpoints")
-    with pytest.raises(InputError, match="checkpoints was removed during training"):
-        checkpoints.save(2, LEAVES, LEAVES, {}, (0.0,))
-    assert not (tmp_path / "checkpoints").exists()
+def test_a_folder_that_is_removed_in_training_is_not_made_again(tmp_path):
+    checkpoints = WritableCheckpoints(tmp_path / "run", 2)
+    checkpoints.save(1, LEAVES, LEAVES, Progress(), None)
+    shutil.rmtree(tmp_path / "run")
+    with pytest.raises(OSError, match="No such file"):
+        checkpoints.save(2, LEAVES, LEAVES, Progress(), None)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_token_that_is_there_twice_is_refused(tmp_path):

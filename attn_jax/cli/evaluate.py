@@ -15,9 +15,9 @@ from attn_jax.cli import flags
 from attn_jax.cli.flags import FLAGS
 from attn_jax.data.text_files import read_complete
 from attn_jax.errors import InputError
+from attn_jax.records.run_files import SPLITS
 from attn_jax.reporting.printing import best_step, print_evaluation
 from attn_jax.runs.evaluation import corpus_of, evaluate_split, examples_of, measure, text_examples
-from attn_jax.runs.folder import SPLITS
 from attn_jax.translation.loading import checkpoint_of, experiment_of, load, located
 
 

@@ -15,7 +15,7 @@ from attn_jax.data.pairs import Example
 from attn_jax.data.two_sources import TwoSources
 from attn_jax.data.vocabulary import LEVELS, Vocabulary, pretokenizer
 from attn_jax.errors import InputError, choose
-from attn_jax.files import reading, write_whole
+from attn_jax.files import reading
 from attn_jax.tokens import BETWEEN, SPECIALS, is_second
 
 SIDES = "source", "target"
@@ -183,13 +183,8 @@ def _with_second(source: Vocabulary, second: Sequence[Vocabulary]) -> Vocabulary
 VOCABULARIES: dict[str, Callable] = {"separate": separate, "joint": joint}
 
 
-def save_vocabulary(vocabulary: Vocabulary, path: Path) -> None:
-    """Writes a vocabulary as JSON."""
-    write_whole(path, as_json(vocabulary))
-
-
 def load_vocabulary(path: Path) -> Vocabulary:
-    """Reads what `save_vocabulary` wrote.
+    """Reads a file that holds what `as_json` wrote.
 
     Raises:
       InputError: the file is missing or damaged.

@@ -138,7 +138,7 @@ class Vocabulary(abc.ABC):
         return cls(sorted(counts, key=lambda token: (-counts[token], token)))
 
     def content(self) -> dict:
-        """What `save_vocabulary` writes, besides the level."""
+        """What `as_json` writes, besides the level."""
         return {"tokens": self.tokens[len(SPECIALS) :]}
 
     @classmethod

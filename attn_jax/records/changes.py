@@ -3,13 +3,13 @@
 The flag file of the run has the current values; undoing changes, last to first, gives earlier ones.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from attn_jax import config
-from attn_jax.files import reading, write_whole
-from attn_jax.records import run_files, seals
+from attn_jax.records import manifest, run_files, strict_json
 
 
 class Change(NamedTuple):
@@ -42,14 +42,12 @@ def read(workdir: Path) -> list[Change]:
       InputError: their record is damaged.
     """
     file = run_files.changes(workdir)
-    if not file.exists():
+    if not manifest.knows(workdir, file):
         return []
-    with reading(file):
-        stored = seals.loads(file.read_text("utf-8"), str(file))["changes"]
-        return [
-            Change(int(one["step"]), config.given(one["before"]), config.given(one["after"]))
-            for one in stored
-        ]
+    return [
+        Change(one["step"], config.given(one["before"]), config.given(one["after"]))
+        for one in json.loads(manifest.content(workdir, file))
+    ]
 
 
 def options_at(workdir: Path, step: int) -> dict[str, Any]:
@@ -84,7 +82,7 @@ def going_on(workdir: Path, done: int, wanted: Mapping[str, Any]) -> list[Change
 def record(workdir: Path, changes: list[Change]) -> None:
     """Records the changes of a run in its folder."""
     if changes:
-        stored = {"changes": [change.stored for change in changes]}
-        write_whole(run_files.changes(workdir), seals.dumps(stored, indent=1) + "\n")
+        stored = strict_json.dumps([change.stored for change in changes], indent=1)
+        manifest.write(workdir, run_files.changes(workdir), stored + "\n")
     else:
-        run_files.changes(workdir).unlink(missing_ok=True)
+        manifest.forget(workdir, run_files.changes(workdir))

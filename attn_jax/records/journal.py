@@ -3,57 +3,41 @@
 from pathlib import Path
 from typing import Any
 
-from attn_jax.errors import InputError, reason
-from attn_jax.files import reading, write_whole
-from attn_jax.records import seals
+from attn_jax.records import manifest, run_files, strict_json
 
 
-def truncate(path: Path, step: int) -> list[dict]:
-    """Removes the records of later steps than `step`, which the run will repeat.
+def append(workdir: Path, record: dict[str, Any]) -> None:
+    """Adds the record of a validation, which must have a `step`."""
+    manifest.append(workdir, run_files.journal(workdir), strict_json.dumps(record) + "\n")
+
+
+def truncate(workdir: Path, step: int) -> int:
+    """Removes the lines after those of the first `step` steps, which the run will repeat.
 
     Returns:
-      The records that are left: none where there is no journal.
+      How many were removed.
     """
-    if not path.exists():
-        return []
-    kept = [record for record in read(path) if record["step"] <= step]
-    write_whole(path, "".join(seals.dumps(record) + "\n" for record in kept))
-    return kept
+    if not is_begun(workdir):
+        return 0
+    file = run_files.journal(workdir)
+    kept = [record for record in read(workdir) if record["step"] <= step]
+    removed = len(file.read_bytes().splitlines()) - len(kept)
+    if removed:
+        lines = "".join(strict_json.dumps(record) + "\n" for record in kept)
+        manifest.write(workdir, file, lines)
+    return removed
 
 
-def append(path: Path, record: dict) -> None:
-    """Adds a record, which must have a `step`."""
-    with path.open("a") as file:
-        file.write(seals.dumps(record) + "\n")
+def is_begun(workdir: Path) -> bool:
+    """Whether a run has a journal, or should have one."""
+    return manifest.knows(workdir, run_files.journal(workdir))
 
 
-def read(path: Path) -> list[dict]:
-    """The records of a journal; a last line that was not completely written is left out.
+def read(workdir: Path) -> list[dict[str, Any]]:
+    """The records of a run; a last line that was not completely written is left out.
 
     Raises:
-      InputError: the file is missing or damaged.
+      InputError: the journal is missing or damaged.
     """
-    with reading(path):
-        text = path.read_text("utf-8")
-    lines = text.splitlines()
-    records = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            record = seals.loads(line, f"{path}: line {number}")
-        except InputError:
-            raise
-        except (ValueError, RecursionError) as error:
-            if number == len(lines) and not text.endswith("\n"):
-                break
-            raise InputError(f"{path}: line {number} is damaged ({reason(error)})") from error
-        _check(record, f"{path}: line {number}")
-        records.append(record)
-    return records
-
-
-def _check(record: Any, where: str) -> None:
-    if not isinstance(record, dict) or "step" not in record:
-        raise InputError(f"{where} is damaged: it has no step")
-    step = record["step"]
-    if type(step) is not int or step < 1:
-        raise InputError(f"{where} is damaged: its step must be a whole number, got {step!r:.40}")
+    lines = manifest.content(workdir, run_files.journal(workdir)).decode().splitlines()
+    return list(map(strict_json.loads, lines))

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from attn_jax import config
 from attn_jax.config import Experiment, Model
 from attn_jax.errors import InputError
-from attn_jax.files import reading, write_whole
-from attn_jax.records import run_files
+from attn_jax.files import reading
+from attn_jax.records import manifest, run_files
 from attn_jax.settings.grammar import choose_or_import, own_names
 from attn_jax.settings.main_source import MAIN, main_source
 
@@ -144,28 +144,18 @@ def copy_of(workdir: Path, module: str) -> Path:
     return run_files.code(workdir) / f"{module}.py"
 
 
-def copies(workdir: Path) -> dict[str, Path]:
-    """The copies that a run has kept, by module.
-
-    Raises:
-      InputError: the options of the run cannot be read.
-    """
-    every = {module: copy_of(workdir, module) for module in recorded_modules(workdir)}
-    return {module: copy for module, copy in every.items() if copy.is_file()}
-
-
 def keep_code(workdir: Path, experiment: Experiment) -> None:
-    """Copies the user's own modules to the folder of a run, unless they are there already.
+    """Copies the user's own modules to the folder of a run, and records the copies.
 
     Call it after building the model, which reports modules that cannot be imported, and after
     `check_copies`.
     """
     for module, names in own_modules(experiment).items():
-        text = source(module, names)
-        if text and text != _kept(workdir, module):
-            copy = copy_of(workdir, module)
+        text, copy = source(module, names), copy_of(workdir, module)
+        is_kept = manifest.knows(workdir, copy) and text == _kept(workdir, module)
+        if text and not is_kept:
             copy.parent.mkdir(exist_ok=True)
-            write_whole(copy, text)
+            manifest.write(workdir, copy, text)
 
 
 def check_copies(workdir: Path, experiment: Experiment) -> None:
@@ -195,7 +185,7 @@ def forget_code(workdir: Path, experiment: Experiment) -> None:
     for module in {*recorded_modules(workdir)} - {*own_modules(experiment)}:
         copy = copy_of(workdir, module)
         if not copy.is_symlink():
-            copy.unlink(missing_ok=True)
+            manifest.forget(workdir, copy)
 
 
 def edited(workdir: Path, modules: Modules) -> list[str]:

@@ -1,8 +1,11 @@
 """How far a run has come, which validation is its best, and when its training ends."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from attn_jax.config import Train
 
@@ -28,13 +31,13 @@ class Criterion(NamedTuple):
         return value if self.larger_is_better else -value, -record["valid_perplexity"]
 
 
-class Progress(NamedTuple):
-    """The progress of a run, stored in each checkpoint beside its state.
+class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The progress of a run, recorded with each checkpoint.
 
     A checkpoint may lie between two validations, or before one that is still to be made.
     """
 
-    best: Goodness = (-math.inf, -math.inf)  # of the best validation
+    best: Goodness | None = None  # of the best validation
     best_step: int = 0
     seconds: float = 0.0  # spent on training steps
     since: int = 0  # validations since the best
@@ -42,13 +45,7 @@ class Progress(NamedTuple):
     validated: int = 0  # the step of the last validation
     left_out: int = 0  # steps skipped since that validation
     loss: float = 0.0  # the sum of the losses of the other steps since
-    rates: Sequence[float] = ()  # steps and target tokens per second since, if measured
-
-    @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> "Progress":
-        """The progress stored in the facts of a checkpoint."""
-        known = {name: facts[name] for name in cls._fields}
-        return cls(**known | {"best": tuple(facts["best"])})
+    rates: tuple[float, ...] = ()  # steps and target tokens per second since, if measured
 
     def trained(self, losses: Iterable[float], seconds: float, skipped: int) -> "Progress":
         """The progress after more steps.
@@ -65,7 +62,7 @@ class Progress(NamedTuple):
             else:
                 left_out += 1
         taken = self.seconds + seconds
-        return self._replace(loss=loss, left_out=left_out, seconds=taken, skipped=skipped)
+        return replace(self, loss=loss, left_out=left_out, seconds=taken, skipped=skipped)
 
     def train_loss(self, step: int) -> float:
         """The mean loss of the steps since the last validation; NaN if all were skipped."""
@@ -74,10 +71,10 @@ class Progress(NamedTuple):
 
     def after(self, step: int, goodness: Goodness) -> "Progress":
         """The progress after a validation."""
-        later = self._replace(validated=step, left_out=0, loss=0.0, rates=())
-        if goodness > self.best:
-            return later._replace(best=goodness, best_step=step, since=0)
-        return later._replace(since=self.since + 1)
+        later = replace(self, validated=step, left_out=0, loss=0.0, rates=())
+        if self.best is None or goodness > self.best:
+            return replace(later, best=goodness, best_step=step, since=0)
+        return replace(later, since=self.since + 1)
 
     def awaits_validation(self, step: int, config: Train) -> bool:
         """Whether a validation is to be made after a step, and has not been made."""

@@ -1,7 +1,7 @@
 """How a run came about: `run.json`, with a session for each time that it was trained.
 
-A session tells the versions, commit, devices, command, dates and digests with which it was made. A
-run that is resumed gets another one; earlier ones stay as they are.
+A session tells the versions, commit, devices, command and dates with which it was made. A run that
+is resumed gets another one; earlier ones stay as they are.
 """
 
 import contextlib
@@ -20,9 +20,7 @@ from typing import Any
 import jax
 
 from attn_jax import __version__
-from attn_jax.files import reading, write_whole
-from attn_jax.records import facts, run_files, strict_json
-from attn_jax.records.seals import opened, sealed
+from attn_jax.records import manifest, run_files, strict_json
 
 FORMAT = 1
 PACKAGES = (
@@ -53,7 +51,7 @@ def session(workdir: Path, step: int) -> Iterator[None]:
       InputError: the record of earlier sessions is damaged.
     """
     earlier = read(workdir)
-    this = _now(workdir) | {"begun": _date(), "from_step": step, "ended": None}
+    this = _now() | {"begun": _date(), "from_step": step, "ended": None}
     _write(workdir, [*earlier, this])
     try:
         yield
@@ -62,7 +60,7 @@ def session(workdir: Path, step: int) -> Iterator[None]:
 
 
 def read(workdir: Path) -> list[dict[str, Any]]:
-    """The sessions of a run, first to last; none if it was made before they were recorded.
+    """The sessions of a run, first to last; none if their record was removed.
 
     Raises:
       InputError: the record is damaged.
@@ -70,13 +68,8 @@ def read(workdir: Path) -> list[dict[str, Any]]:
     file = run_files.provenance(workdir)
     if not file.exists():
         return []
-    advice = ": without that file, the run works, but does not tell how it was made"
-    with reading(file, advice):
-        record = opened(json.loads(file.read_text("utf-8")), str(file), advice)
-        for of_session in record["sessions"]:  # what others read is there
-            summary(of_session), of_session["format"], of_session["devices"]["backend"]
-            of_session["begun"], of_session["ended"], of_session["cores"], of_session["host"]
-        return record["sessions"]
+    advice = "without that file, the run works, but does not tell how it was made"
+    return json.loads(manifest.content(workdir, file, advice))
 
 
 def concern(workdir: Path) -> str | None:
@@ -112,10 +105,8 @@ def command() -> str:
     return f"{program} {shlex.join(words)}" if program.startswith("attn_jax ") else "Python"
 
 
-def _now(workdir: Path) -> dict[str, Any]:
+def _now() -> dict[str, Any]:
     first, *others = jax.devices()
-    content = run_files.content(workdir)
-    recorded = facts.of_run(workdir)
     return {
         "format": FORMAT,
         "command": command(),
@@ -129,11 +120,6 @@ def _now(workdir: Path) -> dict[str, Any]:
             "kind": first.device_kind,
             "count": 1 + len(others),
             "processes": jax.process_count(),
-        },
-        "digests": {
-            "data": content.read_text("utf-8").strip() if content.is_file() else None,
-            "vocabularies": recorded.get("vocabularies"),
-            "code": recorded.get("code"),
         },
     }
 
@@ -191,5 +177,5 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _write(workdir: Path, sessions: list[dict[str, Any]]) -> None:
-    record = sealed(strict_json.plain({"sessions": sessions}))
-    write_whole(run_files.provenance(workdir), json.dumps(record, indent=1) + "\n")
+    text = strict_json.dumps(sessions, indent=1) + "\n"
+    manifest.write(workdir, run_files.provenance(workdir), text)

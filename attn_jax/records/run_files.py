@@ -2,6 +2,13 @@
 
 from pathlib import Path
 
+SPLITS = ["train", "validation", "test"]
+
+
+def manifest(workdir: Path) -> Path:
+    """What the run has written, with digests."""
+    return workdir / "manifest.json"
+
 
 def flags(workdir: Path) -> Path:
     """Every option, as a flag file. A folder with this file is the folder of a run."""
@@ -106,3 +113,18 @@ def predictions(workdir: Path, split: str) -> Path:
 def alignments(workdir: Path, split: str) -> Path:
     """The attention weights of the first sentences of a split."""
     return workdir / f"alignments.{split}.npz"
+
+
+def before(workdir: Path) -> list[Path]:
+    """What a folder may hold before the run begins: that it failed, and code kept for it."""
+    return [state(workdir), code(workdir), manifest(workdir), workdir / ".lock"]
+
+
+def results(workdir: Path) -> list[Path]:
+    """What no part of a run depends on: journal, sessions, and the evaluations of all splits."""
+    of_split = (evaluation, predictions, alignments)
+    return [
+        journal(workdir),
+        provenance(workdir),
+        *(file(workdir, split) for split in SPLITS for file in of_split),
+    ]

@@ -1,7 +1,9 @@
 """Runs that were evaluated, read from their folders."""
 
+import contextlib
 import dataclasses
 import functools
+import io
 import json
 import math
 from collections.abc import Sequence
@@ -12,15 +14,19 @@ import numpy as np
 
 from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.evaluation.metrics import METRICS, bleu_counts, in_words, matching, ranking_metric
+from attn_jax.evaluation.metrics import (
+    METRICS,
+    bleu_counts,
+    in_words,
+    make_bleu,
+    matching,
+    ranking_metric,
+)
 from attn_jax.evaluation.significance import exchanged, resampled_bleu, resampled_mean
-from attn_jax.files import reading
-from attn_jax.records import changes, provenance, run_files, seals
+from attn_jax.records import changes, journal, manifest, provenance, run_files
 from attn_jax.records.changes import Change
-from attn_jax.records.journal import read
 from attn_jax.records.own_code import digest
 from attn_jax.records.progress import Criterion, Progress
-from attn_jax.reporting.checks import check_run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,23 +200,21 @@ def read_run(folder: Path) -> Run:
       InputError: one of its files is missing or damaged.
       OSError: one of its files may not be read.
     """
-    options, code = changes.options_at(folder, 0), digest(folder)
-    path = run_files.content(folder)
-    with reading(path):
-        content = path.read_text("utf-8").strip()
-    journal = read(run_files.journal(folder))
+    manifest.check(folder)
+    content = run_files.content(folder).read_text("utf-8").strip()
     run = Run(
-        options,
+        changes.options_at(folder, 0),
         {},
-        journal,
+        journal.read(folder),
         [],
         [],
         content,
         folder,
-        code,
+        digest(folder),
         changes.read(folder),
         provenance.read(folder),
     )
+    make_bleu(run.options["data.bleu_tokenizer"])  # which may not be installed
     return of_split(run, "test")
 
 
@@ -221,27 +225,21 @@ def of_split(run: Run, split: str) -> Run:
       InputError: one of its files is missing or damaged.
       OSError: one of its files may not be read.
     """
-    path = run_files.evaluation(run.folder, split)
-    with reading(path):
-        evaluation = seals.loads(path.read_text("utf-8"), str(path))
-    path = run_files.predictions(run.folder, split)
-    with reading(path), path.open(encoding="utf-8") as file:
-        # By iteration, since `splitlines` would also split at other characters of the text.
-        sentences = list(map(json.loads, file))
-    path = run_files.alignments(run.folder, split)
-    with reading(path), path.open("rb") as file, np.load(file) as arrays:
+    evaluation = manifest.measured(run.folder, run_files.evaluation(run.folder, split))
+    lines = manifest.content(run.folder, run_files.predictions(run.folder, split)).split(b"\n")
+    sentences = list(map(json.loads, filter(None, lines)))
+    content = manifest.content(run.folder, run_files.alignments(run.folder, split))
+    with np.load(io.BytesIO(content)) as arrays:
         pictures: dict[str, list[np.ndarray]] = {"arr": []}
         for name, array in arrays.items():  # in the order in which they were written
             pictures.setdefault(name.rpartition("_")[0], []).append(array)
-    evaluated = dataclasses.replace(
+    return dataclasses.replace(
         run,
         evaluation=evaluation,
         sentences=sentences,
         weights=pictures.pop("arr"),
         pictures=pictures,
     )
-    check_run(evaluated, split)
-    return evaluated
 
 
 def why_not_evaluated(folder: Path) -> str:
@@ -254,11 +252,9 @@ def why_not_evaluated(folder: Path) -> str:
 
 def diverged(folder: Path) -> int | None:
     """The step of the last validation of a run, if its perplexity is not finite."""
-    file = run_files.journal(folder)
-    try:
-        *_, last = read(file) if file.is_file() else [{}]
-    except ValueError:  # InputError, too
-        last = {}
+    last: dict[str, Any] = {}
+    with contextlib.suppress(InputError):
+        *_, last = journal.read(folder)
     return None if math.isfinite(last.get("valid_perplexity", 0.0)) else last["step"]
 
 

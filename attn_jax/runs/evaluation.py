@@ -18,9 +18,9 @@ from attn_jax.evaluation.assess import Assessment, assess, of_texts
 from attn_jax.evaluation.explanations import explanations
 from attn_jax.evaluation.metrics import in_words, ranking_metric, ter
 from attn_jax.evaluation.pictures import pictures
-from attn_jax.files import path_of, writing
+from attn_jax.files import path_of
 from attn_jax.models.interventions import with_uniform_weights
-from attn_jax.records import run_files, seals, strict_json
+from attn_jax.records import manifest, run_files, strict_json
 from attn_jax.runs.folder import check_content
 from attn_jax.training import processes
 from attn_jax.translation.loading import Place, best_checkpoint, experiment_of, load
@@ -245,11 +245,8 @@ def write(
     predictions = run_files.predictions(workdir, split)
     alignments = run_files.alignments(workdir, split)
     evaluation = run_files.evaluation(workdir, split)
-    with writing(predictions, alignments, evaluation) as beside:
-        lines = (
-            strict_json.dumps(sentence, ensure_ascii=False) + "\n"
-            for sentence in assessment.sentences
-        )
+    with manifest.replacing(workdir, predictions, alignments, evaluation) as beside:
+        lines = (strict_json.dumps(sentence) + "\n" for sentence in assessment.sentences)
         beside[0].write_text("".join(lines), "utf-8")
         with beside[1].open("wb") as file:
             arrays: dict[str, Any] = {
@@ -258,5 +255,5 @@ def write(
                 for nth, array in enumerate(of_name)
             }
             np.savez(file, *assessment.weights, **arrays)
-        beside[2].write_text(seals.dumps(result, indent=2) + "\n", "utf-8")
+        beside[2].write_text(strict_json.dumps(result, indent=2) + "\n", "utf-8")
         evaluation.unlink(missing_ok=True)  # must not lie beside sentences of another evaluation

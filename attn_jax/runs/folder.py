@@ -13,11 +13,11 @@ from typing import Any
 from attn_jax import config
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import Corpus, with_defaults
-from attn_jax.data.run_vocabularies import save_vocabulary
+from attn_jax.data.run_vocabularies import as_json
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError, reason
-from attn_jax.files import reading, write_whole
-from attn_jax.records import changes, facts, run_files
+from attn_jax.files import reading
+from attn_jax.records import changes, journal, manifest, run_files
 from attn_jax.records.own_code import (
     Modules,
     check_source,
@@ -28,25 +28,22 @@ from attn_jax.records.own_code import (
     source,
 )
 from attn_jax.settings.main_source import MAIN
-from attn_jax.training.checkpoint import Checkpoints, check_name
+from attn_jax.training.checkpoints import Checkpoints, check_name
 from attn_jax.training.loop import finished
 from attn_jax.translation.loading import located
 
 MAY_CHANGE = config.MAY_CHANGE | {*config.CHANGEABLE}
-SPLITS = ["train", "validation", "test"]
 SEEN_WITHIN = 60.0  # seconds after which all machines see a file that one of them has written
 
 
 def has_begun(workdir: Path) -> bool:
     """Whether a folder holds any training; before that, options, data and code may change."""
-    journal = run_files.journal(workdir)
-    return (journal.is_file() and journal.stat().st_size > 0) or steps_done(workdir) > 0
+    return bool(journal.is_begun(workdir) and journal.read(workdir)) or steps_done(workdir) > 0
 
 
 def steps_done(workdir: Path) -> int:
     """The step of the last checkpoint in a folder; 0 if there is none."""
-    names = (folder.name for folder in run_files.checkpoints(workdir).glob("*"))
-    return max((int(name) for name in names if name.isdecimal()), default=0)
+    return Checkpoints(workdir).latest or 0
 
 
 def settle(
@@ -74,7 +71,10 @@ def settle(
         raise InputError(f"{workdir} is a checkpoint of the run in {outer}: take another folder")
     file = run_files.flags(workdir)
     if file.is_file():
-        stored, begun = config.recorded(file), has_begun(workdir)
+        begun = has_begun(workdir)
+        if begun:
+            manifest.check(workdir)
+        stored = config.recorded(file)
         check_code(workdir, recorded_modules(workdir))  # first: edited code may no longer work
         kept = dict(stored)
         if not begun and given.get("data.name", stored["data.name"]) != stored["data.name"]:
@@ -83,7 +83,6 @@ def settle(
         wanted = experiment_with({**kept, **given})
         if not begun:
             return wanted
-        check_record(workdir, kept, given)
         # Where data lie may change: their content is compared by `check_content`.
         differing = config.differing(stored, config.values(wanted))
         changed = [told for name, told in differing.items() if name not in may_change]
@@ -137,33 +136,7 @@ def is_empty(workdir: Path) -> bool:
 
     That is the record of one that failed, and code that a sweep has kept for it.
     """
-    return not {*workdir.iterdir()} - {run_files.state(workdir), run_files.code(workdir)}
-
-
-def check_record(workdir: Path, stored: dict, given: Mapping[str, Any]) -> None:
-    """Compares the options and vocabularies in the folder of a run with its last checkpoint.
-
-    Warns of options of training that may change, and have not been given now.
-
-    Raises:
-      InputError: others have changed.
-    """
-    checkpoints = Checkpoints(run_files.checkpoints(workdir))
-    step = checkpoints.latest
-    if step is None:
-        return
-    place, known = checkpoints.place(step), checkpoints.facts(step)
-    facts.check(workdir, place, known)
-    for name, value in config.given(known.get("options", {})).items():
-        if name in config.CHANGEABLE:  # told by `tell_changes`
-            continue
-        if name.startswith("train.") and stored[name] != value and name not in given:
-            warnings.warn(
-                f"{run_files.flags(workdir)} has {config.told({name: stored[name]})}, which was "
-                f"{config.brief(value)} when "
-                f"{place} was written",
-                stacklevel=2,
-            )
+    return not {*workdir.iterdir()} - {*run_files.before(workdir)}
 
 
 def experiment_with(options: Mapping[str, Any]) -> Experiment:
@@ -314,11 +287,12 @@ def record(
         # Before the options: undone, they are the same with the old options as with the new ones.
         changes.record(workdir, changes.going_on(workdir, done, wanted))
     # Written first, so that the same command works again if the rest cannot be written.
-    write_whole(run_files.flags(workdir), "\n".join(config.lines(experiment)) + "\n")
-    write_whole(run_files.content(workdir), corpus.content + "\n")
-    if not has_begun(workdir):  # else they stay byte for byte, as checkpoints have recorded them
+    lines = "\n".join(config.lines(experiment))
+    manifest.write(workdir, run_files.flags(workdir), lines + "\n")
+    if not has_begun(workdir):
+        manifest.write(workdir, run_files.content(workdir), corpus.content + "\n")
         for side, vocabulary in (("source", source), ("target", target)):
-            save_vocabulary(vocabulary, run_files.vocabulary(workdir, side))
+            manifest.write(workdir, run_files.vocabulary(workdir, side), as_json(vocabulary))
 
 
 def check_seen(workdir: Path) -> None:
@@ -338,5 +312,6 @@ def check_seen(workdir: Path) -> None:
 
 def forget_evaluations(workdir: Path) -> None:
     """Removes all evaluations of a run, which further training makes obsolete."""
-    for split in SPLITS:
-        run_files.evaluation(workdir, split).unlink(missing_ok=True)
+    files = (run_files.evaluation, run_files.predictions, run_files.alignments)
+    every = (file(workdir, split) for split in run_files.SPLITS for file in files)
+    manifest.forget(workdir, *every)

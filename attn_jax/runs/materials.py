@@ -13,11 +13,10 @@ from attn_jax.data.training_pairs import TrainingPairs
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.records import run_files
+from attn_jax.records import manifest, run_files
 from attn_jax.runs import folder, unused
-from attn_jax.training.checkpoint import CheckpointMismatch
+from attn_jax.training.checkpoints import CheckpointMismatch
 from attn_jax.translation.loading import (
-    check_record,
     experiment_of,
     load_parameters,
     load_vocabularies,
@@ -42,7 +41,7 @@ def vocabularies(
 def initial_parameters(place: Path, model: Seq2Seq) -> Seq2Seq:
     """The model with the parameters of the run or checkpoint to start from."""
     initial, checkpoint = located(place)
-    check_record(initial, checkpoint)
+    manifest.check(initial)
     try:
         return load_parameters(initial, model, checkpoint)
     except CheckpointMismatch as error:

@@ -80,9 +80,10 @@ def standings(root: Path, plan: Plan) -> list[Standing]:
 def _standing(root: Path, plan: Plan, label: str) -> Standing:
     folder, options = root / label, plan.runs[label]
     train, now = config.train_of(options), states.read(folder)
-    step, said, records = steps_done(folder), "", []
-    with contextlib.suppress(InputError):  # none, or being written
-        records = journal.read(run_files.journal(folder))
+    step, said, records = 0, "", []
+    with contextlib.suppress(InputError):  # damaged, or nothing yet
+        step = steps_done(folder)
+        records = journal.read(folder)
     if records:
         metric = records[-1].get("metric", "perplexity")
         value = records[-1].get(f"valid_{metric}", math.nan)

@@ -11,9 +11,9 @@ from attn_jax.config import Experiment, Options
 from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.errors import choose
 from attn_jax.evaluation.assess import Assessment
-from attn_jax.files import path_of, reading
+from attn_jax.files import path_of
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.records import journal, provenance, run_files, seals, states
+from attn_jax.records import journal, manifest, provenance, run_files, states
 from attn_jax.records.own_code import check_copies, forget_code, keep_code, own_modules
 from attn_jax.reporting.printing import best_step, print_evaluation
 from attn_jax.runs import folder, unused
@@ -25,10 +25,8 @@ from attn_jax.runs.preparing import prepared
 from attn_jax.runs.validation import compared, criterion_of, validator
 from attn_jax.startup import start_training
 from attn_jax.training import devices, loop, processes
-from attn_jax.training.arrays import digest, named_leaves
-from attn_jax.training.fallback import set_aside
+from attn_jax.training.checkpoints import digest, named_leaves, set_aside, try_place
 from attn_jax.training.recipe import recipe_of
-from attn_jax.training.saving import try_place
 from attn_jax.training.step import FlatState
 from attn_jax.training.validations import disagreement
 from attn_jax.translation.loading import Place, best_checkpoint, experiment_of, load
@@ -75,7 +73,7 @@ def train(
       KeyboardInterrupt: it was interrupted; it has saved, and the same call goes on.
     """
     for split in evaluate_on:
-        choose(dict.fromkeys(folder.SPLITS), split, "split")
+        choose(dict.fromkeys(run_files.SPLITS), split, "split")
     start_training()
     workdir, given = path_of(workdir), options_of.given(options)
     with processes.only_first_tells(), ExitStack() as stack:
@@ -117,9 +115,8 @@ def evaluate_once(workdir: Path, corpus: Corpus, split: str) -> None:
     if processes.agreed(not file.is_file()):
         evaluate_split(workdir, corpus, split, {})
     if processes.is_first():
-        with reading(file, ": remove it, and the same command evaluates the run again"):
-            evaluation = seals.loads(file.read_text("utf-8"), str(file))
-            print_evaluation(split, evaluation, best_step(evaluation))
+        evaluation = manifest.measured(workdir, file)
+        print_evaluation(split, evaluation, best_step(evaluation))
 
 
 def train_alone(
@@ -212,7 +209,7 @@ def train_alone(
     if not processes.is_first():
         return
     folder.forget_evaluations(workdir)  # that other processes may have written in the meantime
-    validations, kept = journal.read(run_files.journal(workdir)), best_checkpoint(workdir).name
+    validations, kept = journal.read(workdir), best_checkpoint(workdir).name
     told = disagreement(validations, compared(experiment, validation), kept)
     if told:
         print(told, flush=True)

@@ -11,7 +11,7 @@ from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.metrics import METRICS, in_words, ranking_metric
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.records import journal, run_files
+from attn_jax.records import journal
 from attn_jax.records.progress import Criterion
 from attn_jax.training import processes
 from attn_jax.translation.translator import Translator
@@ -45,7 +45,7 @@ def compared(experiment: Experiment, examples: Sequence[Example]) -> list[Criter
 
 def best_validation(workdir: Path) -> tuple[Criterion, dict[str, Any]]:
     """The best validation of a trained run, with the metric by which it is the best."""
-    records = journal.read(run_files.journal(workdir))
+    records = journal.read(workdir)
     metric = records[-1]["metric"]
     criterion = Criterion(metric, METRICS[metric])
     return criterion, max(records, key=criterion.goodness)

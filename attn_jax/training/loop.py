@@ -1,29 +1,25 @@
 """The training loop: steps, validations, checkpoints, resuming, and ending when told to."""
 
-import contextlib
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import jax
 from rich.console import Console
 
-from attn_jax import config as options_of
 from attn_jax.config import Train
 from attn_jax.errors import Paused
-from attn_jax.files import is_terminal, reading
+from attn_jax.files import is_terminal
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.records import journal, run_files
+from attn_jax.records import changes, journal, run_files
 from attn_jax.records.progress import Criterion, Progress
 from attn_jax.training import processes
-from attn_jax.training.checkpoint import Checkpoints
+from attn_jax.training.checkpoints import Checkpoints, WritableCheckpoints
 from attn_jax.training.notice import Notice, Told
 from attn_jax.training.progress_bar import progress_bar
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.running import Running
-from attn_jax.training.saving import OthersCheckpoints, WritableCheckpoints
 from attn_jax.training.step import FlatState, Recipe, init_state, resume, with_optimizer
 
 
@@ -40,13 +36,13 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Prog
     Raises:
       InputError: the checkpoint or the journal is damaged, or the checkpoint is of another model.
     """
-    if run_files.journal(workdir).exists():
-        journal.read(run_files.journal(workdir))  # checked now, since `fit` writes to it
-    checkpoints = Checkpoints(run_files.checkpoints(workdir))
+    if journal.is_begun(workdir):
+        journal.read(workdir)  # checked now, since `fit` writes to it
+    checkpoints = Checkpoints(workdir)
     step = checkpoints.latest
     if step is None:
         return init_state(model, recipe_of(config)), Progress()
-    made = _with_optimizer_of(checkpoints.facts(step), config)
+    made = _as_made(config, workdir, step)
     state = init_state(model, recipe_of(made))
     state = resume(
         step,
@@ -55,15 +51,15 @@ def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Prog
     )
     if type(config.optimizer) is not type(made.optimizer):
         state = with_optimizer(state, recipe_of(config))
-    return state, _progress_of(checkpoints, step)
+    return state, checkpoints.known()[step].progress
 
 
-def _with_optimizer_of(known: dict[str, Any], config: Train) -> Train:
-    """The options with the optimizer that has made the step of a checkpoint with these facts."""
-    if "options" not in known:  # it is not of the folder of a run
+def _as_made(config: Train, workdir: Path, step: int) -> Train:
+    """The options with the optimizer that has made the step of a checkpoint."""
+    if not run_files.flags(workdir).is_file():  # it is not of the folder of a run
         return config
-    recorded = {name: known["options"][name] for name in ["train.optimizer"]}
-    return dataclasses.replace(config, optimizer=options_of.train_of(recorded).optimizer)
+    optimizer = changes.options_at(workdir, step)["train.optimizer"]
+    return dataclasses.replace(config, optimizer=optimizer)
 
 
 def finished(config: Train, workdir: Path) -> bool:
@@ -72,15 +68,9 @@ def finished(config: Train, workdir: Path) -> bool:
     Raises:
       InputError: the last checkpoint is damaged.
     """
-    checkpoints = Checkpoints(run_files.checkpoints(workdir))
-    step = checkpoints.latest
-    return step is not None and _progress_of(checkpoints, step).finished(step, config)
-
-
-def _progress_of(checkpoints: Checkpoints, step: int) -> Progress:
-    known = checkpoints.facts(step)
-    with reading(checkpoints.place(step)):
-        return Progress.of(known)
+    known = Checkpoints(workdir).known()
+    step = max(known, default=0)
+    return bool(known) and known[step].progress.finished(step, config)
 
 
 def fit(
@@ -124,13 +114,12 @@ def fit(
       Paused: a signal told training to end, and it has saved.
     """
     first_process = processes.is_first()
-    writer = WritableCheckpoints if first_process else OthersCheckpoints
-    checkpoints = writer(run_files.checkpoints(workdir), config.keep)
+    checkpoints = WritableCheckpoints(workdir, config.keep) if first_process else None
     shown = is_terminal(sys.stderr)
     console = Console(stderr=True, highlight=False, soft_wrap=True, force_terminal=shown)
     run = Running(config, recipe, state, progress, workdir, rng, criterion, checkpoints, console)
     bar = progress_bar(console, run.step, config.steps)
-    with Notice(config.grace) as notice, contextlib.closing(checkpoints), bar as advance:
+    with Notice(config.grace) as notice, bar as advance:
         run.begin()
         following = batches(run.step)
         while not run.finished and not notice.given:

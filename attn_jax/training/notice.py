@@ -20,7 +20,6 @@ SAME = 1.0
 
 # How this process ends at once. Only a program decides that: a notebook goes on after an interrupt.
 _end: list[Callable[[int], Any]] = []
-_present: list["Notice"] = []
 
 
 def end_at_once_by(end: Callable[[int], Any]) -> None:
@@ -50,8 +49,7 @@ class Notice(contextlib.AbstractContextManager):
         self._grace = grace
         self._number: int | None = None  # of the first signal
         self._at = 0.0  # when it came
-        self._raises = self._delays = False
-        self._again: int | None = None  # the number of a second signal, if it is delayed
+        self._raises = False
         self._came, self._over = threading.Event(), False
         self._before: dict[int, Any] = {}
 
@@ -83,14 +81,11 @@ class Notice(contextlib.AbstractContextManager):
             before = signal.getsignal(number)
             if before not in (signal.SIG_IGN, None):  # None: code that is not Python's handles it
                 self._before[number] = signal.signal(number, hear)
-        _present.append(self)
         if _end:  # begun now, since a handler must not begin threads
             threading.Thread(target=self._end_late, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self in _present:
-            _present.remove(self)
         for number, before in self._before.items():
             signal.signal(number, before)
         self._over = True
@@ -107,17 +102,6 @@ class Notice(contextlib.AbstractContextManager):
         finally:
             self._raises = False
 
-    @contextlib.contextmanager
-    def delaying(self) -> Iterator[None]:
-        """Raises nothing before the body is done."""
-        self._delays = True
-        try:
-            yield
-        finally:
-            self._delays = False
-        if self._again is not None:
-            raise _ending(self._again)
-
     def _hear(self, number: int, _: FrameType | None) -> None:
         now = time.monotonic()
         if self._number is None:
@@ -126,10 +110,7 @@ class Notice(contextlib.AbstractContextManager):
         elif now - self._at >= SAME:
             for end in _end:
                 end(128 + number)
-            if self._delays:
-                self._again = number
-                return
-            raise _ending(number)
+            raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
         # Of the same signal too: the first exception may be lost in code that can raise none.
         if self._raises:
             raise Told
@@ -152,35 +133,3 @@ def _ours() -> tuple[signal.Signals, ...]:
 def _hand_on(*_: object) -> None:
     """Tells JAX of an interrupt of this process, which tells all others."""
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _ending(number: int) -> BaseException:
-    """What ends this process, or its caller, at a second signal."""
-    return Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
-
-
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Delays Ctrl-C and termination until the body is done.
-
-    An interrupted save would leave Orbax's threads waiting for minutes.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are handled in the main thread only
-        return
-    if _present:
-        with _present[-1].delaying():
-            yield
-        return
-    received: list[int] = []
-    handlers = {
-        number: signal.signal(number, lambda number, _: received.append(number))
-        for number in _ours()
-    }
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    for number in received:
-        signal.raise_signal(number)

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jax
+from msgspec.structs import replace
 from rich.console import Console
 
 from attn_jax.config import Train
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.records import facts, journal, run_files
+from attn_jax.records import journal, run_files
 from attn_jax.records.progress import Criterion, Goodness, Progress
 from attn_jax.tokens import Batch
 from attn_jax.training import processes
+from attn_jax.training.checkpoints import WritableCheckpoints
 from attn_jax.training.devices import first_replica, make_mesh, replicate, split
 from attn_jax.training.notice import Notice
-from attn_jax.training.saving import OthersCheckpoints, WritableCheckpoints
 from attn_jax.training.step import FlatState, Recipe, train_step
 from attn_jax.training.throughput import Throughput
 from attn_jax.training.validations import diverged, record_of, summary, warnings
@@ -41,13 +42,12 @@ class Running:
     workdir: Path
     rng: jax.Array
     criterion: Criterion
-    checkpoints: WritableCheckpoints | OthersCheckpoints
+    checkpoints: WritableCheckpoints | None  # in the first process
     console: Console
 
     def __post_init__(self) -> None:
         self.step = self.first = self.saved = int(self.state.parts.step)
         self.unread: list[jax.Array] = []  # losses of the last steps
-        self.journal, self.facts = run_files.journal(self.workdir), facts.of_run(self.workdir)
 
     @property
     def finished(self) -> bool:
@@ -85,24 +85,19 @@ class Running:
     def begin(self) -> None:
         """Checks that there is space, and puts the state on the devices."""
         with processes.together():
-            self.checkpoints.check_space(self.state.result, self.state.rest)
+            if self.checkpoints:
+                self.checkpoints.check_space(self.state.result, self.state.rest)
         if self.first:
             self.console.print(f"resuming from step {self.first}")
         if processes.is_first():
-            self._resume_journal(self.progress.validated)
+            removed = journal.truncate(self.workdir, self.progress.validated)
+            if removed:
+                file = run_files.journal(self.workdir)
+                self.console.print(f"{removed} lines of {file} are dropped, to be repeated")
         self.mesh = make_mesh(self.config)
         if self.mesh is not None:
             self.state, self.rng = replicate((self.state, self.rng), self.mesh)
         self.throughput, self.saved_at = Throughput(self.progress.rates), time.monotonic()
-
-    def _resume_journal(self, validated: int) -> None:
-        """Removes records after the last validation that counts; warns if any up to it are lost."""
-        kept = journal.truncate(self.journal, validated)
-        if validated and (not kept or kept[-1]["step"] != validated):
-            until = f"ends at step {kept[-1]['step']}" if kept else "is missing, and begins anew"
-            self.console.print(
-                f"warning: {self.journal} {until}: its lines up to step {validated} are lost"
-            )
 
     def train(self, batch: Batch) -> None:
         """Makes a step with a batch of arrays of the host; does not wait for its result."""
@@ -122,7 +117,7 @@ class Running:
         skipped = skipped_in_a_row(losses, first, self.progress.skipped, self.config.skip)
         seconds = self.throughput.close()
         self.progress = self.progress.trained(losses, seconds, skipped)
-        self.progress = self.progress._replace(rates=self.throughput.rates())
+        self.progress = replace(self.progress, rates=tuple(self.throughput.rates()))
         if self.step == self.first + 1:
             took = f"{seconds:.1f} s, compilation included"
             self.console.print(f"step {self.step}: loss {losses[-1]:.3f} ({took})")
@@ -137,23 +132,24 @@ class Running:
         """Writes the record of a validation and a checkpoint; returns the record."""
         record = record_of(self.step, self.progress, metrics, self.criterion.metric)
         if processes.is_first():
-            journal.append(self.journal, record)
+            journal.append(self.workdir, record)
             self.console.print(summary(record))
-            for warning in warnings(journal.read(self.journal)):
+            for warning in warnings(journal.read(self.workdir)):
                 self.console.print(f"warning: {warning}")
         goodness = self.criterion.goodness(record)
         if not all(map(math.isfinite, goodness)):
-            raise InputError(diverged(record, self.checkpoints.best))
+            raise InputError(diverged(record, self.progress.best_step or None))
         self.progress = self.progress.after(self.step, goodness)
         self.throughput.forget()
         self.save(goodness)
         return record
 
-    def save(self, score: Goodness | None) -> None:
-        """Writes a checkpoint, with a score if it is of a validation."""
-        whole, known = self.whole, self.progress._asdict() | self.facts
+    def save(self, goodness: Goodness | None) -> None:
+        """Writes a checkpoint, with how good it is if it is of a validation."""
+        whole = self.whole
         with processes.together():
-            self.checkpoints.save(self.step, whole.result, whole.rest, known, score)
+            if self.checkpoints:
+                self.checkpoints.save(self.step, whole.result, whole.rest, self.progress, goodness)
         self.saved, self.saved_at = self.step, time.monotonic()
         self.throughput.reset()
 

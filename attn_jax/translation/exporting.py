@@ -140,7 +140,7 @@ def load_exported(file: Place) -> "Exported":
             "files had vocabularies, they were one function, which jax.export.deserialize reads)"
         )
     with reading(file), zipfile.ZipFile(file) as archive:
-        about = strict_json.loads(archive.read(ABOUT).decode())
+        about = strict_json.loads(archive.read(ABOUT))
         if about["format"] > FORMAT:
             raise InputError(f"{file} was exported by a later version of attn_jax: install that")
         source, target = (

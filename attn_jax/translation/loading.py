@@ -16,11 +16,10 @@ from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.errors import InputError, choose
 from attn_jax.files import path_of
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.records import facts, provenance, run_files
+from attn_jax.records import manifest, provenance, run_files
 from attn_jax.records.own_code import edited, import_modules, recorded_modules
 from attn_jax.startup import start
-from attn_jax.training.arrays import named_leaves, shapes
-from attn_jax.training.checkpoint import Checkpoints
+from attn_jax.training.checkpoints import Checkpoints, named_leaves, shapes
 from attn_jax.translation.translator import Translator
 
 Place = str | Path
@@ -60,12 +59,12 @@ def load(
         raise InputError("no run was given to load")
     start()
     runs = [located(path_of(place), str(checkpoint)) for place in places]
-    for workdir, chosen in runs:
+    for workdir, _ in runs:
         flags_of(workdir)
         concern = provenance.concern(workdir)
         if concern:
             warnings.warn(concern, stacklevel=2)
-        check_record(workdir, chosen)
+        manifest.check(workdir)
     sides = [load_vocabularies(workdir) for workdir, _ in runs]
     for (workdir, _), vocabularies in zip(runs, sides, strict=True):
         if [vocabulary.tokens for vocabulary in vocabularies] != [
@@ -183,17 +182,6 @@ def load_parameters(workdir: Path, model: Seq2Seq, checkpoint: str = "best") -> 
     return checkpoints.restore(_step(workdir, checkpoints, checkpoint), "model", model)
 
 
-def check_record(workdir: Path, checkpoint: str = "best") -> None:
-    """Checks the options and vocabularies of a run against what a checkpoint recorded of them.
-
-    Raises:
-      InputError: one of their files is missing or has changed.
-    """
-    checkpoints = _checkpoints(workdir)
-    step = _step(workdir, checkpoints, checkpoint)
-    facts.check(workdir, checkpoints.place(step), checkpoints.facts(step))
-
-
 def checkpoint_of(place: Path) -> Path:
     """The folder of the checkpoint that a path stands for, named after the number of its step.
 
@@ -223,11 +211,11 @@ def _folder(workdir: Path, checkpoint: str) -> Path:
 def _checkpoints(workdir: Path) -> Checkpoints:
     if not run_files.checkpoints(workdir).is_dir():
         raise InputError(f"{workdir} has no checkpoint of a run")
-    return Checkpoints(run_files.checkpoints(workdir))
+    return Checkpoints(workdir)
 
 
 def _step(workdir: Path, checkpoints: Checkpoints, name: str) -> int:
-    steps = checkpoints.steps
+    steps = [*checkpoints.known()]
     if not steps:
         raise InputError(f"{workdir} has no checkpoint yet")
     named = {"best": None, "last": steps[-1]} | {str(step): step for step in steps}

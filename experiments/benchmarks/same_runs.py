@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from attn_jax.records import journal, run_files
-from attn_jax.training.arrays import named_leaves
+from attn_jax.training.checkpoints import named_leaves
 from attn_jax.training.validations import RATES
 from attn_jax.translation.loading import load
 
@@ -56,5 +56,5 @@ def untimed(run: Path) -> list[dict[str, Any]]:
     """The journal of a run without what depends on the clock."""
     return [
         {name: value for name, value in line.items() if name not in TIMED}
-        for line in journal.read(run_files.journal(run))
+        for line in journal.read(run)
     ]

@@ -11,11 +11,11 @@ from attn_jax.config import Data
 from attn_jax.data.cut_cache import cut_in_files
 from attn_jax.data.pairs import Example
 from attn_jax.data.run_vocabularies import (
+    as_json,
     build_vocabulary,
     cutting,
     joint,
     load_vocabulary,
-    save_vocabulary,
     separate,
 )
 from attn_jax.data.vocabulary import LEVELS, copies, pretokenizer
@@ -36,7 +36,7 @@ def of_sides(build, sources, targets, config):
 @pytest.mark.parametrize("level", LEVELS)
 def test_text_survives_the_round_trip(level, tmp_path):
     vocabulary = build_vocabulary(level, TEXTS, DATA)
-    save_vocabulary(vocabulary, tmp_path / "v.json")
+    (tmp_path / "v.json").write_text(as_json(vocabulary), "utf-8")
     loaded = load_vocabulary(tmp_path / "v.json")
     assert type(loaded) is type(vocabulary)
     assert loaded.tokens == vocabulary.tokens

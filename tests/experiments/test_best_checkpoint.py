@@ -47,7 +47,7 @@ def test_a_run_by_auto_goes_on_by_auto(tmp_path):
     works("train", run, *SMALL)
     assert "--train.metric=auto\n" in (tmp_path / "flags.txt").read_text()
     works("train", run, *SMALL, "--train.metric=auto", "--train.steps=30", "--train.valid_every=5")
-    records = journal.read(tmp_path / "metrics.jsonl")
+    records = journal.read(tmp_path)
     assert [record["step"] for record in records] == [10, 20, 25, 30]
     assert {record["metric"] for record in records} == {"exact_match"}
     fewer = works("train", run, "--train.steps=15")

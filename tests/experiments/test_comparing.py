@@ -1,6 +1,5 @@
 """A comparison: what it plans for its time, its two stages, and the program."""
 
-import json
 import re
 import signal
 import subprocess
@@ -13,7 +12,7 @@ import pytest
 
 from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.records import run_files, states
+from attn_jax.records import journal, run_files, states
 from attn_jax.runs import agenda, comparing, executor, planning, plans, sweeping, tuning
 from attn_jax.runs.agenda import USED
 from attn_jax.runs.checks import check
@@ -88,7 +87,7 @@ def made(measured, monkeypatch):
         folder.mkdir(exist_ok=True)
         value = 90 - 10_000 * float(options[RATE]) + 10 * float(options[DROPOUT])
         record = {"step": 9, "metric": "bleu", "valid_bleu": value, "valid_perplexity": 2.0}
-        run_files.journal(folder).write_text(json.dumps(record) + "\n")
+        journal.append(folder, record)
         if is_tested:
             run_files.evaluation(folder, "test").write_text("{}")
         return 0

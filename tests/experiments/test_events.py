@@ -45,7 +45,7 @@ def read(workdir):
 
 
 def test_scalars_are_those_of_the_journal(workdir, read):
-    records = journal.read(run_files.journal(workdir))
+    records = journal.read(workdir)
     assert [record["step"] for record in records] == [2, 4, 6]
     for tag, name in (
         ("train/loss", "train_loss"),

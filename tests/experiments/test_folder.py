@@ -7,7 +7,7 @@ import pytest
 from attn_jax import config
 from attn_jax.attention.scores import Additive
 from attn_jax.errors import InputError
-from attn_jax.records import run_files
+from attn_jax.records import journal, manifest, run_files
 from attn_jax.runs.folder import alone, experiment_with, settle
 
 
@@ -15,7 +15,8 @@ def test_what_may_change_once_a_run_has_been_trained(tmp_path):
     given = {"label": "a", "seed": 1, "train.steps": 10, "train.patience": 2}
     run_files.flags(tmp_path).write_text("\n".join(config.lines(experiment_with(given))))
     assert settle(tmp_path, {"seed": 2}).seed == 2
-    run_files.journal(tmp_path).write_text("{}\n")
+    manifest.write(tmp_path, run_files.flags(tmp_path), run_files.flags(tmp_path).read_text())
+    journal.append(tmp_path, {"step": 1})
     free = {"label": "b", "train.steps": 20, "train.patience": 0, "train.valid_every": 7}
     free |= {"train.keep": 3, "train.skip": 100}
     changed = settle(tmp_path, free)
@@ -30,7 +31,8 @@ def test_a_run_goes_on_with_the_same_units_alone(tmp_path):
     usual = ["--data.source_level=symbol", "--data.target_level=symbol"]
     lines = ["--model.score=additive(units=32)", *usual]
     run_files.flags(tmp_path).write_text("\n".join(lines))
-    run_files.journal(tmp_path).write_text("{}\n")
+    manifest.write(tmp_path, run_files.flags(tmp_path), run_files.flags(tmp_path).read_text())
+    journal.append(tmp_path, {"step": 1})
     for given in ({}, {"model.score": "additive( units = 32 )"}):
         assert settle(tmp_path, given).model.score == Additive(units=32)
     for given in ({"model.score": "additive"}, {"model.score": "additive(units=33)"}):
@@ -46,14 +48,3 @@ def test_what_is_no_folder_cannot_hold_a_run(tmp_path, make, what):
     make(*([tmp_path / "nothing"] if make is os.symlink else []), place)
     with pytest.raises(InputError, match=f"place is {what}, not the folder of a run"), alone(place):
         pass
-
-
-def test_a_run_of_an_earlier_version_keeps_its_metric(tmp_path):
-    """Its default was perplexity, and it had no --train.skip."""
-    lines = config.lines(experiment_with({"train.metric": "perplexity"}))
-    old = [line for line in lines if not line.startswith("--train.skip")]
-    run_files.flags(tmp_path).write_text("\n".join(old))
-    run_files.journal(tmp_path).write_text('{"step": 1}\n')
-    assert settle(tmp_path, {}).train.metric == "perplexity"
-    with pytest.raises(InputError, match=r"train\.metric was 'perplexity' and is now 'auto'"):
-        settle(tmp_path, {"train.metric": "auto"})

@@ -18,7 +18,7 @@ from attn_jax.alignment.extraction import Argmax
 from attn_jax.alignment.readings import Reading
 from attn_jax.data.gold import Gold
 from attn_jax.data.vocabulary import Symbols
-from attn_jax.records import facts, seals
+from attn_jax.records import manifest
 from attn_jax.runs.aligning import best_reading
 from attn_jax.runs.folder import alone
 from tests.experiments.programs import SMALL, program, refused, works
@@ -785,10 +785,7 @@ def spelt(workdir, tmp_path_factory):
     run = shutil.copytree(workdir, tmp_path_factory.mktemp("spelt") / "run")
     for file in run.glob("vocabulary.*.json"):
         content = json.loads(file.read_text())
-        file.write_text(json.dumps(content | {"level": "character"}))
-    for file in run.glob("checkpoints/*/facts/metadata"):
-        known = facts.read(file.parents[1]) | facts.of_run(run)
-        file.write_text(json.dumps(seals.sealed(known)))
+        manifest.write(run, file, json.dumps(content | {"level": "character"}))
     return run
 
 

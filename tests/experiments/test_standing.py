@@ -1,20 +1,22 @@
 """How far a sweep is, as its files tell it, in a terminal and elsewhere."""
 
 import io
-import json
 import os
 import time
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from attn_jax.errors import InputError
-from attn_jax.records import run_files, states
+from attn_jax.records import journal, run_files, states
+from attn_jax.records.progress import Progress
 from attn_jax.runs import plans, standing, view
 from attn_jax.runs.measuring import Cost, Work
 from attn_jax.runs.plans import Plan
 from attn_jax.runs.standing import Standing, seconds_left, standings, summary, with_costs
 from attn_jax.runs.view import Board, changes, shown, watch
+from attn_jax.training.checkpoints import WritableCheckpoints
 from tests.experiments.programs import SMALL, works
 from tests.stages import full
 
@@ -42,11 +44,13 @@ def root(tmp_path):
     plans.add(tmp_path, PLAN)
     told_of(tmp_path, "seed=1", step=40, loss=1.25, start=5.0)
     told_of(tmp_path, "seed=2", states.FAILED, why="it is [bad]")
-    (tmp_path / "seed=3" / "checkpoints" / "60").mkdir(parents=True)
     record = {"step": 60, "metric": "bleu", "valid_bleu": 7.5, "steps_per_second": 4.0}
     record["seconds"] = 21.0  # of which 15 are steps, and 6 compilation
     told_of(tmp_path, "seed=3", states.PAUSED, validation=3.0)
-    run_files.journal(tmp_path / "seed=3").write_text(json.dumps(record) + "\n")
+    leaves = {"x": np.zeros(3, np.float32)}
+    checkpoints = WritableCheckpoints(tmp_path / "seed=3", 1)
+    checkpoints.save(60, leaves, leaves, Progress(validated=60), (7.5, -2.0))
+    journal.append(tmp_path / "seed=3", record)
     told_of(tmp_path, "seed=4", pid=NO_PROCESS)
     return tmp_path
 
@@ -234,9 +238,7 @@ def test_a_dry_run_measures_a_step_of_each_system_and_writes_nothing(tmp_path):
 
 
 def test_runs_are_listed_though_one_is_damaged(root):
-    damaged = run_files.checkpoints(root / "seed=3") / "60" / "facts"
-    damaged.mkdir()
-    (damaged / "metadata").write_text("{")
+    run_files.manifest(root / "seed=3").write_text("{")
     listed = works("sweep", f"--workdir={root}", "--list").stdout.splitlines()
     assert len(listed) == 1 + len(PLAN.runs)
     assert works("sweep", f"--workdir={root}", "--list", "--only=2").stdout.startswith("   2 ")

@@ -8,7 +8,7 @@ import pytest
 
 import attn_jax
 from attn_jax.errors import InputError
-from attn_jax.records import journal, run_files
+from attn_jax.records import journal
 from tests.experiments.programs import refused, works
 from tests.stages import full
 
@@ -86,7 +86,7 @@ def test_tags_decide_what_is_written(tmp_path, files):
     more |= {"model.annotation_size": 32, "model.embedding_size": 16, "train.learning_rate": 0.01}
     more |= {"train.steps": 250, "train.valid_every": 250, "train.metric": "perplexity"}
     translator = attn_jax.train(OPTIONS | files | more, tmp_path / "run")
-    (last,) = journal.read(run_files.journal(tmp_path / "run"))
+    (last,) = journal.read(tmp_path / "run")
     assert last["valid_exact_match"] > 90
     (plural, past) = translator.translate(["abc\tN;PL", "abc\tV;PST"])
     assert (plural.text, past.text) == ("abcs", "abced")

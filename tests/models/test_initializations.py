@@ -6,7 +6,7 @@ import pytest
 
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import initialize
-from attn_jax.training.arrays import named_leaves
+from attn_jax.training.checkpoints import named_leaves
 from tests.options import model_options
 from tests.stages import few
 

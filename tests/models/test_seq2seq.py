@@ -13,7 +13,7 @@ from attn_jax.models.protocols import Encoded, Source
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.tokens import BOS, EOS, PAD
-from attn_jax.training.arrays import named_leaves
+from attn_jax.training.checkpoints import named_leaves
 from tests.models import oracle
 from tests.options import model_options
 from tests.stages import few

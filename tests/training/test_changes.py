@@ -16,8 +16,7 @@ from attn_jax.runs.executor import without_changed
 from attn_jax.runs.folder import alone, settle, settle_planned, tell_changes
 from attn_jax.runs.planning import possible
 from attn_jax.runs.training import train_alone
-from attn_jax.training.checkpoint import Checkpoints
-from attn_jax.training.fallback import set_aside
+from attn_jax.training.checkpoints import Checkpoints, set_aside
 from attn_jax.training.optimizer import SGD
 
 OPTIONS = {
@@ -49,7 +48,7 @@ def train_in(folder, options, on_step=None):
 
 def arrays(folder, step):
     """Digests of the parameters after a step, and of the state of the optimizer."""
-    return Checkpoints(run_files.checkpoints(folder)).facts(step)["sha256"]
+    return Checkpoints(folder).known()[step].sha256
 
 
 def terminate(step, loss):
@@ -154,7 +153,7 @@ def test_of_a_finished_run_nothing_changes(run):
 
 def test_from_an_earlier_checkpoint_on_it_goes_on_with_the_current_values(run, capsys):
     for step in (8, 11):
-        (run_files.checkpoints(run) / str(step) / "facts" / "metadata").write_text("{}")
+        (run_files.checkpoints(run) / str(step) / "model" / "_METADATA").write_text("{}")
     set_aside(run)
     train_in(run, {"train.steps": 11})
     told = capsys.readouterr().out

@@ -1,7 +1,5 @@
 """Training, uninterrupted and in pieces, and its checkpoints."""
 
-import asyncio
-import json
 import os
 import shutil
 import signal
@@ -9,6 +7,7 @@ from types import SimpleNamespace
 
 import jax
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 
 from attn_jax.config import Train
@@ -16,14 +15,18 @@ from attn_jax.data.pipeline import Batches
 from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import initialize
-from attn_jax.records import journal
+from attn_jax.records import journal, manifest
 from attn_jax.records.progress import Criterion, Progress
-from attn_jax.records.seals import sealed
-from attn_jax.training.arrays import digest, named_leaves
-from attn_jax.training.checkpoint import Checkpoints
+from attn_jax.training import checkpoints as checkpoints_of
+from attn_jax.training.checkpoints import (
+    Checkpoints,
+    WritableCheckpoints,
+    digest,
+    named_leaves,
+    set_aside,
+)
 from attn_jax.training.loop import begin, finished, fit
 from attn_jax.training.recipe import recipe_of
-from attn_jax.training.saving import WritableCheckpoints
 from attn_jax.training.step import train_step
 from tests.options import model_options, train_options
 from tests.pairs import Pair, training_pairs
@@ -72,11 +75,11 @@ def train(workdir, evaluate=None, spoilt=None, criterion=PERPLEXITY, **options):
         rng=jax.random.key(1),
         criterion=criterion,
     )
-    checkpoints = Checkpoints(workdir / "checkpoints")
+    checkpoints = Checkpoints(workdir)
     step = checkpoints.latest
     model = checkpoints.restore(step, "model", initialize(CONFIG, 9, 9, jax.random.key(5)))
     best = checkpoints.best
-    return step, best, named_leaves(model), journal.read(workdir / "metrics.jsonl")
+    return step, best, named_leaves(model), journal.read(workdir)
 
 
 @pytest.mark.parametrize(
@@ -157,11 +160,6 @@ def test_patience_counts_validations_though_valid_every_changes(tmp_path):
     assert not finished(Train(steps=20, valid_every=1, patience=5), tmp_path)
 
 
-def test_progress_is_read_as_it_was_stored():
-    progress = Progress((1.0, 2.0), 4, 3.0, since=2, validated=7)
-    assert Progress.of(json.loads(json.dumps(progress._asdict()))) == progress._replace(rates=[])
-
-
 def test_equal_metrics_are_told_apart_by_perplexity(tmp_path):
     """Exact match and BLEU are often 0 at several validations, of which the first is the worst."""
     values = iter([(0.0, 9.0), (0.0, 5.0), (0.0, 7.0), (0.0, 5.0)])
@@ -182,21 +180,14 @@ def test_a_run_is_finished_at_its_last_step(tmp_path):
     assert not finished(Train(steps=5), tmp_path)
 
 
-def test_the_journal_forgets_what_will_be_done_again(tmp_path):
+def test_the_journal_forgets_what_will_be_done_again(tmp_path, capsys):
     train(tmp_path, steps=4)
+    journal.append(tmp_path, {"step": 5})
     with (tmp_path / "metrics.jsonl").open("a") as file:
-        file.write(json.dumps({"step": 5}) + "\n" + '{"step": 6, "cut')
+        file.write('{"step": 6, "cut')
     *_, record = train(tmp_path, steps=6)
     assert [line["step"] for line in record] == [2, 4, 6]
-
-
-@pytest.mark.parametrize("text", ['{"step": 2}\n{"st\n{"step": 6}\n', '{"step": 2}\n{}\n'])
-def test_a_journal_damaged_before_its_end_is_refused(tmp_path, text):
-    file = tmp_path / "metrics.jsonl"
-    file.write_text(text)
-    with pytest.raises(InputError, match=r"metrics\.jsonl: line 2 is damaged"):
-        journal.truncate(file, 4)
-    assert file.read_text() == text
+    assert "2 lines of" in capsys.readouterr().err
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
@@ -204,89 +195,61 @@ def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
         train(tmp_path, learning_rate=1e30, clip_norm=1e30, steps=40, valid_every=20)
 
 
+LEAVES = {"x": np.zeros(3, np.float32)}
+
+
+def save(checkpoints, step, goodness=(0.0, 0.0)):
+    checkpoints.save(step, LEAVES, LEAVES, Progress(), goodness)
+
+
+def kept(workdir):
+    return sorted(int(folder.name) for folder in (workdir / "checkpoints").iterdir())
+
+
 def test_a_changed_bit_is_noticed(tmp_path):
     model = initialize(CONFIG, 9, 9, jax.random.key(0))
-    leaves = named_leaves(model)
-    changed = {name: np.array(leaf) for name, leaf in leaves.items()}
-    next(iter(changed.values())).view(np.uint8).flat[0] ^= 1
-    checkpoints = WritableCheckpoints(tmp_path, 2)
-    checkpoints.save(1, model, {"m": np.zeros(3, np.float32)}, {}, (0.0,))
-    checkpoints.close()
+    rest = {"m": np.zeros(3, np.float32)}
+    WritableCheckpoints(tmp_path, 2).save(1, model, rest, Progress(), None)
     checkpoints = Checkpoints(tmp_path)
-    facts = json.loads(next(tmp_path.glob("1/facts/metadata")).read_text())
-    assert facts["sha256"]["model"] == digest(leaves)
-    facts["sha256"]["model"] = digest(changed)
-    del facts["digest"]
-    next(tmp_path.glob("1/facts/metadata")).write_text(json.dumps(sealed(facts)))
+    with manifest.changing(tmp_path) as changed:
+        leaves = named_leaves(model)
+        assert changed.checkpoints[1].sha256["model"] == digest(leaves)
+        name = next(iter(leaves))
+        flipped = np.array(leaves[name])
+        flipped.view(np.uint8).flat[0] ^= 1
+        changed.checkpoints[1].sha256["model"] = digest(leaves | {name: flipped})
     with pytest.raises(InputError, match="1/model is damaged: it has changed"):
         checkpoints.restore(1, "model", model)
     optimizer = checkpoints.restore(1, "rest", {"m": np.ones(3, np.float32)})
     np.testing.assert_array_equal(optimizer["m"], np.zeros(3))
-    other = initialize(CONFIG, 11, 9, jax.random.key(0))
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+    model, other = (initialize(CONFIG, size, 9, jax.random.key(0)) for size in (9, 11))
+    WritableCheckpoints(tmp_path, 2).save(1, model, LEAVES, Progress(), None)
     with pytest.raises(
         InputError, match=r"does not fit this model: .*source_words.* wanted float32"
     ):
-        checkpoints.restore(1, "model", other)
+        Checkpoints(tmp_path).restore(1, "model", other)
 
 
-@pytest.mark.parametrize("name", ["facts/metadata", "model/_METADATA"])
 @pytest.mark.parametrize("content", [b"", b"{}"])
-def test_a_damaged_checkpoint_is_refused(tmp_path, name, content):
-    leaves = {"x": np.zeros(3, np.float32)}
+def test_a_run_goes_on_without_a_damaged_checkpoint(tmp_path, content):
     checkpoints = WritableCheckpoints(tmp_path, 2)
-    checkpoints.save(1, leaves, leaves, {}, (0.0,))
-    checkpoints.close()
-    (tmp_path / "1" / name).write_bytes(content)
-
-    def read():
-        checkpoints = Checkpoints(tmp_path)
-        return checkpoints.restore(checkpoints.best, "model", leaves)
-
-    with pytest.raises(InputError, match=f"^{tmp_path}.* is missing or damaged"):
-        read()
-
-
-def test_a_run_goes_on_without_a_damaged_checkpoint(tmp_path):
-    leaves = {"x": np.zeros(3, np.float32)}
-    checkpoints = WritableCheckpoints(tmp_path, 2)
-    for step in (1, 2):
-        checkpoints.save(step, leaves, leaves, {}, (0.0,))
-    checkpoints.close()
-
-    def told(step):
-        (tmp_path / str(step) / "model" / "_METADATA").write_text("")
-        with pytest.raises(InputError) as error:
-            Checkpoints(tmp_path).restore(step, "model", leaves)
-        return str(error.value)
-
-    instead = f"or use {tmp_path / '1'} instead (train: with train.fallback)"
-    assert told(2).endswith(f"; put a copy of {tmp_path / '2'} back, {instead}")
-    shutil.rmtree(tmp_path / "2")
-    left = Checkpoints(tmp_path)
-    assert (left.latest, left.best) == (1, 1)
-    left.restore(1, "model", leaves)
-    assert told(1).endswith(f"{tmp_path / '1'} back, or begin anew in another folder")
-
-
-def test_what_is_read_beside_a_damaged_array_is_read_to_its_end(tmp_path, monkeypatch):
-    """Otherwise, Orbax would close its event loop first, and each pending read would print that."""
-    leaves = {str(number): np.zeros(3, np.float32) for number in range(200)}
-    checkpoints = WritableCheckpoints(tmp_path, 2)
-    checkpoints.save(1, leaves, leaves, {}, (0.0,))
-    checkpoints.close()
-    for file in (tmp_path / "1" / "model").rglob("d/*"):
-        os.truncate(file, 100)
-    close, left = asyncio.BaseEventLoop.close, []
-
-    def observed(loop):
-        left.append(len(asyncio.all_tasks(loop)))
-        close(loop)
-
-    monkeypatch.setattr(asyncio.BaseEventLoop, "close", observed)
-    with pytest.raises(InputError, match=r"1/model is missing or damaged .* …\); put a copy"):
-        Checkpoints(tmp_path).restore(1, "model", leaves)
-    assert left
-    assert not any(left)
+    save(checkpoints, 1)
+    save(checkpoints, 2)
+    one, two = checkpoints.place(1), checkpoints.place(2)
+    (two / "model" / "_METADATA").write_bytes(content)
+    with pytest.raises(InputError, match=f"^{tmp_path}.* is missing or damaged") as error:
+        checkpoints.restore(2, "model", LEAVES)
+    instead = f"or use {one} instead (train: with train.fallback)"
+    assert str(error.value).endswith(f"; put a copy of {two} back, {instead}")
+    set_aside(tmp_path)
+    assert (checkpoints.latest, checkpoints.best) == (1, 1)
+    checkpoints.restore(1, "model", LEAVES)
+    (one / "model" / "_METADATA").write_bytes(content)
+    with pytest.raises(InputError, match=f"{one} back, or begin anew in another folder$"):
+        checkpoints.restore(1, "model", LEAVES)
 
 
 def test_too_little_memory_is_not_damage(tmp_path):
@@ -307,37 +270,73 @@ def test_a_digest_is_of_names_types_shapes_and_bytes():
     assert digest(one) not in [digest(other) for other in others]
 
 
-@pytest.mark.parametrize("left", ["facts", "model", "commit_success.txt"])
-def test_a_deletion_that_was_cut_off_is_finished(tmp_path, left):
-    leaves = [{"x": np.zeros(3, np.float32)}] * 2
-    checkpoints = WritableCheckpoints(tmp_path, 2)
-    for step, score in enumerate((1.0, 3.0), start=1):
-        checkpoints.save(step, *leaves, {}, (score,))
-    checkpoints.close()
-    for path in (tmp_path / "1").iterdir():
-        if path.name != left:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-    checkpoints = WritableCheckpoints(tmp_path, 2)
-    assert checkpoints.best == 2
-    for step in (3, 4, 5):
-        checkpoints.save(step, *leaves, {}, (0.0,))
-    checkpoints.close()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["2", "4", "5"]
+@pytest.mark.parametrize("left", ["model", "rest"])
+def test_a_deletion_that_was_cut_off_is_finished(tmp_path, left, monkeypatch):
+    def cut_off(place):
+        for path in place.iterdir():
+            if path.name != left:
+                remove(path) if path.is_dir() else path.unlink()
+        raise KeyboardInterrupt
+
+    checkpoints, remove = WritableCheckpoints(tmp_path, 1), shutil.rmtree
+    save(checkpoints, 1)
+    monkeypatch.setattr(shutil, "rmtree", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        save(checkpoints, 2, (1.0, 0.0))
+    monkeypatch.undo()
+    assert kept(tmp_path) == [1, 2]
+    checkpoints = WritableCheckpoints(tmp_path, 1)
+    assert (checkpoints.latest, checkpoints.best) == (2, 2)
+    save(checkpoints, 3)
+    assert kept(tmp_path) == [2, 3]
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_kill_around_a_save_loses_at_most_that_save(tmp_path, after, monkeypatch):
+    """Before or after Orbax has written it, the last checkpoint and the best are usable."""
+
+    def killed(place, arrays):
+        if after:
+            write(place, arrays)
+        raise KeyboardInterrupt
+
+    checkpoints, write = WritableCheckpoints(tmp_path, 1), checkpoints_of._write
+    save(checkpoints, 1)
+    monkeypatch.setattr(checkpoints_of, "_write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        save(checkpoints, 2, (1.0, 0.0))
+    monkeypatch.undo()
+    checkpoints = WritableCheckpoints(tmp_path, 1)
+    assert checkpoints.latest == checkpoints.best == 1 + after
+    checkpoints.verify(1 + after)
+    save(checkpoints, 3)
+    assert kept(tmp_path) == [1 + after, 3]
 
 
 def test_a_reader_leaves_alone_what_is_being_written(tmp_path):
-    checkpoints = WritableCheckpoints(tmp_path, 2)
-    checkpoints.save(1, *[{"x": np.zeros(3, np.float32)}] * 2, {}, (0.0,))
-    checkpoints.close()
-    half = tmp_path / "2.orbax-checkpoint-tmp"
+    save(WritableCheckpoints(tmp_path, 2), 1)
+    half = tmp_path / "checkpoints" / "2.orbax-checkpoint-tmp"
     half.mkdir()
     reader = Checkpoints(tmp_path)
-    assert (reader.steps, reader.latest, reader.best) == ([1], 1, 1)
+    assert (reader.latest, reader.best) == (1, 1)
     assert half.is_dir()
-    writer = WritableCheckpoints(tmp_path, 2)
-    writer.save(3, *[{"x": np.zeros(3, np.float32)}] * 2, {}, (0.0,))
-    writer.close()
+    save(WritableCheckpoints(tmp_path, 2), 3)
     assert not half.exists()
+
+
+@pytest.mark.parametrize("name", ["03", "4", "mine"])
+def test_a_folder_that_is_not_of_the_run_is_not_used(tmp_path, name):
+    save(WritableCheckpoints(tmp_path, 2), 3)
+    reader = Checkpoints(tmp_path)
+    shutil.copytree(reader.place(3), reader.place(3).with_name(name))
+    assert (reader.latest, reader.best) == (3, 3)
+    with pytest.raises(InputError, match=f"checkpoints/{name} is not of this run, or was renamed"):
+        WritableCheckpoints(tmp_path, 2)
+    shutil.rmtree(reader.place(3))
+    with pytest.raises(
+        InputError, match=r"checkpoints/3 is missing; put a copy of .* back, or beg"
+    ):
+        WritableCheckpoints(tmp_path, 2)
 
 
 def test_so_many_checkpoints_are_kept_as_asked_for(tmp_path):
@@ -348,21 +347,17 @@ def test_so_many_checkpoints_are_kept_as_asked_for(tmp_path):
     assert len(steps) <= 4
 
 
-@pytest.mark.parametrize(
-    ("writes", "given"),
-    [("save", (1, {"a": np.zeros(2)}, {"a": np.zeros(2)}, {}, (0.0,))), ("close", ())],
-)
-def test_a_full_disk_is_said_in_a_sentence(writes, given, tmp_path, monkeypatch):
-    """Orbax raises a ValueError, at once or after writing in the background."""
+def test_a_full_disk_is_said_in_a_sentence(tmp_path, monkeypatch):
+    """Orbax raises a ValueError."""
 
     def full(*_, **__):
         raise ValueError("RESOURCE_EXHAUSTED: Error writing …: No space left on device")
 
     checkpoints = WritableCheckpoints(tmp_path, 2)
-    monkeypatch.setattr(checkpoints._manager, writes, full)
+    monkeypatch.setattr(ocp.Checkpointer, "save", full)
     with pytest.raises(OSError, match="No space left on device") as error:
-        getattr(checkpoints, writes)(*given)
-    assert error.value.filename == str(tmp_path)
+        save(checkpoints, 1)
+    assert error.value.filename == str(tmp_path / "checkpoints")
 
 
 def test_a_checkpoint_is_not_begun_without_space_for_it(tmp_path, monkeypatch):
@@ -371,45 +366,39 @@ def test_a_checkpoint_is_not_begun_without_space_for_it(tmp_path, monkeypatch):
     free = 100 * 8 + 50 * 4
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free - 1))
     with pytest.raises(OSError, match="No space left on device"):
-        checkpoints.save(1, *leaves, {}, (0.0,))
-    assert not list(tmp_path.iterdir())
+        checkpoints.save(1, *leaves, Progress(), None)
+    assert not kept(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
-    checkpoints.save(1, *leaves, {}, (0.0,))
-    checkpoints.close()
-    assert (tmp_path / "1").is_dir()
+    checkpoints.save(1, *leaves, Progress(), None)
+    assert kept(tmp_path) == [1]
 
 
-def test_a_lost_journal_is_told(tmp_path, capsys):
-    train(tmp_path, steps=2, valid_every=2)
-    (tmp_path / "metrics.jsonl").unlink()
-    train(tmp_path, steps=4, valid_every=2)
-    assert "metrics.jsonl is missing, and begins anew" in capsys.readouterr().err
-    assert [line["step"] for line in journal.read(tmp_path / "metrics.jsonl")] == [4]
-
-
-def test_a_shortened_journal_is_told(tmp_path, capsys):
+def test_a_journal_that_is_not_whole_is_refused(tmp_path):
     train(tmp_path, steps=4, valid_every=2)
     file = tmp_path / "metrics.jsonl"
-    file.write_text("".join(file.read_text().splitlines(keepends=True)[:1]))
-    train(tmp_path, steps=6, valid_every=2)
-    told = "metrics.jsonl ends at step 2: its lines up to step 4 are lost"
-    assert told in capsys.readouterr().err
-    assert [line["step"] for line in journal.read(file)] == [2, 6]
+    lines = file.read_text().splitlines(keepends=True)
+    for damaged in (lines[:1], lines[1:], [lines[0], *lines], []):
+        file.write_text("".join(damaged))
+        with pytest.raises(InputError, match=r"metrics\.jsonl is damaged: it has changed"):
+            train(tmp_path, steps=6, valid_every=2)
+    file.unlink()
+    with pytest.raises(InputError, match=r"metrics\.jsonl is missing"):
+        train(tmp_path, steps=6, valid_every=2)
 
 
-def test_an_interrupt_waits_for_the_end_of_a_save(tmp_path, monkeypatch):
-    checkpoints = WritableCheckpoints(tmp_path, 2)
-    save, saved = checkpoints._manager.save, []
+def test_an_interrupt_leaves_a_save_to_its_end(tmp_path, monkeypatch):
+    checkpoints, write = WritableCheckpoints(tmp_path, 2), checkpoints_of._write
+    save(checkpoints, 1)
 
-    def interrupted(*args, **how):
-        signal.raise_signal(signal.SIGINT)
-        saved.append(save(*args, **how))
+    def interrupted(*given):
+        os.kill(os.getpid(), signal.SIGINT)
+        write(*given)
 
-    monkeypatch.setattr(checkpoints._manager, "save", interrupted)
+    monkeypatch.setattr(checkpoints_of, "_write", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     with pytest.raises(KeyboardInterrupt):
-        checkpoints.save(1, *[{"a": np.zeros(2)}] * 2, {}, (0.0,))
+        save(checkpoints, 2)
     signal.signal(signal.SIGINT, before)
-    checkpoints.close()
-    assert saved == [True]
-    assert (tmp_path / "1").is_dir()
+    checkpoints._thread.shutdown()
+    assert kept(tmp_path) == [1, 2]
+    checkpoints.verify(2)

@@ -15,9 +15,9 @@ from attn_jax.errors import TRY_AGAIN, Paused, Terminated
 from attn_jax.records import journal
 from attn_jax.settings.fields import Duration
 from attn_jax.training import loop, notice, running
-from attn_jax.training.checkpoint import Checkpoints
+from attn_jax.training.checkpoints import Checkpoints
 from attn_jax.training.loop import finished
-from attn_jax.training.notice import Notice, Told, uninterrupted
+from attn_jax.training.notice import Notice, Told
 from tests.options import train_options
 from tests.stages import full
 from tests.training.test_loop import train
@@ -69,8 +69,8 @@ class Validation:
         self.workdir, self.interrupted = workdir, dict(interrupted)
 
     def __call__(self, model):
-        file = self.workdir / "metrics.jsonl"
-        done = journal.read(file)[-1]["step"] if file.exists() and file.stat().st_size else 0
+        records = journal.read(self.workdir) if journal.is_begun(self.workdir) else []
+        done = records[-1]["step"] if records else 0
         step = min(step for step in PERPLEXITIES if step > done)
         if number := self.interrupted.pop(step, None):
             signal.raise_signal(number)
@@ -82,7 +82,7 @@ def untimed(records):
 
 
 def kept(workdir):
-    return Checkpoints(workdir / "checkpoints").steps
+    return [*Checkpoints(workdir).known()]
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_a_kill_loses_what_came_after_the_last_save_by_time(tmp_path, monkeypatc
         train(tmp_path / "killed", **often)
     monkeypatch.undo()
     assert kept(tmp_path / "killed") == [3]
-    assert Checkpoints(tmp_path / "killed" / "checkpoints").best is None
+    assert Checkpoints(tmp_path / "killed").best is None
     _, _, again, journal_again = train(tmp_path / "killed", **often)
     for name, leaf in leaves.items():
         np.testing.assert_array_equal(leaf, again[name])
@@ -147,7 +147,7 @@ def test_a_kill_loses_what_came_after_the_last_save_by_time(tmp_path, monkeypatc
 
 
 def test_a_validation_whose_checkpoint_was_not_marked_is_made_again(tmp_path, at, monkeypatch):
-    """Killed between the journal and the facts of a checkpoint that awaited its validation."""
+    """Killed between the journal and the manifest of a checkpoint that awaited its validation."""
     at[4] = signal.SIGTERM
     options = {"steps": 6, "valid_every": 4}
     with pytest.raises(Paused):
@@ -160,7 +160,7 @@ def test_a_validation_whose_checkpoint_was_not_marked_is_made_again(tmp_path, at
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path, **options)
     monkeypatch.undo()
-    assert [line["step"] for line in journal.read(tmp_path / "metrics.jsonl")] == [4]
+    assert [line["step"] for line in journal.read(tmp_path)] == [4]
     step, best, _, records = train(tmp_path, **options)
     assert (step, best, [line["step"] for line in records]) == (6, 4, [4, 6])
 
@@ -172,17 +172,6 @@ def test_a_run_that_awaits_its_last_validation_is_not_finished(tmp_path, at):
     assert not finished(train_options(steps=6), tmp_path)
     assert train(tmp_path, steps=6, valid_every=4)[0] == 6
     assert finished(train_options(steps=6), tmp_path)
-
-
-def test_a_damaged_checkpoint_by_time_does_not_hide_those_of_validations(tmp_path, at):
-    at[5] = signal.SIGTERM
-    with pytest.raises(Paused):
-        train(tmp_path, steps=8, valid_every=2, keep=2)
-    assert kept(tmp_path) == [2, 4, 5]
-    (tmp_path / "checkpoints" / "5" / "facts" / "metadata").write_text("{}")
-    with pytest.warns(UserWarning, match="5 is damaged"):
-        opened = loop.WritableCheckpoints(tmp_path / "checkpoints", 2)
-    opened.close()
 
 
 def test_signals_of_one_moment_are_one_and_a_later_one_raises(monkeypatch):
@@ -197,26 +186,23 @@ def test_signals_of_one_moment_are_one_and_a_later_one_raises(monkeypatch):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_second_signal_waits_for_the_end_of_a_save_unless_it_ends_the_process(monkeypatch):
+def test_a_second_signal_raises_or_ends_a_program(monkeypatch):
     monkeypatch.setattr(notice, "SAME", 0.0)
-    reached = []
 
-    def twice(second=signal.SIGINT):
-        with Notice(30), uninterrupted():
+    def twice(second):
+        with Notice(30):
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(second)
-            reached.append(True)
 
     with pytest.raises(Terminated):
         twice(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt) as raised:
-        twice()
+        twice(signal.SIGINT)
     assert raised.type is KeyboardInterrupt
-    assert reached == [True, True]
     ended = []
     monkeypatch.setattr(notice, "_end", [ended.append])
     with pytest.raises(KeyboardInterrupt):
-        twice()
+        twice(signal.SIGINT)
     assert ended == [128 + signal.SIGINT]
 
 

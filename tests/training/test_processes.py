@@ -23,7 +23,7 @@ from attn_jax.errors import TRY_AGAIN, InputError
 from attn_jax.records import journal
 from attn_jax.runs import folder
 from attn_jax.training import devices, processes
-from attn_jax.training.arrays import named_leaves
+from attn_jax.training.checkpoints import named_leaves
 from attn_jax.translation.loading import load
 from tests.experiments.programs import SMALL, refused
 from tests.options import train_options
@@ -110,7 +110,7 @@ def translations(run):
 def records(run):
     """The validations, without what depends on the clock."""
     untimed = []
-    for record in journal.read(run / "metrics.jsonl"):
+    for record in journal.read(run):
         timed = ("seconds", "steps_per_second", "target_tokens_per_second", "metric")
         untimed.append({name: value for name, value in record.items() if name not in timed})
     return untimed

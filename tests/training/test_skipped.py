@@ -96,4 +96,4 @@ def test_a_run_that_diverges_ends_with_a_sentence_and_keeps_its_best(tmp_path):
         json.loads(line, parse_constant=pytest.fail)["valid_perplexity"]
         for line in text.splitlines()
     ] == [3.0, None]
-    assert journal.read(tmp_path / "metrics.jsonl")[-1]["valid_perplexity"] == np.inf
+    assert journal.read(tmp_path)[-1]["valid_perplexity"] == np.inf
