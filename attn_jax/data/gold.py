@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from attn_jax.data.lines import read_lines
 from attn_jax.data.pharaoh import POSITION, Links, check_links, parse
-from attn_jax.data.text_files import read_lines
-from attn_jax.data.words import words_of
+from attn_jax.data.sentences import words_of
 from attn_jax.errors import InputError
 
 NAACL = re.compile(rf"{POSITION} {POSITION} {POSITION}(?: ([SP]))?(?: [0-9.]+)?")

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain
 from pathlib import Path
 
-from attn_jax.data.text_files import iterate_lines
-from attn_jax.data.words import words_of
+from attn_jax.data.lines import iterate_lines
+from attn_jax.data.sentences import words_of
 from attn_jax.errors import InputError
 
 POSITION = "0*([0-9]{1,9})"  # Python refuses to convert texts of thousands of digits

@@ -17,7 +17,7 @@ pytestmark = full
 COUNT = """
 import atexit, sys
 from attn_jax.__main__ import main
-from attn_jax.data.vocabulary import PRETOKENIZERS
+from attn_jax.data.pretokens import PRETOKENIZERS
 file, program, *arguments = sys.argv[1:]
 texts = []
 
