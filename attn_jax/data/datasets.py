@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
 
@@ -40,7 +40,7 @@ class Corpus:
         """The names of the available splits."""
         return list(self._splits)
 
-    @property
+    @cached_property
     def content(self) -> str:
         """What identifies the data by their content, independent of their path.
 
