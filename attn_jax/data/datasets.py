@@ -91,13 +91,12 @@ GENERATED = {
     "sort": Generated(make_sequences, "sequences", "symbol"),
     "dates": Generated(make_dates, "dates", "character"),
 }
-PARALLEL = "parallel"  # the user's own text
-NAMES = (*GENERATED, PARALLEL)
+NAMES = (*GENERATED, "parallel")
 
 
 def with_defaults(config: Data) -> Data:
     """The options with `auto` levels replaced by the default of the data set."""
-    level = "word" if config.name == PARALLEL else "subword"
+    level = "word" if config.name == "parallel" else "subword"
     if config.name in GENERATED:
         level = GENERATED[config.name].level
     return dataclasses.replace(
@@ -115,7 +114,7 @@ def open_corpus(config: Data) -> Corpus:
         prepared, it lacks a requested language, or files are given that it would not read.
     """
     config = with_defaults(config)
-    if config.name == PARALLEL:
+    if config.name == "parallel":
         files = pair_files(config)
         return Corpus(config.name, files, partial(content_of, files, config.links))
     for option in ("train", "valid", "test", "links", "second_source"):

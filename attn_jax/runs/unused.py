@@ -53,6 +53,7 @@ USED_BY: dict[str, Callable[[Experiment], bool]] = {
     "data.min_count": _has_words,
     "data.subwords": _has_subwords,
     "data.character_coverage": _has_subwords,
+    "data.directory": lambda run: run.data.name != "parallel",
     "data.examples": _is_made,
     "data.held_out": _is_made,
     "data.shortest": _is_task,
