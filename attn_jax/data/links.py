@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from attn_jax.config import LINKED_LEVELS, Data
-from attn_jax.data.pharaoh import Links, check_links, iterate_pharaoh
+from attn_jax.data.alignment_files import Links, check_links, iterate_pharaoh
 from attn_jax.data.sentences import Example
 from attn_jax.errors import InputError
 

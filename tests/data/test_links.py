@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attn_jax.config import Data
+from attn_jax.data.alignment_files import iterate_pharaoh
 from attn_jax.data.links import LinkTable, links_of
-from attn_jax.data.pharaoh import iterate_pharaoh
 from attn_jax.data.pretokens import cut_pairs
 from attn_jax.data.run_vocabularies import cutting
 from attn_jax.data.sentences import Example, words_of
