@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import chain, islice, starmap, zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +25,10 @@ class Known(NamedTuple):
 
 
 class PairFile(Iterable[Example[str]]):
-    """The pairs of a split, which are read anew whenever they are gone through.
+    """The pairs of a split, which are read when they are gone through.
+
+    Those of training are read anew each time. Text that is decoded is kept in memory, so that it
+    may change while a model is trained.
 
     Args:
       paths: one file of tab-separated columns, or one for each side.
@@ -33,19 +37,30 @@ class PairFile(Iterable[Example[str]]):
     """
 
     def __init__(self, paths: tuple[Path, ...], columns: tuple[int, ...] | None, decoded: bool):
-        self._paths, self._columns = paths, columns
-        self._read = read_complete if decoded else read_pairs
+        self._paths, self._columns, self._decoded = paths, columns, decoded
         self._known: Known | None = None
 
+    @cached_property
+    def _kept(self) -> list[tuple[str, str]]:
+        return read_complete(self._paths, self._columns)
+
     def __iter__(self) -> Iterator[Example[str]]:
+        """The pairs, one after another.
+
+        Raises:
+          InputError: a file cannot be used, or has changed since it was gone through before.
+        """
         digest, count = hashlib.sha256(), 0
-        pairs = iter(self._read(self._paths, self._columns))
+        pairs = iter(self._kept if self._decoded else read_pairs(self._paths, self._columns))
         while part := list(islice(pairs, AT_ONCE)):
             # Each side is one line, so that other sides never have the same digest.
             digest.update("\n".join([*chain.from_iterable(part), ""]).encode())
             count += len(part)
             yield from starmap(Example, part)
-        self._known = Known(count, digest.hexdigest())
+        known = Known(count, digest.hexdigest())
+        if self._known not in (None, known):
+            raise InputError(f"{self._paths[0]} has changed since it was read")
+        self._known = known
 
     @property
     def known(self) -> Known:

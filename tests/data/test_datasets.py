@@ -169,8 +169,18 @@ def test_a_text_is_read_once(tmp_path, monkeypatch):
         assert len(list(corpus.examples(split))) == 1
     monkeypatch.setattr("attn_jax.data.parallel_text.iterate_lines", None)
     assert corpus.content.startswith("parallel/")
-    assert len(corpus.examples("validation")) == 1
+    assert len(list(corpus.examples("validation"))) == 1
     assert not (tmp_path / "d").exists()
+
+
+def test_a_text_that_changes_while_it_is_used_is_noticed_or_was_kept(tmp_path):
+    write(tmp_path, train_de="a\n", train_en="b\n", valid_de="a\n", valid_en="b\n")
+    corpus = open_corpus(parallel(tmp_path))
+    assert corpus.content
+    write(tmp_path, train_en="c\n", valid_en="c\n")
+    assert [example.target for example in corpus.examples("validation")] == ["b"]
+    with pytest.raises(InputError, match=r"train\.de has changed since it was read"):
+        list(corpus.examples("train"))
 
 
 def test_columns_of_a_tsv_are_source_and_target(tmp_path):
