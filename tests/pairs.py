@@ -1,17 +1,14 @@
 """Training pairs of given ids, for tests."""
 
-from pathlib import Path
 from typing import NamedTuple
 
-from attn_jax.data.cut_cache import cut_in_files
+from attn_jax.data.batches import TrainingPairs
 from attn_jax.data.links import LinkTable
-from attn_jax.data.pairs import Example
-from attn_jax.data.training_pairs import TrainingPairs
+from attn_jax.data.pretokens import cut_pairs
+from attn_jax.data.sentences import Example
 from attn_jax.data.vocabulary import Symbols
-from attn_jax.data.words import words_of
 
 VOCABULARY = Symbols([str(one) for one in range(4, 200)])  # each token spells its id
-NOWHERE = Path("/dev/null/nowhere")  # so that cut text stays in memory
 
 
 class Pair(NamedTuple):
@@ -25,6 +22,6 @@ class Pair(NamedTuple):
 def training_pairs(pairs):
     """Pairs as `Batches` takes them."""
     examples = [Example(*(" ".join(map(str, side)) for side in pair[:2])) for pair in pairs]
-    text = cut_in_files(examples, (words_of, words_of), NOWHERE)
+    text = cut_pairs(examples, ("words", "words"))
     links = None if pairs[0].links is None else LinkTable(pair.links for pair in pairs)
     return TrainingPairs(text, VOCABULARY, VOCABULARY, 100, links)

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attn_jax.data.gold import Gold
-from attn_jax.data.pharaoh import Links
+from attn_jax.data.alignment_files import Gold, Links
 from attn_jax.errors import InputError
 
 

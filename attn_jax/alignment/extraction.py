@@ -5,7 +5,7 @@ Links are sets of (source, target) positions, counted from 0, without the end of
 
 import numpy as np
 
-from attn_jax.data.pharaoh import Links
+from attn_jax.data.alignment_files import Links
 from attn_jax.settings.value import Value, setting
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from attn_jax.alignment.extraction import Extraction, Threshold
-from attn_jax.data.pharaoh import Links
+from attn_jax.data.alignment_files import Links
 from attn_jax.settings.value import Value, setting
 
 

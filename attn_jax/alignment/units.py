@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from attn_jax.alignment.readings import by_words
-from attn_jax.data.sentences import Sentence
-from attn_jax.data.words import words_of
+from attn_jax.data.sentences import Sentence, words_of
 from attn_jax.errors import InputError
 from attn_jax.tokens import BETWEEN, is_second
 from attn_jax.translation.translator import Translator

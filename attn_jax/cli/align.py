@@ -27,10 +27,9 @@ from attn_jax.attention.head_names import HEADS, Head
 from attn_jax.cli import flags
 from attn_jax.cli.flags import FLAGS
 from attn_jax.config.reading import read
-from attn_jax.data.gold import Gold, read_gold
-from attn_jax.data.pharaoh import Links, pharaoh
-from attn_jax.data.text_files import read_complete
-from attn_jax.data.words import words_of
+from attn_jax.data.alignment_files import Gold, Links, pharaoh, read_gold
+from attn_jax.data.parallel_text import read_complete
+from attn_jax.data.sentences import words_of
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import FEWEST
 from attn_jax.files import writing

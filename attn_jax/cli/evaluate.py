@@ -13,7 +13,7 @@ from absl import flags as absl_flags
 
 from attn_jax.cli import flags
 from attn_jax.cli.flags import FLAGS
-from attn_jax.data.text_files import read_complete
+from attn_jax.data.parallel_text import read_complete
 from attn_jax.errors import InputError
 from attn_jax.records.run_files import SPLITS
 from attn_jax.reporting.printing import best_step, print_evaluation

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from attn_jax.data.text_files import read_lines
+from attn_jax.data.lines import read_lines
 from attn_jax.errors import InputError
 from attn_jax.settings.fields import expand
 

@@ -18,9 +18,9 @@ from absl import flags as absl_flags
 
 from attn_jax.cli import flags
 from attn_jax.cli.flags import FLAGS
+from attn_jax.data.lines import read_data, text_lines
 from attn_jax.data.sentences import Sentence
 from attn_jax.data.text_checks import warn_of_unknown
-from attn_jax.data.text_files import read_data, text_lines
 from attn_jax.errors import InputError
 from attn_jax.reporting.terminal import strips
 from attn_jax.translation.hypothesis import Hypothesis

@@ -66,7 +66,9 @@ class Data:
     max_length: int = option(
         512, "longest sentence in tokens that is translated or evaluated", low=1
     )
-    directory: str = path("where prepared data sets are kept; the user cache folder when empty")
+    directory: str = path(
+        "where data sets that are generated or of TFDS are kept; the user cache folder when empty"
+    )
 
     @property
     def sources(self) -> int:

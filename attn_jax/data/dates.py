@@ -16,7 +16,7 @@ from babel.dates import format_date
 from tensorflow_datasets.core.dataset_builder import BuilderConfig
 
 from attn_jax.config import Data
-from attn_jax.data.text_pairs import TextPairs
+from attn_jax.data.tfds_sets import TextPairs
 from attn_jax.errors import InputError
 
 # Languages whose month names do not contradict each other: "listopada" is November in Polish and

@@ -8,10 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from attn_jax.config import LINKED_LEVELS, Data
-from attn_jax.data.joined_texts import parted
-from attn_jax.data.pairs import Example
-from attn_jax.data.pharaoh import Links, check_links, iterate_pharaoh
-from attn_jax.data.words import words_of
+from attn_jax.data.alignment_files import Links, check_links, iterate_pharaoh
+from attn_jax.data.sentences import Example
 from attn_jax.errors import InputError
 
 AT_ONCE = 2**16  # pairs
@@ -65,13 +63,13 @@ class LinkTable:
         return weights / np.maximum(weights.sum(axis=2, keepdims=True), 1)
 
 
-def links_of(config: Data, examples: Sequence[Example[str]], sizes: np.ndarray) -> LinkTable:
+def links_of(config: Data, examples: Iterable[Example[str]], sizes: np.ndarray) -> LinkTable:
     """The links of training examples: those of data.links, or those of generated data.
 
     Args:
       config: the options of the data.
-      examples: the training examples, read only if they have the links, or two sources.
-      sizes: [n, 2], source and target words of each; of two sources, those of both.
+      examples: the training examples, read only if they have the links.
+      sizes: [n, 2], source and target words of each; of two sources, those of the first.
 
     Raises:
       InputError: there are none, they cannot be read, or they do not fit the sentences.
@@ -83,9 +81,6 @@ def links_of(config: Data, examples: Sequence[Example[str]], sizes: np.ndarray) 
             "data.links are between words: give data.source_level and data.target_level "
             f"word or symbol, got {config.source_level} and {config.target_level}"
         )
-    if config.sources == 2:  # links are to words of the first source
-        firsts = [len(words_of(parted(example.source)[0])) for example in examples]
-        sizes = np.stack([firsts, sizes[:, 1]], axis=1)
     links = LinkTable(iterate_pharaoh(Path(config.links)))
     if len(links) != len(sizes):
         raise InputError(

@@ -5,18 +5,15 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from operator import attrgetter
 from pathlib import Path
 
 from attn_jax.config import Data
-from attn_jax.data.cuts import CutText
-from attn_jax.data.joined_texts import parted
-from attn_jax.data.pairs import Example
+from attn_jax.data.pretokens import Cut, CutText, pretokenizer
 from attn_jax.data.two_sources import TwoSources
-from attn_jax.data.vocabulary import LEVELS, Vocabulary, pretokenizer
+from attn_jax.data.vocabulary import LEVELS, Vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.files import reading
-from attn_jax.tokens import BETWEEN, SPECIALS, is_second
+from attn_jax.tokens import BETWEEN, SPECIALS
 
 SIDES = "source", "target"
 
@@ -29,33 +26,20 @@ def build_vocabulary(level: str, texts: Sequence[str], config: Data) -> Vocabula
         learn it.
     """
     kind = choose(LEVELS, level, "level of tokens")
-    cut = pretokenizer(kind.pretokens)
-    return _built(kind, Counter(chain.from_iterable(map(cut, texts))), texts, config)
+    sentences = list(map(pretokenizer(kind.pretokens), texts))
+    return _built(kind, Counter(chain.from_iterable(sentences)), sentences, config)
 
 
 def _built(
-    kind: type[Vocabulary], counts: Mapping[str, int], texts: Iterable[str], config: Data
+    kind: type[Vocabulary],
+    counts: Mapping[str, int],
+    sentences: Iterable[list[str]],
+    config: Data,
 ) -> Vocabulary:
-    vocabulary = kind.build(counts, texts, config)
+    vocabulary = kind.build(counts, sentences, config)
     if len(vocabulary) == len(SPECIALS):
         raise InputError("the vocabulary is empty: the training text has no token")
     return vocabulary
-
-
-class Texts(Iterable[str]):
-    """Texts of examples, which can be gone through several times.
-
-    Args:
-      examples: the examples.
-      texts: the text of an example; of several functions, one after the other.
-    """
-
-    def __init__(self, examples: Iterable[Example[str]], *texts: Callable[[Example[str]], str]):
-        self._examples, self._texts = examples, texts
-
-    def __iter__(self) -> Iterator[str]:
-        for text in self._texts:
-            yield from map(text, self._examples)
 
 
 def kinds(config: Data) -> dict[str, type[Vocabulary]]:
@@ -89,73 +73,38 @@ def _naming(side: str) -> Iterator[None]:
         raise InputError(f"the {side} side: {error}") from error
 
 
-class Training:
-    """The training text, by its sides: `source`, `target` and, if there are two sources, `second`.
+def _of_sides(text: CutText, config: Data, kind: type[Vocabulary], *sides: str) -> Vocabulary:
+    """The vocabulary of one side of a training text, or of several together."""
 
-    Args:
-      text: cut.
-      examples: the same as text.
-      config: the options of the data.
-    """
-
-    def __init__(self, text: CutText, examples: Iterable[Example[str]], config: Data):
-        self._text, self._examples, self.config = text, examples, config
-
-    def build(self, kind: type[Vocabulary], *sides: str) -> Vocabulary:
-        """The vocabulary of one side, or of several together.
-
-        Raises:
-          InputError: as for `build_vocabulary`.
-        """
-        counts: Counter[str] = sum(map(self._counts, sides), Counter())
-        texts = Texts(self._examples, *map(self._reader, sides))
-        return _built(kind, counts, texts, self.config)
-
-    def _counts(self, side: str) -> Counter[str]:
+    def cut(side: str) -> Cut:
         if side == "target":
-            return self._text.target.counts()
-        counts, second = self._text.source.counts(), side == "second"
-        if self.config.sources == 1:
-            return counts
-        return Counter(
-            {
-                token.removeprefix(BETWEEN) if second else token: count
-                for token, count in counts.items()
-                if is_second(token) == second
-            }
-        )
+            return text.target
+        return text.source if config.sources == 1 else text.source.of_source(side == "second")
 
-    def _reader(self, side: str) -> Callable[[Example[str]], str]:
-        if side == "target" or self.config.sources == 1:
-            return attrgetter(side)
-        place = 1 if side == "second" else 0
-        return lambda example: parted(example.source)[place]
+    cuts = list(map(cut, sides))
+    counts: Counter[str] = sum((one.counts() for one in cuts), Counter())
+    return _built(kind, counts, chain.from_iterable(one.sentences() for one in cuts), config)
 
 
-def separate(
-    text: CutText, examples: Iterable[Example[str]], config: Data
-) -> tuple[Vocabulary, Vocabulary]:
+def separate(text: CutText, config: Data) -> tuple[Vocabulary, Vocabulary]:
     """A vocabulary for each side, and for a second source.
 
     Args:
       text: the training text, cut.
-      examples: the training text.
       config: the options of the data.
 
     Raises:
       InputError: as for `build_vocabulary`; the message names the side.
     """
-    training, built = Training(text, examples, config), []
+    built = []
     for side, kind in kinds(config).items():
         with _naming(side):
-            built.append(training.build(kind, side))
+            built.append(_of_sides(text, config, kind, side))
     source, target, *second = built
     return _with_second(source, second), target
 
 
-def joint(
-    text: CutText, examples: Iterable[Example[str]], config: Data
-) -> tuple[Vocabulary, Vocabulary]:
+def joint(text: CutText, config: Data) -> tuple[Vocabulary, Vocabulary]:
     """One vocabulary for both sides, returned twice; arguments are those of `separate`.
 
     A second source has its own.
@@ -169,10 +118,9 @@ def joint(
             f"data.source_level={config.source_level} and "
             f"data.target_level={config.target_level}"
         )
-    training = Training(text, examples, config)
     of_both, _, *kind_of_second = kinds(config).values()
-    both = training.build(of_both, *SIDES)
-    second = [training.build(kind, "second") for kind in kind_of_second]
+    both = _of_sides(text, config, of_both, *SIDES)
+    second = [_of_sides(text, config, kind, "second") for kind in kind_of_second]
     return _with_second(both, second), both
 
 

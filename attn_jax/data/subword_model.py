@@ -3,7 +3,7 @@
 import io
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 import sentencepiece
 
@@ -13,24 +13,34 @@ from attn_jax.tokens import BOS, EOS, PAD, SPECIALS, UNK
 
 SPACE = "▁"  # in place of a space
 RESERVED = "▅"  # inside SentencePiece, an unknown character; it leaves out lines that have one
+LONGEST = 2**30  # the longest line in bytes that it can be told not to leave out
 
 _normalizer = sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc")
 
 
-def learn(texts: Iterable[str], config: Data) -> bytes:
+def learn(words: Collection[str], sentences: Iterable[list[str]], config: Data) -> bytes:
     """Learns a model from training text; warns of characters that its options leave unknown.
 
-    The text is gone through twice. SentencePiece keeps all of it in memory while it learns.
+    SentencePiece keeps all of the text in memory while it learns.
+
+    Args:
+      words: the different words of the text.
+      sentences: its words, which are gone through once.
+      config: the options of the data.
 
     Raises:
       InputError: the text has no character, or more than the vocabulary can hold.
     """
-    characters, longest, spaced = set(), 0, False
-    for text in map(without_null, texts):
+    characters, spaced, spelt = set(), False, {}
+    for word in words:
+        text = without_null(word)
         normalized = _normalizer.normalize(text)
         characters.update(normalized)
         spaced = spaced or SPACE in text
-        longest = max(longest, len(_learnable(text, normalized).encode()) + 1)
+        if (learnable := _learnable(text, normalized)) != word:
+            spelt[word] = learnable
+    if spelt:
+        sentences = ([spelt.get(word, word) for word in sentence] for sentence in sentences)
     if spaced:
         warnings.warn(
             f"{SPACE} in the training text is read as a space, which it stands for in subwords",
@@ -46,15 +56,14 @@ def learn(texts: Iterable[str], config: Data) -> bytes:
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_lines(texts),
+            sentence_iterator=map(" ".join, sentences),
             model_writer=model,
             vocab_size=config.subwords,
             hard_vocab_limit=False,  # a small text may not fill the vocabulary
             character_coverage=config.character_coverage,
             required_chars="".join(sorted(required)),
             user_defined_symbols=list(reserved),
-            # In bytes: that of the longest line, but SentencePiece requires at least 10.
-            max_sentence_length=max(10, longest),
+            max_sentence_length=LONGEST,
             pad_id=PAD,
             unk_id=UNK,
             bos_id=BOS,
@@ -73,13 +82,8 @@ def without_null(text: str) -> str:
     return text.replace("\0", "")
 
 
-def _lines(texts: Iterable[str]) -> Iterator[str]:
-    for text in map(without_null, texts):
-        yield _learnable(text, _normalizer.normalize(text))
-
-
 def _learnable(text: str, normalized: str) -> str:
-    """The text, or if signs of SentencePiece's own are in it, one from which it learns the same.
+    """A word, or if signs of SentencePiece's own are in it, one from which it learns the same.
 
     It would leave out lines with `RESERVED`, which is given to it as a symbol instead, and would
     not count the characters of what looks like a special token, such as `</s>`.

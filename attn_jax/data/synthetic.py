@@ -9,7 +9,7 @@ import tensorflow_datasets as tfds
 from tensorflow_datasets.core.dataset_builder import BuilderConfig
 
 from attn_jax.config import Data
-from attn_jax.data.text_pairs import TextPairs
+from attn_jax.data.tfds_sets import TextPairs
 from attn_jax.errors import InputError
 
 # A task maps a sequence to the source position of each target token.

@@ -2,16 +2,14 @@
 
 import itertools
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from attn_jax.data.cuts import CutText
-from attn_jax.data.pairs import Example
-from attn_jax.data.sentences import Sentence
+from attn_jax.data.pretokens import CutText
+from attn_jax.data.sentences import SPACES, Example, Sentence
 from attn_jax.data.subword_model import SPACE
 from attn_jax.data.vocabulary import Vocabulary
-from attn_jax.data.words import SPACES
 from attn_jax.errors import InputError
 from attn_jax.tokens import UNK
 
@@ -116,9 +114,11 @@ def unknown_shares(
     return f"unknown source and target tokens: {', '.join(told)}{advice}"
 
 
-def seen_in_training(training: CutText, splits: dict[str, CutText]) -> Iterator[str]:
+def seen_in_training(
+    training: CutText, splits: Mapping[str, Sequence[Example[Sentence]]]
+) -> Iterator[str]:
     """A message for each other split that contains training pairs, with their number."""
-    for name, split in splits.items():
-        count = split.seen_in(training)
+    for name, examples in splits.items():
+        count = training.count_of((one.source.text, one.target.text) for one in examples)
         if count:
-            yield f"{count} of {len(split.digests)} {name} pairs are training pairs too"
+            yield f"{count} of {len(examples)} {name} pairs are training pairs too"

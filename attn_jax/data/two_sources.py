@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from attn_jax.data.joined_texts import joined, marked, parted
-from attn_jax.data.sentences import Sentence
+from attn_jax.data.sentences import Sentence, joined, marked, parted, words_of
 from attn_jax.data.vocabulary import Vocabulary
-from attn_jax.data.words import words_of
 from attn_jax.tokens import BETWEEN, UNK, is_second
 
 

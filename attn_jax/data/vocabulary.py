@@ -2,40 +2,17 @@
 
 import abc
 import base64
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, chain, pairwise
 
 import sentencepiece
 
 from attn_jax.config import Data
-from attn_jax.data.joined_texts import marked, parted
-from attn_jax.data.sentences import Sentence
+from attn_jax.data.pretokens import PRETOKENIZERS, pretokenizer
+from attn_jax.data.sentences import SPACES, Sentence, words_of
 from attn_jax.data.subword_model import SPACE, learn, without_null
-from attn_jax.data.words import SPACES, words_of
 from attn_jax.errors import InputError
-from attn_jax.tokens import BETWEEN, EOS, SPECIALS, UNK
-
-# How a text is cut before any vocabulary is known. A vocabulary may cut a pretoken further.
-PRETOKENIZERS: dict[str, Callable[[str], list[str]]] = {
-    "words": words_of,
-    "characters": list,
-    "tags": lambda text: [tag for word in words_of(text) for tag in word.split(";") if tag],
-}
-
-
-def pretokenizer(name: str) -> Callable[[str], list[str]]:
-    """How a text is cut, by a name of `PRETOKENIZERS`, or by two names, of the texts in one."""
-    first, between, second = name.partition(BETWEEN)
-    if not between:
-        return PRETOKENIZERS[name]
-
-    def cut(text: str) -> list[str]:
-        one, other = parted(text)
-        of_first = PRETOKENIZERS[first](one)
-        # Without a first text there is no sentence: its tags alone say nothing.
-        return [*of_first, *marked(PRETOKENIZERS[second](other))] if of_first else []
-
-    return cut
+from attn_jax.tokens import EOS, SPECIALS, UNK
 
 
 class Vocabulary(abc.ABC):
@@ -127,12 +104,14 @@ class Vocabulary(abc.ABC):
         return tokens
 
     @classmethod
-    def build(cls, counts: Mapping[str, int], texts: Iterable[str], config: Data) -> "Vocabulary":
+    def build(
+        cls, counts: Mapping[str, int], sentences: Iterable[list[str]], config: Data
+    ) -> "Vocabulary":
         """Builds the vocabulary of a training text, most frequent tokens first.
 
         Args:
           counts: how often each pretoken occurs in it.
-          texts: its sentences, which only some vocabularies read.
+          sentences: their pretokens, which only some vocabularies read, once.
           config: the options of the data.
         """
         return cls(sorted(counts, key=lambda token: (-counts[token], token)))
@@ -187,7 +166,9 @@ class Words(Vocabulary):
         return " ".join(tokens)
 
     @classmethod
-    def build(cls, counts: Mapping[str, int], texts: Iterable[str], config: Data) -> Vocabulary:
+    def build(
+        cls, counts: Mapping[str, int], sentences: Iterable[list[str]], config: Data
+    ) -> Vocabulary:
         kept = [word for word, count in counts.items() if count >= config.min_count]
         kept = [word for word in kept if word != SPECIALS[UNK]]  # takes no place among the known
         if not kept:
@@ -236,8 +217,10 @@ class Subwords(Vocabulary):
         return self._processor.decode_pieces(list(tokens))
 
     @classmethod
-    def build(cls, counts: Mapping[str, int], texts: Iterable[str], config: Data) -> Vocabulary:
-        return cls(learn(texts, config))
+    def build(
+        cls, counts: Mapping[str, int], sentences: Iterable[list[str]], config: Data
+    ) -> Vocabulary:
+        return cls(learn(counts, sentences, config))
 
     def content(self) -> dict:
         return {"model": base64.b64encode(self._model).decode()}

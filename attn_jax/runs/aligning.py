@@ -13,8 +13,7 @@ from attn_jax.alignment.readings import Reading, masses, read, readings
 from attn_jax.alignment.symmetrization import turned
 from attn_jax.alignment.units import UNITS, Pairs, Texts, between, cut, words
 from attn_jax.attention.head_names import Head
-from attn_jax.data.gold import Gold
-from attn_jax.data.pharaoh import Links
+from attn_jax.data.alignment_files import Gold, Links
 from attn_jax.data.text_checks import warn_of_unknown
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import ratios_differ

@@ -12,9 +12,9 @@ import numpy as np
 
 from attn_jax import config
 from attn_jax.data.datasets import Corpus, open_corpus, with_defaults
-from attn_jax.data.joined_texts import parted
+from attn_jax.data.pretokens import cut_pairs
 from attn_jax.data.run_vocabularies import cutting
-from attn_jax.data.words import words_of
+from attn_jax.data.sentences import parted, words_of
 from attn_jax.errors import InputError
 
 RATE, DROPOUT = "train.learning_rate", "model.dropout"
@@ -181,10 +181,11 @@ def survey(given: Mapping[str, Any]) -> Survey:
     chosen = with_defaults(_data({**given, **options}))
     if data.sources == 2 and "model.sources" not in given:
         options["model.sources"] = SOURCES
+    lengths = cut_pairs(corpus.examples("train"), cutting(chosen)).lengths()
     return Survey(
         options,
         {split: len(corpus.examples(split)) for split in ("train", "validation", "test")},
-        corpus.text("train", *cutting(chosen)).lengths(),
+        lengths,
         (chosen.source_level, chosen.target_level),
         (rules.get("source", ("", ""))[1], rules.get("target", ("", ""))[1]),
     )

@@ -10,7 +10,7 @@ import optax
 
 from attn_jax.config import Data
 from attn_jax.data.datasets import Corpus, open_corpus
-from attn_jax.data.pairs import Example
+from attn_jax.data.sentences import Example
 from attn_jax.data.text_checks import check_lengths, fits, warn_of_unknown
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError

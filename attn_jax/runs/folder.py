@@ -228,13 +228,13 @@ def is_locked(workdir: Path) -> bool:
 
 
 def check_content(workdir: Path, corpus: Corpus) -> None:
-    """Raises InputError if the run in a folder was trained on other data."""
-    file = run_files.content(workdir)
+    """Raises InputError if the data cannot be used, or a run was trained on others."""
+    content, file = corpus.content, run_files.content(workdir)
     if not has_begun(workdir):
         return
     with reading(file):
         known = file.read_text("utf-8").strip()
-    if known != corpus.content:
+    if known != content:
         raise InputError(
             f"the data are not those that the run in {workdir} was trained on, as {file.name} "
             "tells: use those data, or another folder"

@@ -1,15 +1,14 @@
 """What a run is trained on and starts from: vocabularies, pairs of ids, parameters."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from attn_jax.config import Experiment
-from attn_jax.data.cuts import CutText
-from attn_jax.data.datasets import Corpus
+from attn_jax.data.batches import TrainingPairs
 from attn_jax.data.links import links_of
-from attn_jax.data.pairs import Example
+from attn_jax.data.pretokens import CutText
 from attn_jax.data.run_vocabularies import VOCABULARIES
-from attn_jax.data.training_pairs import TrainingPairs
+from attn_jax.data.sentences import Example
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq
@@ -25,7 +24,7 @@ from attn_jax.translation.loading import (
 
 
 def vocabularies(
-    workdir: Path, experiment: Experiment, corpus: Corpus, text: CutText
+    workdir: Path, experiment: Experiment, text: CutText
 ) -> tuple[Vocabulary, Vocabulary]:
     """The vocabularies of the run, of the run it starts from, or of the training text."""
     if folder.has_begun(workdir):
@@ -35,7 +34,7 @@ def vocabularies(
         check_tokens(initial, experiment)
         return load_vocabularies(initial)
     build = choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
-    return build(text, corpus.examples("train"), experiment.data)
+    return build(text, experiment.data)
 
 
 def initial_parameters(place: Path, model: Seq2Seq) -> Seq2Seq:
@@ -67,7 +66,7 @@ def check_tokens(initial: Path, experiment: Experiment) -> None:
 
 def training_pairs(
     experiment: Experiment,
-    examples: Sequence[Example],
+    examples: Iterable[Example],
     text: CutText,
     source: Vocabulary,
     target: Vocabulary,

@@ -18,7 +18,7 @@ import jax
 from attn_jax import config
 from attn_jax.config import Options
 from attn_jax.data.datasets import open_corpus
-from attn_jax.data.pairs import Example
+from attn_jax.data.sentences import Example
 from attn_jax.evaluation.assess import assess
 from attn_jax.files import path_of
 from attn_jax.records import states

@@ -8,10 +8,11 @@ import jax
 import optax
 
 from attn_jax.config import Experiment
+from attn_jax.data.batches import Batches
 from attn_jax.data.datasets import Corpus
-from attn_jax.data.pairs import Example
-from attn_jax.data.pipeline import Batches
+from attn_jax.data.pretokens import cut_pairs
 from attn_jax.data.run_vocabularies import cutting
+from attn_jax.data.sentences import Example
 from attn_jax.data.text_checks import (
     check_known,
     check_lengths,
@@ -70,13 +71,11 @@ def prepared(workdir: Path, experiment: Experiment, corpus: Corpus) -> Ready:
     Raises:
       InputError: the run cannot begin, or go on, with these options and data.
     """
-    folder.check_content(workdir, corpus)
     config = experiment.train
     precision.check(config.compute, jax.devices()[0])
-    ways = cutting(experiment.data)
-    splits = ["validation", "test"] if "test" in corpus.splits else ["validation"]
-    text, others = corpus.text("train", *ways), {one: corpus.text(one, *ways) for one in splits}
-    source, target = vocabularies(workdir, experiment, corpus, text)
+    text = cut_pairs(corpus.examples("train"), cutting(experiment.data))
+    folder.check_content(workdir, corpus)
+    source, target = vocabularies(workdir, experiment, text)
     rng_parameters, rng_dropout = jax.random.split(jax.random.key(experiment.seed))
     model = initialize(experiment.model, source.sizes, len(target), rng_parameters)
     state, progress = loop.begin(config, model, workdir)
@@ -84,6 +83,7 @@ def prepared(workdir: Path, experiment: Experiment, corpus: Corpus) -> Ready:
     if config.initial and not done:  # when resuming, that run may be gone
         initial = initial_parameters(Path(config.initial), model)
         state = init_state(initial, recipe_of(config))
+    splits = ["validation", "test"] if "test" in corpus.splits else ["validation"]
     held_out = {split: corpus.sentences(split, source, target) for split in splits}
     for split, examples in held_out.items():
         check_lengths(split, examples, experiment.data.max_length)
@@ -105,7 +105,7 @@ def prepared(workdir: Path, experiment: Experiment, corpus: Corpus) -> Ready:
         yield batches.summary()
         of_splits = {split: counts_of(held_out[split], source, target) for split in splits}
         yield unknown_shares({"training": counts} | of_splits, source, target)
-        yield from seen_in_training(text, others)
+        yield from seen_in_training(text, held_out)
         yield devices.summary(config)
         yield precision.advice(config.compute, jax.devices()[0], experiment.model.hidden_size)
 

@@ -5,11 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from attn_jax import config
 from attn_jax.config import Experiment
-from attn_jax.data.datasets import DATASETS
+from attn_jax.data.datasets import GENERATED
 from attn_jax.data.synthetic import TASKS
 from attn_jax.models.choices import options_of
-
-MADE = DATASETS.keys() - {"parallel"}
 
 
 def _cut_into(level: str) -> Callable[[Experiment], bool]:
@@ -24,7 +22,7 @@ def _cut_into(level: str) -> Callable[[Experiment], bool]:
 
 
 def _is_made(run: Experiment) -> bool:
-    return run.data.name in MADE
+    return run.data.name in GENERATED
 
 
 def _is_not_made(run: Experiment) -> bool:
@@ -55,6 +53,7 @@ USED_BY: dict[str, Callable[[Experiment], bool]] = {
     "data.min_count": _has_words,
     "data.subwords": _has_subwords,
     "data.character_coverage": _has_subwords,
+    "data.directory": lambda run: run.data.name != "parallel",
     "data.examples": _is_made,
     "data.held_out": _is_made,
     "data.shortest": _is_task,

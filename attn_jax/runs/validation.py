@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from attn_jax.config import Data, Experiment
-from attn_jax.data.pairs import Example
+from attn_jax.data.sentences import Example
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.metrics import METRICS, in_words, ranking_metric

@@ -21,9 +21,8 @@ import numpy as np
 from jax import export as jax_export
 from jaxtyping import Array, Int
 
-from attn_jax.data.pairs import pad
 from attn_jax.data.run_vocabularies import as_json, from_json
-from attn_jax.data.sentences import Sentence
+from attn_jax.data.sentences import Sentence, pad
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.decoding.decode import decode
 from attn_jax.decoding.options import Search, search_of

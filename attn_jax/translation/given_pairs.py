@@ -7,8 +7,7 @@ from typing import Any, overload
 import jax
 import numpy as np
 
-from attn_jax.data.pairs import pad
-from attn_jax.data.sentences import Sentence
+from attn_jax.data.sentences import Sentence, pad
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.decoding.batches import in_order
 from attn_jax.decoding.ensemble import COMBINATIONS

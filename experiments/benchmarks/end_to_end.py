@@ -16,7 +16,7 @@ from typing import Any
 import sacrebleu
 
 import attn_jax
-from attn_jax.data.text_files import find_sides, read_pairs
+from attn_jax.data.parallel_text import find_sides, read_pairs
 from attn_jax.errors import InputError
 
 from .compare import ROOT

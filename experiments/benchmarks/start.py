@@ -1,6 +1,7 @@
-"""How long it takes to start: imports, and a run of one step."""
+"""How long it takes to start: imports, and a run of one step, also on a large text."""
 
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -50,28 +51,40 @@ def timed(command: Sequence[str], cache: Path) -> tuple[float, float]:
     return seconds, int(ended.stdout) / 1024
 
 
+def large_text(folder: Path) -> list[str]:
+    """Writes a million pairs of 8 words on each side; returns the flags of a run on them."""
+    drawn, words = random.Random(0), [f"word{number}" for number in range(60_000)]
+    lines = (drawn.choices(words, k=16) for _ in range(1_000_000))
+    with (folder / "train.tsv").open("w") as file:
+        file.writelines(f"{' '.join(line[:8])}\t{' '.join(line[8:])}\n" for line in lines)
+    (folder / "valid.tsv").write_text("word1 word2\tword3 word4\n")
+    files = [f"--data.{split}={folder / split}.tsv" for split in ("train", "valid")]
+    return ["--data.name=parallel", "--data.words=30000", *files]
+
+
 def start(rounds: int) -> dict[str, Any]:
     """Seconds and peak memory of each kind of start, interleaved; the data are prepared first."""
-    measured: dict[str, Any] = {"import": [], "one step, cold": [], "one step, cached": []}
+    kinds = "import", "one step, cold", "one step, cached", "one step on a million pairs, cached"
+    measured: dict[str, Any] = {kind: [] for kind in kinds}
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
 
-        def run(number: int, cache: Path) -> tuple[float, float]:
-            flags = [
-                f"--workdir={folder / str(number)}",
-                f"--data.directory={folder / 'data'}",
-                "--train.steps=1",
-            ]
+        def run(name: str, cache: Path, data: Sequence[str]) -> tuple[float, float]:
+            flags = [f"--workdir={folder / name}", "--train.steps=1", *data]
             return timed([sys.executable, "-m", "attn_jax", "train", *flags], cache)
 
-        run(0, folder / "none")
+        small, large = [f"--data.directory={folder / 'data'}"], large_text(folder)
+        warm = folder / "warm"  # the cache of the runs on the large text
+        run("first", warm, small)
+        run("first large", warm, large)
         for number in range(rounds):
             cache = folder / f"cache{number}"
-            measured["import"].append(
+            measured[kinds[0]].append(
                 timed([sys.executable, "-c", "import attn_jax.runs.training"], cache)
             )
-            measured["one step, cold"].append(run(3 * number + 1, cache))
-            measured["one step, cached"].append(run(3 * number + 2, cache))
+            measured[kinds[1]].append(run(f"cold{number}", cache, small))
+            measured[kinds[2]].append(run(f"cached{number}", cache, small))
+            measured[kinds[3]].append(run(f"large{number}", warm, large))
     return {
         name: {
             "seconds": [seconds for seconds, _ in values],

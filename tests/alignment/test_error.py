@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from attn_jax.alignment.error import alignment_error
-from attn_jax.data.gold import Gold, read_gold
-from attn_jax.data.text_files import read_lines
+from attn_jax.data.alignment_files import Gold, read_gold
+from attn_jax.data.lines import read_lines
 from attn_jax.errors import InputError
 
 HANSARDS = Path(__file__).parents[3] / "shared" / "data" / "hansards_align_enfr"

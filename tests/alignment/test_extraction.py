@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attn_jax.alignment.extraction import Argmax, Threshold
-from attn_jax.data.pharaoh import pharaoh
+from attn_jax.data.alignment_files import pharaoh
 from attn_jax.errors import InputError
 
 WEIGHTS = np.array([[0.1, 0.7, 0.2], [0.45, 0.2, 0.35], [0.1, 0.0, 0.2]])

@@ -14,7 +14,7 @@ from attn_jax.attention.catalogue import (
     WINDOWS,
 )
 from attn_jax.config import Experiment
-from attn_jax.data.datasets import DATASETS
+from attn_jax.data.datasets import NAMES
 from attn_jax.data.orders import ORDERS
 from attn_jax.data.run_vocabularies import VOCABULARIES
 from attn_jax.data.vocabulary import LEVELS
@@ -36,7 +36,7 @@ from attn_jax.training.optimizer import OPTIMIZERS, SCHEDULES
 from attn_jax.training.precision import PRECISIONS
 
 TABLES = {
-    "data.name": DATASETS,
+    "data.name": NAMES,
     "data.source_level": LEVELS,
     "data.target_level": LEVELS,
     "data.vocabulary": VOCABULARIES,

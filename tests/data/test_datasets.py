@@ -1,9 +1,8 @@
 """Every data set, read back through TFDS."""
 
-import contextlib
 import dataclasses
 import datetime
-import hashlib
+import gzip
 import itertools
 import shutil
 import time
@@ -18,10 +17,8 @@ import tensorflow_datasets as tfds
 from attn_jax.config import Data
 from attn_jax.data import dates
 from attn_jax.data.datasets import open_corpus, with_defaults
-from attn_jax.data.in_order import in_order
-from attn_jax.data.preparation import prepared
 from attn_jax.data.synthetic import make_sequences
-from attn_jax.data.text_pairs import TextPairs
+from attn_jax.data.tfds_sets import TextPairs, prepared
 from attn_jax.errors import InputError
 
 SMALL = Data(examples=60, held_out=11, shortest=2, longest=7, symbols=13)
@@ -32,7 +29,7 @@ SPLITS = ("train", "validation", "test")
 def test_positions_are_known_only_of_whole_symbols(level, tmp_path):
     for side in ("source_level", "target_level"):
         config = dataclasses.replace(SMALL, **{side: level}, directory=str(tmp_path))
-        assert open_corpus(config).examples("test")[0].alignment is None
+        assert first(config, "test").alignment is None
 
 
 @pytest.mark.parametrize("name", ["copy", "reverse", "sort"])
@@ -113,6 +110,11 @@ def test_every_written_date_has_one_answer():
         assert answers.setdefault(text, date) == date, (text, locale, style)
 
 
+def first(config, split):
+    """The first example of a split."""
+    return next(iter(open_corpus(config).examples(split)))
+
+
 def write(folder, **files):
     for name, text in files.items():
         (folder / name.replace("_", ".")).write_bytes(text.encode())
@@ -130,48 +132,55 @@ def test_parallel_text_keeps_its_order(tmp_path):
     config = parallel(tmp_path)
     pairs = [(example.source, example.target) for example in open_corpus(config).examples("train")]
     assert pairs == [("ein Haus", "a house"), ("ein Hund", "a dog")]
-    assert open_corpus(config).examples("train")[0].alignment is None
+    assert first(config, "train").alignment is None
     with pytest.raises(InputError, match="no split 'test'"):
         open_corpus(config).examples("test")
     with pytest.raises(InputError, match=r"has no split None; it has: train, validation$"):
         open_corpus(config).examples(None)
 
 
-def test_parallel_text_is_prepared_once_for_each_content(tmp_path):
-    write(tmp_path, train_de="a\n", train_en="b\n", valid_de="a\n", valid_en="b\n")
-    open_corpus(parallel(tmp_path)).examples("train")
-    folder = tmp_path / "d" / "parallel"
-    before = sorted(folder.iterdir())
-    open_corpus(parallel(tmp_path)).examples("train")
-    assert sorted(folder.iterdir()) == before
-    write(tmp_path, train_de="c\n")
-    assert open_corpus(parallel(tmp_path)).examples("train")[0].source == "c"
-    assert len(list(folder.iterdir())) == len(before) + 1
-
-
-def test_streamed_preparation_writes_what_tfds_does(tmp_path, monkeypatch):
-    """Examples that come in their order are not held in memory, and the files are the same."""
-    written = {}
-    for name, context in (("streamed", in_order), ("held", contextlib.nullcontext)):
-        monkeypatch.setattr("attn_jax.data.preparation.in_order", context)
-        corpus = open_corpus(dataclasses.replace(SMALL, directory=str(tmp_path / name)))
-        files = sorted((tmp_path / name).rglob("*.array_record*"))
-        written[name] = [(file.name, file.read_bytes()) for file in files]
-        assert len(list(corpus.examples("train"))) == SMALL.examples
-    assert written["streamed"] == written["held"] != []
-
-
-@pytest.mark.parametrize("at_once", [1, 2, 4096])
-def test_what_identifies_a_text_is_that_of_earlier_runs(tmp_path, monkeypatch, at_once):
-    """They recorded a digest over the text of all pairs at once, which is no longer in memory."""
-    monkeypatch.setattr("attn_jax.data.parallel.AT_ONCE", at_once)
+def test_what_identifies_a_text_is_its_pairs(tmp_path, monkeypatch):
+    """In whatever files they are, and however many are read at a time."""
     pairs = [("ein Haus", "a house"), ("", 'l\'"été"'), ("ein\u00a0Hund", "a dog\\")]
     sides = ("\n".join(side) + "\n" for side in zip(*pairs, strict=True))
     write(tmp_path, **dict(zip(("train_de", "train_en"), sides, strict=True)))
     write(tmp_path, valid_de="Hund", valid_en="dog")
-    whole = repr(("train", pairs)) + repr(("validation", [("Hund", "dog")]))
-    name = hashlib.sha256(whole.encode()).hexdigest()[:16]
-    assert open_corpus(parallel(tmp_path)).content == f"parallel/{name}/1.0.0"
+    known = open_corpus(parallel(tmp_path)).content
+    monkeypatch.setattr("attn_jax.data.parallel_text.AT_ONCE", 2)
+    assert open_corpus(parallel(tmp_path)).content == known
+    (tmp_path / "t.gz").write_bytes(
+        gzip.compress("".join(f"{one}\t{other}\r\n" for one, other in pairs).encode())
+    )
+    write(tmp_path, v_tsv="Hund\tdog")
+    packed = {"train": str(tmp_path / "t.gz"), "valid": str(tmp_path / "v.tsv")}
+    moved = parallel(tmp_path, **packed, source="", target="")
+    assert open_corpus(moved).content == known
+    with_test = dataclasses.replace(moved, test=moved.valid)
+    exchanged = dataclasses.replace(moved, columns="2,1")
+    contents = {open_corpus(one).content for one in (moved, with_test, exchanged)}
+    assert len(contents) == 3
+
+
+def test_a_text_is_read_once(tmp_path, monkeypatch):
+    """Its content is then known."""
+    write(tmp_path, train_de="a\n", train_en="b\n", valid_de="a\n", valid_en="b\n")
+    corpus = open_corpus(parallel(tmp_path))
+    for split in ("train", "validation"):
+        assert len(list(corpus.examples(split))) == 1
+    monkeypatch.setattr("attn_jax.data.parallel_text.iterate_lines", None)
+    assert corpus.content.startswith("parallel/")
+    assert len(list(corpus.examples("validation"))) == 1
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_text_that_changes_while_it_is_used_is_noticed_or_was_kept(tmp_path):
+    write(tmp_path, train_de="a\n", train_en="b\n", valid_de="a\n", valid_en="b\n")
+    corpus = open_corpus(parallel(tmp_path))
+    assert corpus.content
+    write(tmp_path, train_en="c\n", valid_en="c\n")
+    assert [example.target for example in corpus.examples("validation")] == ["b"]
+    with pytest.raises(InputError, match=r"train\.de has changed since it was read"):
+        list(corpus.examples("train"))
 
 
 def test_columns_of_a_tsv_are_source_and_target(tmp_path):
@@ -183,11 +192,11 @@ def test_columns_of_a_tsv_are_source_and_target(tmp_path):
     turned = dataclasses.replace(config, columns="2,3")
     assert open_corpus(turned).content != open_corpus(config).content
     with pytest.raises(InputError, match=r"got 3; name those of source and target"):
-        open_corpus(dataclasses.replace(config, columns=""))
+        _ = open_corpus(dataclasses.replace(config, columns="")).content
 
 
 def _first_source(config):
-    return open_corpus(config).examples("train")[0].source
+    return first(config, "train").source
 
 
 def test_several_runs_prepare_at_once(tmp_path):
@@ -196,7 +205,7 @@ def test_several_runs_prepare_at_once(tmp_path):
         assert len(set(pool.map(_first_source, [config] * 3))) == 1
 
 
-def test_a_translation_set_of_tfds_by_name(tmp_path):
+def test_a_translation_set_of_tfds_by_name(tmp_path, monkeypatch):
     class Records(list):
         def __getitems__(self, indices):
             return [self[i] for i in indices]
@@ -206,18 +215,19 @@ def test_a_translation_set_of_tfds_by_name(tmp_path):
         return Records([{"pt": b"ol\xc3\xa1", "en": b"hello"}, {"pt": b"sim", "en": b"yes"}])
 
     config = Data(name="ted_hrlr_translate/pt_to_en", directory=str(tmp_path))
+    monkeypatch.setattr(tfds.core.DatasetInfo, "splits", {"train": None})
     with tfds.testing.mock_data(as_data_source_fn=as_data_source):
         pairs = [
             (example.source, example.target) for example in open_corpus(config).examples("train")
         ]
         assert pairs == [("olá", "hello"), ("sim", "yes")]
         turned = dataclasses.replace(config, source="en", target="pt")
-        assert open_corpus(turned).examples("train")[0].source == "hello"
+        assert first(turned, "train").source == "hello"
         with pytest.raises(InputError, match="no language 'fr'; it has: "):
             open_corpus(dataclasses.replace(config, source="fr")).examples("train")
         for given in ({"source": "en"}, {"target": "pt"}):  # the other side is the other language
             one = dataclasses.replace(config, **given)
-            assert open_corpus(one).sides == ("en", "pt")
+            assert first(one, "train").source == "hello"
         with pytest.raises(InputError, match="are both 'en'"):
             open_corpus(dataclasses.replace(config, source="en", target="en"))
     assert with_defaults(config).source_level == "subword"
@@ -230,7 +240,7 @@ def test_an_unknown_data_set(tmp_path):
 
 def test_records_hold_gold_as_integers(tmp_path):
     config = dataclasses.replace(SMALL, directory=str(tmp_path))
-    assert open_corpus(config).examples("test")[0].alignment.dtype == np.int32
+    assert first(config, "test").alignment.dtype == np.int32
 
 
 def test_the_builders_of_this_package_have_no_other_names(tmp_path):

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from attn_jax.config import Data
+from attn_jax.data.alignment_files import iterate_pharaoh
 from attn_jax.data.links import LinkTable, links_of
-from attn_jax.data.pairs import Example
-from attn_jax.data.pharaoh import iterate_pharaoh
-from attn_jax.data.words import words_of
+from attn_jax.data.pretokens import cut_pairs
+from attn_jax.data.run_vocabularies import cutting
+from attn_jax.data.sentences import Example, words_of
 from attn_jax.errors import InputError
 
 EXAMPLES = [Example("a b c", "x y"), Example("d", "z")]
@@ -46,7 +47,7 @@ def test_links_are_to_words_of_the_first_source(tmp_path):
     config = Data(links=str(tmp_path / "links.txt"), columns="1,2,3", **WORDS)
     pairs = [Example("a b\tN;PL", "x"), Example("a b\tN;PL", "x")]
     with pytest.raises(InputError, match=r"2: the link 2-0 .* beyond the 2 source and 1 target"):
-        links_of(config, pairs, np.array([[4, 1], [4, 1]]))
+        links_of(config, pairs, cut_pairs(pairs, cutting(config)).lengths())
 
 
 def test_weights_sum_to_one_for_words_with_links():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from attn_jax.config import Data
 from attn_jax.data.run_vocabularies import build_vocabulary
-from attn_jax.data.words import words_of
+from attn_jax.data.sentences import words_of
 from attn_jax.errors import InputError
 from attn_jax.tokens import UNK
 

@@ -7,13 +7,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from attn_jax.config import Data
-from attn_jax.data.cut_cache import cut_in_files
-from attn_jax.data.joined_texts import joined, parted
-from attn_jax.data.pairs import Example
+from attn_jax.data.parallel_text import find_sides, read_pairs
+from attn_jax.data.pretokens import cut_pairs
 from attn_jax.data.run_vocabularies import VOCABULARIES, as_json, cutting, from_json
-from attn_jax.data.sentences import Sentence
-from attn_jax.data.text_files import find_sides, read_pairs
-from attn_jax.data.vocabulary import copies, known, pretokenizer
+from attn_jax.data.sentences import Example, Sentence, joined, parted
+from attn_jax.data.vocabulary import copies, known
 from attn_jax.errors import InputError
 from attn_jax.tokens import UNK
 
@@ -25,21 +23,20 @@ EXAMPLES = [
 ]
 
 
-def built(folder, config=CONFIG, examples=EXAMPLES, kind="separate"):
-    text = cut_in_files(examples, tuple(map(pretokenizer, cutting(config))), folder)
-    return VOCABULARIES[kind](text, examples, config)
+def built(config=CONFIG, examples=EXAMPLES, kind="separate"):
+    return VOCABULARIES[kind](cut_pairs(examples, cutting(config)), config)
 
 
-def test_each_source_has_a_vocabulary_of_its_own(tmp_path):
-    source, _ = built(tmp_path)
+def test_each_source_has_a_vocabulary_of_its_own():
+    source, _ = built()
     assert source.sizes == (len(source.first), len(source.second))
     assert set(source.first.tokens[4:]) == set("laufenVau a\tb c".replace("\t", "\t"))
     assert set(source.second.tokens[4:]) == {"V", "PST", "3", "SG", "N", "NOM"}
     assert known(source) == len(source) - 8
 
 
-def test_ids_of_the_second_follow_those_of_the_first(tmp_path):
-    source, _ = built(tmp_path)
+def test_ids_of_the_second_follow_those_of_the_first():
+    source, _ = built()
     sentence = source.cut("Vau\tV;X")
     assert sentence.tokens == ["V", "a", "u", "\tV", "\tX"]
     v, *_, tag, unknown = source.encode("Vau\tV;X")
@@ -51,21 +48,21 @@ def test_ids_of_the_second_follow_those_of_the_first(tmp_path):
     assert source.first_tokens(sentence) == 3
 
 
-def test_a_sentence_without_a_first_source_is_empty(tmp_path):
-    source, _ = built(tmp_path)
+def test_a_sentence_without_a_first_source_is_empty():
+    source, _ = built()
     assert source.cut("\tV;SG") == Sentence("\tV;SG", [], [])
     assert source.cut("Vau\t").tokens == ["V", "a", "u"]
 
 
-def test_words_of_the_second_are_counted_after_those_of_the_first(tmp_path):
-    source, target = built(tmp_path)
+def test_words_of_the_second_are_counted_after_those_of_the_first():
+    source, target = built()
     assert list(source.cut("ab c\tV;SG N").words) == [0, 0, 0, 1, 2, 2, 3]
     assert copies(source, target, source.cut("ab\tV;SG")) == ["a", "b"]
 
 
 @pytest.mark.parametrize("kind", ["separate", "joint"])
-def test_vocabularies_are_kept(tmp_path, kind):
-    source, _ = built(tmp_path, kind=kind)
+def test_vocabularies_are_kept(kind):
+    source, _ = built(kind=kind)
     again = from_json(as_json(source), Path("vocabulary.source.json"))
     assert again.tokens == source.tokens
     assert again.sizes == source.sizes
@@ -73,8 +70,8 @@ def test_vocabularies_are_kept(tmp_path, kind):
         assert again.encode(text) == source.encode(text)
 
 
-def test_a_joint_vocabulary_is_that_of_the_first_and_the_target(tmp_path):
-    source, target = built(tmp_path, kind="joint")
+def test_a_joint_vocabulary_is_that_of_the_first_and_the_target():
+    source, target = built(kind="joint")
     assert source.first is target
 
 
@@ -89,9 +86,9 @@ def test_two_texts_come_apart_as_they_were_joined(first, second):
 
 
 @pytest.mark.parametrize("level", ["tag", "word", "symbol", "character", "subword"])
-def test_a_text_of_tokens_is_cut_into_them_again(tmp_path, level):
+def test_a_text_of_tokens_is_cut_into_them_again(level):
     config = Data(**vars(CONFIG) | {"second_level": level, "min_count": 1, "subwords": 30})
-    source, _ = built(tmp_path, config)
+    source, _ = built(config)
     for text in ("laufen\tV PST", "a\tb c\tN", "Vau\tN;NOM"):
         tokens = source.cut(text).tokens
         assert source.cut(source.join(tokens)).tokens == tokens

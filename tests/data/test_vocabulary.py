@@ -1,15 +1,13 @@
 """Vocabularies: from text to tokens and back, and unknown tokens."""
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from attn_jax.config import Data
-from attn_jax.data.cut_cache import cut_in_files
-from attn_jax.data.pairs import Example
+from attn_jax.data.pretokens import cut_pairs
 from attn_jax.data.run_vocabularies import (
     as_json,
     build_vocabulary,
@@ -18,7 +16,8 @@ from attn_jax.data.run_vocabularies import (
     load_vocabulary,
     separate,
 )
-from attn_jax.data.vocabulary import LEVELS, copies, pretokenizer
+from attn_jax.data.sentences import Example
+from attn_jax.data.vocabulary import LEVELS, copies
 from attn_jax.errors import InputError
 from attn_jax.tokens import EOS, SPECIALS, UNK
 
@@ -27,10 +26,8 @@ DATA = Data(min_count=2, subwords=40)
 
 
 def of_sides(build, sources, targets, config):
-    """The vocabularies of a training text, which is cut in memory."""
-    examples = list(map(Example, sources, targets))
-    ways = tuple(map(pretokenizer, cutting(config)))
-    return build(cut_in_files(examples, ways, Path("/dev/null/nowhere")), examples, config)
+    """The vocabularies of a training text."""
+    return build(cut_pairs(map(Example, sources, targets), cutting(config)), config)
 
 
 @pytest.mark.parametrize("level", LEVELS)

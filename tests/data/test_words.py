@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from attn_jax.alignment import units
 from attn_jax.config import Data
 from attn_jax.data.run_vocabularies import build_vocabulary
+from attn_jax.data.sentences import words_of
 from attn_jax.data.vocabulary import copies
-from attn_jax.data.words import words_of
 
 # At each of these, Python's `split` cuts, too.
 OTHERS = [

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from attn_jax.data.pairs import Example
+from attn_jax.data.sentences import Example
 from attn_jax.data.vocabulary import Characters, Symbols
 from attn_jax.evaluation.assess import assess
 

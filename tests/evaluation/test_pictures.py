@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from attn_jax.data.pairs import Example
+from attn_jax.data.sentences import Example
 from attn_jax.data.vocabulary import Symbols
 from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.pictures import pictures

@@ -3,7 +3,7 @@
 import pytest
 
 from attn_jax.cli.align import print_errors
-from attn_jax.data.gold import Gold
+from attn_jax.data.alignment_files import Gold
 from attn_jax.evaluation.significance import FEWEST
 
 

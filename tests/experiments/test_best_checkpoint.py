@@ -5,7 +5,7 @@ import json
 import pytest
 
 from attn_jax.config import Data, Experiment, Train
-from attn_jax.data.pairs import Example
+from attn_jax.data.sentences import Example
 from attn_jax.data.vocabulary import LEVELS
 from attn_jax.records import journal
 from attn_jax.records.progress import Criterion

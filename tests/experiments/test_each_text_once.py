@@ -1,13 +1,11 @@
-"""How often programs cut a text into tokens: once, and not again in runs over the same text."""
+"""How often programs cut a text into tokens."""
 
-import json
 import os
 import subprocess
 import sys
 
 import pytest
 
-from attn_jax.training.validations import PERPLEXITY
 from tests.experiments.programs import SMALL
 from tests.stages import full
 
@@ -17,7 +15,7 @@ pytestmark = full
 COUNT = """
 import atexit, sys
 from attn_jax.__main__ import main
-from attn_jax.data.vocabulary import PRETOKENIZERS
+from attn_jax.data.pretokens import PRETOKENIZERS
 file, program, *arguments = sys.argv[1:]
 texts = []
 
@@ -65,30 +63,14 @@ def train(folder, run, *more):
     return cuts(folder, "train", f"--workdir={folder / run}", *SMALL, *more)
 
 
-def test_runs_over_one_text_cut_it_once(folder):
-    """Validation and test texts too, whatever reads them and however often."""
-    assert train(folder, "run") == TEXTS + TRANSLATIONS
-    assert train(folder, "longer", "--train.steps=30") == TRANSLATIONS + HELD_OUT
-    words = ["--data.source_level=word", "--data.target_level=subword", "--data.subwords=40"]
-    assert train(folder, "words", *words, "--data.min_count=1") == TRANSLATIONS
-    assert train(folder, "run", "--train.steps=30") == 2 * HELD_OUT  # resumed
+def test_a_run_cuts_its_training_text_once(folder):
+    """Held-out text is cut anew where it is evaluated."""
+    evaluated = 2 * HELD_OUT
+    assert train(folder, "run") == TEXTS + evaluated + TRANSLATIONS
+    assert train(folder, "run", "--train.steps=30") == TEXTS + evaluated + 2 * HELD_OUT  # resumed
     run = f"--workdir={folder / 'run'}"
-    assert cuts(folder, "evaluate", run, "--split=validation") == HELD_OUT
+    assert cuts(folder, "evaluate", run, "--split=validation") == evaluated + HELD_OUT
     texts = [f"--sources={folder / 'sources'}", f"--targets={folder / 'targets'}"]
     assert cuts(folder, "evaluate", run, *texts) == 6 + 3
     assert cuts(folder, "translate", run, f"--input={folder / 'sources'}", "--unknown=copy") == 3
     assert cuts(folder, "align", run, *texts, "--weights=" + str(folder / "w.npz")) == 6
-
-
-def test_where_no_file_can_be_written_a_run_cuts_each_text_once(folder, tmp_path):
-    (tmp_path / "cut").touch()  # in place of the folder
-    place = [f"--data.directory={tmp_path}"]
-    for run in ("one", "other"):
-        assert train(folder, run, *place) == TEXTS + TRANSLATIONS
-    with_files, without = (
-        [json.loads(line) for line in (folder / run / "metrics.jsonl").read_text().splitlines()]
-        for run in ("run", "one")
-    )
-    assert len(without) == VALIDATIONS
-    for line, other in zip(with_files, without, strict=False):  # the run went on
-        assert line[PERPLEXITY] == other[PERPLEXITY]

@@ -5,8 +5,8 @@ import contextlib
 import pytest
 
 from attn_jax.config import Data
-from attn_jax.data.pairs import Example
 from attn_jax.data.run_vocabularies import build_vocabulary
+from attn_jax.data.sentences import Example
 from attn_jax.data.text_checks import check_known, counts_of, unknown_shares
 from attn_jax.data.two_sources import TwoSources
 from attn_jax.errors import InputError

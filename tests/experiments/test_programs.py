@@ -16,7 +16,7 @@ from matplotlib.image import imread
 
 from attn_jax.alignment.extraction import Argmax
 from attn_jax.alignment.readings import Reading
-from attn_jax.data.gold import Gold
+from attn_jax.data.alignment_files import Gold
 from attn_jax.data.vocabulary import Symbols
 from attn_jax.records import manifest
 from attn_jax.runs.aligning import best_reading

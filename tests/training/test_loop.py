@@ -11,7 +11,7 @@ import orbax.checkpoint as ocp
 import pytest
 
 from attn_jax.config import Train
-from attn_jax.data.pipeline import Batches
+from attn_jax.data.batches import Batches
 from attn_jax.errors import InputError
 from attn_jax.files import reading
 from attn_jax.models.seq2seq import initialize

@@ -10,7 +10,6 @@ import sys
 import zipfile
 from collections import UserList
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -22,12 +21,11 @@ from attn_jax import config, startup
 from attn_jax.attention.scores import Dot, ScaledDot
 from attn_jax.attention.windows import LocalP
 from attn_jax.config import Experiment, Model
-from attn_jax.data.cut_cache import cut_in_files
 from attn_jax.data.datasets import open_corpus
-from attn_jax.data.pairs import Example
+from attn_jax.data.pretokens import cut_pairs
+from attn_jax.data.sentences import Example
 from attn_jax.data.two_sources import TwoSources
 from attn_jax.data.vocabulary import Characters, Symbols, Words
-from attn_jax.data.words import words_of
 from attn_jax.decoding.decode import decode
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import assess
@@ -743,7 +741,7 @@ def test_what_has_no_weights_that_could_be_others_is_not_explained(options, why)
 
 def test_pairs_with_an_empty_side_are_left_out():
     examples = [Example("a", "b"), Example("\t ", "b"), Example("a " * 200, "b")]
-    text = cut_in_files(examples, (words_of, words_of), Path("/dev/null/nowhere"))
+    text = cut_pairs(examples, ("words", "words"))
     pairs = training_pairs(Experiment(), examples, text, Symbols(["a"]), Symbols(["b"]))
     assert (pairs.lengths.tolist(), pairs.left_out) == ([[1, 2]], 2)
     source, target, _ = pairs.batch(np.array([0]), 1, 2)

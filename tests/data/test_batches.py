@@ -6,8 +6,8 @@ import itertools
 import numpy as np
 import pytest
 
+from attn_jax.data.batches import Batches
 from attn_jax.data.orders import Shape, make_shapes, smallest
-from attn_jax.data.pipeline import Batches
 from attn_jax.errors import InputError
 from attn_jax.tokens import EOS, PAD
 from tests.options import train_options

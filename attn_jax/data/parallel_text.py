@@ -1,106 +1,109 @@
-"""Reads a user's parallel text, and says exactly what is wrong with it."""
+"""A user's parallel text: its files, its pairs, and exactly what is wrong with them."""
 
-import contextlib
 import hashlib
-import itertools
 import re
-from collections.abc import Iterable, Iterator
-from io import BufferedIOBase
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import chain, islice, starmap, zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
-from attn_jax.data.compression import OPEN, damaged
-from attn_jax.data.joined_texts import joined
+from attn_jax.config import Data
+from attn_jax.data.lines import OPEN, digest_of, iterate_lines
+from attn_jax.data.sentences import Example, joined
 from attn_jax.errors import InputError
 
-MARK = b"\xef\xbb\xbf"  # of byte order, which some programs put before UTF-8 text
+AT_ONCE = 4096  # pairs whose digest is computed at a time
+SPLITS = {"train": "train", "validation": "valid", "test": "test"}  # their options
 
 
-def _plain(path: Path) -> BufferedIOBase:
-    return path.open("rb")
+class Known(NamedTuple):
+    """What is known of a text that has been read."""
+
+    pairs: int
+    digest: str
 
 
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[BufferedIOBase]:
-    """Opens a file, to be decompressed while it is read if its suffix is one of `OPEN`."""
-    try:
-        with OPEN.get(path.suffix, _plain)(path) as file:
-            yield file
-    except InputError:
-        raise
-    except damaged() as error:
-        # `strerror` is the system's message without the path, which is already given.
-        raise InputError(
-            f"cannot read {path}: {getattr(error, 'strerror', '') or error}"
-        ) from error
+class PairFile(Iterable[Example[str]]):
+    """The pairs of a split, which are read when they are gone through.
 
-
-def read_data(path: Path) -> bytes:
-    """The content of a file, decompressed if its suffix is one of `OPEN`.
-
-    Raises:
-      InputError: the file cannot be read.
-    """
-    with _opened(path) as file:
-        return file.read()
-
-
-def digest_of(path: Path) -> str:
-    """The SHA-256 of the content of a file, decompressed if its suffix is one of `OPEN`.
-
-    Raises:
-      InputError: the file cannot be read.
-    """
-    with _opened(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def iterate_lines(path: Path) -> Iterator[str]:
-    """The lines of a UTF-8 file, plain or compressed, one after another.
-
-    Raises:
-      InputError: the file cannot be read or is empty, or a line is not UTF-8 (the message gives its
-        number).
-    """
-    empty = True
-    with _opened(path) as file:
-        for line in text_lines(file, str(path)):
-            empty = False
-            yield line
-    if empty:
-        raise InputError(f"{path} is empty")
-
-
-def _without_mark(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines of bytes without a byte order mark, which does not make a line by itself."""
-    lines = iter(lines)
-    first = next(lines, b"").removeprefix(MARK)
-    return itertools.chain([first] if first else [], lines)
-
-
-def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file; errors are those of `iterate_lines`."""
-    return list(iterate_lines(path))
-
-
-def text_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
-    """The lines of UTF-8 text, without a byte order mark and ends of lines, one by one.
+    Those of training are read anew each time. Text that is decoded is kept in memory, so that it
+    may change while a model is trained.
 
     Args:
-      lines: the text, such as a binary file, which may still be written.
-      name: the text's name in error messages.
+      paths: one file of tab-separated columns, or one for each side.
+      columns: those of the sides, where all are in one file.
+      decoded: whether the text is decoded, so that no side may be empty.
+    """
+
+    def __init__(self, paths: tuple[Path, ...], columns: tuple[int, ...] | None, decoded: bool):
+        self._paths, self._columns, self._decoded = paths, columns, decoded
+        self._known: Known | None = None
+
+    @cached_property
+    def _kept(self) -> list[tuple[str, str]]:
+        return read_complete(self._paths, self._columns)
+
+    def __iter__(self) -> Iterator[Example[str]]:
+        """The pairs, one after another.
+
+        Raises:
+          InputError: a file cannot be used, or has changed since it was gone through before.
+        """
+        digest, count = hashlib.sha256(), 0
+        pairs = iter(self._kept if self._decoded else read_pairs(self._paths, self._columns))
+        while part := list(islice(pairs, AT_ONCE)):
+            # Each side is one line, so that other sides never have the same digest.
+            digest.update("\n".join([*chain.from_iterable(part), ""]).encode())
+            count += len(part)
+            yield from starmap(Example, part)
+        known = Known(count, digest.hexdigest())
+        if self._known not in (None, known):
+            raise InputError(f"{self._paths[0]} has changed since it was read")
+        self._known = known
+
+    @property
+    def known(self) -> Known:
+        """What is known of the text, which is read if it has not been."""
+        while self._known is None:
+            for _ in self:
+                pass
+        return self._known
+
+    def __len__(self) -> int:
+        return self.known.pairs
+
+
+def pair_files(config: Data) -> dict[str, PairFile]:
+    """The splits of the text that the options name; none is read yet.
 
     Raises:
-      InputError: a line is not UTF-8 (the message gives its number).
+      InputError: training or validation text is not given, a file is missing, or `config.columns`
+        does not name two or three columns.
     """
-    for number, line in enumerate(_without_mark(lines), start=1):
-        yield _decoded(name, number, line.removesuffix(b"\n"))
+    files, columns = {}, find_columns(config.columns)
+    for split, option in SPLITS.items():
+        prefix = getattr(config, option)
+        if prefix:
+            paths = find_sides(prefix, config.source, config.target, config.second_source)
+            # Training leaves incomplete pairs out.
+            files[split] = PairFile(paths, columns, decoded=split != "train")
+        elif split != "test":
+            raise InputError(
+                f"data.name=parallel needs data.{option}: the prefix of two files, or a TSV"
+            )
+    return files
 
 
-def _decoded(name: str, number: int, line: bytes) -> str:
-    try:
-        return line.decode("utf-8").rstrip("\r")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name}, line {number}: not UTF-8 ({error.reason})") from error
+def content_of(files: Mapping[str, PairFile], links: str) -> str:
+    """What identifies a text by its content, whatever its files are called.
+
+    Raises:
+      InputError: a file cannot be used.
+    """
+    digests = "".join(f"{split} {file.known.digest}\n" for split, file in files.items())
+    of_links = f" {digest_of(Path(links))[:16]}" if links else ""
+    return f"parallel/{hashlib.sha256(digests.encode()).hexdigest()[:16]}{of_links}"
 
 
 def find_sides(prefix: str, source: str, target: str, second: str = "") -> tuple[Path, ...]:
@@ -185,7 +188,7 @@ def read_pairs(
 def _read_beside(paths: tuple[Path, ...]) -> Iterator[tuple[str, ...]]:
     """Lines of the same number."""
     files = list(map(iterate_lines, paths))
-    for read, together in enumerate(itertools.zip_longest(*files)):
+    for read, together in enumerate(zip_longest(*files)):
         if None in together:
             counts = [
                 read if line is None else read + 1 + sum(1 for _ in file)

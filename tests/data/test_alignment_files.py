@@ -2,7 +2,7 @@
 
 import pytest
 
-from attn_jax.data.gold import Gold, read_gold
+from attn_jax.data.alignment_files import Gold, read_gold
 from attn_jax.errors import InputError
 
 SIZES = [(3, 2), (1, 4)]

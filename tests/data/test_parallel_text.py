@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from attn_jax.data.text_files import (
+from attn_jax.data.lines import read_lines
+from attn_jax.data.parallel_text import (
     find_columns,
     find_sides,
     read_complete,
-    read_lines,
     read_pairs,
 )
 from attn_jax.errors import InputError
