@@ -4,7 +4,7 @@
 #   ./launch.sh                  install, compare attention mechanisms, write a report (the main job)
 #   ./launch.sh test [ARGS]      install, check style and types, and run the tests; --all: both stages
 #   ./launch.sh bench [FLAGS]    install the peers too, and measure this project beside them
-#   ./launch.sh api [FOLDER]     install pdoc too, and write the reference of the library to runs/api
+#   ./launch.sh docs [FOLDER]    install Sphinx too, and make a site of all documentation in runs/docs
 #   ./launch.sh PROGRAM [FLAGS]  install, and run a program, such as train; ./launch.sh help lists all
 #
 # The first call creates .venv beside this file with the newest working Python (3.11 to 3.14).
@@ -116,10 +116,9 @@ peers) # for `bench`, which calls this if it needs them
     install_peers
     echo "$peers"
     ;;
-api)
+docs)
     install docs
-    exec "$python" -m pdoc --docformat google --no-show-source --template-directory "$root/docs/api" \
-        --output-directory "${1:-runs/api}" attn_jax
+    exec "$python" -m sphinx --quiet --fail-on-warning -c "$root/docs" "$root" "${1:-runs/docs}"
     ;;
 catalogue)
     install ""
