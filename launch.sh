@@ -80,7 +80,7 @@ install() {
 # Installs the peers of the benchmarks into an environment of their own.
 install_peers() {
     local folder=$root/.venv-peers stamp=$root/.venv-peers/.installed
-    local packages=(torch==2.13.0 numpy keras==3.15.1 joeynmt==2.3.0 importlib_metadata)
+    local packages=(torch==2.13.0 numpy keras==3.15.1)
     if grep -qsxF "${packages[*]}" "$stamp"; then
         return
     fi
