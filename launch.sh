@@ -4,7 +4,7 @@
 #   ./launch.sh                  install, compare attention mechanisms, write a report (the main job)
 #   ./launch.sh test [ARGS]      install, check style and types, and run the tests; --all: both stages
 #   ./launch.sh bench [FLAGS]    install the peers too, and measure this project beside them
-#   ./launch.sh docs [FOLDER]    install Sphinx too, and make a site of all documentation in runs/docs
+#   ./launch.sh docs [FOLDER]    install Sphinx too, and make a site of all documentation: runs/docs/html
 #   ./launch.sh PROGRAM [FLAGS]  install, and run a program, such as train; ./launch.sh help lists all
 #
 # The first call creates .venv beside this file with the newest working Python (3.11 to 3.14).
@@ -118,7 +118,9 @@ peers) # for `bench`, which calls this if it needs them
     ;;
 docs)
     install docs
-    exec "$python" -m sphinx --quiet --fail-on-warning -c "$root/docs" "$root" "${1:-runs/docs}"
+    folder=${1:-runs/docs}
+    exec "$python" -m sphinx --quiet --fail-on-warning --conf-dir "$root/docs" \
+        --doctree-dir "$folder/doctrees" "$root" "$folder/html"
     ;;
 catalogue)
     install ""

@@ -25,7 +25,13 @@ NAVIGATION = {
 }
 include_patterns = ["*.md", "docs/*.md", "docs/*.ipynb"]
 exclude_patterns = [".*", "runs"]
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.githubpages",  # a file that has GitHub serve folders such as _static
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+]
 html_theme = "furo"
 html_show_copyright = False  # LICENSE says it
 nb_execution_mode = "off"
