@@ -4,7 +4,7 @@
 #   ./launch.sh                  install, compare attention mechanisms, write a report (the main job)
 #   ./launch.sh test [ARGS]      install, check style and types, and run the tests; --all: both stages
 #   ./launch.sh bench [FLAGS]    install the peers too, and measure this project beside them
-#   ./launch.sh api [FOLDER]     install pdoc too, and write the reference of the library to runs/api
+#   ./launch.sh docs [FOLDER]    install Sphinx too, and make a site of all documentation: runs/docs/html
 #   ./launch.sh PROGRAM [FLAGS]  install, and run a program, such as train; ./launch.sh help lists all
 #
 # The first call creates .venv beside this file with the newest working Python (3.11 to 3.14).
@@ -80,7 +80,7 @@ install() {
 # Installs the peers of the benchmarks into an environment of their own.
 install_peers() {
     local folder=$root/.venv-peers stamp=$root/.venv-peers/.installed
-    local packages=(torch==2.13.0 numpy keras==3.15.1 joeynmt==2.3.0 importlib_metadata)
+    local packages=(torch==2.13.0 numpy keras==3.15.1)
     if grep -qsxF "${packages[*]}" "$stamp"; then
         return
     fi
@@ -116,10 +116,11 @@ peers) # for `bench`, which calls this if it needs them
     install_peers
     echo "$peers"
     ;;
-api)
+docs)
     install docs
-    exec "$python" -m pdoc --docformat google --no-show-source --template-directory "$root/docs/api" \
-        --output-directory "${1:-runs/api}" attn_jax
+    folder=${1:-runs/docs}
+    exec "$python" -m sphinx --quiet --fail-on-warning --conf-dir "$root/docs" \
+        --doctree-dir "$folder/doctrees" "$root" "$folder/html"
     ;;
 catalogue)
     install ""

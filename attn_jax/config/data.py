@@ -72,5 +72,5 @@ class Data:
 
     @property
     def sources(self) -> int:
-        """The number of sources: 1 or 2."""
+        """The number of sources, 1 or 2."""
         return 2 if self.second_source or self.columns.count(",") == 2 else 1

@@ -2,16 +2,14 @@
 
 import contextlib
 import fcntl
-import functools
 import io
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, ClassVar
 
 import tensorflow_datasets as tfds
-from tensorflow_datasets.core.download import downloader
 
 from attn_jax.config import Data
 from attn_jax.data.sentences import Example
@@ -20,12 +18,6 @@ from attn_jax.errors import InputError, reason
 Builder = tfds.core.DatasetBuilder
 AT_ONCE = 4096  # records that are read at a time
 REMOVE = ": remove that folder, and the data are prepared again"
-# How often, and for how many seconds, a server is asked for a connection and for more of a file.
-RETRIES, CONNECT, READ = 3, 5, 60
-# TFDS warns of every data set that it does not ship.
-logging.getLogger("absl").addFilter(
-    lambda told: "custom data configuration" not in told.getMessage()
-)
 
 
 class TextPairs(tfds.core.GeneratorBasedBuilder, skip_registration=True):
@@ -111,8 +103,14 @@ def prepared(make: Callable[[], Builder], directory: Path, origin: str) -> Build
 
 
 def _made(make: Callable[[], Builder], directory: Path) -> Builder:
-    with reading_prepared(directory):
-        return make()
+    logger = logging.getLogger("absl")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # TFDS warns of every data set that it does not ship
+    try:
+        with reading_prepared(directory):
+            return make()
+    finally:
+        logger.setLevel(level)
 
 
 @contextlib.contextmanager
@@ -148,7 +146,7 @@ def _prepare(builder: Builder) -> None:
         print(f"TFDS downloads and prepares {name}: once, but it may take long", file=sys.stderr)
     tfds.disable_progress_bar()
     # Keeps TFDS's messages out of the output of the program.
-    with contextlib.redirect_stdout(io.StringIO()), _preparing(name), _impatient():
+    with contextlib.redirect_stdout(io.StringIO()), _preparing(name):
         # Google's copies of prepared data are in another format.
         options = tfds.download.DownloadConfig(try_download_gcs=False)
         builder.download_and_prepare(download_config=options, file_format="array_record")
@@ -164,21 +162,6 @@ def _preparing(name: str) -> Iterator[None]:
         if isinstance(error, InputError | MemoryError) or getattr(error, "errno", None):
             raise
         raise InputError(f"{name} cannot be prepared ({reason(error)})") from error
-
-
-@contextlib.contextmanager
-def _impatient() -> Iterator[None]:
-    """Has TFDS give up within a minute if there is no network; by itself it tries for many."""
-    module: Any = downloader  # of which two names are replaced meanwhile
-    session, retries = module.requests.Session, module.MAX_RETRIES
-    request = session.request
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # which warns of each try
-    session.request = functools.partialmethod(request, timeout=(CONNECT, READ))
-    module.MAX_RETRIES = RETRIES
-    try:
-        yield
-    finally:
-        session.request, module.MAX_RETRIES = request, retries
 
 
 def translation_set(config: Data, directory: str, others: Iterable[str]) -> Builder:

@@ -2,7 +2,6 @@
 
 import functools
 import io
-import logging
 import sys
 import warnings
 from pathlib import Path
@@ -13,9 +12,6 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import get_font_names
 
 from attn_jax.files import writing
-
-# Where no folder can be written to, Matplotlib warns that it will look for fonts in every process.
-logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 # The fonts after the first are for characters that it lacks, if they are installed.
 FONTS = (

@@ -46,7 +46,7 @@ class Seen(NamedTuple):
 
     @property
     def links(self) -> Float[Array, "T S"]:
-        """Known links: they sum to 1 over the source for each linked token, to 0 for the others."""
+        """Known links, which sum to 1 over the source for each linked token, else to 0."""
         if self.known_links is None:
             raise InputError(
                 "a loss that reads seen.links says so: give its class needs_links = True"

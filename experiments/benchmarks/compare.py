@@ -3,31 +3,16 @@
 import contextlib
 import json
 import os
-import statistics
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar, cast
+from typing import IO, Any, TypeVar, cast
 
 from attn_jax.errors import InputError
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]  # where peers find their modules without an installation
-
-
-class Measured(NamedTuple):
-    """The time and memory that one side took."""
-
-    seconds: list[float]  # of each repetition
-    first: float  # seconds after imports until ready: inputs, compilation, the first repetition
-    peak: float  # memory in MiB
-    grown: float  # growth of the peak since the inputs were ready, in MiB
-
-    @property
-    def median(self) -> float:
-        """Seconds of a repetition."""
-        return statistics.median(self.seconds)
 
 
 class Side:
@@ -36,14 +21,14 @@ class Side:
     Args:
       name: its name in tables.
       command: the Python and the arguments that start it.
-      case: the settings of the case.
+      settings: those of the case.
     """
 
-    def __init__(self, name: str, command: Sequence[str], case: Mapping[str, Any]):
+    def __init__(self, name: str, command: Sequence[str], settings: Mapping[str, Any]):
         self.name = name
         self.complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self.process = subprocess.Popen(
-            [*command, json.dumps(case)],
+            [*command, json.dumps(settings)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.complaints,
@@ -78,10 +63,10 @@ class Side:
         return json.loads(line)
 
     def repeat(self) -> float:
-        """The seconds of one repetition."""
+        """The milliseconds of one repetition."""
         with contextlib.suppress(BrokenPipeError):  # it has ended, which `read` reports
             print(file=self.requests, flush=True)
-        return self.read()["seconds"]
+        return 1e3 * self.read()["seconds"]
 
     def end(self) -> dict[str, float]:
         """The last answer."""
@@ -89,18 +74,18 @@ class Side:
         return self.read()
 
 
-def compare(sides: Sequence[Side], rounds: int) -> tuple[dict[str, Measured], dict[str, str]]:
+def compare(sides: Sequence[Side], rounds: int) -> dict[str, dict[str, Any]]:
     """Measures the sides in a number of rounds; in each, all sides take turns.
 
     Returns:
-      The measurements of each side, and the reason for each side that is left out because it ended
-      early. A peer does so if its libraries cannot run the case on this machine, or if memory runs
-      out.
+      The figures of each side: milliseconds of each repetition, its memory, and seconds after
+      imports until the first repetition was done. Of a side that ended early, only why: the
+      libraries of a peer may be unable to run the case on this machine, or memory may run out.
 
     Raises:
       InputError: the first side ended early.
     """
-    ended: dict[str, str] = {}
+    ended: dict[str, dict[str, Any]] = {}
 
     def answers(ask: Callable[[Side], T]) -> dict[str, T]:
         answered = {}
@@ -112,7 +97,7 @@ def compare(sides: Sequence[Side], rounds: int) -> tuple[dict[str, Measured], di
             except InputError as error:
                 if side is sides[0]:
                     raise
-                ended[side.name] = str(error)
+                ended[side.name] = {"ended": str(error)}
         return answered
 
     with contextlib.ExitStack() as running:
@@ -121,8 +106,7 @@ def compare(sides: Sequence[Side], rounds: int) -> tuple[dict[str, Measured], di
         ready = answers(Side.read)
         turns = [answers(Side.repeat) for _ in range(rounds)]
         last = answers(Side.end)
-    measured = {
-        name: Measured([turn[name] for turn in turns], ready[name]["first"], **memory)
+    return {
+        name: {"ms": [turn[name] for turn in turns], **memory, **ready[name]}
         for name, memory in last.items()
-    }
-    return measured, ended
+    } | ended

@@ -2,15 +2,15 @@
 
 import functools
 import operator
-import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, PyTree
 
 from attn_jax.kernels import (
@@ -26,8 +26,6 @@ from attn_jax.kernels import (
     simplex,
 )
 from attn_jax.training.precision import multiplies_bfloat16
-
-from .operations import drawing
 
 ROUNDING = partial(jax.default_matmul_precision, factors.BFLOAT16)
 
@@ -131,6 +129,12 @@ def sparse(projection: Callable, alpha: float, scores: Array) -> Array:
     """Sparse weights."""
     shifted = (alpha - 1) * (scores - scores.max(axis=-1, keepdims=True))
     return jnp.vectorize(partial(projection, alpha=alpha), signature="(S)->(S)")(shifted)
+
+
+def drawing() -> Callable[..., Array]:
+    """A function that draws normal numbers of a shape."""
+    generator = np.random.default_rng(0)
+    return lambda *shape: jnp.asarray(generator.normal(size=shape), jnp.float32)
 
 
 def small(drawn: Callable[..., Array], *shape: int) -> Array:
@@ -238,46 +242,35 @@ def derivative(function: Callable) -> Callable:
     return run
 
 
-class Times(NamedTuple):
-    """Seconds of a kernel and of its plain form, value and derivative, in each round."""
+def kernels(rounds: int) -> Iterator[tuple[str, dict[str, Sequence[float]]]]:
+    """The times of each pair, value and derivative, whose forms take turns.
 
-    fast: list[float]
-    plain: list[float]
-
-    @property
-    def ratios(self) -> list[float]:
-        """Kernel ÷ plain, in each round."""
-        return [fast / plain for fast, plain in zip(*self, strict=True)]
-
-
-def measured(rounds: int, sizes: Sizes | None = None) -> Iterator[tuple[str, Times]]:
-    """The times of each pair on the first device, in bfloat16 too where it multiplies that."""
-    device = jax.devices()[0]
+    On the first device, and in bfloat16 too where it multiplies that.
+    """
     for name, pair in PAIRS.items():
         precisions: dict[str, Callable[[], AbstractContextManager]] = {"": nullcontext}
-        if pair.rounds and multiplies_bfloat16(device):
+        if pair.rounds and multiplies_bfloat16(jax.devices()[0]):
             precisions[", bfloat16"] = ROUNDING
         for precision, context in precisions.items():
             with context():
-                yield name + precision, _times(pair, rounds, sizes or Sizes())
+                fast, plain = zip(*_times(pair, rounds), strict=True)
+            ratios = [one / other for one, other in zip(fast, plain, strict=True)]
+            yield name + precision, {"kernel ms": fast, "plain ms": plain, "kernel ÷ plain": ratios}
 
 
-def _times(pair: Pair, rounds: int, sizes: Sizes) -> Times:
-    """The times of a pair, whose forms take turns."""
-    inputs, times = pair.inputs(sizes, drawing()), Times([], [])
+def _times(pair: Pair, rounds: int) -> list[list[float]]:
+    """Milliseconds of both forms, in each round."""
+    inputs = pair.inputs(Sizes(), drawing())
     runs = [jax.jit(derivative(form)) for form in (pair.fast, pair.plain)]
 
-    def seconds(run: Callable, times: int) -> float:
+    def timed(run: Callable, times: int) -> float:
         before = time.perf_counter()
         for _ in range(times):
             jax.block_until_ready(run(*inputs))
-        return (time.perf_counter() - before) / times
+        return 1e3 * (time.perf_counter() - before) / times
 
     for run in runs:
-        seconds(run, 1)  # compiles
+        timed(run, 1)  # compiles
     # Short ones are repeated, to at least a twentieth of a second a round.
-    often = max(1, int(0.05 / statistics.mean(seconds(run, 2) for run in runs)))
-    for _ in range(rounds):
-        for run, of_run in zip(runs, times, strict=True):
-            of_run.append(seconds(run, often))
-    return times
+    often = max(1, int(100 / sum(timed(run, 2) for run in runs)))
+    return [[timed(run, often) for run in runs] for _ in range(rounds)]

@@ -1,10 +1,11 @@
 """The measured side of a benchmark: a process that times a repetition for each line that it reads.
 
-It gets its case as JSON, and writes lines of JSON: one when it is ready (everything is compiled and
-has run once), one with the seconds of each timed repetition, and a last one with its peak memory.
-Before each timed repetition, it warms up for half a second: while a side waits, a virtual machine
-may take back the memory that it freed, which slows down its next few repetitions, and threads of
-the previous side may still spin. Training steps, too, follow one another without a pause.
+It gets a function and its settings, and writes lines of JSON: one when it is ready (everything is
+compiled and has run once), one with the seconds of each timed repetition, and a last one with its
+peak memory. Before each timed repetition, it warms up for half a second: while a side waits, a
+virtual machine may take back the memory that it freed, which slows down its next few repetitions,
+and threads of the previous side may still spin. Training steps, too, follow one another without a
+pause.
 
 It needs nothing but Python's standard library, since peers run it in an environment of their own.
 """
@@ -28,24 +29,26 @@ def memory() -> float:
     return int(peak) / 1024
 
 
-def serve(prepare: Callable[..., Callable[[], None]]) -> None:
-    """Answers the requests of `compare`.
+def serve(*tasks: Callable[..., Callable[[], None]]) -> None:
+    """Answers the requests of `compare`, for the task that the first argument names.
 
     Args:
-      prepare: from the settings of the case to a function that does one repetition, and returns
-        only when it is complete.
+      tasks: from the settings, the second argument, to a function that does one repetition, and
+        returns only when it is complete.
     """
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # keeps what libraries print out of the answers
 
     def answer(**figures: float) -> None:
-        print(json.dumps(figures), file=answers, flush=True)
+        print(json.dumps({name.replace("_", " "): x for name, x in figures.items()}), file=answers)
+        answers.flush()
 
     begun = time.perf_counter()
-    repeat = prepare(**json.loads(sys.argv[1]))
+    task = {task.__name__: task for task in tasks}[sys.argv[1]]
+    repeat = task(**json.loads(sys.argv[2]))
     before = memory()
     repeat()
-    answer(first=time.perf_counter() - begun)
+    answer(first_seconds=time.perf_counter() - begun)
     for _ in sys.stdin:
         begun = time.perf_counter()
         while time.perf_counter() - begun < WARMING:
@@ -53,4 +56,4 @@ def serve(prepare: Callable[..., Callable[[], None]]) -> None:
         begun = time.perf_counter()
         repeat()
         answer(seconds=time.perf_counter() - begun)
-    answer(peak=memory(), grown=memory() - before)
+    answer(peak_MiB=memory(), grown_MiB=memory() - before)

@@ -5,7 +5,6 @@ import datetime
 import gzip
 import itertools
 import shutil
-import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from types import SimpleNamespace
@@ -18,7 +17,7 @@ from attn_jax.config import Data
 from attn_jax.data import dates
 from attn_jax.data.datasets import open_corpus, with_defaults
 from attn_jax.data.synthetic import make_sequences
-from attn_jax.data.tfds_sets import TextPairs, prepared
+from attn_jax.data.tfds_sets import prepared
 from attn_jax.errors import InputError
 
 SMALL = Data(examples=60, held_out=11, shortest=2, longest=7, symbols=13)
@@ -289,25 +288,6 @@ def test_what_tfds_cannot_prepare_is_said(tmp_path, kind, capsys):
     with pytest.raises(InputError, match=message):
         prepared(lambda: builder, tmp_path, "the test")
     assert "TFDS downloads and prepares some/set/1.0.0" in capsys.readouterr().err
-
-
-class Far(TextPairs, skip_registration=True):
-    """Text on a server that does not answer: nothing listens at that port."""
-
-    def _split_generators(self, dl_manager):
-        dl_manager.download("http://127.0.0.1:9/text.gz")
-
-    def _generate_examples(self):
-        yield
-
-
-def test_without_a_network_downloads_are_given_up_soon(tmp_path):
-    start = time.monotonic()
-    with pytest.raises(InputError, match=r"far/1\.0\.0 cannot be prepared .*127\.0\.0\.1"):
-        prepared(
-            lambda: Far(data_dir=tmp_path, file_format="array_record"), tmp_path / "far", "the test"
-        )
-    assert time.monotonic() - start < 60
 
 
 def test_links_are_part_of_the_content(tmp_path):

@@ -1,11 +1,13 @@
-"""One training step of this project, as a side of the benchmark."""
+"""What this project computes beside its peers: a training step, or attention of known queries."""
 
 from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from attn_jax import config
+from attn_jax import Mechanism, attend_all, config
+from attn_jax.attention import Additive, Dot, General, LocationAware, Sparsemax
 from attn_jax.config import Model, Train
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS, Batch
@@ -35,6 +37,13 @@ OPTIONS = {
         "decoder_layers": 3,
     },
 }
+MECHANISMS: dict[str, Callable[[int], Mechanism]] = {  # by hidden units
+    "additive": lambda units: Mechanism(Additive(units=units)),
+    "general": lambda units: Mechanism(General()),
+    "dot": lambda units: Mechanism(Dot()),
+    "sparsemax": lambda units: Mechanism(Dot(), normalizer=Sparsemax()),
+    "location_aware": lambda units: Mechanism(LocationAware(units=units)),
+}
 
 
 def model_of(system: str, size: int) -> Model:
@@ -52,7 +61,7 @@ def model_of(system: str, size: int) -> Model:
     return config.experiment({f"model.{name}": value for name, value in options.items()}).model
 
 
-def prepare(
+def training(
     system: str,
     batch: int,
     source_length: int,
@@ -79,5 +88,25 @@ def prepare(
     return repeat
 
 
+def attention(
+    operation: str, batch: int, length: int, size: int, derivative: bool
+) -> Callable[[], None]:
+    """Prepares the contexts of a batch, or gradients by parameters, queries and annotations."""
+    mechanism = MECHANISMS[operation](size)
+    queries, annotations = jnp.asarray(
+        np.random.default_rng(0).normal(size=(2, batch, length, size)), jnp.float32
+    )
+    inputs = mechanism.init(jax.random.key(0), size, size), queries, annotations
+
+    def contexts(parameters: dict, queries: jax.Array, annotations: jax.Array) -> jax.Array:
+        return attend_all(mechanism, parameters, queries, annotations)[0]
+
+    def squares(*inputs) -> jax.Array:
+        return (contexts(*inputs) ** 2).sum()
+
+    run = jax.jit(jax.grad(squares, argnums=(0, 1, 2)) if derivative else contexts)
+    return lambda: jax.block_until_ready(run(*inputs))
+
+
 if __name__ == "__main__":
-    serve(prepare)
+    serve(training, attention)
