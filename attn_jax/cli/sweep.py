@@ -19,8 +19,8 @@ from attn_jax.cli import flags, sweep_flags
 from attn_jax.cli.flags import FLAGS
 from attn_jax.cli.program import OF_TRAINING
 from attn_jax.errors import InputError
+from attn_jax.runs.executor import slots
 from attn_jax.runs.measuring import Cost, makespan, measured_systems, told
-from attn_jax.runs.slots import slots
 from attn_jax.runs.standing import standings, summary
 from attn_jax.runs.sweeping import (
     Sweep,

@@ -12,7 +12,7 @@ from attn_jax.cli import flags
 from attn_jax.cli.flag_files import found
 from attn_jax.cli.flags import FLAGS
 from attn_jax.errors import InputError
-from attn_jax.runs.slots import MOST_JOBS
+from attn_jax.runs.executor import MOST_JOBS
 from attn_jax.runs.slurm import OPTIONS, USUAL, Slurm
 from attn_jax.runs.tuning import RANGES, Trials
 

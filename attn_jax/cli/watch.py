@@ -6,7 +6,7 @@ import jax
 
 from attn_jax.cli import flags
 from attn_jax.cli.flags import FLAGS
-from attn_jax.runs.view import watch
+from attn_jax.runs.standing import watch
 
 
 def define() -> None:

@@ -14,7 +14,8 @@ from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.files import write_whole
 from attn_jax.records import run_files
-from attn_jax.runs import planning, unused
+from attn_jax.runs import plans
+from attn_jax.runs.checks import warn_of_unused
 from attn_jax.runs.defaults import (
     DROPOUT,
     EVERY,
@@ -29,10 +30,10 @@ from attn_jax.runs.defaults import (
     survey,
     systems_for,
 )
+from attn_jax.runs.executor import Slot
 from attn_jax.runs.measuring import Cost, Work, makespan, measured, told
-from attn_jax.runs.slots import Slot
+from attn_jax.runs.standing import tell
 from attn_jax.runs.sweeping import check_all
-from attn_jax.runs.view import tell
 
 SEED = "seed"
 # Share of the time that is planned: runs may be slower than measured, and the report takes some.
@@ -116,7 +117,7 @@ class Question(NamedTuple):
             systems.append({n: v for n, v in usual.items() if n not in self.given} | {**system})
         tried = self.settings(extent.grid)
         runs = {}
-        for label, options in planning.plan(systems, {}, self.given).items():
+        for label, options in plans.plan(systems, {}, self.given).items():
             runs[label] = {}
             for values in itertools.product(*tried.values()):
                 setting = dict(zip(tried, values, strict=True))
@@ -333,14 +334,14 @@ def _possible(root: Path, question: Question, say: Callable[[str], None]) -> tup
     runs = {
         label: options for of in planned.values() for label, options in with_seeds(of, 1).items()
     }
-    wanted, reasons = planning.possible(root, runs)
+    wanted, reasons = plans.possible(root, runs)
     systems = dict(zip(runs, question.systems, strict=True))
     for label, why in reasons.items():
         say(f"  {name_of(systems[label])} is left out: {why}")
     if len(wanted) < 2:
         raise InputError(TOO_FEW)
     check_all(root, runs, wanted)
-    unused.warn(wanted.values(), question.given)
+    warn_of_unused(wanted.values(), question.given)
     kept = question._replace(systems=[systems[label] for label in wanted])
     return kept, {label: runs[label] for label in wanted}
 

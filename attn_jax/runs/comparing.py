@@ -17,12 +17,12 @@ from attn_jax.reporting.answered import Answer, write_answer
 from attn_jax.reporting.report import report
 from attn_jax.runs import plans
 from attn_jax.runs.agenda import SEED, TOO_FEW, Agenda, Runs, decided, name_of, with_seeds
+from attn_jax.runs.executor import slots
 from attn_jax.runs.folder import alone
 from attn_jax.runs.plans import Plan
-from attn_jax.runs.slots import slots
+from attn_jax.runs.standing import tell
 from attn_jax.runs.sweeping import extended
 from attn_jax.runs.tuning import best, finish, outcomes
-from attn_jax.runs.view import tell
 from attn_jax.startup import start_training
 from attn_jax.translation.loading import Place
 

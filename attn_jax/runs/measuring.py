@@ -23,10 +23,9 @@ from attn_jax.evaluation.assess import assess
 from attn_jax.files import path_of
 from attn_jax.records import states
 from attn_jax.runs.checks import check
-from attn_jax.runs.executor import Processes, how_ended, run_child
+from attn_jax.runs.executor import Processes, Slot, how_ended, run_child
 from attn_jax.runs.folder import settle
 from attn_jax.runs.preparing import prepared
-from attn_jax.runs.slots import Slot
 from attn_jax.startup import start_training
 from attn_jax.training.devices import first_replica, make_mesh, replicate, split
 from attn_jax.training.recipe import recipe_of

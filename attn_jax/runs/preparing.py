@@ -1,6 +1,6 @@
 """What a run is trained with, checked before anything is written into its folder."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,10 +8,11 @@ import jax
 import optax
 
 from attn_jax.config import Experiment
-from attn_jax.data.batches import Batches
+from attn_jax.data.batches import Batches, TrainingPairs
 from attn_jax.data.datasets import Corpus
-from attn_jax.data.pretokens import cut_pairs
-from attn_jax.data.run_vocabularies import cutting
+from attn_jax.data.links import links_of
+from attn_jax.data.pretokens import CutText, cut_pairs
+from attn_jax.data.run_vocabularies import VOCABULARIES, cutting
 from attn_jax.data.sentences import Example
 from attn_jax.data.text_checks import (
     check_known,
@@ -21,15 +22,23 @@ from attn_jax.data.text_checks import (
     unknown_shares,
 )
 from attn_jax.data.vocabulary import Vocabulary, known
-from attn_jax.models.seq2seq import initialize
+from attn_jax.errors import InputError, choose
+from attn_jax.models.seq2seq import Seq2Seq, initialize
+from attn_jax.records import manifest, run_files
 from attn_jax.records.own_code import own_options
 from attn_jax.records.progress import Progress
 from attn_jax.runs import folder
-from attn_jax.runs.checks import check_step
-from attn_jax.runs.materials import initial_parameters, training_pairs, vocabularies
+from attn_jax.runs.checks import check_step, is_used
 from attn_jax.training import devices, loop, precision, processes
+from attn_jax.training.checkpoints import CheckpointMismatch
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import FlatState, init_state
+from attn_jax.translation.loading import (
+    experiment_of,
+    load_parameters,
+    load_vocabularies,
+    located,
+)
 
 
 class Ready(NamedTuple):
@@ -112,3 +121,70 @@ def prepared(workdir: Path, experiment: Experiment, corpus: Corpus) -> Ready:
     lines = list(filter(None, about()))
     validation = held_out["validation"]
     return Ready(source, target, state, progress, batches, validation, rng_dropout, lines)
+
+
+def vocabularies(
+    workdir: Path, experiment: Experiment, text: CutText
+) -> tuple[Vocabulary, Vocabulary]:
+    """The vocabularies of the run, of the run it starts from, or of the training text."""
+    if folder.has_begun(workdir):
+        return load_vocabularies(workdir)
+    initial, _ = located(Path(experiment.train.initial))
+    if experiment.train.initial and run_files.vocabulary(initial, "target").is_file():
+        check_tokens(initial, experiment)
+        return load_vocabularies(initial)
+    build = choose(VOCABULARIES, experiment.data.vocabulary, "vocabulary")
+    return build(text, experiment.data)
+
+
+def initial_parameters(place: Path, model: Seq2Seq) -> Seq2Seq:
+    """The model with the parameters of the run or checkpoint to start from."""
+    initial, checkpoint = located(place)
+    manifest.check(initial)
+    try:
+        return load_parameters(initial, model, checkpoint)
+    except CheckpointMismatch as error:
+        file = run_files.flags(initial)
+        if not file.is_file():
+            raise
+        hint = f"the model options in {file} are those of that run"
+        raise CheckpointMismatch(f"{error}; {hint}") from error
+
+
+def check_tokens(initial: Path, experiment: Experiment) -> None:
+    """Raises InputError if the run to start from has other tokens or vocabularies."""
+    theirs, ours = experiment_of(initial).data, experiment.data
+    sizes = ("words", "min_count", "subwords", "character_coverage")
+    used = (name for name in sizes if is_used(f"data.{name}", experiment))
+    for name in ("source_level", "target_level", "vocabulary", *used):
+        if getattr(theirs, name) != getattr(ours, name):
+            raise InputError(
+                f"the run in {initial} has data.{name}={getattr(theirs, name)}, and this one "
+                f"{getattr(ours, name)}: parameters need the same tokens"
+            )
+
+
+def training_pairs(
+    experiment: Experiment,
+    examples: Iterable[Example],
+    text: CutText,
+    source: Vocabulary,
+    target: Vocabulary,
+) -> TrainingPairs:
+    """The pairs as ids, without those that are too long or have a side without any token.
+
+    Raises:
+      InputError: no pair is left; a loss needs links, and they are missing or wrong; or links are
+        given, and no loss needs them.
+    """
+    guided = any(loss.needs_links for loss in experiment.train.losses)
+    max_length = experiment.train.max_length
+    if experiment.data.links and not guided:
+        raise InputError("data.links guide attention only with train.losses=guided or so")
+    links = links_of(experiment.data, examples, text.lengths()) if guided else None
+    pairs = TrainingPairs(text, source, target, max_length, links)
+    if not len(pairs):
+        raise InputError(
+            f"every training pair is empty or longer than train.max_length={max_length} tokens"
+        )
+    return pairs

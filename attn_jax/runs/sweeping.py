@@ -18,9 +18,9 @@ from attn_jax.errors import InputError, reason
 from attn_jax.files import path_of
 from attn_jax.records import run_files
 from attn_jax.records.own_code import own_modules
-from attn_jax.runs import planning, plans, unused
-from attn_jax.runs.checks import check
-from attn_jax.runs.executor import InUse, Processes, make
+from attn_jax.runs import plans
+from attn_jax.runs.checks import check, warn_of_unused
+from attn_jax.runs.executor import InUse, Processes, make, slots
 from attn_jax.runs.folder import (
     check_code,
     check_content,
@@ -31,11 +31,8 @@ from attn_jax.runs.folder import (
     tell_inherited,
     without_changed,
 )
-from attn_jax.runs.planning import grid_of
-from attn_jax.runs.plans import Plan
-from attn_jax.runs.slots import slots
-from attn_jax.runs.standing import is_finished
-from attn_jax.runs.view import Board, shown
+from attn_jax.runs.plans import Plan, grid_of
+from attn_jax.runs.standing import Board, is_finished, shown
 from attn_jax.startup import start_training
 from attn_jax.translation.loading import Place
 
@@ -87,7 +84,7 @@ def sweep(
       grid: options that vary, each with its values: `{"model.score": [Additive(), Dot()]}`.
       systems: the options of each system, to be combined with the grid.
       jobs: runs at a time of this process; 0: one for each GPU, else for each core, at most
-        `slots.MOST_JOBS`.
+        `executor.MOST_JOBS`.
       only: the number in the plan of the only run to make; None: all.
       part: such as "3/8": every eighth run of the plan, from the third on.
       executor: what makes the runs: `Slurm(...)`, or any executor of the standard library's
@@ -122,11 +119,11 @@ def planned_sweep(
     check_folder(root)
     if run_files.flags(root).is_file():
         raise InputError(f"{root} is the folder of a run: take another folder for a sweep")
-    planned = planning.plan(given or [{}], varied, fixed)
-    wanted, left_out = planning.possible(root, planned)
-    planning.check_used(planned, varied, left_out)
+    planned = plans.plan(given or [{}], varied, fixed)
+    wanted, left_out = plans.possible(root, planned)
+    plans.check_used(planned, varied, left_out)
     check_all(root, planned, wanted)
-    unused.warn(wanted.values(), {*fixed, *varied})
+    warn_of_unused(wanted.values(), {*fixed, *varied})
     replaced = {name: value for name, value in fixed.items() if name in varied}
     if replaced:
         print(f"the grid replaces {config.told(replaced)}")

@@ -16,13 +16,12 @@ from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.records import journal, manifest, provenance, run_files, states
 from attn_jax.records.own_code import check_copies, forget_code, keep_code, own_modules
 from attn_jax.reporting.printing import best_step, print_evaluation
-from attn_jax.runs import folder, unused
-from attn_jax.runs.checks import check
+from attn_jax.runs import folder
+from attn_jax.runs.checks import check, warn_of_unused
 from attn_jax.runs.evaluation import best_of, evaluate_split
-from attn_jax.runs.events import PICTURED, Events
 from attn_jax.runs.measuring import COMPILED, compilations
 from attn_jax.runs.preparing import prepared
-from attn_jax.runs.validation import compared, criterion_of, validator
+from attn_jax.runs.validation import PICTURED, Events, compared, criterion_of, validator
 from attn_jax.startup import start_training
 from attn_jax.training import devices, loop, processes
 from attn_jax.training.checkpoints import digest, named_leaves, set_aside, try_place
@@ -154,7 +153,7 @@ def train_alone(
     processes.by_first(record)
     with processes.together():
         folder.check_seen(workdir)
-    unused.warn([experiment], given)
+    warn_of_unused([experiment], given)
     print("\n".join(ready.about), flush=True)
     if not more:
         print(f"nothing is left to train: the run has finished at step {step}", flush=True)

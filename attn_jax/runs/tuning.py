@@ -22,13 +22,13 @@ from attn_jax.errors import InputError, choose
 from attn_jax.files import reading, write_whole
 from attn_jax.records import run_files, states, strict_json
 from attn_jax.records.progress import Goodness
-from attn_jax.runs import planning, unused
+from attn_jax.runs import plans
+from attn_jax.runs.checks import warn_of_unused
 from attn_jax.runs.folder import steps_done
 from attn_jax.runs.plans import Plan
-from attn_jax.runs.standing import is_trained
+from attn_jax.runs.standing import is_trained, tell
 from attn_jax.runs.sweeping import Sweep, extended, planned_sweep, work
 from attn_jax.runs.validation import best_validation
-from attn_jax.runs.view import tell
 from attn_jax.settings.grammar import split
 from attn_jax.translation.loading import Place
 
@@ -264,11 +264,11 @@ def tuned_sweep(
     seeds = range(first, first + search.seeds)  # which no trial has
     for label in of_systems:
         for name in (*tried[label], *(f"{label},seed={seed}" for seed in seeds)):
-            planning.check_name(name)
+            plans.check_name(name)
     _check_number(run_files.search(planned.root), tried)
     trial_runs = {r: config.texts(given) for runs in tried.values() for r, given in runs.items()}
     trials = extended(run_files.trials(planned.root), Plan(trial_runs, frozenset(trial_runs)))
-    unused.warn(trials.wanted.values(), search.space)
+    warn_of_unused(trials.wanted.values(), search.space)
     found = outcomes(trials, jobs, executor)
     chosen = best(tried, found)
     if failed := [label for label in tried if label not in chosen]:

@@ -13,7 +13,7 @@ import pytest
 from attn_jax import config
 from attn_jax.errors import InputError
 from attn_jax.records import journal, run_files, states
-from attn_jax.runs import agenda, comparing, executor, planning, plans, sweeping, tuning
+from attn_jax.runs import agenda, comparing, executor, plans, sweeping, tuning
 from attn_jax.runs.agenda import USED
 from attn_jax.runs.checks import check
 from attn_jax.runs.comparing import agenda_of, compare, read
@@ -28,10 +28,9 @@ from attn_jax.runs.defaults import (
     survey,
     systems_for,
 )
-from attn_jax.runs.executor import Interrupted
+from attn_jax.runs.executor import Interrupted, Slot
 from attn_jax.runs.measuring import Cost
 from attn_jax.runs.plans import Plan
-from attn_jax.runs.slots import Slot
 from tests.experiments.programs import SMALL, refused, works
 from tests.reporting.test_page import data_of
 from tests.stages import full
@@ -63,7 +62,7 @@ def measured(monkeypatch):
     found = {"train": 3600, "validation": 400, "test": 800}
     lengths = np.array([[5, 3], [7, 4], [30, 8]])
     told = Survey({}, found, lengths, ("character", "symbol"), ("lines are short", ""))
-    monkeypatch.setattr(planning, "check", lambda experiment: None)
+    monkeypatch.setattr(plans, "check", lambda experiment: None)
     monkeypatch.setattr(agenda, "check_all", lambda *_: None)
     monkeypatch.setattr(agenda, "measured", measured)
     monkeypatch.setattr(agenda, "survey", lambda given: told)
@@ -238,7 +237,7 @@ def test_a_system_that_cannot_be_trained_is_left_out(measured, tmp_path, monkeyp
         if experiment.label == "additive":
             raise InputError("its options do not fit together")
 
-    monkeypatch.setattr(planning, "check", check)
+    monkeypatch.setattr(plans, "check", check)
     two = "a comparison needs two systems that can be trained"
     capsys.readouterr()
     assert [*planned(tmp_path / "y", 2).candidates] == ["label=none", "label=general"]
@@ -249,7 +248,7 @@ def test_a_system_that_cannot_be_trained_is_left_out(measured, tmp_path, monkeyp
         with pytest.raises(InputError, match=two):
             agenda_of(DATA, tmp_path, 2, systems, 3, 0)
     assert "measuring" not in capsys.readouterr().out
-    monkeypatch.setattr(planning, "check", lambda experiment: None)
+    monkeypatch.setattr(plans, "check", lambda experiment: None)
     with pytest.warns(UserWarning, match=r"^no run here uses model\.self_heads$"):
         planned(tmp_path / "x", 2, **{"model.self_heads": 2})
     for name in ("train.steps", "train.valid_every"):

@@ -9,7 +9,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from attn_jax.config import Experiment
 from attn_jax.records import journal, run_files
-from attn_jax.runs.events import PICTURED, Events
+from attn_jax.runs.validation import PICTURED, Events
 from tests.stages import full
 from tests.test_damage import train_in
 

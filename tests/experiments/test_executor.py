@@ -17,10 +17,9 @@ import pytest
 from attn_jax.errors import InputError
 from attn_jax.records import run_files, states
 from attn_jax.runs import executor, plans, slurm, sweeping
-from attn_jax.runs.executor import HERE, Interrupted, InUse, Processes, make
+from attn_jax.runs.executor import HERE, Interrupted, InUse, Processes, Slot, make
 from attn_jax.runs.folder import alone, steps_done
 from attn_jax.runs.plans import Plan
-from attn_jax.runs.slots import Slot
 from attn_jax.runs.slurm import Slurm
 from attn_jax.runs.sweeping import Sweep, work
 from tests.experiments.programs import SMALL, refused, works

@@ -10,7 +10,7 @@ from attn_jax.attention.catalogue import WRAPPERS
 from attn_jax.cli.flag_files import PRESETS
 from attn_jax.cli.sweep_flags import read_systems
 from attn_jax.errors import InputError
-from attn_jax.runs import planning
+from attn_jax.runs import plans
 from attn_jax.settings.grammar import split
 
 
@@ -25,7 +25,7 @@ def test_systems_are_combined_with_the_grid(tmp_path):
         {"model.score": Dot(), "model.normalizer": Sparsemax()},
         {"model.window": LocalP(half_width=2)},
     ]
-    planned = planning.plan(systems, {"seed": ["0", "1"]}, {"data.name": "copy"})
+    planned = plans.plan(systems, {"seed": ["0", "1"]}, {"data.name": "copy"})
     assert list(planned) == [
         "model.score=dot,model.normalizer=sparsemax,seed=0",
         "model.score=dot,model.normalizer=sparsemax,seed=1",
@@ -64,7 +64,7 @@ def test_a_missing_file_is_refused(tmp_path):
 
 def test_an_option_of_the_grid_and_of_a_system_is_refused():
     with pytest.raises(InputError, match="seed is an option of the grid and of a system"):
-        planning.plan([{"seed": "1"}], {"seed": ["1"]}, {})
+        plans.plan([{"seed": "1"}], {"seed": ["1"]}, {})
 
 
 @pytest.mark.parametrize(
@@ -78,39 +78,39 @@ def test_an_option_of_the_grid_and_of_a_system_is_refused():
 )
 def test_a_grid_has_lists_of_values(grid, why):
     with pytest.raises(InputError, match=why):
-        planning.grid_of(grid)
+        plans.grid_of(grid)
 
 
 def test_the_grid_replaces_what_is_fixed():
-    planned = planning.plan([{}], {"seed": ["1", "2"]}, {"seed": "3", "data.name": "copy"})
+    planned = plans.plan([{}], {"seed": ["1", "2"]}, {"seed": "3", "data.name": "copy"})
     assert planned == {f"seed={seed}": {"seed": seed, "data.name": "copy"} for seed in ("1", "2")}
 
 
 def test_what_systems_differ_in_cannot_be_fixed():
     with pytest.raises(InputError, match="seed cannot be 2 for all: the systems differ in it"):
-        planning.plan([{"seed": "1"}, {"seed": "3"}], {}, {"seed": "2"})
+        plans.plan([{"seed": "1"}, {"seed": "3"}], {}, {"seed": "2"})
 
 
 def test_what_all_systems_agree_on_may_be_fixed_otherwise():
     systems = [{"seed": "1", "model.score": "dot"}, {"seed": "1", "model.score": "general"}]
-    planned = planning.plan(systems, {}, {"seed": "2"})
+    planned = plans.plan(systems, {}, {"seed": "2"})
     assert [options["seed"] for options in planned.values()] == ["2", "2"]
 
 
 def test_a_name_too_long_for_a_folder_is_refused():
     with pytest.raises(InputError, match="is too long for the name of a folder"):
-        planning.plan([{}], {"data.train": ["/" + "a" * 250]}, {})
+        plans.plan([{}], {"data.train": ["/" + "a" * 250]}, {})
 
 
 def test_options_written_in_other_ways_are_the_same():
     with pytest.raises(InputError, match=r"the same options: model\.dropout=0\.10"):
-        planning.plan([{}], {"model.dropout": ["0.1", "0.10"]}, {})
+        plans.plan([{}], {"model.dropout": ["0.1", "0.10"]}, {})
 
 
 def test_equal_systems_are_refused():
     systems = [{"label": label, "model.score": "dot"} for label in "aab"]
     with pytest.raises(InputError, match=r"the same options: label=a model\.score=dot"):
-        planning.plan(systems, {}, {})
+        plans.plan(systems, {}, {})
 
 
 def test_systems_without_a_label_are_called_by_what_differs():
@@ -119,7 +119,7 @@ def test_systems_without_a_label_are_called_by_what_differs():
         {"model.score": "general"},
         {"model.score": "concat"},
     ]
-    assert list(planning.plan(systems, {}, {})) == [
+    assert list(plans.plan(systems, {}, {})) == [
         "label=a",
         "model.score=general",
         "model.score=concat",
@@ -131,14 +131,14 @@ def test_folders_say_what_varies_alone():
         {"data.train": "/a/long/path", "model.score": "dot"},
         {"data.train": "/a/long/path", "model.score": "general", "model.heads": "2"},
     ]
-    planned = planning.plan(systems, {"seed": ["0"]}, {})
+    planned = plans.plan(systems, {"seed": ["0"]}, {})
     assert list(planned) == ["model.score=dot,seed=0", "model.score=general,model.heads=2,seed=0"]
 
 
 def test_two_systems_of_one_label_are_refused():
     systems = [{"label": "a/b", "model.score": "dot"}, {"label": "a-b", "model.score": "gmm"}]
     with pytest.raises(InputError, match="two systems are called 'label=a-b': give each its own"):
-        planning.plan(systems, {}, {})
+        plans.plan(systems, {}, {})
 
 
 def test_systems_with_labels_come_from_flag_files(tmp_path, monkeypatch):
@@ -153,7 +153,7 @@ def test_systems_with_labels_come_from_flag_files(tmp_path, monkeypatch):
         "label": "One",
         "model.score": Dot(),
     }
-    planned = planning.plan(systems, {"train.steps": ["1"]}, {})
+    planned = plans.plan(systems, {"train.steps": ["1"]}, {})
     assert list(planned) == ["label=One,train.steps=1", "label=Two,train.steps=1"]
     Path("systems.txt").write_text("--flagfile=none.flags\n")
     with pytest.raises(InputError, match=r"systems.txt, line 1: .*none\.flags"):
@@ -162,9 +162,9 @@ def test_systems_with_labels_come_from_flag_files(tmp_path, monkeypatch):
 
 def test_combinations_that_make_no_sense_are_left_out(tmp_path):
     varied = {"model.score": ["dot", "gmm"], "model.normalizer": ["softmax", "monotonic"]}
-    planned = planning.plan([{}], varied, {})
-    wanted, left_out = planning.possible(tmp_path, planned)
-    planning.check_used(planned, varied, left_out)
+    planned = plans.plan([{}], varied, {})
+    wanted, left_out = plans.possible(tmp_path, planned)
+    plans.check_used(planned, varied, left_out)
     assert list(wanted) == [
         "model.score=dot,model.normalizer=softmax",
         "model.score=dot,model.normalizer=monotonic",
@@ -195,8 +195,8 @@ def test_combinations_that_make_no_sense_are_left_out(tmp_path):
 )
 def test_a_value_or_system_that_fits_with_nothing_is_refused(tmp_path, systems, varied, reason):
     def check():
-        planned = planning.plan(systems, varied, {})
-        planning.check_used(planned, varied, planning.possible(tmp_path, planned)[1])
+        planned = plans.plan(systems, varied, {})
+        plans.check_used(planned, varied, plans.possible(tmp_path, planned)[1])
 
     with pytest.raises(InputError, match=reason):
         check()

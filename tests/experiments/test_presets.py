@@ -10,9 +10,8 @@ import pytest
 from attn_jax.cli.flags import options_of
 from attn_jax.cli.sweep_flags import read_systems
 from attn_jax.models.seq2seq import initialize
-from attn_jax.runs.checks import check
+from attn_jax.runs.checks import check, unused
 from attn_jax.runs.folder import experiment_with
-from attn_jax.runs.unused import unused
 from attn_jax.tokens import Batch
 from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from attn_jax.errors import InputError
-from attn_jax.runs import slots
+from attn_jax.runs import executor
 from attn_jax.runs.executor import Processes, run_child
 
 
@@ -15,10 +15,10 @@ def machine(monkeypatch):
 
     def make(platform, count):
         there = (platform, 1 if platform == "cpu" else count)
-        monkeypatch.setattr(slots, "devices", lambda: there)
+        monkeypatch.setattr(executor, "devices", lambda: there)
         cores = set(range(count)) if platform == "cpu" else {0, 1, 2, 3}
-        monkeypatch.setattr(slots.os, "sched_getaffinity", lambda _: cores, raising=False)
-        for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", *slots.MEMORY_SHARES):
+        monkeypatch.setattr(executor.os, "sched_getaffinity", lambda _: cores, raising=False)
+        for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", *executor.MEMORY_SHARES):
             monkeypatch.delenv(variable, raising=False)
 
     return make
@@ -36,16 +36,16 @@ def machine(monkeypatch):
 )
 def test_runs_share_out_the_cores(machine, cores, jobs, bound):
     machine("cpu", cores)
-    assert [list(slot.cores) for slot in slots.slots(jobs)] == bound
-    assert all(slot.environment == {} for slot in slots.slots(jobs))
+    assert [list(slot.cores) for slot in executor.slots(jobs)] == bound
+    assert all(slot.environment == {} for slot in executor.slots(jobs))
 
 
 def test_there_is_a_run_for_each_core_where_runs_cannot_be_bound(machine, monkeypatch):
     machine("cpu", 2)
-    monkeypatch.delattr(slots.os, "sched_getaffinity")
-    monkeypatch.setattr(slots.os, "cpu_count", lambda: 3)
-    assert slots.slots(0) == [slots.Slot([], {})] * 3
-    assert slots.slots(5) == [slots.Slot([], {})] * 5
+    monkeypatch.delattr(executor.os, "sched_getaffinity")
+    monkeypatch.setattr(executor.os, "cpu_count", lambda: 3)
+    assert executor.slots(0) == [executor.Slot([], {})] * 3
+    assert executor.slots(5) == [executor.Slot([], {})] * 5
 
 
 @pytest.mark.parametrize(
@@ -61,52 +61,54 @@ def test_there_is_a_run_for_each_core_where_runs_cannot_be_bound(machine, monkey
 )
 def test_runs_share_out_the_gpus(machine, gpus, jobs, visible, memory):
     machine("gpu", gpus)
-    environments = [slot.environment for slot in slots.slots(jobs)]
+    environments = [slot.environment for slot in executor.slots(jobs)]
     assert [own["CUDA_VISIBLE_DEVICES"] for own in environments] == visible
     assert {own.get("XLA_CLIENT_MEM_FRACTION") for own in environments} == {memory}
-    assert not any(slot.cores for slot in slots.slots(jobs))
+    assert not any(slot.cores for slot in executor.slots(jobs))
 
 
 def test_runs_share_out_the_gpus_that_may_be_seen(machine, monkeypatch):
     machine("gpu", 2)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, GPU-abc")
-    visible = [slot.environment["CUDA_VISIBLE_DEVICES"] for slot in slots.slots(0)]
+    visible = [slot.environment["CUDA_VISIBLE_DEVICES"] for slot in executor.slots(0)]
     assert visible == ["3", "GPU-abc"]
 
 
 def test_what_is_said_of_another_makers_gpus_is_not_of_these(machine, monkeypatch):
     machine("gpu", 2)
     monkeypatch.setenv("HIP_VISIBLE_DEVICES", "0")
-    visible = [slot.environment["CUDA_VISIBLE_DEVICES"] for slot in slots.slots(0)]
+    visible = [slot.environment["CUDA_VISIBLE_DEVICES"] for slot in executor.slots(0)]
     assert visible == ["0", "1"]
 
 
-@pytest.mark.parametrize("variable", slots.MEMORY_SHARES)
+@pytest.mark.parametrize("variable", executor.MEMORY_SHARES)
 def test_a_share_of_memory_that_the_user_gives_is_left(machine, monkeypatch, variable):
     """JAX refuses to start if both variables are set."""
     machine("gpu", 1)
     monkeypatch.setenv(variable, "0.3")
-    assert not any(slots.MEMORY_SHARES[0] in slot.environment for slot in slots.slots(2))
+    assert not any(executor.MEMORY_SHARES[0] in slot.environment for slot in executor.slots(2))
 
 
 def test_a_tpu_has_one_run_with_all_of_it(machine):
     machine("tpu", 4)
-    assert slots.slots(0) == slots.slots(1) == [slots.Slot([], {"JAX_PLATFORMS": "tpu,cpu"})]
+    assert (
+        executor.slots(0) == executor.slots(1) == [executor.Slot([], {"JAX_PLATFORMS": "tpu,cpu"})]
+    )
     with pytest.raises(InputError, match=r"^jobs=2: a TPU has one run at a time"):
-        slots.slots(2)
+        executor.slots(2)
 
 
 def test_jax_says_which_devices_there_are(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=3")
-    assert slots.devices() == ("cpu", 3)
+    assert executor.devices() == ("cpu", 3)
     monkeypatch.setenv("JAX_PLATFORMS", "nothing")
     with pytest.raises(InputError, match=r"JAX does not start: .*nothing"):
-        slots.devices()
+        executor.devices()
 
 
 def test_less_than_no_runs_are_refused():
     with pytest.raises(InputError, match="jobs must be at least 0, got -1"):
-        slots.slots(-1)
+        executor.slots(-1)
 
 
 def test_a_run_has_the_environment_of_its_slot(tmp_path, monkeypatch):
@@ -116,7 +118,7 @@ def test_a_run_has_the_environment_of_its_slot(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setenv("HOME", "home")
     log = tmp_path / "one.log"
-    slot = slots.Slot([], {"CUDA_VISIBLE_DEVICES": "3"})
+    slot = executor.Slot([], {"CUDA_VISIBLE_DEVICES": "3"})
     with log.open("w") as output, Processes([slot]) as processes:
         future = processes.submit(run_child, tmp_path / "one", {}, [], output)
         assert future.result() == 0

@@ -11,11 +11,20 @@ from rich.console import Console
 from attn_jax.errors import InputError
 from attn_jax.records import journal, run_files, states
 from attn_jax.records.progress import Progress
-from attn_jax.runs import plans, standing, view
+from attn_jax.runs import plans, standing
 from attn_jax.runs.measuring import Cost, Work
 from attn_jax.runs.plans import Plan
-from attn_jax.runs.standing import Standing, seconds_left, standings, summary, with_costs
-from attn_jax.runs.view import Board, changes, shown, watch
+from attn_jax.runs.standing import (
+    Board,
+    Standing,
+    changes,
+    seconds_left,
+    shown,
+    standings,
+    summary,
+    watch,
+    with_costs,
+)
 from attn_jax.training.checkpoints import WritableCheckpoints
 from tests.experiments.programs import SMALL, works
 from tests.stages import full
@@ -182,7 +191,7 @@ def test_a_terminal_shows_the_view_and_other_output_plain_lines(root, monkeypatc
     assert capsys.readouterr().out == "started [seed=0]\n"
     screen = io.StringIO()
     terminal = Console(file=screen, force_terminal=True, width=120, markup=False, highlight=False)
-    monkeypatch.setattr(view, "Console", lambda **_: terminal)
+    monkeypatch.setattr(standing, "Console", lambda **_: terminal)
     with shown(Board(root)) as say:
         say("started [seed=0]")
     assert "started [seed=0]" in screen.getvalue()
@@ -217,7 +226,7 @@ def test_watching_ends_when_no_run_is_left_to_be_made(root, monkeypatch, capsys)
         for label in ("seed=1", "seed=2"):
             told_of(root, label, states.FAILED, why="it is bad")
 
-    monkeypatch.setattr(view.time, "sleep", later)
+    monkeypatch.setattr(standing.time, "sleep", later)
     watch(root)
     out = capsys.readouterr().out.splitlines()
     assert "running seed=1: at step 40 of 100" in out

@@ -12,7 +12,7 @@ from attn_jax.models.choices import DECODERS, ENCODERS, options_of
 from attn_jax.models.readouts import OVER_POSITIONS, READOUTS
 from attn_jax.models.recurrent import CELLS
 from attn_jax.models.seq2seq import initialize
-from attn_jax.runs.unused import USED_BY, unused, warn
+from attn_jax.runs.checks import USED_BY, unused, warn
 from tests.options import model_options
 
 OPTIONS = {

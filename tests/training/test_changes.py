@@ -14,7 +14,7 @@ from attn_jax.errors import InputError, Paused
 from attn_jax.records import changes, run_files
 from attn_jax.runs.executor import without_changed
 from attn_jax.runs.folder import alone, settle, settle_planned, tell_changes
-from attn_jax.runs.planning import possible
+from attn_jax.runs.plans import possible
 from attn_jax.runs.training import train_alone
 from attn_jax.training.checkpoints import Checkpoints, set_aside
 from attn_jax.training.optimizer import SGD

@@ -34,7 +34,7 @@ from attn_jax.models.seq2seq import initialize
 from attn_jax.records import manifest, run_files
 from attn_jax.runs.evaluation import evaluate_split
 from attn_jax.runs.folder import inherited, settle
-from attn_jax.runs.materials import check_tokens, training_pairs
+from attn_jax.runs.preparing import check_tokens, training_pairs
 from attn_jax.tokens import BOS, EOS, SPECIALS, UNK
 from attn_jax.training import loop
 from attn_jax.translation.loading import best_checkpoint, experiment_of, mean_parameters
