@@ -1,7 +1,7 @@
 """What a run has written, in one file of its folder: `manifest.json`.
 
-It holds a digest of every finished file and of the arrays of every checkpoint, so that nothing can
-change, go missing or come from another run in silence. It is replaced under a lock before and after
+It holds a digest of every finished file, also of those of checkpoints, so that nothing can change,
+go missing or come from another run in silence. It is replaced under a lock before and after
 each file: a process that is killed between leaves a file that is either the old or the new one, and
 both are known.
 """
@@ -34,21 +34,26 @@ class Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The size and digest of some content."""
         return cls(len(content), hashlib.sha256(content).hexdigest())
 
+    @classmethod
+    def of_file(cls, file: Path) -> "Content":
+        """The size and digest of a file, which may be larger than memory."""
+        with file.open("rb") as opened:
+            sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
+        return cls(file.stat().st_size, sha256)
+
 
 class Checkpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of a checkpoint besides its arrays.
+    """What is known of a checkpoint.
 
     Attributes:
       progress: of the run.
       goodness: of its validation; None if it is not of one.
-      sha256: digests of the arrays of the model, and of the rest.
-      settled: whether it must be there; if not, it was being written, or deleted.
+      files: its files; none of one that was being written, or deleted.
     """
 
     progress: Progress
     goodness: Goodness | None
-    sha256: dict[str, str]
-    settled: bool = False
+    files: dict[str, Content] = {}
 
 
 class Manifest(msgspec.Struct, forbid_unknown_fields=True):

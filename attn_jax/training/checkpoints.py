@@ -1,7 +1,7 @@
 """The checkpoints of a run: written and read by Orbax, and verified by the digests of the run.
 
 Orbax does not notice a flipped bit in an array, nor a folder that is missing or was renamed. So the
-manifest of the run says which checkpoints there are, and what is in them.
+manifest of the run says which checkpoints there are, and which files are in them.
 """
 
 import errno
@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from attn_jax.errors import InputError, reason
 from attn_jax.files import reading
 from attn_jax.records import manifest, run_files
-from attn_jax.records.manifest import Checkpoint
+from attn_jax.records.manifest import Checkpoint, Content
 from attn_jax.records.progress import Goodness, Progress
 from attn_jax.training import processes
 
@@ -95,7 +95,7 @@ class Checkpoints:
           InputError: the manifest is damaged.
         """
         every = sorted(manifest.read(self.workdir).checkpoints.items())
-        return {step: one for step, one in every if one.settled or self.place(step).is_dir()}
+        return {step: one for step, one in every if one.files}
 
     @property
     def latest(self) -> int | None:
@@ -118,7 +118,10 @@ class Checkpoints:
           CheckpointMismatch: the stored arrays have other names, types or shapes.
           InputError: the checkpoint is missing or damaged.
         """
-        wanted, stored = named_leaves(like), self._arrays(step, item)
+        self._check(step, item)
+        # It takes paths of any kind, though its types name another.
+        place = cast(Any, self.place(step) / item)
+        wanted, stored = named_leaves(like), ocp.PyTreeCheckpointHandler().restore(place)
         expected, found = shapes(wanted), shapes(stored)
         for name in sorted(found.keys() | expected.keys()):
             if found.get(name) != expected.get(name):
@@ -130,22 +133,23 @@ class Checkpoints:
         return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
     def verify(self, step: int) -> None:
-        """Reads all of a checkpoint.
+        """Checks all files of a checkpoint.
 
         Raises:
-          InputError: it is missing or damaged.
+          InputError: one is missing or damaged.
         """
-        for item in self.known()[step].sha256:
-            self._arrays(step, item)
+        for item in ("model", "rest"):
+            self._check(step, item)
 
-    def _arrays(self, step: int, item: str) -> dict[str, np.ndarray]:
-        place, advice = self.place(step) / item, self._advice(step)
-        with reading(place, advice):
-            # It takes paths of any kind, though its types name another.
-            arrays = ocp.PyTreeCheckpointHandler().restore(cast(Any, place))
-            if digest(arrays) != self.known()[step].sha256[item]:
-                raise InputError(f"{place} is damaged: it has changed{advice}")
-        return arrays
+    def _check(self, step: int, item: str) -> None:
+        """Checks the files of a part before Orbax reads them, which would tell of each array."""
+        place, advice = self.place(step), self._advice(step)
+        for name, known in self.known()[step].files.items():
+            if name.startswith(f"{item}/"):
+                with reading(place / item, advice):
+                    found = Content.of_file(place / name)
+                if found != known:
+                    raise InputError(f"{place / item} is damaged: it has changed{advice}")
 
     def _advice(self, step: int) -> str:
         others = [other for other in self.known() if other != step]
@@ -175,8 +179,10 @@ class WritableCheckpoints(Checkpoints):
         for step in known:
             if not self.place(step).is_dir():
                 raise InputError(f"{self.place(step)} is missing{self._advice(step)}")
+        unfinished = manifest.read(workdir).checkpoints.keys() - known
         for folder in directory.iterdir():
-            if ".orbax-checkpoint-tmp" in folder.name:  # its process was killed
+            # Of a process that was killed.
+            if ".orbax-checkpoint-tmp" in folder.name or folder.name in map(str, unfinished):
                 shutil.rmtree(folder)
             elif folder.is_dir() and folder.name not in map(str, known):
                 raise InputError(f"{folder} is not of this run, or was renamed: move it away")
@@ -207,22 +213,21 @@ class WritableCheckpoints(Checkpoints):
     def _save(
         self, step: int, model: Any, rest: Any, progress: Progress, goodness: Goodness | None
     ) -> None:
-        items = {"model": named_leaves(model), "rest": named_leaves(rest)}
-        arrays = {
-            item: {name: np.asarray(leaf) for name, leaf in leaves.items()}
-            for item, leaves in items.items()
-        }
-        digests = {item: digest(leaves) for item, leaves in arrays.items()}
-        is_new = step not in self.known()
-        with manifest.changing(self.workdir) as changed:  # so that it is known if a kill follows
-            changed.checkpoints[step] = Checkpoint(progress, goodness, digests, settled=not is_new)
-        if is_new:
-            _write(self.place(step), arrays)
-        known = self.known()
+        known, place = self.known(), self.place(step)
+        this = replace(known.get(step, Checkpoint(progress, goodness)), progress=progress)
+        this = replace(this, goodness=goodness)
+        if not this.files:
+            with manifest.changing(self.workdir) as changed:
+                changed.checkpoints[step] = this  # so that it is known if a kill follows
+            _write(place, {"model": named_leaves(model), "rest": named_leaves(rest)})
+            files = [file for file in place.rglob("*") if file.is_file()]
+            contents = {f.relative_to(place).as_posix(): Content.of_file(f) for f in files}
+            this = replace(this, files=contents)
+        known |= {step: this}
         kept = _kept(known, self._last)
         with manifest.changing(self.workdir) as changed:
             changed.checkpoints = {
-                step: replace(one, settled=step in kept) for step, one in known.items()
+                step: one if step in kept else replace(one, files={}) for step, one in known.items()
             }
         for step in known.keys() - kept:
             shutil.rmtree(self.place(step))
@@ -249,15 +254,18 @@ def _kept(known: Mapping[int, Checkpoint], last: int) -> set[int | None]:
     return {*validated[-last:], _best(known), max(known)}
 
 
-def _write(place: Path, arrays: dict[str, dict[str, np.ndarray]]) -> None:
+def _write(place: Path, items: dict[str, dict[str, Any]]) -> None:
     """Writes arrays to a folder that does not exist yet, by Orbax, completely or not at all."""
     # All processes have all arrays. One writes them, and waits for no other.
     index = processes.index()
     alone = ocp.options.MultiprocessingOptions(primary_host=index, active_processes={index})
     checkpointer = ocp.Checkpointer(ocp.CompositeCheckpointHandler(), multiprocessing_options=alone)
-    items = {item: ocp.args.PyTreeSave(leaves) for item, leaves in arrays.items()}
+    args = {
+        item: ocp.args.PyTreeSave({name: np.asarray(leaf) for name, leaf in leaves.items()})
+        for item, leaves in items.items()
+    }
     try:
-        checkpointer.save(place, args=ocp.args.Composite(**items))
+        checkpointer.save(place, args=ocp.args.Composite(**args))
     except Exception as error:  # of many kinds
         full = os.strerror(errno.ENOSPC)
         if full in str(error):
@@ -279,7 +287,7 @@ def try_place(workdir: Path) -> None:
     try:
         leaves = {"x": np.zeros(3, np.float32)}
         WritableCheckpoints(folder, 1).save(1, leaves, leaves, Progress(), (0.0, 0.0))
-        Checkpoints(folder).verify(1)
+        Checkpoints(folder).restore(1, "model", leaves)
     except InputError as error:
         why = reason(error.__cause__ or error)
         raise InputError(f"{workdir} cannot keep checkpoints ({why})") from error

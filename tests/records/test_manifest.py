@@ -7,7 +7,7 @@ import pytest
 
 from attn_jax.errors import InputError
 from attn_jax.records import journal, manifest, run_files
-from attn_jax.records.manifest import Checkpoint
+from attn_jax.records.manifest import Checkpoint, Content
 from attn_jax.records.progress import Progress
 
 
@@ -26,7 +26,7 @@ def test_what_was_written_is_read(run):
     assert manifest.content(run, run_files.flags(run)) == b"--seed=0\n"
     lines = [{"step": step, "valid_perplexity": float("inf")} for step in (2, 4)]
     assert journal.read(run) == lines
-    known = Checkpoint(Progress(rates=(1.5,)), (0.1, -2.0), {"model": "0f"})
+    known = Checkpoint(Progress(rates=(1.5,)), (0.1, -2.0), {"model/d/0": Content.of(b"")})
     with manifest.changing(run) as changed:
         changed.checkpoints[4] = known
     assert manifest.read(run).checkpoints == {4: known}
