@@ -16,7 +16,6 @@ VALUES = (
     "attention.head_names",
     "data.orders",
     "training.losses",
-    "training.means",
     "training.optimizer",
     "training.precision",
 )

@@ -73,8 +73,10 @@ class Head(Heads):
         return (weights.mean(axis=(0, 1)) if place is None else weights[place])[None]
 
 
-class Mean(Head):
+class MeanHead(Head):
     """The mean over all layers and heads."""
+
+    name = "mean"
 
     def place(self, layers: int, heads: int, option: str) -> None:
         """None."""
@@ -100,5 +102,5 @@ class Single(Head):
         return self.layer - 1, self.head - 1
 
 
-HEADS: dict[str, type[Head]] = {Mean.name: Mean}
+HEADS: dict[str, type[Head]] = {MeanHead.name: MeanHead}
 SEVERAL: dict[str, type[Heads]] = {**HEADS, All.name: All}

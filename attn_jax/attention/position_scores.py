@@ -15,7 +15,7 @@ from attn_jax.attention.past import Past
 from attn_jax.attention.protocol import Score, scaled_normal, widen
 from attn_jax.attention.scores import Additive, Dot, products
 from attn_jax.kernels.hidden_sum import hidden_sum
-from attn_jax.kernels.recomputation import recomputed
+from attn_jax.kernels.memory import recomputed
 from attn_jax.settings.value import setting
 
 

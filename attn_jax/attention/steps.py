@@ -21,9 +21,8 @@ from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.past import CARRIED, Past, apart
 from attn_jax.attention.protocol import Mixing, Weigher, widen
 from attn_jax.errors import InputError
-from attn_jax.kernels.held import Held
+from attn_jax.kernels.memory import Held, recomputed
 from attn_jax.kernels.mixture import plain_mixture
-from attn_jax.kernels.recomputation import recomputed
 
 # Of one head of one sentence, at least those of one query: a batch has B N times as many.
 UNITS = Held(cpu=0, other=2**21)

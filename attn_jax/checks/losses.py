@@ -17,7 +17,7 @@ from attn_jax.training.losses import Loss, total
 S, T = 7, 5  # source words and target tokens of a pair
 
 
-class Pair(NamedTuple):
+class Example(NamedTuple):
     """A pair of sentences, as a batch of one."""
 
     weights: Float[np.ndarray, "1 L N T S"]
@@ -25,11 +25,11 @@ class Pair(NamedTuple):
     target: np.ndarray
     links: Float[np.ndarray, "1 T S"]
 
-    def padded(self, more: int) -> "Pair":
+    def padded(self, more: int) -> "Example":
         """The pair in longer arrays."""
         both = (0, more), (0, more)
         around = (0, 0), *both
-        return Pair(
+        return Example(
             np.pad(self.weights, ((0, 0), (0, 0), *around)),
             np.pad(self.source, ((0, 0), (0, more)), constant_values=PAD),
             np.pad(self.target, ((0, 0), (0, more)), constant_values=PAD),
@@ -46,14 +46,14 @@ class Subject:
         self.shape = one.layer, one.head, T, S
         self.modules = {type(loss).__module__}
 
-    def pair(self) -> Pair:
+    def pair(self) -> Example:
         """Random weights, and links along the diagonal."""
         weights = np.random.default_rng(0).dirichlet(np.ones(S), (1, *self.shape[:3]))
         links = np.eye(T, S)[None]
         target = np.array([[UNK] * (T - 1) + [EOS]])
-        return Pair(weights, np.full((1, S), UNK), target, links)
+        return Example(weights, np.full((1, S), UNK), target, links)
 
-    def at(self, pair: Pair, seed: int = 0) -> tuple[Array, Array]:
+    def at(self, pair: Example, seed: int = 0) -> tuple[Array, Array]:
         """The loss, and its gradient with respect to the weights."""
         step, rng = jnp.ones((), jnp.int32), jax.random.split(jax.random.key(seed), 1)
         weights, links = (jnp.asarray(each, jnp.float32) for each in (pair.weights, pair.links))

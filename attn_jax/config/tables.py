@@ -3,8 +3,7 @@
 from attn_jax.attention.head_names import SEVERAL, Heads
 from attn_jax.config.reading import PARTS, Tables
 from attn_jax.data.orders import ORDERS, Order
-from attn_jax.training.losses import LOSSES, Loss
-from attn_jax.training.means import MEANS, Mean
+from attn_jax.training.losses import LOSSES, UNITS, Loss, Unit
 from attn_jax.training.optimizer import OPTIMIZERS, SCHEDULES, Optimizer, Schedule
 from attn_jax.training.precision import PRECISIONS, Precision
 
@@ -14,7 +13,7 @@ TABLES: Tables = {
     Schedule: SCHEDULES,
     Heads: SEVERAL,
     Loss: LOSSES,
-    Mean: MEANS,
+    Unit: UNITS,
     Precision: PRECISIONS,
     Order: ORDERS,
 }

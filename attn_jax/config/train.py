@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from attn_jax.data.orders import Bucketed, Order
 from attn_jax.settings.fields import Duration, option, path
-from attn_jax.training.losses import LOSSES, Loss
-from attn_jax.training.means import Mean, Token
+from attn_jax.training.losses import LOSSES, Loss, Tokens, Unit
 from attn_jax.training.optimizer import Adam, Constant, Optimizer, Schedule
 from attn_jax.training.precision import Float32, Precision
 
@@ -47,8 +46,8 @@ class Train:
         high=1,
     )
     sampling_steps: int = option(10000, "steps over which that share rises from zero", low=1)
-    mean_over: Mean = option(
-        Token(), "what the loss is a mean over: token, or sentence as in the older papers"
+    mean_over: Unit = option(
+        Tokens(), "what the loss is a mean over: token, or sentence as in the older papers"
     )
     microbatches: int = option(
         1, "parts of a batch, computed one after the other (gradient accumulation)", low=1

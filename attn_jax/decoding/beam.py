@@ -10,9 +10,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from attn_jax.decoding.penalties import NONE, LengthPenalty, uncovered
-from attn_jax.decoding.search import SearchResult, StepFunction, largest, permitted
-from attn_jax.decoding.shrinking import map_rows, until_done
+from attn_jax.decoding.options import NONE, LengthPenalty, uncovered
+from attn_jax.decoding.search import (
+    SearchResult,
+    StepFunction,
+    largest,
+    map_rows,
+    permitted,
+    until_done,
+)
 from attn_jax.tokens import BOS, EOS, PAD
 
 

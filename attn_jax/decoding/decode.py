@@ -8,9 +8,8 @@ from jaxtyping import Array, Int, PyTree
 
 from attn_jax.decoding.beam import beam, flat, tiled
 from attn_jax.decoding.ensemble import Models, stepping
-from attn_jax.decoding.options import Search
+from attn_jax.decoding.options import Search, forbidding
 from attn_jax.decoding.search import SearchResult, StepFunction, generate, greedy, sampler
-from attn_jax.decoding.unknown import forbidding
 from attn_jax.tokens import PAD
 
 

@@ -9,8 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from attn_jax.decoding.ensemble import Models
 from attn_jax.decoding.forced import force
-from attn_jax.models.interventions import with_uniform_weights
-from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.models.seq2seq import Seq2Seq, with_uniform_weights
 from attn_jax.tokens import BOS, PAD
 
 SEED = 0  # of the positions that are drawn

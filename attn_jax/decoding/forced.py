@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.decoding.ensemble import Models, all_layers, combined, stepping
-from attn_jax.kernels.held import Held, by_parts
+from attn_jax.kernels.memory import Held, by_parts
 from attn_jax.tokens import BOS, PAD
 
 # Known target words whose probabilities are held at once; at least those of one step of the batch.

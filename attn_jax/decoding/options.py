@@ -1,13 +1,108 @@
 """The options of decoding."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
 from attn_jax.config.reading import read
-from attn_jax.decoding.penalties import LENGTH_PENALTIES, LengthPenalty
-from attn_jax.decoding.unknown import TREATMENTS
+from attn_jax.decoding.search import StepFunction
 from attn_jax.errors import InputError, choose
 from attn_jax.settings.fields import checked, fields, option
+from attn_jax.settings.value import Value, setting
+from attn_jax.tokens import SPECIALS, UNK
+
+TREATMENTS = ("keep", "forbid", "copy")
+
+
+def forbidding(step: StepFunction) -> StepFunction:
+    """Wraps a step so that `<unk>` has probability 0; those of other words are unchanged."""
+
+    def known(sources: Any, states: Any, words: Int[Array, " R"]) -> tuple:
+        states, log_probabilities, weights = step(sources, states, words)
+        return states, log_probabilities.at[:, UNK].set(-jnp.inf), weights
+
+    return known
+
+
+def replaced(tokens: Sequence[str], alignment: np.ndarray, words: Sequence[str]) -> list[str]:
+    """The tokens, with each `<unk>` replaced by the source word with the largest weight.
+
+    Jean et al. 2015, section 3.3; Luong, Pham and Manning 2015, section 4.2.
+
+    Args:
+      tokens: tokens of a hypothesis, without the end of the sentence.
+      alignment: attention weights [T, S]; where those of a token are all 0, `<unk>` is kept.
+      words: the replacement for each of the S source tokens.
+    """
+    return [
+        words[weights.argmax()] if token == SPECIALS[UNK] and weights.any() else token
+        for token, weights in zip(tokens, alignment, strict=True)
+    ]
+
+
+class LengthPenalty(Value):
+    """What log-probabilities of hypotheses are divided by."""
+
+    def __call__(self, length: Int[Array, "..."]) -> Float[Array, "..."]:
+        """The divisor of a hypothesis with so many words, `EOS` included."""
+        raise NotImplementedError
+
+
+class NoPenalty(LengthPenalty):
+    """1: log-probabilities are compared as they are."""
+
+    name = "none"
+
+    def __call__(self, length: Int[Array, "..."]) -> Float[Array, "..."]:
+        """1."""
+        return jnp.ones(length.shape)
+
+
+class Average(LengthPenalty):
+    """The number of words: mean log-probabilities per word are compared.
+
+    Cho et al. 2014, "On the properties of neural machine translation", section 4.3.
+    """
+
+    def __call__(self, length: Int[Array, "..."]) -> Float[Array, "..."]:
+        """|Y|."""
+        return length.astype(float)
+
+
+class GNMT(LengthPenalty):
+    """((5 + |Y|) / 6)^α. Wu et al. 2016, equation 14.
+
+    α is not negative, which would make the divisor decrease with the length.
+    """
+
+    alpha: float = setting(0.6, low=0)
+
+    def __call__(self, length: Int[Array, "..."]) -> Float[Array, "..."]:
+        """((5 + |Y|) / 6)^α."""
+        return ((5 + length) / 6) ** self.alpha
+
+
+NONE = NoPenalty()
+LENGTH_PENALTIES: dict[str, type[LengthPenalty]] = {
+    one.name: one for one in (NoPenalty, Average, GNMT)
+}
+
+
+def uncovered(total: Float[Array, "... S"], mask: Bool[Array, "... S"]) -> Float[Array, "..."]:
+    """Σ_s log min(Σ_t α_ts, 1): at most 0, and lower if less of the source was attended to.
+
+    The sum over t is at least 1e-6, since sparse attention may give a word no weight at all. Wu et
+    al. 2016, equation 14.
+
+    Args:
+      total: Σ_t α_ts, the weight of each source word, summed over the steps.
+      mask: True at real source positions.
+    """
+    return jnp.where(mask, jnp.log(jnp.clip(total, 1e-6, 1.0)), 0).sum(axis=-1)
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from attn_jax.kernels import activations, deferral, lstm, mixture, output_loss, products
-from attn_jax.kernels import recomputation as recomputing
+from attn_jax.kernels import activations, deferral, lstm, memory, mixture, output_loss, products
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ FAST = Forms(
     keeping_values=activations.keeping_values,
     lstm_gates=lstm.gates,
     lstm_layer=lstm.layer,
-    recomputed=recomputing.recomputed,
+    recomputed=memory.recomputed,
     logits=output_loss.logits,
     output_loss=output_loss.output_loss,
 )
@@ -51,7 +50,7 @@ PLAIN = Forms(
     keeping_values=activations.plain_keeping_values,
     lstm_gates=lstm.plain_gates,
     lstm_layer=lstm.plain_layer,
-    recomputed=recomputing.plain_recomputed,
+    recomputed=memory.plain_recomputed,
     logits=output_loss.plain_logits,
     output_loss=output_loss.plain_output_loss,
 )

@@ -48,3 +48,13 @@ def by_parts(function: Callable[[PyTree], PyTree], steps: PyTree, most: int) -> 
         return by_row.reshape(len(by_row), parts * size, *leaf.shape[3:])[:, :length]
 
     return jax.tree.map(join, jax.lax.map(function, jax.tree.map(cut, steps)))
+
+
+def recomputed(function: Callable) -> Callable:
+    """The same function, of which only the arguments are stored for the derivative."""
+    return jax.checkpoint(function)
+
+
+def plain_recomputed(function: Callable) -> Callable:
+    """The function itself; JAX stores what it wants for the derivative."""
+    return function

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.kernels.factors import factor, row_major
-from attn_jax.kernels.held import Held
+from attn_jax.kernels.memory import Held
 from attn_jax.kernels.products import matmul, of_inputs, plain_product
 
 LOGITS = Held(cpu=2**21, other=2**26)  # 8 and 256 MiB, unless parts of F tokens need more

@@ -10,13 +10,139 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
+from attn_jax.kernels.forms import FAST
 from attn_jax.models import dropout
+from attn_jax.models.dropout import make_dropout
 from attn_jax.models.heads import LINEAR
 from attn_jax.models.linear import Linear
-from attn_jax.models.positions import POSITIONS, Rotary
 from attn_jax.models.randomness import split
-from attn_jax.models.residuals import make_residual
 from attn_jax.models.two_attentions import make_attention
+
+EPSILON = 1e-5  # of layer normalisation
+
+
+class LayerNorm(nnx.LayerNorm):
+    """Flax's layer normalisation, recomputed from the inputs for the derivative."""
+
+    forms = FAST
+
+    def __call__(self, inputs: Float[Array, "... Q"]) -> Float[Array, "... Q"]:
+        """The inputs with a mean of 0 and a variance of 1, scaled and shifted."""
+        return self.forms.recomputed(nnx.LayerNorm.__call__)(self, inputs)
+
+
+class PostNorm(nnx.Module):
+    """LayerNorm(x + f(x)). Vaswani et al. 2017, section 3.1; with dropout on f(x), section 5.4."""
+
+    normalizes_output = True
+
+    def __init__(self, config: Model, width: int, *, rngs: nnx.Rngs):
+        self.norm = LayerNorm(width, epsilon=EPSILON, rngs=rngs)
+        self.dropout = make_dropout(config)
+
+    def enter(self, inputs: Float[Array, "... Q"]) -> Float[Array, "... Q"]:
+        """The input of f: x."""
+        return inputs
+
+    def leave(
+        self,
+        inputs: Float[Array, "... Q"],
+        outputs: Float[Array, "... Q"],
+        rng: Key[Array, " B"] | None,
+    ) -> Float[Array, "... Q"]:
+        """LayerNorm(x + f(x)), from x and f(x)."""
+        return self.norm(inputs + self.dropout(outputs, rng))
+
+
+class PreNorm(PostNorm):
+    """x + f(LayerNorm(x)), which needs a final LayerNorm above all blocks. Xiong et al. 2020."""
+
+    normalizes_output = False
+
+    def enter(self, inputs: Float[Array, "... Q"]) -> Float[Array, "... Q"]:
+        """The input of f: LayerNorm(x)."""
+        return self.norm(inputs)
+
+    def leave(
+        self,
+        inputs: Float[Array, "... Q"],
+        outputs: Float[Array, "... Q"],
+        rng: Key[Array, " B"] | None,
+    ) -> Float[Array, "... Q"]:
+        """The sum of x and the output of f."""
+        return inputs + self.dropout(outputs, rng)
+
+
+RESIDUALS: dict[str, type[PostNorm]] = {"post": PostNorm, "pre": PreNorm}
+
+
+def make_residual(config: Model, width: int, *, rngs: nnx.Rngs) -> PostNorm:
+    """The residual connection selected by the options."""
+    return choose(RESIDUALS, config.norm, "norm")(config, width, rngs=rngs)
+
+
+def make_last_norm(config: Model, width: int, *, rngs: nnx.Rngs) -> LayerNorm | None:
+    """The layer normalisation above all blocks; None if the blocks end with one."""
+    if choose(RESIDUALS, config.norm, "norm").normalizes_output:
+        return None
+    return LayerNorm(width, epsilon=EPSILON, rngs=rngs)
+
+
+def angles(positions: Int[Array, " T"], features: int) -> Float[Array, "T P"]:
+    """The angles of positions, in radians, one for each of the P = ⌈features / 2⌉ pairs.
+
+    Wavelengths are from 2π to 10000 · 2π.
+    """
+    rates = 10000.0 ** (-jnp.arange(0, features, 2) / features)
+    return positions[:, None] * rates
+
+
+class Sinusoidal:
+    """Sines and cosines of positions, added to word vectors. Vaswani et al. 2017, section 3.5."""
+
+    @staticmethod
+    def add(vectors: Float[Array, "B T Q"], positions: Int[Array, " T"]) -> Float[Array, "B T Q"]:
+        """Word vectors with their positions."""
+        features = vectors.shape[-1]
+        turned = angles(positions, features)
+        waves = jnp.stack([jnp.sin(turned), jnp.cos(turned)], axis=-1)
+        waves = waves.reshape(positions.size, -1)[:, :features]
+        return vectors + waves.astype(vectors.dtype)
+
+    @staticmethod
+    def rotate(
+        heads: Float[Array, "B T N H"], positions: Int[Array, " T"]
+    ) -> Float[Array, "B T N H"]:
+        """Queries or keys, unchanged."""
+        return heads
+
+
+class Rotary:
+    """Rotates pairs of features of queries and keys by angles proportional to the position.
+
+    Positions then affect a score only through their difference. Su et al. 2021, section 3.2.2;
+    computed as in section 3.4.2.
+    """
+
+    @staticmethod
+    def add(vectors: Float[Array, "B T Q"], positions: Int[Array, " T"]) -> Float[Array, "B T Q"]:
+        """Word vectors, unchanged."""
+        return vectors
+
+    @staticmethod
+    def rotate(
+        heads: Float[Array, "B T N H"], positions: Int[Array, " T"]
+    ) -> Float[Array, "B T N H"]:
+        """Queries or keys [B, T, N, H], rotated; H must be even."""
+        turned = angles(positions, heads.shape[-1])[:, None]
+        cos, sin = jnp.cos(turned).astype(heads.dtype), jnp.sin(turned).astype(heads.dtype)
+        even, odd = heads[..., ::2], heads[..., 1::2]
+        both = jnp.stack([even * cos - odd * sin, even * sin + odd * cos], axis=-1)
+        return both.reshape(heads.shape)
+
+
+POSITIONS: dict[str, type[Sinusoidal | Rotary]] = {"sinusoidal": Sinusoidal, "rotary": Rotary}
+
 
 # The options of a model that the sublayers use.
 OPTIONS = dropout.OPTIONS | {

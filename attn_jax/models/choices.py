@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError
-from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
+from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding, LuongOverPositions
 from attn_jax.models.encoders import LAYERS, RecurrentEncoder
-from attn_jax.models.luong_over_positions import LuongOverPositions
 from attn_jax.models.protocols import Decoder, Encoder
 from attn_jax.models.readouts import OVER_POSITIONS, find_readout
 from attn_jax.models.syntactic import Syntactic

@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import FAST
-from attn_jax.kernels.held import Held, by_parts
+from attn_jax.kernels.memory import Held, by_parts
 from attn_jax.kernels.output_loss import cross_entropy
 from attn_jax.models.embeddings import Separate
 from attn_jax.models.protocols import Source

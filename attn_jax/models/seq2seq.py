@@ -16,7 +16,9 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from attn_jax.attention.scores import Last
+from attn_jax.attention.mechanism import Mechanism
+from attn_jax.attention.mixing import Apart
+from attn_jax.attention.scores import Last, Mean
 from attn_jax.attention.sources import Combined
 from attn_jax.attention.steps import Attended
 from attn_jax.config import Model
@@ -293,3 +295,17 @@ def initialize(
     for attention in model.attentions:
         attention.check_scores()
     return initialized(config, model, rng_rule)
+
+
+def with_uniform_weights(model: Seq2Seq) -> Seq2Seq:
+    """The same model, with the same arrays, whose heads attend to all source words alike.
+
+    What is summed, and what becomes of the sum, stays as it was. Wiegreffe and Pinter 2019, section
+    3.2, train such a model; here one is used that has learned its weights.
+    """
+    model = jax.tree.map(lambda leaf: leaf, model)
+    for attention in model.attentions:
+        learned = attention.mechanism
+        attention.mechanism = Mechanism(Mean(), values=learned.values, gate=learned.gate)
+        attention.mixing = Apart()
+    return model

@@ -11,15 +11,19 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from attn_jax.config import Model
 from attn_jax.errors import choose
 from attn_jax.models import blocks, heads
-from attn_jax.models.blocks import CrossAttention, FeedForward, SelfAttention
+from attn_jax.models.blocks import (
+    POSITIONS,
+    CrossAttention,
+    FeedForward,
+    SelfAttention,
+    make_last_norm,
+)
 from attn_jax.models.decoders import AllSteps, OneStep
 from attn_jax.models.dropout import make_dropout
 from attn_jax.models.linear import Linear
-from attn_jax.models.positions import POSITIONS
 from attn_jax.models.protocols import Encoded, Source, Summary
 from attn_jax.models.randomness import split
 from attn_jax.models.readouts import make_readout
-from attn_jax.models.residuals import make_last_norm
 
 
 class InputEmbedding(nnx.Module):

@@ -29,8 +29,8 @@ from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.records.own_code import import_modules, imported_late, own_modules, own_options
 from attn_jax.settings.grammar import own_names
 from attn_jax.tokens import PAD, UNK, Batch
+from attn_jax.training.loop import recipe_of
 from attn_jax.training.optimizer import Linear
-from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 
 

@@ -19,7 +19,7 @@ from attn_jax.evaluation.explanations import explanations
 from attn_jax.evaluation.metrics import in_words, ranking_metric, ter
 from attn_jax.evaluation.pictures import pictures
 from attn_jax.files import path_of
-from attn_jax.models.interventions import with_uniform_weights
+from attn_jax.models.seq2seq import with_uniform_weights
 from attn_jax.records import manifest, run_files, strict_json
 from attn_jax.runs.folder import check_content
 from attn_jax.training import processes

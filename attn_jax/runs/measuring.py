@@ -28,9 +28,9 @@ from attn_jax.runs.folder import settle
 from attn_jax.runs.preparing import prepared
 from attn_jax.startup import start_training
 from attn_jax.training.devices import first_replica, make_mesh, replicate, split
-from attn_jax.training.recipe import recipe_of
+from attn_jax.training.loop import recipe_of
+from attn_jax.training.running import Throughput
 from attn_jax.training.step import train_step
-from attn_jax.training.throughput import Throughput
 from attn_jax.translation.loading import Place
 from attn_jax.translation.translator import Translator
 

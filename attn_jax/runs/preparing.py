@@ -31,7 +31,7 @@ from attn_jax.runs import folder
 from attn_jax.runs.checks import check_step, is_used
 from attn_jax.training import devices, loop, precision, processes
 from attn_jax.training.checkpoints import CheckpointMismatch
-from attn_jax.training.recipe import recipe_of
+from attn_jax.training.loop import recipe_of
 from attn_jax.training.step import FlatState, init_state
 from attn_jax.translation.loading import (
     experiment_of,

@@ -1,4 +1,4 @@
-"""How far the runs of a sweep are, and the time that they still need, as their files tell; shown."""
+"""How far the runs of a sweep are, and the time that they still need: told, and shown live."""
 
 import contextlib
 import dataclasses

@@ -25,7 +25,7 @@ from attn_jax.runs.validation import PICTURED, Events, compared, criterion_of, v
 from attn_jax.startup import start_training
 from attn_jax.training import devices, loop, processes
 from attn_jax.training.checkpoints import digest, named_leaves, set_aside, try_place
-from attn_jax.training.recipe import recipe_of
+from attn_jax.training.loop import recipe_of
 from attn_jax.training.step import FlatState
 from attn_jax.training.validations import disagreement
 from attn_jax.translation.loading import Place, best_checkpoint, experiment_of, load

@@ -1,11 +1,13 @@
 """The training loop: steps, validations, checkpoints, resuming, and ending when told to."""
 
+import contextlib
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jax
+from rich import progress as bars
 from rich.console import Console
 
 from attn_jax.config import Train
@@ -17,10 +19,76 @@ from attn_jax.records.progress import Criterion, Progress
 from attn_jax.training import processes
 from attn_jax.training.checkpoints import Checkpoints, WritableCheckpoints
 from attn_jax.training.notice import Notice, Told
-from attn_jax.training.progress_bar import progress_bar
-from attn_jax.training.recipe import recipe_of
+from attn_jax.training.objective import Objective
+from attn_jax.training.optimizer import make_optimizer
 from attn_jax.training.running import Running
 from attn_jax.training.step import FlatState, Recipe, init_state, resume, with_optimizer
+
+
+@contextlib.contextmanager
+def progress_bar(
+    console: Console, first: int, steps: int
+) -> Iterator[Callable[[int, float], None]]:
+    """Shows a progress bar, unless output goes to a file.
+
+    Args:
+      console: where it is shown.
+      first: steps done.
+      steps: steps in all.
+
+    Yields:
+      A function that sets the number of steps done and the loss.
+    """
+    bar = bars.Progress(
+        bars.TextColumn("training"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeRemainingColumn(),
+        bars.TextColumn("loss {task.fields[loss]}"),
+        console=console,
+        disable=not console.is_terminal,  # as in a notebook, where rich needs ipywidgets
+    )
+    task = bar.add_task("training", total=steps, completed=first, loss="…")
+    redraw = _redrawing(bar) if console.is_jupyter else lambda: None
+
+    def advance(step: int, loss: float) -> None:
+        bar.update(task, completed=step, loss=f"{loss:.3f}")
+        redraw()
+
+    with bar:
+        yield advance
+
+
+def _redrawing(bar: bars.Progress) -> Callable[[], None]:
+    """Shows a bar in a notebook; returns a function that draws it anew in its place."""
+    from IPython.display import DisplayHandle
+
+    shown = DisplayHandle()
+    shown.display(bar)
+    return lambda: shown.update(bar)
+
+
+def recipe_of(config: Train) -> Recipe:
+    """The recipe that the options describe."""
+    return Recipe(
+        loss=Objective(
+            label_smoothing=config.label_smoothing,
+            losses=config.losses,
+            sampling=config.scheduled_sampling,
+            sampling_steps=config.sampling_steps,
+        ),
+        optimizer=make_optimizer(
+            config.optimizer,
+            config.schedule,
+            config.learning_rate,
+            config.warmup_steps,
+            config.clip_norm,
+        ),
+        average=config.average,
+        mean=config.mean_over,
+        microbatches=config.microbatches,
+        precision=config.compute,
+    )
 
 
 def begin(config: Train, model: Seq2Seq, workdir: Path) -> tuple[FlatState, Progress]:

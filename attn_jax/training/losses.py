@@ -19,10 +19,41 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from attn_jax.attention.head_names import All, Heads, Mean
+from attn_jax.attention.head_names import All, Heads, MeanHead
 from attn_jax.errors import InputError
 from attn_jax.settings.value import Value, setting
 from attn_jax.tokens import PAD, Batch
+
+
+class Unit(Value):
+    """What a loss is a mean over."""
+
+    def count(self, target: Int[Array, "B T"]) -> Int[Array, ""]:
+        """The number of them in a batch of target sentences."""
+        raise NotImplementedError
+
+
+class Tokens(Unit):
+    """Target tokens, the end of each sentence included."""
+
+    name = "token"
+
+    def count(self, target: Int[Array, "B T"]) -> Int[Array, ""]:
+        """The number of tokens."""
+        return (target != PAD).sum()
+
+
+class Sentences(Unit):
+    """Sentences, as in the older papers."""
+
+    name = "sentence"
+
+    def count(self, target: Int[Array, "B T"]) -> Int[Array, ""]:
+        """The number of sentences with any token."""
+        return (target != PAD).any(axis=1).sum()
+
+
+UNITS: dict[str, type[Unit]] = {one.name: one for one in (Tokens, Sentences)}
 
 
 class Seen(NamedTuple):
@@ -126,7 +157,7 @@ class Guided(Loss):
 
     needs_links = True
 
-    head: Heads = Mean()
+    head: Heads = MeanHead()
 
     def loss(self, seen: Seen) -> Float[Array, ""]:
         shares = seen.weights / jnp.maximum(seen.weights.sum(axis=1, keepdims=True), 1)

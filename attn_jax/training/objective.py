@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from attn_jax.kernels.held import by_parts
+from attn_jax.kernels.memory import by_parts
 from attn_jax.kernels.output_loss import LOGITS
 from attn_jax.models.randomness import split
 from attn_jax.models.seq2seq import Seq2Seq

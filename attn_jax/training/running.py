@@ -2,11 +2,13 @@
 
 import dataclasses
 import math
+import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import jax
+import numpy as np
 from msgspec.structs import replace
 from rich.console import Console
 
@@ -15,14 +17,63 @@ from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.records import journal, run_files
 from attn_jax.records.progress import Criterion, Goodness, Progress
-from attn_jax.tokens import Batch
+from attn_jax.tokens import PAD, Batch
 from attn_jax.training import processes
 from attn_jax.training.checkpoints import WritableCheckpoints
 from attn_jax.training.devices import first_replica, make_mesh, replicate, split
 from attn_jax.training.notice import Notice
 from attn_jax.training.step import FlatState, Recipe, train_step
-from attn_jax.training.throughput import Throughput
 from attn_jax.training.validations import diverged, record_of, summary, warnings
+
+
+class Throughput:
+    """Measures the speed of training over intervals of steps.
+
+    Rates are medians, which ignore outliers, over the intervals in which no batch had a new shape,
+    since a step is compiled for each shape. If there are none, they are over all intervals.
+
+    Args:
+      before: the rates of earlier intervals, which count if there are no others.
+    """
+
+    def __init__(self, before: Sequence[float] = ()) -> None:
+        self._known: set[tuple] = set()
+        self.forget()
+        self._before = before
+        self.reset()
+
+    def forget(self) -> None:
+        """Starts anew, but for the shapes that are known."""
+        self._before: Sequence[float] = ()
+        self._rates: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
+
+    def reset(self) -> None:
+        """Starts a new interval."""
+        self._begin, self._tokens, self._steps = time.perf_counter(), 0, 0
+        self._compiled = False
+
+    def count(self, source: np.ndarray, target: np.ndarray) -> None:
+        """Counts a step with this batch, or with the share of it that this process has."""
+        shapes = source.shape, target.shape
+        self._compiled |= shapes not in self._known
+        self._known.add(shapes)
+        self._tokens += int((target != PAD).sum())
+        self._steps += 1
+
+    def close(self) -> float:
+        """Ends the interval for all processes, and starts the next; the seconds that it took."""
+        seconds = time.perf_counter() - self._begin
+        if self._steps:
+            rates = self._steps / seconds, processes.total(self._tokens) / seconds
+            self._rates[self._compiled].append(rates)
+        self.reset()
+        return seconds
+
+    def rates(self) -> Sequence[float]:
+        """Median steps and target tokens (without padding) per second; nothing if not measured."""
+        rates = self._rates[False] or self._rates[True]
+        return [statistics.median(each) for each in zip(*rates, strict=True)] or self._before
+
 
 LOOK_EVERY = 20  # steps between reads of the loss, which stall the device
 

@@ -16,7 +16,7 @@ from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import PAD, Batch
 from attn_jax.training.devices import data_parallel
-from attn_jax.training.means import Mean, Token
+from attn_jax.training.losses import Tokens, Unit
 from attn_jax.training.precision import Float32, Precision
 
 # What is minimised: from a model, a batch, the number of steps done and a random key for each
@@ -42,7 +42,7 @@ class Recipe:
     loss: Loss
     optimizer: optax.GradientTransformation
     average: float = 0.0
-    mean: Mean = field(default=Token())
+    mean: Unit = field(default=Tokens())
     microbatches: int = 1
     precision: Precision = field(default=Float32())
 

@@ -14,9 +14,8 @@ from attn_jax.data.sentences import Sentence
 from attn_jax.data.vocabulary import Vocabulary, copies
 from attn_jax.decoding.batches import BATCH, in_flight, in_order, shapes
 from attn_jax.decoding.decode import decode
-from attn_jax.decoding.options import Search, search_of
+from attn_jax.decoding.options import Search, replaced, search_of
 from attn_jax.decoding.search import SearchResult
-from attn_jax.decoding.unknown import replaced
 from attn_jax.errors import InputError
 from attn_jax.tokens import PAD
 from attn_jax.translation.given_pairs import GivenPairs, Text, padded_batch, refuse_one

@@ -19,10 +19,10 @@ from attn_jax.kernels import (
     factors,
     hidden_sum,
     lstm,
+    memory,
     mixture,
     output_loss,
     products,
-    recomputation,
     simplex,
 )
 from attn_jax.training.precision import multiplies_bfloat16
@@ -168,8 +168,8 @@ PAIRS: dict[str, Pair] = {
         rounds=True,
     ),
     "hidden_sum.hidden_sum": Pair(
-        partial(additive, recomputation.recomputed, hidden_sum.hidden_sum),
-        partial(additive, recomputation.recomputed, hidden_sum.plain_hidden_sum),
+        partial(additive, memory.recomputed, hidden_sum.hidden_sum),
+        partial(additive, memory.recomputed, hidden_sum.plain_hidden_sum),
         lambda n, drawn: (drawn(n.T, n.B, n.H), drawn(n.B, n.S, n.H), small(drawn, n.H)),
     ),
     "output_loss.logits": Pair(
@@ -211,9 +211,9 @@ PAIRS: dict[str, Pair] = {
         lambda n, drawn: (drawn(n.B, n.T, n.H), small(drawn, n.H, 3 * n.H)),
         rounds=True,
     ),
-    "recomputation.recomputed": Pair(
-        partial(additive, recomputation.recomputed, hidden_sum.hidden_sum),
-        partial(additive, recomputation.plain_recomputed, hidden_sum.hidden_sum),
+    "memory.recomputed": Pair(
+        partial(additive, memory.recomputed, hidden_sum.hidden_sum),
+        partial(additive, memory.plain_recomputed, hidden_sum.hidden_sum),
         lambda n, drawn: (drawn(n.T, n.B, n.H), drawn(n.B, n.S, n.H), small(drawn, n.H)),
     ),
     "simplex.projection": Pair(

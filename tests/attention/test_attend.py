@@ -24,7 +24,7 @@ from attn_jax.attention.scores import (
     ScaledDot,
 )
 from attn_jax.attention.windows import LocalM
-from attn_jax.kernels.held import Held
+from attn_jax.kernels.memory import Held
 from tests.attention.cases import as_arrays, parameters
 
 S, Q, C = 7, 5, 11

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax.attention.head_names import HEADS, SEVERAL, Head, Heads, Mean, Single
+from attn_jax.attention.head_names import HEADS, SEVERAL, Head, Heads, MeanHead, Single
 from attn_jax.config.reading import read
 from attn_jax.errors import InputError
 
@@ -14,7 +14,7 @@ def head(text):
 
 
 def test_heads_are_counted_from_1():
-    assert head("mean") == Mean()
+    assert head("mean") == MeanHead()
     assert head("2.1") == Single(layer=2, head=1)
     assert head("2.10") == Single(layer=2, head=10)
     assert str(head("2.10")) == head("2.10").brief() == "2.10"

@@ -19,19 +19,17 @@ from attn_jax.data.orders import ORDERS
 from attn_jax.data.run_vocabularies import VOCABULARIES
 from attn_jax.data.vocabulary import LEVELS
 from attn_jax.evaluation.metrics import METRICS
+from attn_jax.models.blocks import POSITIONS, RESIDUALS
 from attn_jax.models.choices import DECODERS, ENCODERS
 from attn_jax.models.dropout import DROPOUTS
 from attn_jax.models.embeddings import EMBEDDINGS
 from attn_jax.models.heads import PROJECTIONS
 from attn_jax.models.initializations import INITIALIZATIONS
-from attn_jax.models.positions import POSITIONS
 from attn_jax.models.readouts import READOUTS
 from attn_jax.models.recurrent import CELLS
-from attn_jax.models.residuals import RESIDUALS
 from attn_jax.models.stacks import FIRST_STATES, STACKS
 from attn_jax.settings.fields import fields
-from attn_jax.training.losses import LOSSES
-from attn_jax.training.means import MEANS
+from attn_jax.training.losses import LOSSES, UNITS
 from attn_jax.training.optimizer import OPTIMIZERS, SCHEDULES
 from attn_jax.training.precision import PRECISIONS
 
@@ -62,7 +60,7 @@ TABLES = {
     "train.optimizer": OPTIMIZERS,
     "train.schedule": SCHEDULES,
     "train.losses": LOSSES,
-    "train.mean_over": MEANS,
+    "train.mean_over": UNITS,
     "train.compute": PRECISIONS,
     "train.order": ORDERS,
     "train.metric": METRICS,

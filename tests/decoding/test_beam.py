@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attn_jax.decoding.beam import beam
-from attn_jax.decoding.penalties import GNMT, Average, NoPenalty, uncovered
+from attn_jax.decoding.options import GNMT, Average, NoPenalty, uncovered
 from attn_jax.decoding.search import generate, largest
 from attn_jax.errors import InputError
 from attn_jax.tokens import BOS, EOS, PAD

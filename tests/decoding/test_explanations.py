@@ -6,7 +6,7 @@ import pytest
 import scipy.special
 
 from attn_jax.decoding.explanations import explain
-from attn_jax.models.interventions import with_uniform_weights
+from attn_jax.models.seq2seq import with_uniform_weights
 from attn_jax.tokens import BOS, PAD
 from tests.models import oracle
 from tests.models.test_seq2seq import SOURCE, TARGET, make

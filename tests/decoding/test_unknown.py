@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attn_jax.decoding.unknown import replaced
+from attn_jax.decoding.options import replaced
 
 
 def test_the_source_word_of_the_largest_weight_replaces_each_unknown_one():

@@ -13,7 +13,7 @@ from attn_jax.models.seq2seq import initialize
 from attn_jax.runs.checks import check, unused
 from attn_jax.runs.folder import experiment_with
 from attn_jax.tokens import Batch
-from attn_jax.training.recipe import recipe_of
+from attn_jax.training.loop import recipe_of
 from attn_jax.training.step import init_state, train_step
 from tests.stages import full
 

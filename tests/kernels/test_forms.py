@@ -13,8 +13,8 @@ from attn_jax.models.choices import DECODERS
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import with_forms
 from attn_jax.tokens import Batch
+from attn_jax.training.loop import recipe_of
 from attn_jax.training.objective import Objective
-from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from tests.drawn import drawn
 from tests.options import model_options

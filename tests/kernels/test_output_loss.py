@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attn_jax.kernels import output_loss as output
-from attn_jax.kernels.held import Held
+from attn_jax.kernels.memory import Held
 from attn_jax.kernels.output_loss import cross_entropy, output_loss
 
 N, F, V = 14, 3, 11

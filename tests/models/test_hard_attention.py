@@ -16,12 +16,12 @@ from attn_jax.decoding.forced import force, posterior, viterbi
 from attn_jax.decoding.options import Search
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import FAST, PLAIN
-from attn_jax.kernels.held import Held
+from attn_jax.kernels.memory import Held
 from attn_jax.models import marginal, monotonic_hmm
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import with_forms
 from attn_jax.tokens import BOS, EOS, PAD, Batch
-from attn_jax.training.recipe import recipe_of
+from attn_jax.training.loop import recipe_of
 from attn_jax.training.step import init_state, train_step
 from tests.models import hard_attention_oracle, oracle
 from tests.models.test_seq2seq import SOURCE, TARGET_SIZE, make

@@ -19,8 +19,8 @@ from attn_jax.training.devices import (
     split,
     summary,
 )
+from attn_jax.training.loop import recipe_of
 from attn_jax.training.losses import Guided
-from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, train_step
 from tests.options import train_options
 from tests.training import test_loop

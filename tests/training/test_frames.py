@@ -12,7 +12,7 @@ import attn_jax
 from attn_jax.attention.scores import Additive, ScaledDot
 from attn_jax.config import Model, Train
 from attn_jax.tokens import EOS, Batch
-from attn_jax.training.recipe import recipe_of
+from attn_jax.training.loop import recipe_of
 from attn_jax.training.step import init_state, train_step
 from tests.drawn import drawn
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attn_jax.attention.head_names import Mean, Single
+from attn_jax.attention.head_names import MeanHead, Single
 from attn_jax.errors import InputError
 from attn_jax.tokens import EOS, PAD, Batch
 from attn_jax.training.losses import (
@@ -85,13 +85,13 @@ ORACLES = {
 }
 SETTINGS = [
     Coverage(),
-    Coverage(weight=0.3, head=Mean()),
+    Coverage(weight=0.3, head=MeanHead()),
     Guided(),
     Guided(weight=2, head=Single(layer=2, head=1)),
     Diagonal(),
     Diagonal(width=0.05, head=Single(layer=1, head=3)),
     Entropy(),
-    Entropy(head=Mean()),
+    Entropy(head=MeanHead()),
     DoublyStochastic(),
     Monotonicity(),
     Monotonicity(margin=0.5, weight=0.1),
@@ -121,7 +121,7 @@ def of_batch(loss, weights, source, target, links):
 
 def heads_of(loss, alignment):
     """The weights of each head that a loss concerns, [H, T, S]."""
-    if loss.head == Mean():
+    if loss.head == MeanHead():
         return [np.mean(alignment, axis=(0, 1))]
     if isinstance(loss.head, Single):
         return [alignment[loss.head.layer - 1, loss.head.head - 1]]

@@ -7,7 +7,7 @@ import pytest
 
 from attn_jax.errors import InputError
 from attn_jax.training import optimizer
-from attn_jax.training.recipe import recipe_of
+from attn_jax.training.loop import recipe_of
 from tests.options import train_options
 
 

@@ -7,14 +7,14 @@ import pytest
 
 from attn_jax.config import Train
 from attn_jax.errors import InputError
-from attn_jax.kernels.held import Held
+from attn_jax.kernels.memory import Held
 from attn_jax.models.choices import DECODERS
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS, PAD, UNK, Batch
 from attn_jax.training import objective
+from attn_jax.training.loop import recipe_of
 from attn_jax.training.objective import sampled
-from attn_jax.training.recipe import recipe_of
 from attn_jax.training.step import init_state, resume, train_step
 from tests.options import model_options, train_options
 from tests.stages import slow

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from attn_jax.training import throughput
-from attn_jax.training.throughput import Throughput
+from attn_jax.training import running
+from attn_jax.training.running import Throughput
 
 
 def test_rates_leave_out_what_compiles(monkeypatch):
     now = iter([0, 10, 12, 16, 17])
-    monkeypatch.setattr(throughput.time, "perf_counter", lambda: next(now))
+    monkeypatch.setattr(running.time, "perf_counter", lambda: next(now))
     measured = Throughput()
     tokens, other = np.ones((2, 3), int), np.ones((2, 4), int)
 

@@ -11,7 +11,7 @@ from attn_jax import Normalizer
 from attn_jax.config import Model, Train
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS, Batch
-from attn_jax.training.recipe import recipe_of
+from attn_jax.training.loop import recipe_of
 from attn_jax.training.step import init_state, train_step
 from tests.options import model_options
 

@@ -29,8 +29,7 @@ from attn_jax.data.vocabulary import Characters, Symbols, Words
 from attn_jax.decoding.decode import decode
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import assess
-from attn_jax.models.interventions import with_uniform_weights
-from attn_jax.models.seq2seq import initialize
+from attn_jax.models.seq2seq import initialize, with_uniform_weights
 from attn_jax.records import manifest, run_files
 from attn_jax.runs.evaluation import evaluate_split
 from attn_jax.runs.folder import inherited, settle
