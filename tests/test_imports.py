@@ -8,6 +8,7 @@ CODE = """
 import atexit, importlib, logging, os, pkgutil, signal, sys, threading, warnings
 import babel.dates, flax.nnx, grain, jax, matplotlib, optax, orbax.checkpoint, requests, rich
 import sacrebleu, scipy.stats, sentencepiece, tensorboardX, tensorflow_datasets
+from absl import flags
 from matplotlib import figure, font_manager, pyplot
 from tensorflow_datasets.core import shuffle
 from tensorflow_datasets.core.download import downloader
@@ -26,6 +27,7 @@ def state():
         "signals": {number: signal.getsignal(number) for number in signal.valid_signals()},
         "paths": (os.getcwd(), *sys.path, *sys.meta_path, *sys.path_hooks),
         "done at exit": atexit._ncallbacks(),
+        "flags": [*flags.FLAGS],
         "threads": threading.enumerate(),
         "style": {**matplotlib.rcParams},
         **{f"logger {name}": settings for name, settings in loggers.items()},

@@ -7,6 +7,7 @@ finished run are damaged, and whoever reads them must get the usual result, or b
 import contextlib
 import io
 import os
+import re
 import shutil
 import signal
 import socket
@@ -28,7 +29,6 @@ import numpy as np
 import attn_jax
 from attn_jax.errors import InputError
 from attn_jax.records import journal, run_files
-from attn_jax.runs.folder import steps_done
 from attn_jax.training.validations import RATES
 from attn_jax.translation.loading import best_checkpoint
 
@@ -332,14 +332,16 @@ def stopped(
 
 def moment(workdir: Path) -> str:
     """What a run was doing when it was killed, as far as its folder tells."""
-    if any("tmp" in file.name for file in run_files.checkpoints(workdir).glob("*")):
+    folders = [folder.name for folder in run_files.checkpoints(workdir).glob("*")]
+    if any("tmp" in name for name in folders):
         return "in a save"
-    if not steps_done(workdir):
+    steps = [int(name) for name in folders if name.isdigit()]
+    if not steps:
         return "before the first checkpoint"
-    lines = journal.read(workdir) if journal.is_begun(workdir) else []
-    if lines and lines[-1]["step"] > steps_done(workdir):
-        return "between journal and checkpoint"
-    return "elsewhere"
+    file = run_files.journal(workdir)
+    recorded = re.findall(r'"step": *(\d+)', file.read_text("utf-8")) if file.is_file() else []
+    later = max(map(int, recorded), default=0) > max(steps)
+    return "between journal and checkpoint" if later else "elsewhere"
 
 
 def signalled(folder: Path, kind: Kind, kills: int, requests: int, seed: int) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Each kernel and its plain form: the inputs on which they are compared, and their times."""
 
 import functools
+import importlib
 import operator
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,18 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from attn_jax.kernels import (
-    activations,
-    deferral,
-    factors,
-    hidden_sum,
-    lstm,
-    memory,
-    mixture,
-    output_loss,
-    products,
-    simplex,
-)
+from attn_jax.kernels import activations, deferral, factors, hidden_sum, memory, products
 from attn_jax.training.precision import multiplies_bfloat16
 
 ROUNDING = partial(jax.default_matmul_precision, factors.BFLOAT16)
@@ -49,16 +39,14 @@ class Pair(NamedTuple):
     rounds: bool = False  # whether its factors may be rounded to bfloat16
 
 
-def gru(
-    sigmoid: Callable, tanh: Callable, keeping: Callable, inputs: Array, hidden: Array
-) -> Array:
+def gru(keeping: Callable, inputs: Array, hidden: Array) -> Array:
     """The gates of a GRU in a scan, without its products."""
 
     @keeping
     def gated(state: Array, inputs: Array) -> Array:
         r, z, n = jnp.split(inputs, 3, axis=-1)
-        reset, update = sigmoid(r + state), sigmoid(z - state)
-        return (1 - update) * tanh(n + reset * state) + update * state
+        reset, update = activations.sigmoid(r + state), activations.sigmoid(z - state)
+        return (1 - update) * activations.tanh(n + reset * state) + update * state
 
     return jax.lax.scan(lambda state, now: (gated(state, now),) * 2, hidden, inputs)[1]
 
@@ -114,6 +102,11 @@ def additive(kept: Callable, summed: Callable, queries: Array, keys: Array, v: A
     return jax.lax.map(lambda query: score(query, keys, v), queries)
 
 
+def of_additive(n: Sizes, drawn: Callable[..., Array]) -> tuple:
+    """The inputs of additive scores."""
+    return drawn(n.T, n.B, n.H), drawn(n.B, n.S, n.H), small(drawn, n.H)
+
+
 def searched(outputs: Callable, features: Array, matrix: Array, bias: Array) -> Array:
     """The log-probabilities of a step of a search."""
     return jax.nn.log_softmax(outputs(features, matrix, bias))
@@ -142,86 +135,88 @@ def small(drawn: Callable[..., Array], *shape: int) -> Array:
     return drawn(*shape) / shape[0] ** 0.5
 
 
-# By the module and the name of the kernel.
-PAIRS: dict[str, Pair] = {
-    "activations.sigmoid": Pair(
-        activations.sigmoid, activations.plain_sigmoid, lambda n, drawn: (drawn(n.T, n.B, n.H),)
-    ),
-    "activations.tanh": Pair(
-        activations.tanh, activations.plain_tanh, lambda n, drawn: (drawn(n.T, n.B, n.H),)
-    ),
-    "activations.keeping_values": Pair(
-        partial(gru, activations.sigmoid, activations.tanh, activations.keeping_values),
-        partial(gru, activations.sigmoid, activations.tanh, activations.plain_keeping_values),
-        lambda n, drawn: (drawn(n.T, n.B, 3 * n.H), drawn(n.B, n.H)),
-    ),
-    "deferral.scan": Pair(
-        partial(recurrent, deferral.scan),
-        partial(recurrent, deferral.plain_scan),
-        lambda n, drawn: (small(drawn, n.H, n.H), drawn(n.T, n.B, n.H), drawn(n.B, n.H)),
-        rounds=True,
-    ),
-    "factors.factor": Pair(
-        partial(factored, factors.factor),
-        partial(factored, factors.plain_factor),
-        lambda n, drawn: (drawn(n.T, n.B, n.H), small(drawn, n.H, n.H)),
-        rounds=True,
-    ),
-    "hidden_sum.hidden_sum": Pair(
-        partial(additive, memory.recomputed, hidden_sum.hidden_sum),
-        partial(additive, memory.recomputed, hidden_sum.plain_hidden_sum),
-        lambda n, drawn: (drawn(n.T, n.B, n.H), drawn(n.B, n.S, n.H), small(drawn, n.H)),
-    ),
-    "output_loss.logits": Pair(
-        partial(searched, output_loss.logits),
-        partial(searched, output_loss.plain_logits),
-        lambda n, drawn: (drawn(n.B, n.H), small(drawn, n.H, n.V), drawn(n.V)),
-        rounds=True,
-    ),
-    "lstm.gates": Pair(
-        partial(gates, lstm.gates),
-        partial(gates, lstm.plain_gates),
-        lambda n, drawn: (drawn(n.T, n.B, 4 * n.H), drawn(n.B, n.H)),
-    ),
-    "lstm.layer": Pair(
-        partial(layer, lstm.layer),
-        partial(layer, lstm.plain_layer),
-        lambda n, drawn: (
-            small(drawn, n.H, 4 * n.H),
-            drawn(n.T, n.B, 4 * n.H),
-            drawn(n.B, n.H),
-            drawn(n.B, n.H),
+def called(form: Callable, *inputs: Array) -> PyTree:
+    """What a form computes by itself."""
+    return form(*inputs)
+
+
+def pair(name: str, use: Callable, inputs: Callable, rounds: bool = False) -> tuple[str, Pair]:
+    """The kernel of a module, and its plain form, each as the first argument of a function."""
+    module, _, kernel = name.partition(".")
+    found = importlib.import_module(f"attn_jax.kernels.{module}")
+    fast, plain = (partial(use, getattr(found, start + kernel)) for start in ("", "plain_"))
+    return name, Pair(fast, plain, inputs, rounds)
+
+
+PAIRS: dict[str, Pair] = dict(
+    [
+        pair("activations.sigmoid", called, lambda n, drawn: (drawn(n.T, n.B, n.H),)),
+        pair("activations.tanh", called, lambda n, drawn: (drawn(n.T, n.B, n.H),)),
+        pair(
+            "activations.keeping_values",
+            gru,
+            lambda n, drawn: (drawn(n.T, n.B, 3 * n.H), drawn(n.B, n.H)),
         ),
-        rounds=True,
-    ),
-    "mixture.mixture": Pair(
-        partial(mixed, mixture.mixture),
-        partial(mixed, mixture.plain_mixture),
-        lambda n, drawn: (drawn(n.B, 1, n.S, n.H), drawn(n.T, n.B, 1, 1, n.S)),
-    ),
-    "output_loss.output_loss": Pair(
-        partial(lost, output_loss.output_loss),
-        partial(lost, output_loss.plain_output_loss),
-        lambda n, drawn: (small(drawn, n.H, n.V), drawn(n.V), drawn(n.B * n.T, n.H)),
-        rounds=True,
-    ),
-    "products.product": Pair(
-        products.product,
-        products.plain_product,
-        lambda n, drawn: (drawn(n.B, n.T, n.H), small(drawn, n.H, 3 * n.H)),
-        rounds=True,
-    ),
-    "memory.recomputed": Pair(
-        partial(additive, memory.recomputed, hidden_sum.hidden_sum),
-        partial(additive, memory.plain_recomputed, hidden_sum.hidden_sum),
-        lambda n, drawn: (drawn(n.T, n.B, n.H), drawn(n.B, n.S, n.H), small(drawn, n.H)),
-    ),
-    "simplex.projection": Pair(
-        partial(sparse, simplex.projection, 1.5),
-        partial(sparse, simplex.plain_projection, 1.5),
-        lambda n, drawn: (drawn(n.B, n.T, n.S),),
-    ),
-}
+        pair(
+            "deferral.scan",
+            recurrent,
+            lambda n, drawn: (small(drawn, n.H, n.H), drawn(n.T, n.B, n.H), drawn(n.B, n.H)),
+            True,
+        ),
+        pair(
+            "factors.factor",
+            factored,
+            lambda n, drawn: (drawn(n.T, n.B, n.H), small(drawn, n.H, n.H)),
+            True,
+        ),
+        pair("hidden_sum.hidden_sum", partial(additive, memory.recomputed), of_additive),
+        pair(
+            "memory.recomputed",
+            lambda kept, *inputs: additive(kept, hidden_sum.hidden_sum, *inputs),
+            of_additive,
+        ),
+        pair(
+            "output_loss.logits",
+            searched,
+            lambda n, drawn: (drawn(n.B, n.H), small(drawn, n.H, n.V), drawn(n.V)),
+            True,
+        ),
+        pair(
+            "output_loss.output_loss",
+            lost,
+            lambda n, drawn: (small(drawn, n.H, n.V), drawn(n.V), drawn(n.B * n.T, n.H)),
+            True,
+        ),
+        pair("lstm.gates", gates, lambda n, drawn: (drawn(n.T, n.B, 4 * n.H), drawn(n.B, n.H))),
+        pair(
+            "lstm.layer",
+            layer,
+            lambda n, drawn: (
+                small(drawn, n.H, 4 * n.H),
+                drawn(n.T, n.B, 4 * n.H),
+                drawn(n.B, n.H),
+                drawn(n.B, n.H),
+            ),
+            True,
+        ),
+        pair(
+            "mixture.mixture",
+            mixed,
+            lambda n, drawn: (drawn(n.B, 1, n.S, n.H), drawn(n.T, n.B, 1, 1, n.S)),
+        ),
+        pair(
+            "products.product",
+            called,
+            lambda n, drawn: (drawn(n.B, n.T, n.H), small(drawn, n.H, 3 * n.H)),
+            True,
+        ),
+        pair(
+            "simplex.projection",
+            lambda form, scores: sparse(form, 1.5, scores),
+            lambda n, drawn: (drawn(n.B, n.T, n.S),),
+        ),
+    ]
+)
 
 
 def derivative(function: Callable) -> Callable:
