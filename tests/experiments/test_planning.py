@@ -11,6 +11,7 @@ from attn_jax.cli.flag_files import PRESETS
 from attn_jax.cli.sweep_flags import read_systems
 from attn_jax.errors import InputError
 from attn_jax.runs import plans
+from attn_jax.runs.sweeping import planned_sweep
 from attn_jax.settings.grammar import split
 
 
@@ -217,3 +218,13 @@ def test_the_preset_names_every_mechanism():
     assert {n for o, n in named if o == "model.values"} | {"annotations"} == {*VALUES}
     assert {n for o, n in named if o == "model.gate"} | {"none"} == {*GATES}
     assert {n for o, n in named if o == "model.mixing"} | {"none"} == {*MIXING}
+
+
+def test_text_that_cannot_be_used_is_told_before_a_run_starts(tmp_path):
+    (tmp_path / "train").write_text("a b\tc\nd\n")
+    (tmp_path / "valid").write_text("a\tb\n")
+    options = {f"data.{split}": tmp_path / split for split in ("train", "valid")}
+    options |= {"data.name": "parallel", "data.test": tmp_path / "valid"}
+    with pytest.raises(InputError, match=r"^seed=0: .*train, line 2: expected two columns"):
+        planned_sweep(options, tmp_path / "sweep", {"seed": [0, 1]}, [])
+    assert not (tmp_path / "sweep").exists()
