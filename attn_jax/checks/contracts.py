@@ -98,8 +98,8 @@ def _is_pair(returned: Any) -> bool:
 
 
 def _check_weights(which: str, weights: Any, axes: str) -> None:
-    shape: tuple[int, ...] = getattr(weights, "shape", ())
-    if len(shape) != len(axes.split()) or (shape[0], shape[-1]) != (B, S):
+    shape = jnp.shape(weights) if hasattr(weights, "shape") else ()
+    if len(shape) != len(axes.split()) or (*shape[:1], *shape[-1:]) != (B, S):
         raise InputError(
             f"{which} must be weights [{axes.replace(' ', ', ')}] with B={B} and S={S}, got "
             f"{_shapes(weights)}"

@@ -154,7 +154,7 @@ class Subject:
     def modules(self) -> set[str]:
         """The modules of the parts that are checked."""
         parts = [inner for part in self.own for inner in part.parts()]
-        plain = PlainScore | PlainWindow | PlainNormalizer
+        plain = (PlainScore, PlainWindow, PlainNormalizer)
         named = [*map(type, parts), *(part.function for part in parts if isinstance(part, plain))]
         return {getattr(one, "__module__", "") for one in named}
 

@@ -186,7 +186,7 @@ def main() -> None:
     if FLAGS.unit == "word" and all(len(words_of(text)) == 1 for side in texts for text in side):
         print("each line is one word: --unit=token links what is in it", file=sys.stderr)
     pairs = cut(translator, texts)
-    reversed_pairs = cut(reverse, texts[::-1]) if reverse else None
+    reversed_pairs = cut(reverse, (texts[1], texts[0])) if reverse else None
     if reversed_pairs and FLAGS.unit == "token":
         check_same_tokens(pairs, reversed_pairs)
 

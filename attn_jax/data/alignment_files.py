@@ -70,7 +70,7 @@ def check_links(
     beyond = next(_beyond(links, sizes), None)
     if beyond:
         number, (source, target), (sources, targets) = beyond
-        exchanged = [size[::-1] for size in sizes]
+        exchanged = [(after, before) for before, after in sizes]
         ways = {"source and target are exchanged": _beyond(links, exchanged)}
         if may_be_from_one:
             first = f"links are counted from 1: {from_one}"

@@ -8,6 +8,7 @@ in training, in any language.
 import dataclasses
 import datetime
 from collections.abc import Iterator
+from typing import cast
 
 import babel
 import numpy as np
@@ -48,7 +49,7 @@ class Dates(TextPairs, skip_registration=True):
     """Dates in many languages and formats, with the same date in ISO 8601."""
 
     def _split_generators(self, dl_manager: tfds.download.DownloadManager) -> dict:
-        config = self.builder_config
+        config = cast(DatesConfig, self.builder_config)
         rng = np.random.default_rng(config.seed)
         days = rng.permutation((LAST - FIRST).days + 1)
         held_out = config.held_out

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 import tensorflow_datasets as tfds
@@ -39,7 +39,7 @@ class Sequences(TextPairs, skip_registration=True):
     EXTRA_FEATURES: ClassVar = {"alignment": tfds.features.Tensor(shape=(None,), dtype=np.int32)}
 
     def _split_generators(self, dl_manager: tfds.download.DownloadManager) -> dict:
-        config = self.builder_config
+        config = cast(SequencesConfig, self.builder_config)
         sequences = distinct_sequences(config, config.examples + 2 * config.held_out)
         held_out = config.held_out
         return {
@@ -49,7 +49,7 @@ class Sequences(TextPairs, skip_registration=True):
         }
 
     def _generate_examples(self, sequences: list[np.ndarray]) -> Iterator[tuple[int, dict]]:
-        positions_of = TASKS[self.builder_config.task]
+        positions_of = TASKS[cast(SequencesConfig, self.builder_config).task]
         for index, numbers in enumerate(sequences):
             positions = positions_of(numbers)
             yield (

@@ -5,9 +5,9 @@ import fcntl
 import io
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, ClassVar
+from typing import IO, Any, ClassVar, cast
 
 import tensorflow_datasets as tfds
 
@@ -51,7 +51,7 @@ class Records(Iterable[Example[str]]):
     def __init__(self, builder: Builder, split: str, sides: tuple[str, str], aligned: bool):
         self._sides, self._aligned = sides, aligned
         self._folder = Path(builder.data_dir)
-        self._records = builder.as_data_source(split)
+        self._records = cast(Any, builder).as_data_source(split)
 
     def __len__(self) -> int:
         return len(self._records)
@@ -198,7 +198,7 @@ def sides_of(config: Data, builder: Builder) -> tuple[str, str]:
     Raises:
       InputError: it lacks a language that the options name, or both are one.
     """
-    features = builder.info.features.items()
+    features = cast(Mapping, builder.info.features).items()
     languages = [name for name, kind in features if isinstance(kind, tfds.features.Text)]
     if len(languages) < 2:
         raise InputError(f"{config.name} does not have a text in each of two languages")
@@ -208,7 +208,7 @@ def sides_of(config: Data, builder: Builder) -> tuple[str, str]:
                 f"{config.name} has no language {side!r}; it has: {', '.join(languages)}"
             )
     # A side that is not given is the data set's own, or another language if that one is taken.
-    usual = builder.info.supervised_keys or languages[:2]
+    usual = cast(Sequence[str], builder.info.supervised_keys or languages[:2])
     source = config.source or next(name for name in (*usual, *languages) if name != config.target)
     target = config.target or next(name for name in (*usual[::-1], *languages) if name != source)
     if source == target:

@@ -39,7 +39,7 @@ def replaced(tokens: Sequence[str], alignment: np.ndarray, words: Sequence[str])
       words: the replacement for each of the S source tokens.
     """
     return [
-        words[weights.argmax()] if token == SPECIALS[UNK] and weights.any() else token
+        words[int(weights.argmax())] if token == SPECIALS[UNK] and weights.any() else token
         for token, weights in zip(tokens, alignment, strict=True)
     ]
 

@@ -45,4 +45,5 @@ def rank_agreement(weights: np.ndarray, importance: np.ndarray) -> np.ndarray:
     pairs = zip(weights, importance, strict=True)
     from scipy.stats import kendalltau  # takes half a second, which other programs save
 
-    return np.array([kendalltau(*pair).statistic for pair in pairs])
+    taus: list[Any] = [kendalltau(*pair) for pair in pairs]
+    return np.array([tau.statistic for tau in taus])

@@ -26,7 +26,9 @@ class LayerNorm(nnx.LayerNorm):
 
     forms = FAST
 
-    def __call__(self, inputs: Float[Array, "... Q"]) -> Float[Array, "... Q"]:
+    def __call__(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, inputs: Float[Array, "... Q"]
+    ) -> Float[Array, "... Q"]:
         """The inputs with a mean of 0 and a variance of 1, scaled and shifted."""
         return self.forms.recomputed(nnx.LayerNorm.__call__)(self, inputs)
 

@@ -16,7 +16,9 @@ class Linear(nnx.Linear):
 
     forms = FAST
 
-    def __call__(self, *inputs: Float[Array, "*any _"]) -> Float[Array, "*any G"]:
+    def __call__(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, *inputs: Float[Array, "*any _"]
+    ) -> Float[Array, "*any G"]:
         """The outputs, in float32 at least; several inputs are the parts of x, in order.
 
         Each part has its own product, which need not wait for the other parts.

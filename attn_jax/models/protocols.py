@@ -65,12 +65,15 @@ class Cell(Protocol):
     @property
     def input(self) -> Callable[[Float[Array, "*any E"]], Float[Array, "*any G"]]:
         """The inputs of all steps at once, projected; computed before the loop over steps."""
+        ...
 
     def begin(self, hidden: Float[Array, "B H"]) -> PyTree[Float[Array, "B ..."]]:
         """The state whose output is `hidden`."""
+        ...
 
     def output(self, state: PyTree[Float[Array, "B ..."]]) -> Float[Array, "B H"]:
         """The output of a state."""
+        ...
 
     def __call__(
         self,
@@ -86,6 +89,7 @@ class Cell(Protocol):
           hidden: what the recurrent product reads: the output of the previous state, after dropout
             if that is variational.
         """
+        ...
 
 
 @runtime_checkable
@@ -109,6 +113,7 @@ class Encoder(Protocol):
           mask: False where there is padding.
           rng: a random key for each sentence, for dropout.
         """
+        ...
 
 
 @runtime_checkable
@@ -124,6 +129,7 @@ class Readout(Protocol):
 
     def start(self, source: Source) -> PyTree:
         """What is carried from step to step in use, besides the state of the decoder."""
+        ...
 
     def step(
         self,
@@ -143,6 +149,7 @@ class Readout(Protocol):
           source: the encoded sentences.
           steps, weights: of this step, as the decoder returns them.
         """
+        ...
 
     def read(
         self,
@@ -153,11 +160,13 @@ class Readout(Protocol):
         weights: Float[Array, "B L N T S"],
     ) -> tuple[PyTree[Float[Array, "B T ..."]], Float[Array, "B L N T S"]]:
         """All steps of known targets: what `log_probabilities` and `loss` take, and the weights."""
+        ...
 
     def log_probabilities(
         self, words: Separate, source: Source, steps: PyTree[Float[Array, "B ..."]]
     ) -> Float[Array, "B *T V"]:
         """The log-probabilities of all words, in nats, at some or one of the steps of `read`."""
+        ...
 
     def loss(
         self,
@@ -168,6 +177,7 @@ class Readout(Protocol):
         label_smoothing: float,
     ) -> Float[Array, ""]:
         """The sum of the losses of the target words, in nats."""
+        ...
 
 
 @runtime_checkable
@@ -183,6 +193,7 @@ class Decoder(Protocol):
     @property
     def readout(self) -> Readout:
         """It takes what `step` and `__call__` return beside the weights."""
+        ...
 
     def project(self, encoded: Encoded) -> PyTree:
         """What is computed once per sentence, such as keys and values.
@@ -190,9 +201,11 @@ class Decoder(Protocol):
         Args:
           encoded: word vectors, annotations, masks and summary.
         """
+        ...
 
     def start(self, source: Source, length: int) -> PyTree:
         """The state before the first word; targets have at most `length` words."""
+        ...
 
     def step(
         self, state: PyTree, embedding: Float[Array, "B E"], source: Source
@@ -204,6 +217,7 @@ class Decoder(Protocol):
           embedding: the vectors of the previous words.
           source: the encoded sentences; `projected` is what `project` returned.
         """
+        ...
 
     def __call__(
         self, embeddings: Float[Array, "B T E"], source: Source, rng: Key[Array, " B"] | None = None
@@ -215,3 +229,4 @@ class Decoder(Protocol):
           source: the encoded sentences.
           rng: a random key for each sentence, for dropout and what attention does in training.
         """
+        ...

@@ -2,12 +2,15 @@
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import jax
 
 from attn_jax.errors import InputError
 from attn_jax.kernels.factors import BFLOAT16
 from attn_jax.settings.value import Value
+
+Device = Any  # `jax.Device`, which type checkers take for a variable
 
 
 class Precision(Value):
@@ -40,7 +43,7 @@ PROCESSOR = Path("/proc/cpuinfo")
 INSTRUCTIONS = ("amx_bf16", "avx512_bf16")  # for products of bfloat16, as Linux names them
 
 
-def multiplies_bfloat16(device: jax.Device) -> bool:
+def multiplies_bfloat16(device: Device) -> bool:
     """Whether a device multiplies bfloat16 in hardware; False if that is not known."""
     if device.platform == "cpu":
         has = PROCESSOR.read_text().split() if PROCESSOR.is_file() else []
@@ -50,14 +53,14 @@ def multiplies_bfloat16(device: jax.Device) -> bool:
     return device.platform == "tpu"
 
 
-def _capability(device: jax.Device) -> int | None:
+def _capability(device: Device) -> int | None:
     """The major compute capability of an NVIDIA GPU; None for other devices."""
     # Other GPUs have names instead, such as gfx90a.
     major = str(getattr(device, "compute_capability", "")).partition(".")[0]
     return int(major) if major.isdigit() else None
 
 
-def check(compute: Precision, device: jax.Device) -> None:
+def check(compute: Precision, device: Device) -> None:
     """Raises InputError if bfloat16 is asked for on an NVIDIA GPU that does not multiply it."""
     known = _capability(device) is not None
     if compute == Bfloat16() and known and not multiplies_bfloat16(device):
@@ -72,7 +75,7 @@ def check(compute: Precision, device: jax.Device) -> None:
 LARGE = 128
 
 
-def advice(compute: Precision, device: jax.Device, hidden_size: int) -> str | None:
+def advice(compute: Precision, device: Device, hidden_size: int) -> str | None:
     """A recommendation if a precision is not the fast one of a device, else None."""
     if device.platform == "tpu":
         return None  # which rounds the factors of float32 products to bfloat16 anyway

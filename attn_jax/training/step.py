@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -66,7 +66,7 @@ class FlatState:
     """
 
     leaves: list[Array]
-    structure: jax.tree_util.PyTreeDef = field(metadata={"static": True})
+    structure: Any = field(metadata={"static": True})
 
     @classmethod
     def of(cls, parts: TrainState) -> "FlatState":

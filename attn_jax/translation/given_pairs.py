@@ -130,7 +130,8 @@ class GivenPairs:
         return [alignment for alignment, _ in results]
 
     def _viterbi(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:
-        if len(self.models) > 1 or not self.models[0].sums_over_alignments:
+        model, *others = self.models
+        if others or not model.sums_over_alignments:
             raise InputError(
                 "only one model that sums over alignments, as model.readout=marginal does, has a "
                 "most probable one; take the weights or the posterior"
@@ -224,7 +225,7 @@ class GivenPairs:
         return in_order(lengths, over, self._heads)
 
     @overload
-    def _cut(
+    def _cut(  # pyright: ignore[reportOverlappingOverload]
         self, vocabulary: Vocabulary, sentences: Sequence[Text], side: str, first: int = 0
     ) -> list[Sentence]: ...
 

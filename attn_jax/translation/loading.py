@@ -4,6 +4,7 @@ import difflib
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import cast
 
 import jax
 from flax import nnx
@@ -53,7 +54,7 @@ def load(
         combined.
     """
     several = isinstance(paths, Iterable) and not isinstance(paths, str)
-    places = list(paths) if several else [paths]
+    places = cast(list[Place], list(cast(Iterable, paths)) if several else [paths])
     choose(COMBINATIONS | {"parameters": None}, combination, "combination of models")
     if not places:
         raise InputError("no run was given to load")

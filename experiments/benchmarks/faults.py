@@ -141,6 +141,7 @@ def reported(run: Path) -> tuple[Any, list[str]]:
     """The tables of a report, and the sentences around them."""
     report = attn_jax.report(run.parent)
     lines = Path(report.page or "").read_text("utf-8").splitlines()
+    lines += report.left_out.values()
     tables = [line for line in lines if line.startswith("|")]
     return (tables, Path(report.data or "").read_bytes()), lines
 
