@@ -190,13 +190,13 @@ def knows(workdir: Path, file: Path) -> bool:
     return _name(workdir, file) in read(workdir).files
 
 
-def measured(workdir: Path, file: Path) -> Any:
+def measured(workdir: Path, file: Path, advice: str = PUT_BACK) -> Any:
     """The measurements that a run has written into a file, as `strict_json.loads` gives them.
 
     Raises:
       InputError: as for `content`.
     """
-    return strict_json.loads(content(workdir, file))
+    return strict_json.loads(content(workdir, file, advice))
 
 
 def check(workdir: Path) -> None:

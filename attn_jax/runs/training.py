@@ -114,7 +114,8 @@ def evaluate_once(workdir: Path, corpus: Corpus, split: str) -> None:
     if processes.agreed(not file.is_file()):
         evaluate_split(workdir, corpus, split, {})
     if processes.is_first():
-        evaluation = manifest.measured(workdir, file)
+        advice = "remove it, and the same command evaluates the run again"
+        evaluation = manifest.measured(workdir, file, advice)
         print_evaluation(split, evaluation, best_step(evaluation))
 
 

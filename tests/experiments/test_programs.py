@@ -205,9 +205,9 @@ def test_a_damaged_checkpoint_is_told_in_a_sentence_whose_advice_holds(workdir, 
     train = ("train", f"--workdir={run}", "--train.steps=30")
     for command in (*uses, train):
         line = refused(*command, stdin="1 2\n")
-        assert line.startswith(f"error: {damaged / 'model'} is missing or damaged (")
+        assert line.startswith(f"error: {damaged / 'model'} is damaged: it has changed")
         instead = f"{damaged.with_name('10')} instead (train: with --train.fallback)"
-        assert line.endswith(f"); put a copy of {damaged} back, or use {instead}")
+        assert line.endswith(f"; put a copy of {damaged} back, or use {instead}")
     other = f"--workdir={damaged.with_name('10')}"
     for name in ("translate", "evaluate"):
         works(name, other, stdin="1 2\n")
@@ -601,7 +601,7 @@ def test_a_finished_run_keeps_its_evaluations(workdir, tmp_path):
     file.write_text("{")
     done = program("train", f"--workdir={run}")
     assert done.returncode == 2
-    assert "evaluation.test.json is missing or damaged" in done.stderr
+    assert "evaluation.test.json is damaged" in done.stderr
 
 
 def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
