@@ -24,9 +24,8 @@ from .config import Data, Experiment, Model, Train
 # Errors and settings of values.
 from .errors import InputError
 from .reporting.alignments import heat_map
-from .reporting.answered import Answer
 from .reporting.page.exchange import page
-from .reporting.report import Report, report
+from .reporting.report import Answer, Report, report
 from .runs.comparing import compare
 from .runs.evaluation import evaluate
 from .runs.slurm import Slurm

@@ -66,7 +66,7 @@ THIRD_PARTY = {
     "attention": {"jax", "jaxtyping"},
     "alignment": {"numpy"},
     "evaluation": {"numpy", "sacrebleu", "scipy"},
-    "reporting": {"numpy", "matplotlib", "rich"},
+    "reporting": {"numpy", "matplotlib", "pandas", "rich"},
 }
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 
 from attn_jax import config
 from attn_jax.records import provenance
+from attn_jax.reporting.printing import escaped
 from attn_jax.reporting.profiles import Profile
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run, runs_of, same_tokens, varying_facts
-from attn_jax.reporting.tables import escaped
 
 
 def about(systems: Systems, profile: Profile) -> Iterator[str]:

@@ -25,23 +25,21 @@ class Drawing(NamedTuple):
     columns: tuple[Page, ...] = (ONE_COLUMN, TWO_COLUMNS)  # of a paper, on which it can be read
 
 
-def of_quality(systems: Systems, profile: Profile) -> dict[str, Drawing]:
-    """Figures of quality, by kind, as far as there is something to draw."""
+def of_quality(systems: Systems, profile: Profile) -> Iterator[Drawing]:
+    """Figures of quality, as far as there is something to draw."""
     known = {label: runs for label, runs in systems.items() if all(run.has_gold for run in runs)}
     several = any(len(runs) > 1 for runs in systems.values())
     bands = " (bands: lowest to highest over seeds)" if several else ""
     shared = ", at the steps that all seeds reached" if several else ""
-    found = []
     if profile.tells_more:
         draw = partial(curves.quality_by_length, profile)
-        found.append(Drawing("length", draw, f"Quality by source length{bands}"))
+        yield Drawing("length", draw, f"Quality by source length{bands}")
     if any(len(run.journal) > 1 for run in runs_of(systems)):
         draw = partial(curves.learning_curves, systems)
-        found.append(Drawing("learning", draw, f"Learning curves{shared}{bands}"))
+        yield Drawing("learning", draw, f"Learning curves{shared}{bands}")
     if known:
         draw = partial(curves.accuracy_by_position, known)
-        found.append(Drawing("position", draw, f"Accuracy by source position{bands}"))
-    return {drawing.kind: drawing for drawing in found}
+        yield Drawing("position", draw, f"Accuracy by source position{bands}")
 
 
 def one_sentence(systems: Systems, index: int) -> Iterator[Drawing]:

@@ -1,9 +1,10 @@
 """Text and tables in LaTeX."""
 
 import re
-from collections.abc import Sequence
 
-from attn_jax.reporting.tables import Table, is_figure
+import pandas as pd
+
+from attn_jax.reporting.printing import is_figure
 
 SIGNS = {
     "\\": r"\textbackslash{}",
@@ -31,23 +32,24 @@ def bold(cell: str) -> str:
     return " ".join([rf"\textbf{{{latex(mean)}}}", *(rf"$\pm$ {latex(one)}" for one in deviation)])
 
 
-def tabular(plain: Table, rows: Sequence[Sequence[str]]) -> str:
+def tabular(plain: pd.DataFrame, cells: pd.DataFrame) -> str:
     """A table in the style of booktabs, with columns of numbers aligned to the right.
 
     Args:
       plain: the table as text, which has the heading, and by which columns are aligned.
-      rows: its rows in LaTeX.
+      cells: in LaTeX.
     """
-    columns = zip(*plain.rows, strict=True)
-    sides = "".join("r" if all(map(is_figure, column)) else "l" for column in columns)
-    lines = [" & ".join(row) + r" \\" for row in (map(latex, plain.heading), *rows)]
+    sides = "".join("r" if all(map(is_figure, column)) else "l" for _, column in plain.items())
+    heading, *rows = [
+        " & ".join(row) + r" \\" for row in (map(latex, plain.columns), *cells.to_numpy())
+    ]
     return "\n".join(
         [
             rf"\begin{{tabular}}{{{sides}}}",
             r"\toprule",
-            lines[0],
+            heading,
             r"\midrule",
-            *lines[1:],
+            *rows,
             r"\bottomrule",
             r"\end{tabular}",
         ]

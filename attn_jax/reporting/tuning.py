@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from attn_jax.evaluation.expected import expected_best
 from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import reading
 from attn_jax.records import run_files
-from attn_jax.reporting.systems import Systems
-from attn_jax.reporting.tables import TITLES, Table
+from attn_jax.reporting.printing import NONE
+from attn_jax.reporting.systems import TITLES, Systems
 
 NUMBERS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # of trials, of which the best is expected
 ABOUT = (
@@ -19,13 +21,6 @@ ABOUT = (
     "the expected best validation {} of n trials, drawn from those that have ended (Dodge et al. "
     "2019)."
 )
-
-
-class Tuning(NamedTuple):
-    """What the systems of a comparison got, as a table with notes."""
-
-    table: Table
-    notes: list[str]
 
 
 class Outcome(NamedTuple):
@@ -37,8 +32,8 @@ class Outcome(NamedTuple):
     metric: str
 
 
-def tuning(systems: Systems) -> Tuning | None:
-    """What systems got in searches; None if none of them was tuned.
+def tuning(systems: Systems) -> tuple[pd.DataFrame, list[str]] | None:
+    """What systems got in searches, as a table with notes; None if none of them was tuned.
 
     Raises:
       InputError: what a search has found is damaged.
@@ -53,7 +48,7 @@ def tuning(systems: Systems) -> Tuning | None:
     rows = []
     for label, each in found.items():
         if each is None:
-            rows.append([label, "0", "0", *["–"] * len(numbers)])  # noqa: RUF001
+            rows.append([label, "0", "0", *[NONE] * len(numbers)])
             continue
         larger = METRICS[each.metric]
         best = [f"{expected_best(each.values, n, larger):.2f}" for n in numbers]
@@ -62,7 +57,7 @@ def tuning(systems: Systems) -> Tuning | None:
         rows.append([label, trials, f"{each.steps:,}", *best])
     heading = ["system", "trials", "steps", *(f"best of {n}" for n in numbers)]
     about = ABOUT.format(" or ".join(TITLES[metric] for metric in metrics))
-    return Tuning(Table(heading, rows), [about, *unequal(found)])
+    return pd.DataFrame(rows, columns=heading), [about, *unequal(found)]
 
 
 def unequal(found: dict[str, Outcome | None]) -> Iterator[str]:

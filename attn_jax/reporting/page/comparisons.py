@@ -1,19 +1,15 @@
 """The tables of a page, with the difference of each system from any baseline."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
-
-import numpy as np
 
 from attn_jax.evaluation.metrics import METRICS
 from attn_jax.reporting import differences, tables
 from attn_jax.reporting.about import evaluated, labelled, made, own_tokens, shared_options
 from attn_jax.reporting.answer import answer
 from attn_jax.reporting.cautions import cautions
-from attn_jax.reporting.explanations import ABOUT, TITLE, explanations
-from attn_jax.reporting.pages import Comparison
-from attn_jax.reporting.ranking import about_ranks
-from attn_jax.reporting.systems import first_run
+from attn_jax.reporting.comparisons import Comparison
+from attn_jax.reporting.systems import TITLES, first_run
 
 
 def described(comparison: Comparison, baseline: str) -> dict[str, Any]:
@@ -27,54 +23,38 @@ def described(comparison: Comparison, baseline: str) -> dict[str, Any]:
     return {
         "systems": list(systems),
         "baseline": list(systems).index(baseline),
-        "differences": between(comparison) if len(systems) > 1 else None,
-        "answer": answer(systems),
+        "differences": list(between(comparison)) if len(systems) > 1 else None,
+        "answer": answer(comparison),
         "tables": list(shown(comparison)),
         "cautions": list(cautions(systems)),
         "about": list(about(comparison)),
     }
 
 
-def between(comparison: Comparison) -> list[dict[str, Any]]:
+def between(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """The differences of all systems by each metric: of each baseline, of each system."""
-    return [
-        {"metric": tables.TITLES[metric], "better": "higher" if METRICS[metric] else "lower"}
-        | {
-            name: np.round(values, 7 if name in ("p", "holm") else 2).tolist()
-            for name, values in found._asdict().items()
-        }
-        for metric, found in differences.differences(comparison.systems).items()
-    ]
+    labels = list(comparison.systems)
+    for metric, found in differences.from_each(comparison.differences).groupby(
+        "metric", sort=False
+    ):
+        name = str(metric)
+        told: dict[str, Any] = {"metric": TITLES[name]}
+        told["better"] = "higher" if METRICS[name] else "lower"
+        for name in ("difference", "low", "high", "p", "holm"):
+            matrix = found.pivot(index="baseline", columns="system", values=name)
+            digits = 7 if name in ("p", "holm") else 2
+            told[name] = matrix.reindex(labels, columns=labels).round(digits).to_numpy().tolist()
+        yield told
 
 
 def shown(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """The tables of the page; that of quality is first."""
-    systems, profile = comparison.systems, comparison.profile
-    quality = without(comparison.quality, tables.P)
-    notes = [*tables.about_quality(quality), *about_ranks(systems)]
-    if len(systems) > 1:
-        notes.insert(0, differences.ABOUT)
-    yield table("Quality", quality, notes)
-    yield table("Cost", comparison.cost, [tables.about_cost(comparison.cost)])
-    if comparison.tuning is not None:
-        yield table("Tuning", *comparison.tuning)
-    if profile.tells_more:
-        yield table("Length", tables.by_length(profile), [])
-    if measured := explanations(systems):
-        yield table(TITLE, measured, ABOUT)
-
-
-def without(shown: tables.Table, column: str) -> tables.Table:
-    """A table without a column."""
-    kept = [nth for nth, title in enumerate(shown.heading) if title != column]
-    return tables.Table(
-        [shown.heading[nth] for nth in kept], [[row[nth] for nth in kept] for row in shown.rows]
-    )
-
-
-def table(title: str, content: tables.Table, notes: Sequence[str]) -> dict[str, Any]:
-    """A table as `tables.js` reads it."""
-    return {"title": title, "heading": content.heading, "rows": content.rows, "notes": list(notes)}
+    """The tables of the page as `tables.js` reads them; it shows the p-values of any baseline."""
+    for title, table, notes in tables.all_tables(comparison):
+        if title == "Quality" and len(comparison.systems) > 1:
+            table = table.drop(columns=tables.P, errors="ignore")
+            notes = [differences.ABOUT, *(note for note in notes if note != tables.ABOUT_P)]
+        rows = table.to_numpy().tolist()
+        yield {"title": title, "heading": list(table.columns), "rows": rows, "notes": list(notes)}
 
 
 def about(comparison: Comparison) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from attn_jax.reporting.pages import Comparison
+from attn_jax.reporting.comparisons import Comparison
 from attn_jax.reporting.profiles import by_position
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run, runs_of, same_tokens

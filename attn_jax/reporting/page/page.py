@@ -7,12 +7,12 @@ from typing import Any
 from attn_jax.errors import InputError
 from attn_jax.files import write_whole
 from attn_jax.records import run_files
+from attn_jax.reporting.comparisons import Comparison
 from attn_jax.reporting.page import comparisons
 from attn_jax.reporting.page.budget import Limits, Room
 from attn_jax.reporting.page.curves import charts
 from attn_jax.reporting.page.document import document
 from attn_jax.reporting.page.sentences import split
-from attn_jax.reporting.pages import Comparison
 from attn_jax.reporting.runs import of_split
 from attn_jax.reporting.systems import Systems, first_run
 
