@@ -11,7 +11,7 @@ from attn_jax.reporting.profiles import Profile
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.sentences import MOST_STEPS, sentence_of
 from attn_jax.reporting.style import ONE_COLUMN, TWO_COLUMNS, Page, Picture
-from attn_jax.reporting.systems import Systems, runs_of
+from attn_jax.reporting.systems import Systems
 
 MOST_BARS = 20  # most steps drawn as bars, each about as high as two rows of a heat map
 
@@ -27,19 +27,17 @@ class Drawing(NamedTuple):
 
 def of_quality(systems: Systems, profile: Profile) -> Iterator[Drawing]:
     """Figures of quality, as far as there is something to draw."""
-    known = {label: runs for label, runs in systems.items() if all(run.has_gold for run in runs)}
     several = any(len(runs) > 1 for runs in systems.values())
     bands = " (bands: lowest to highest over seeds)" if several else ""
     shared = ", at the steps that all seeds reached" if several else ""
-    if profile.tells_more:
-        draw = partial(curves.quality_by_length, profile)
-        yield Drawing("length", draw, f"Quality by source length{bands}")
-    if any(len(run.journal) > 1 for run in runs_of(systems)):
-        draw = partial(curves.learning_curves, systems)
-        yield Drawing("learning", draw, f"Learning curves{shared}{bands}")
-    if known:
-        draw = partial(curves.accuracy_by_position, known)
-        yield Drawing("position", draw, f"Accuracy by source position{bands}")
+    for kind, title, charts, remark in (
+        ("length", "Quality by source length", curves.lengths(profile), ""),
+        ("learning", "Learning curves", curves.learning(systems), shared),
+        ("position", "Accuracy by source position", curves.positions(systems), ""),
+    ):
+        if found := list(charts):
+            draw = partial(curves.curves, title, found)
+            yield Drawing(kind, draw, f"{title}{remark}{bands}")
 
 
 def one_sentence(systems: Systems, index: int) -> Iterator[Drawing]:

@@ -17,7 +17,7 @@ from attn_jax.reporting import curves, profiles, tables
 from attn_jax.reporting.about import about, searches, unfinished
 from attn_jax.reporting.comparisons import all_runs, compare
 from attn_jax.reporting.differences import differences, of_ranks, ranks
-from attn_jax.reporting.drawings import seeds_drawn
+from attn_jax.reporting.drawings import of_quality, seeds_drawn
 from attn_jax.reporting.labels import wrapped
 from attn_jax.reporting.pages import write_report
 from attn_jax.reporting.printing import (
@@ -136,16 +136,19 @@ def test_a_page_with_its_figures(root):
     assert all(f"({name})" in page for name in pictures)
 
 
+def drawn(systems, profile):
+    """The figures of quality by their kind."""
+    return {one.kind: one.draw() for one in of_quality(systems, profile)}
+
+
 def test_bands_are_the_range_over_seeds(root):
     (comparison,) = compare(find_runs(root)[0])
     page = write_report([comparison], root).read_text()
     bands = "(bands: lowest to highest over seeds)"
     assert f"*Learning curves, at the steps that all seeds reached {bands}*" in page
-    learning = curves.learning_curves(comparison.systems)
-    drawn = learning, curves.quality_by_length(comparison.profile)
-    for figure in (*drawn, curves.accuracy_by_position(comparison.systems)):
+    for figure in drawn(comparison.systems, comparison.profile).values():
         assert figure._repr_png_().startswith(b"\x89PNG")  # what a notebook shows
-    axes = learning.axes[1]
+    axes = drawn(comparison.systems, comparison.profile)["learning"].axes[0]
     (band,) = axes.collections  # the other system has one seed
     (path,) = band.get_paths()
     assert set(path.vertices[:, 1]) == {90.0, 94.0}
@@ -308,7 +311,8 @@ def test_learning_curves_are_over_the_steps_that_all_runs_have(tmp_path):
         )
         journal = "".join(json.dumps(line) + "\n" for line in lines)
         (tmp_path / str(seed) / "metrics.jsonl").write_text(journal)
-    axes, _ = curves.learning_curves(by_system(find_runs(tmp_path)[0])).axes
+    (comparison,) = compare(find_runs(tmp_path)[0])
+    axes, _ = drawn(comparison.systems, comparison.profile)["learning"].axes
     np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[10, 10], [20, 20], [30, 30]])
 
 
@@ -403,7 +407,7 @@ def test_text_is_measured_by_bleu(tmp_path, level):
     table = tables.by_length(by_length(systems))
     assert list(table) == ["BLEU by source tokens", "1", "2", "3"]
     assert table.to_numpy().tolist() == [["dot", "–", "–", "–"]]  # noqa: RUF001
-    _, axes = curves.learning_curves(systems).axes
+    axes, _ = drawn(systems, by_length(systems))["learning"].axes
     assert axes.get_ylabel() == "validation BLEU"
 
 
@@ -787,8 +791,9 @@ def test_the_same_options_may_cut_text_into_other_tokens(root):
     systems = {"one": [run], "other": [dataclasses.replace(run, sentences=cut_otherwise)]}
     profile = by_length(systems)
     assert list(profile.figures) == ["exact match, %"]
-    for figure in (curves.quality_by_length(profile), curves.learning_curves(systems)):
-        (axes,) = figure.axes
+    figures = drawn(systems, profile)
+    for kind in ("length", "learning"):
+        (axes,) = figures[kind].axes
         assert "exact match" in axes.get_ylabel()
 
 
