@@ -1,28 +1,39 @@
 """The text of a page: what was compared, how, and by which metrics."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from attn_jax import config
 from attn_jax.records import provenance
-from attn_jax.reporting.printing import escaped
 from attn_jax.reporting.profiles import Profile
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run, runs_of, same_tokens, varying_facts
 
 
-def about(systems: Systems, profile: Profile) -> Iterator[str]:
-    """Paragraphs on what was compared, and how."""
-    yield escaped(evaluated(systems))
-    yield from map(escaped, own_tokens(systems, profile))
+def about(
+    systems: Systems,
+    profile: Profile,
+    text: Callable[[str], str] = str,
+    code: Callable[[str], str] = str,
+) -> Iterator[str]:
+    """Paragraphs on what was compared, and how.
+
+    Args:
+      systems: the systems.
+      profile: their quality by source length.
+      text, code: how texts and options are written.
+    """
+    yield text(evaluated(systems))
+    yield from map(text, own_tokens(systems, profile))
     if shared := " ".join(shared_options(systems)):
-        yield f"Options of all systems: `{shared}`"
-    yield from map(escaped, changed(systems))
-    yield from map(escaped, made(systems))
-    if options_of := labelled(systems):
-        yield "\n".join(
-            f"- {escaped(label)}: " + (f"`{' '.join(options)}`" if options else "only defaults")
-            for label, options in options_of.items()
-        )
+        yield f"Options of all systems: {code(shared)}"
+    yield from map(text, changed(systems))
+    yield from map(text, made(systems))
+    for label, options in labelled(systems).items():
+        yield f"{text(label)}: {code(' '.join(options)) if options else 'only defaults'}"
+    first = first_run(systems)
+    if first.in_words:
+        for name, signature in first.evaluation["signatures"].items():
+            yield f"{name}: {code(signature)}"
 
 
 def evaluated(systems: Systems) -> str:
@@ -117,13 +128,6 @@ def unfinished(systems: Systems) -> Iterator[str]:
     labels = [label for label, runs in systems.items() if any(run.interrupted for run in runs)]
     if labels:
         yield f"Not trained to the end: {', '.join(labels)}."
-
-
-def signatures(run: Run) -> list[str]:
-    """sacrebleu's signatures of its metrics, if the target is in words."""
-    if not run.in_words:
-        return []
-    return [f"{name}: `{text}`" for name, text in run.evaluation["signatures"].items()]
 
 
 def shared_options(systems: Systems) -> list[str]:

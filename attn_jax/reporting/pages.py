@@ -5,7 +5,7 @@ from pathlib import Path
 
 from attn_jax.files import write_whole
 from attn_jax.reporting import drawings, tables
-from attn_jax.reporting.about import about, signatures
+from attn_jax.reporting.about import about
 from attn_jax.reporting.answer import answer
 from attn_jax.reporting.cautions import cautions
 from attn_jax.reporting.comparisons import Comparison
@@ -13,7 +13,7 @@ from attn_jax.reporting.drawings import Drawing, seeds_drawn
 from attn_jax.reporting.printing import escaped, markdown
 from attn_jax.reporting.sentences import telling_sentences
 from attn_jax.reporting.style import save
-from attn_jax.reporting.systems import first_run, stem
+from attn_jax.reporting.systems import stem
 
 OUTPUTS = 3  # sentences whose translations are shown
 
@@ -42,9 +42,8 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         f"## {escaped(comparison.name)}",
         *map(escaped, [*filter(None, [comparison.apart]), *answer(comparison)]),
         *filter(None, ["\n".join(f"- {escaped(line)}" for line in cautions(systems))]),
-        *about(systems, profile),
+        *about(systems, profile, escaped, "`{}`".format),
         *tables.as_markdown(comparison),
-        *signatures(first_run(systems)),
         *map(picture, drawings.of_quality(systems, profile)),
     ]
     indices = telling_sentences(systems, OUTPUTS)

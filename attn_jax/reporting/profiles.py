@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attn_jax.evaluation.edits import matches
+from attn_jax.evaluation.edits import edits_of
 from attn_jax.evaluation.metrics import bleu, error_rate, exact_match, spaced, word_counts
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run, same_tokens
@@ -99,7 +99,7 @@ def by_position(sentences: list[Sentence]) -> dict[int, float]:
     """
     right: dict[int, list[bool]] = {}
     for sentence in sentences:
-        kept = {place for _, place in matches(sentence["text_tokens"], sentence["target"])}
+        kept = {place for _, place in edits_of(sentence["text_tokens"], sentence["target"]).kept}
         for place, position in enumerate(sentence["gold"]):
             right.setdefault(position, []).append(place in kept)
     return {position: 100 * float(np.mean(right[position])) for position in sorted(right)}

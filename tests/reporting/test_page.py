@@ -14,7 +14,7 @@ import pytest
 
 from attn_jax import config
 from attn_jax.errors import InputError
-from attn_jax.evaluation.edits import edit_distance
+from attn_jax.evaluation.edits import edit_distance, edits_of
 from attn_jax.evaluation.significance import holm
 from attn_jax.records import run_files
 from attn_jax.reporting import tables
@@ -23,7 +23,7 @@ from attn_jax.reporting.differences import differences, from_each
 from attn_jax.reporting.page.alone import MOST, Weighed, write_viewer
 from attn_jax.reporting.page.budget import Limits, Room
 from attn_jax.reporting.page.document import STATIC, document
-from attn_jax.reporting.page.sentences import edits_of, measures
+from attn_jax.reporting.page.sentences import measures
 from attn_jax.reporting.page.weights import RAW, packed
 from attn_jax.reporting.report import report
 from attn_jax.reporting.runs import Run, find_runs

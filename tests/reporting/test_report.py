@@ -327,9 +327,9 @@ def test_what_stands_behind_labels_is_told(tmp_path):
     write_run(tmp_path / "a", "general", 0, 50.0, label="One", **{"model.heads": 2})
     write_run(tmp_path / "b", "additive", 0, 60.0, label="Two")
     page = write_report(compare(find_runs(tmp_path)[0]), tmp_path).read_text()
-    assert "\n\n- Two: only defaults\n- One: `--model.score=general --model.heads=2`\n\n" in page
+    assert "\n\nTwo: only defaults\n\nOne: `--model.score=general --model.heads=2`\n\n" in page
     (alone,) = compare([read_run(tmp_path / "a")])
-    assert not any(line.startswith("- ") for line in about(alone.systems, alone.profile))
+    assert not any(line.startswith("One: ") for line in about(alone.systems, alone.profile))
 
 
 def test_labels_name_systems_where_they_tell_them_apart(tmp_path):

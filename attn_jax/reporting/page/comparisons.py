@@ -5,11 +5,11 @@ from typing import Any
 
 from attn_jax.evaluation.metrics import METRICS
 from attn_jax.reporting import differences, tables
-from attn_jax.reporting.about import evaluated, labelled, made, own_tokens, shared_options
+from attn_jax.reporting.about import about
 from attn_jax.reporting.answer import answer
 from attn_jax.reporting.cautions import cautions
 from attn_jax.reporting.comparisons import Comparison
-from attn_jax.reporting.systems import TITLES, first_run
+from attn_jax.reporting.systems import TITLES
 
 
 def described(comparison: Comparison, baseline: str) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def described(comparison: Comparison, baseline: str) -> dict[str, Any]:
         "answer": answer(comparison),
         "tables": list(shown(comparison)),
         "cautions": list(cautions(systems)),
-        "about": list(about(comparison)),
+        "about": [*filter(None, [comparison.apart]), *about(systems, comparison.profile)],
     }
 
 
@@ -55,20 +55,3 @@ def shown(comparison: Comparison) -> Iterator[dict[str, Any]]:
             notes = [differences.ABOUT, *(note for note in notes if note != tables.ABOUT_P)]
         rows = table.to_numpy().tolist()
         yield {"title": title, "heading": list(table.columns), "rows": rows, "notes": list(notes)}
-
-
-def about(comparison: Comparison) -> Iterator[str]:
-    """What was compared, and how."""
-    systems = comparison.systems
-    if comparison.apart:
-        yield comparison.apart
-    yield evaluated(systems)
-    yield from own_tokens(systems, comparison.profile)
-    if shared := " ".join(shared_options(systems)):
-        yield f"Options of all systems: {shared}"
-    for label, options in labelled(systems).items():
-        yield f"{label}: {' '.join(options) or 'only defaults'}"
-    yield from made(systems)
-    if first_run(systems).in_words:
-        for name, signature in first_run(systems).evaluation["signatures"].items():
-            yield f"{name}: {signature}"

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attn_jax.evaluation.edits import edit_path
+from attn_jax.evaluation.edits import edits_of
 from attn_jax.reporting.page.budget import Limits, Room
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.sentences import telling_sentences
@@ -13,37 +13,6 @@ from attn_jax.reporting.systems import Systems
 from attn_jax.tokens import EOS, SPECIALS, bracketed, written
 
 MOST_STEPS = 200  # most steps shown of a sentence, which a poorly trained model may never end
-
-
-class Edits(NamedTuple):
-    """How a sentence differs from its reference, by the edits that its error rate counts."""
-
-    kept: list[tuple[int, int]]  # the places of a token in both
-    wrong: list[tuple[int, int | None]]  # of one that replaces another, or that is too many
-    missing: list[tuple[int, int]]  # the place before which a token is missing, and its own
-
-
-def edits_of(said: Sequence[str], reference: Sequence[str]) -> Edits:
-    """The edits of what a system wrote, as `beside` draws them.
-
-    Args:
-      said: with or without the end of the sentence, which is no error.
-      reference: without the end of the sentence.
-    """
-    if said and said[-1] == SPECIALS[EOS]:
-        said = said[:-1]
-    edits, following = Edits([], [], []), 0
-    for place, wanted in edit_path(said, reference):
-        if place is None:
-            assert wanted is not None  # an edit has a place on one side
-            edits.missing.append((following, wanted))
-            continue
-        following = place + 1
-        if wanted is not None and said[place] == reference[wanted]:
-            edits.kept.append((place, wanted))
-        else:
-            edits.wrong.append((place, wanted))
-    return edits
 
 
 def measures(alignment: np.ndarray) -> dict[str, float]:
