@@ -12,11 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatter, StrMethodFormatter
 
 from attn_jax import config
+from attn_jax.drawing.style import COLOURS, SCREEN, Page, Picture, styled, wrapped
 from attn_jax.records.changes import Change
-from attn_jax.reporting.labels import wrapped
 from attn_jax.reporting.profiles import Profile, by_position
 from attn_jax.reporting.runs import Run
-from attn_jax.reporting.style import COLOURS, SCREEN, Page, Picture, styled
 from attn_jax.reporting.systems import Systems, first_run, runs_of, same_tokens
 
 LINES = "solid", "dashed", "dotted"  # the next one each time that colours repeat

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pandas as pd
 
-from attn_jax.evaluation.edits import edit_distance
+from attn_jax.edits import edit_distance
 from attn_jax.evaluation.metrics import spaced
 from attn_jax.evaluation.significance import (
     FEWEST,

@@ -5,17 +5,16 @@ from pathlib import Path
 
 import numpy as np
 
+from attn_jax.drawing.style import TWO_COLUMNS, save
 from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import write_whole
-from attn_jax.reporting import drawings, tables
+from attn_jax.reporting import tables
 from attn_jax.reporting.about import searches
 from attn_jax.reporting.comparisons import Comparison, all_pairs, write_csv
 from attn_jax.reporting.differences import OF_TOKENS, TESTS, from_each, of_ranks, too_few
-from attn_jax.reporting.drawings import Drawing
-from attn_jax.reporting.latex import WIDE, bold, floating, latex, tabular
-from attn_jax.reporting.printing import in_seconds
+from attn_jax.reporting.printing import WIDE, bold, floating, in_seconds, latex, tabular
+from attn_jax.reporting.report_md import Drawing, all_heads, of_quality, one_sentence
 from attn_jax.reporting.sentences import telling_sentences
-from attn_jax.reporting.style import TWO_COLUMNS, save
 from attn_jax.reporting.systems import (
     TITLES,
     first_run,
@@ -78,10 +77,10 @@ def write_paper(
 
 def _drawings(comparison: Comparison) -> Iterator[Drawing]:
     systems = comparison.systems
-    yield from drawings.of_quality(systems, comparison.profile)
+    yield from of_quality(systems, comparison.profile)
     index = telling_sentences(systems, 1)[0]
-    yield from drawings.one_sentence(systems, index)
-    yield from (drawing for _, drawing in drawings.all_heads(systems, index))
+    yield from one_sentence(systems, index)
+    yield from (drawing for _, drawing in all_heads(systems, index))
 
 
 def _save(

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attn_jax.evaluation.edits import edits_of
+from attn_jax.edits import edits_of
 from attn_jax.evaluation.metrics import bleu, error_rate, exact_match, spaced, word_counts
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run, same_tokens

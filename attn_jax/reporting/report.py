@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from attn_jax.drawing.document import Limits
 from attn_jax.errors import InputError, choose
 from attn_jax.files import path_of, write_whole
 from attn_jax.reporting import tables
@@ -14,11 +15,10 @@ from attn_jax.reporting.about import searches, unfinished
 from attn_jax.reporting.answer import ABOUT, answer
 from attn_jax.reporting.cautions import cautions
 from attn_jax.reporting.comparisons import Comparison, all_pairs, all_runs, compare, write_csv
-from attn_jax.reporting.page.budget import Limits
-from attn_jax.reporting.page.page import write_page
-from attn_jax.reporting.pages import write_report
 from attn_jax.reporting.paper import FORMATS, write_paper
 from attn_jax.reporting.printing import escaped, print_table
+from attn_jax.reporting.report_html import write_page
+from attn_jax.reporting.report_md import write_report
 from attn_jax.reporting.runs import find_runs
 
 MOST_TOLD = 3  # runs that an error names

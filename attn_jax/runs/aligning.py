@@ -16,12 +16,12 @@ from attn_jax.alignment.units import UNITS, Pairs, Texts, between, cut, words
 from attn_jax.attention.head_names import Head
 from attn_jax.data.alignment_files import Gold, Links
 from attn_jax.data.text_checks import warn_of_unknown
+from attn_jax.drawing.alignments import heads, heat_map
+from attn_jax.drawing.style import save
+from attn_jax.drawing.viewer import Weighed, write_viewer
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import ratios_differ
-from attn_jax.reporting.alignments import heads, heat_map
-from attn_jax.reporting.page.alone import Weighed, write_viewer
 from attn_jax.reporting.printing import p_cell
-from attn_jax.reporting.style import save
 from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translation.loading import experiment_of, located
 from attn_jax.translation.translator import Translator

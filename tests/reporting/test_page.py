@@ -13,18 +13,15 @@ import numpy as np
 import pytest
 
 from attn_jax import config
+from attn_jax.drawing.document import RAW, STATIC, Limits, Room, document, packed
+from attn_jax.drawing.viewer import MOST, Weighed, measures, write_viewer
+from attn_jax.edits import edit_distance, edits_of
 from attn_jax.errors import InputError
-from attn_jax.evaluation.edits import edit_distance, edits_of
 from attn_jax.evaluation.significance import holm
 from attn_jax.records import run_files
 from attn_jax.reporting import tables
 from attn_jax.reporting.cautions import cautions
 from attn_jax.reporting.differences import differences, from_each
-from attn_jax.reporting.page.alone import MOST, Weighed, write_viewer
-from attn_jax.reporting.page.budget import Limits, Room
-from attn_jax.reporting.page.document import STATIC, document
-from attn_jax.reporting.page.sentences import measures
-from attn_jax.reporting.page.weights import RAW, packed
 from attn_jax.reporting.report import report
 from attn_jax.reporting.runs import Run, find_runs
 from tests.reporting.test_report import SENTENCES, write_run

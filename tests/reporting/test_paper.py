@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from attn_jax.drawing import alignments
+from attn_jax.drawing.style import ONE_COLUMN, SCREEN, TWO_COLUMNS, save
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import holm
-from attn_jax.reporting import alignments
 from attn_jax.reporting.curves import curves, learning
-from attn_jax.reporting.latex import latex
 from attn_jax.reporting.paper import HEAD
+from attn_jax.reporting.printing import latex
 from attn_jax.reporting.report import report
 from attn_jax.reporting.runs import find_runs
-from attn_jax.reporting.style import ONE_COLUMN, SCREEN, TWO_COLUMNS, save
 from attn_jax.reporting.systems import by_system
 from tests.reporting.test_report import write_run
 

@@ -11,15 +11,13 @@ import pandas as pd
 import pytest
 
 from attn_jax import config
+from attn_jax.drawing.style import Picture, wrapped
 from attn_jax.records import changes
 from attn_jax.records.changes import Change
 from attn_jax.reporting import curves, profiles, tables
 from attn_jax.reporting.about import about, searches, unfinished
 from attn_jax.reporting.comparisons import all_runs, compare
 from attn_jax.reporting.differences import differences, of_ranks, ranks
-from attn_jax.reporting.drawings import of_quality, seeds_drawn
-from attn_jax.reporting.labels import wrapped
-from attn_jax.reporting.pages import write_report
 from attn_jax.reporting.printing import (
     escaped,
     markdown,
@@ -31,9 +29,9 @@ from attn_jax.reporting.printing import (
 )
 from attn_jax.reporting.profiles import Bin, by_length, by_position, length_bins
 from attn_jax.reporting.report import Report, print_report, report
+from attn_jax.reporting.report_md import of_quality, seeds_drawn, write_report
 from attn_jax.reporting.runs import Run, find_runs, read_run
 from attn_jax.reporting.sentences import telling_sentences
-from attn_jax.reporting.style import Picture
 from attn_jax.reporting.systems import by_data, by_system, names_of
 
 SENTENCES = [

@@ -1,19 +1,27 @@
-"""Which figures a comparison has, with their captions; each can be drawn for several pages."""
+"""`report.md` and its figures, each of which can also be drawn for a paper."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
-from attn_jax.reporting import alignments, curves
-from attn_jax.reporting.about import of_each
-from attn_jax.reporting.beside import Panel, beside
+from attn_jax.drawing import alignments
+from attn_jax.drawing.beside import Panel, beside
+from attn_jax.drawing.style import ONE_COLUMN, TWO_COLUMNS, Page, Picture, save
+from attn_jax.files import write_whole
+from attn_jax.reporting import curves, tables
+from attn_jax.reporting.about import about, of_each
+from attn_jax.reporting.answer import answer
+from attn_jax.reporting.cautions import cautions
+from attn_jax.reporting.comparisons import Comparison
+from attn_jax.reporting.printing import escaped, markdown
 from attn_jax.reporting.profiles import Profile
 from attn_jax.reporting.runs import Run
-from attn_jax.reporting.sentences import MOST_STEPS, sentence_of
-from attn_jax.reporting.style import ONE_COLUMN, TWO_COLUMNS, Page, Picture
-from attn_jax.reporting.systems import Systems
+from attn_jax.reporting.sentences import MOST_DRAWN, sentence_of, telling_sentences
+from attn_jax.reporting.systems import Systems, stem
 
 MOST_BARS = 20  # most steps drawn as bars, each about as high as two rows of a heat map
+OUTPUTS = 3  # sentences whose translations are shown
 
 
 class Drawing(NamedTuple):
@@ -63,7 +71,7 @@ def one_sentence(systems: Systems, index: int) -> Iterator[Drawing]:
         "alignment",
         partial(alignments.heat_map, panel.alignment, panel.source, panel.written, label),
         f"What {label} attends to as it writes each token (seed {systems[label][0].seed}"
-        f"{sentence.cut(MOST_STEPS)})",
+        f"{sentence.cut(MOST_DRAWN)})",
         columns or (TWO_COLUMNS,),
     )
     steps = panel.alignment[:MOST_BARS], panel.source, panel.written[:MOST_BARS]
@@ -76,7 +84,7 @@ def one_sentence(systems: Systems, index: int) -> Iterator[Drawing]:
     if len(panels) > 1:
         # Otherwise one system that does not end would leave the panels of all others empty.
         longest = max(len(panel.reference) for panel in panels.values())
-        most = min(MOST_STEPS, 2 * (longest + 1))
+        most = min(MOST_DRAWN, 2 * (longest + 1))
         is_cut = any(sentence.cut(most) for sentence in drawn.values())
         cut = f"; at most the first {most} steps" if is_cut else ""
         panels = {
@@ -104,7 +112,7 @@ def all_heads(systems: Systems, index: int) -> Iterator[tuple[Run, Drawing]]:
             known = accuracies(run)
             tokens = sentence.source, sentence.written
             percentages = ", with its alignment accuracy" if known else ""
-            seed = f"seed {run.seed}{sentence.cut(MOST_STEPS)}"
+            seed = f"seed {run.seed}{sentence.cut(MOST_DRAWN)}"
             yield (
                 run,
                 Drawing(
@@ -123,3 +131,41 @@ def accuracies(run: Run) -> dict[tuple[int, int], str]:
         for entry in run.evaluation["heads"]
         if "alignment_accuracy" in entry
     }
+
+
+def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:
+    """Writes the page of some comparisons into a folder and returns its path."""
+    parts = ["# Comparison of attention mechanisms"]
+    for comparison in comparisons:
+        parts += section(comparison, folder)
+    page = folder / "report.md"
+    write_whole(page, "\n\n".join(parts) + "\n")
+    return page
+
+
+def section(comparison: Comparison, folder: Path) -> list[str]:
+    """The section of the page on one data set; writes its figures into the folder."""
+    systems, profile = comparison.systems, comparison.profile
+
+    def picture(drawing: Drawing) -> str:
+        path = f"{stem(comparison.name)}-{drawing.kind}.png"
+        save(drawing.draw(), folder / path)
+        caption = escaped(drawing.caption)
+        return f"![{caption}]({path})\n\n*{caption}*"
+
+    parts = [
+        f"## {escaped(comparison.name)}",
+        *map(escaped, [*filter(None, [comparison.apart]), *answer(comparison)]),
+        *filter(None, ["\n".join(f"- {escaped(line)}" for line in cautions(systems))]),
+        *about(systems, profile, escaped, "`{}`".format),
+        *tables.as_markdown(comparison),
+        *map(picture, of_quality(systems, profile)),
+    ]
+    indices = telling_sentences(systems, OUTPUTS)
+    order = ", first those on which systems differ most" if len(systems) > 1 else ""
+    parts.append(f"Some test sentences{order} ({escaped(seeds_drawn(systems))}):")
+    parts += [markdown(tables.outputs(systems, index)) for index in indices]
+    parts += map(picture, one_sentence(systems, indices[0]))
+    for run, drawing in all_heads(systems, indices[0]):
+        parts += [picture(drawing), markdown(tables.heads(run)), tables.ABOUT_HEADS]
+    return parts

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attn_jax.evaluation.edits import edit_distance, edit_path, edits_of
+from attn_jax.edits import edit_distance, edit_path, edits_of
 
 words = st.lists(st.sampled_from("abc"), max_size=6).map(tuple)
 

@@ -6,11 +6,11 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
+from attn_jax.drawing import alignments
+from attn_jax.drawing.beside import Panel, beside
+from attn_jax.drawing.style import STYLE, Picture, save
+from attn_jax.edits import edits_of
 from attn_jax.errors import InputError
-from attn_jax.evaluation.edits import edits_of
-from attn_jax.reporting import alignments
-from attn_jax.reporting.beside import Panel, beside
-from attn_jax.reporting.style import STYLE, Picture, save
 
 
 def test_a_heat_map_shows_weights_and_tokens():

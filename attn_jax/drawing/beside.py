@@ -8,10 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from attn_jax.evaluation.edits import edits_of
-from attn_jax.reporting.alignments import add_scale, draw_heat_map, font_of, room
-from attn_jax.reporting.labels import wrapped
-from attn_jax.reporting.style import SCREEN, Page, Picture, styled
+from attn_jax.drawing.alignments import add_scale, draw_heat_map, font_of, room
+from attn_jax.drawing.style import SCREEN, Page, Picture, styled, wrapped
+from attn_jax.edits import edits_of
 
 WIDEST = 12.0  # inches of several panels side by side
 SCALE = 0.8  # inches of the scale beside them

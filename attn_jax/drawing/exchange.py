@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from attn_jax.drawing.viewer import Weighed, write_viewer
 from attn_jax.errors import InputError
 from attn_jax.files import reading
-from attn_jax.reporting.page.alone import Weighed, write_viewer
 
 ROUNDING = 0.05  # by which the weights of a target token may sum to more than 1
 NEEDED, MAY_HAVE = ("source", "target", "weights"), ("links",)
