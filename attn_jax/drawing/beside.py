@@ -30,6 +30,11 @@ class Panel(NamedTuple):
         """The tokens of the steps that are drawn, T."""
         return self.target[: len(self.alignment)]
 
+    def cut(self, most: int) -> str:
+        """A remark for the caption of a figure of at most `most` steps, if it leaves some out."""
+        drawn, steps = min(most, len(self.written)), len(self.target)
+        return f"; the first {drawn} of {steps} steps" if drawn < steps else ""
+
 
 @styled
 def beside(panels: dict[str, Panel], page: Page = SCREEN) -> Picture:

@@ -81,6 +81,12 @@ def linked(alignment: np.ndarray, links: Sequence[tuple[int, int]]) -> dict[str,
     return described
 
 
+def of_system(name: str, weights: np.ndarray, sentences: list[dict[str, Any]]) -> dict[str, Any]:
+    """A system as the viewer reads it, with its sentences; the weights are of any of them."""
+    layers, heads = weights.shape[:2]
+    return {"name": name, "seed": None, "layers": layers, "heads": heads, "sentences": sentences}
+
+
 class Weighed(NamedTuple):
     """The tokens, or other units, of a pair of texts, and the weights between them."""
 
@@ -102,13 +108,7 @@ def write_viewer(
     """
     room = Room(Limits())
     entries = [
-        {
-            "name": name,
-            "seed": None,
-            "layers": pairs[0].weights.shape[0],
-            "heads": pairs[0].weights.shape[1],
-            "sentences": [entry(pair, room) for pair in pairs[:MOST]],
-        }
+        of_system(name, pairs[0].weights, [entry(pair, room) for pair in pairs[:MOST]])
         for name, pairs in systems.items()
     ]
     sentences = [

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from attn_jax.drawing import alignments
-from attn_jax.drawing.beside import Panel, beside
+from attn_jax.drawing.beside import beside
 from attn_jax.drawing.style import ONE_COLUMN, TWO_COLUMNS, Page, Picture, save
 from attn_jax.files import write_whole
 from attn_jax.reporting import curves, tables
@@ -17,11 +17,12 @@ from attn_jax.reporting.comparisons import Comparison
 from attn_jax.reporting.printing import escaped, markdown
 from attn_jax.reporting.profiles import Profile
 from attn_jax.reporting.runs import Run
-from attn_jax.reporting.sentences import MOST_DRAWN, sentence_of, telling_sentences
+from attn_jax.reporting.sentences import MOST_DRAWN, panel_of, telling_sentences
 from attn_jax.reporting.systems import Systems, stem
 
 MOST_BARS = 20  # most steps drawn as bars, each about as high as two rows of a heat map
 OUTPUTS = 3  # sentences whose translations are shown
+SIZES = TWO_COLUMNS, ONE_COLUMN  # of figures in a paper
 
 
 class Drawing(NamedTuple):
@@ -30,7 +31,7 @@ class Drawing(NamedTuple):
     kind: str  # in the name of its file
     draw: Callable[..., Picture]  # takes `page`
     caption: str
-    columns: tuple[Page, ...] = (ONE_COLUMN, TWO_COLUMNS)  # of a paper, on which it can be read
+    columns: tuple[Page, ...] = SIZES  # of a paper, on which it can be read
 
 
 def of_quality(systems: Systems, profile: Profile) -> Iterator[Drawing]:
@@ -53,41 +54,33 @@ def one_sentence(systems: Systems, index: int) -> Iterator[Drawing]:
 
     The best system is that with attention.
     """
-    panels, drawn = {}, {}
-    for label, runs in systems.items():
-        sentence = drawn[label] = sentence_of(runs[0], index)
-        reference = runs[0].sentences[index]["target"]
-        alignment = sentence.weights.mean(axis=(0, 1))
-        panels[label] = Panel(alignment, sentence.source, sentence.target, reference)
+    panels = {label: panel_of(runs[0], index) for label, runs in systems.items()}
     # The weights of a control show nothing of the sentence.
     attending = [label for label, (run, *_) in systems.items() if not run.is_control]
     label = (attending or list(systems))[0]
-    panel, sentence = panels[label], drawn[label]
-    fitting = TWO_COLUMNS, ONE_COLUMN
-    columns = tuple(
-        page for page in fitting if alignments.is_legible(page, panel.source, panel.written)
-    )
+    panel, seed = panels[label], systems[label][0].seed
+    weights, source, target = panel.alignment, panel.source, panel.written
+    fitting = [page for page in SIZES if alignments.is_legible(page, source, target)]
+    columns = tuple(fitting) or (TWO_COLUMNS,)
     yield Drawing(
         "alignment",
-        partial(alignments.heat_map, panel.alignment, panel.source, panel.written, label),
-        f"What {label} attends to as it writes each token (seed {systems[label][0].seed}"
-        f"{sentence.cut(MOST_DRAWN)})",
-        columns or (TWO_COLUMNS,),
+        partial(alignments.heat_map, weights, source, target, label),
+        f"What {label} attends to as it writes each token (seed {seed}{panel.cut(MOST_DRAWN)})",
+        columns,
     )
-    steps = panel.alignment[:MOST_BARS], panel.source, panel.written[:MOST_BARS]
     yield Drawing(
         "steps",
-        partial(alignments.step_bars, *steps, label),
-        f"The same weights as bars, step by step ({label}{sentence.cut(MOST_BARS)})",
-        columns or (TWO_COLUMNS,),
+        partial(alignments.step_bars, weights[:MOST_BARS], source, target[:MOST_BARS], label),
+        f"The same weights as bars, step by step ({label}{panel.cut(MOST_BARS)})",
+        columns,
     )
     if len(panels) > 1:
         # Otherwise one system that does not end would leave the panels of all others empty.
         longest = max(len(panel.reference) for panel in panels.values())
         most = min(MOST_DRAWN, 2 * (longest + 1))
-        is_cut = any(sentence.cut(most) for sentence in drawn.values())
+        is_cut = any(panel.cut(most) for panel in panels.values())
         cut = f"; at most the first {most} steps" if is_cut else ""
-        panels = {
+        shorter = {
             label: panel._replace(alignment=panel.alignment[:most])
             for label, panel in panels.items()
         }
@@ -96,7 +89,7 @@ def one_sentence(systems: Systems, index: int) -> Iterator[Drawing]:
             "error rate counts them: tokens that are wrong or too many are red, and a red line "
             f"stands where tokens are missing ({seeds_drawn(systems)}{cut})"
         )
-        yield Drawing("beside", partial(beside, panels), caption, (TWO_COLUMNS,))
+        yield Drawing("beside", partial(beside, shorter), caption, (TWO_COLUMNS,))
 
 
 def seeds_drawn(systems: Systems) -> str:
@@ -107,18 +100,17 @@ def seeds_drawn(systems: Systems) -> str:
 def all_heads(systems: Systems, index: int) -> Iterator[tuple[Run, Drawing]]:
     """One sentence under each layer and head of the systems that have several; and their runs."""
     for number, (label, (run, *_)) in enumerate(systems.items(), start=1):
-        sentence = sentence_of(run, index)
-        if sentence.weights[..., 0, 0].size > 1:
+        panel, weights = panel_of(run, index), run.weights[index][:, :, :MOST_DRAWN]
+        if weights.shape[0] * weights.shape[1] > 1:
             known = accuracies(run)
-            tokens = sentence.source, sentence.written
-            percentages = ", with its alignment accuracy" if known else ""
-            seed = f"seed {run.seed}{sentence.cut(MOST_DRAWN)}"
+            told = ", with its alignment accuracy" if known else ""
+            seed = f"seed {run.seed}{panel.cut(MOST_DRAWN)}"
             yield (
                 run,
                 Drawing(
                     f"heads-{number}",
-                    partial(alignments.heads, sentence.weights, *tokens, known, label),
-                    f"Each layer and head of {label} ({seed}){percentages}",
+                    partial(alignments.heads, weights, panel.source, panel.written, known, label),
+                    f"Each layer and head of {label} ({seed}){told}",
                     (TWO_COLUMNS,),
                 ),
             )

@@ -4,8 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from attn_jax.drawing.beside import Panel
 from attn_jax.drawing.document import Limits, Room
-from attn_jax.drawing.viewer import MOST_STEPS, linked, shown
+from attn_jax.drawing.viewer import MOST_STEPS, linked, of_system, shown
 from attn_jax.evaluation.metrics import error_rate
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run
@@ -15,29 +16,12 @@ MOST_DRAWN = 40  # most steps drawn of a sentence, which a poorly trained model 
 FEWEST_TOKENS = 5  # of a target, if possible: fewer show little of an alignment
 
 
-class Drawn(NamedTuple):
-    """What is drawn of a sentence under a system: the first steps, with the end of the sentence."""
-
-    weights: np.ndarray  # [L, N, T, S]
-    source: list[str]  # S tokens
-    target: list[str]  # of all steps, of which T are drawn
-
-    @property
-    def written(self) -> list[str]:
-        """The tokens of the steps that are drawn, T."""
-        return self.target[: self.weights.shape[2]]
-
-    def cut(self, most: int) -> str:
-        """A remark for the caption of a figure of at most `most` steps, if it leaves some out."""
-        drawn, steps = min(most, len(self.written)), len(self.target)
-        return f"; the first {drawn} of {steps} steps" if drawn < steps else ""
-
-
-def sentence_of(run: Run, index: int) -> Drawn:
+def panel_of(run: Run, index: int) -> Panel:
     """A sentence under a system, with at most the first `MOST_DRAWN` steps."""
     sentence, weights = run.sentences[index], run.weights[index]
     steps = written(sentence["hypothesis"], weights.shape[2])
-    return Drawn(weights[:, :, :MOST_DRAWN], sentence["source"], steps)
+    alignment = weights[:, :, :MOST_DRAWN].mean(axis=(0, 1))
+    return Panel(alignment, sentence["source"], steps, sentence["target"])
 
 
 def telling_sentences(systems: Systems, count: int) -> list[int]:
@@ -174,13 +158,9 @@ def split(name: str, systems: Systems, baseline: str, limits: Limits, room: Room
     """
     indices = telling_sentences(systems, limits.sentences)
     firsts = {label: runs[0] for label, runs in systems.items()}
-    entries: dict[str, list[dict[str, Any]]] = {label: [] for label in firsts}
-    for index in indices:
-        for label, run in firsts.items():
-            entries[label].append(of_run(run, index))
     said = [
-        (label, Shown(entries[label][place], run, index, ""))
-        for place, index in enumerate(indices)
+        (label, Shown(of_run(run, index), run, index, ""))
+        for index in indices
         for label, run in firsts.items()
     ]
     forced = [
@@ -201,25 +181,17 @@ def split(name: str, systems: Systems, baseline: str, limits: Limits, room: Room
     for label, one in forced:
         if label in detailed:
             one.add_heads(room)
-    first = next(iter(firsts.values()))
+    first = first_run(systems).sentences
+    numbered = {index + 1: first[index] for index in indices}
     return {
         "name": name,
         "sentences": [
-            {
-                "number": index + 1,
-                "source": first.sentences[index]["source_text"],
-                "reference": first.sentences[index]["reference"],
-            }
-            for index in indices
+            {"number": number, "source": one["source_text"], "reference": one["reference"]}
+            for number, one in numbered.items()
         ],
         "systems": [
-            {
-                "name": label,
-                "seed": run.seed,
-                "layers": run.weights[0].shape[0],
-                "heads": run.weights[0].shape[1],
-                "sentences": entries[label],
-            }
+            of_system(label, run.weights[0], [one.entry for of, one in said if of == label])
+            | {"seed": run.seed}
             for label, run in firsts.items()
         ],
     }
