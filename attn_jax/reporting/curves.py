@@ -100,7 +100,7 @@ def positions(systems: Systems) -> Iterator[Chart]:
 
 
 @styled
-def curves(title: str, charts: Sequence[Chart], page: Page = SCREEN) -> Picture:
+def draw(title: str, charts: Sequence[Chart], page: Page = SCREEN) -> Picture:
     """Charts side by side, each over the first of its axes."""
     with mpl.rc_context(page.rc):
         figure, all_axes = _new(len(charts), charts[0].lines, title, page)

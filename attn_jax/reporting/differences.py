@@ -39,7 +39,7 @@ TESTS = {
 }
 COLUMNS = ["metric", "first", "second", "seeds", "difference", "low", "high", "each_seed", "p"]
 
-Counts = list[tuple[float, float]]  # of each sentence, a part and a whole
+Shares = list[tuple[float, float]]  # of each sentence, a part and a whole
 OF_TOKENS = ("perplexity", "token_accuracy", "symbol_error_rate")  # of one, not of other tokens
 CLOSE = 1e-3  # of a metric as it was measured
 
@@ -147,7 +147,7 @@ def paired(first: list[Run], second: list[Run]) -> list[tuple[Run, Run]]:
     return shared or [(first[0], second[0])]
 
 
-def errors_in_words(run: Run) -> Counts:
+def errors_in_words(run: Run) -> Shares:
     """Edits and words of the reference."""
     tokenizer = run.options["data.bleu_tokenizer"]
     said, wanted = (
@@ -157,7 +157,7 @@ def errors_in_words(run: Run) -> Counts:
     return [(edit_distance(*pair), len(pair[1])) for pair in zip(said, wanted, strict=True)]
 
 
-def errors_in_symbols(run: Run) -> Counts:
+def errors_in_symbols(run: Run) -> Shares:
     """Edits and tokens of the reference."""
     return [
         (edit_distance(one["text_tokens"], one["target"]), len(one["target"]))
@@ -165,17 +165,17 @@ def errors_in_symbols(run: Run) -> Counts:
     ]
 
 
-def of_references(name: str) -> Callable[[Run], Counts]:
+def of_references(name: str) -> Callable[[Run], Shares]:
     """What is kept of each reference, and the number of its tokens with the end of the sentence."""
 
-    def counts(run: Run) -> Counts:
+    def counts(run: Run) -> Shares:
         return [(one[name], len(one["target"]) + 1) for one in run.sentences if name in one]
 
     return counts
 
 
 # What a metric counts, and its value for a ratio.
-COUNTED: dict[str, tuple[Callable[[Run], Counts], Callable[[np.ndarray], np.ndarray]]] = {
+COUNTED: dict[str, tuple[Callable[[Run], Shares], Callable[[np.ndarray], np.ndarray]]] = {
     "perplexity": (of_references("reference_log_probability"), lambda ratio: np.exp(-ratio)),
     "token_accuracy": (of_references("reference_correct"), lambda ratio: 100 * ratio),
     "word_error_rate": (errors_in_words, lambda ratio: 100 * ratio),

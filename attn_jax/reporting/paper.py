@@ -215,7 +215,7 @@ def _range(values: Sequence[float], told: Callable[[float], str]) -> str:
 
 def _by_length(comparison: Comparison) -> tuple[str, str]:
     """The table of the first metric by source length, the best of each range in bold; a caption."""
-    plain = tables.by_length(comparison.profile)
+    plain = tables.length_table(comparison.profile)
     title, figures = next(iter(comparison.profile.figures.items()))
     plain = plain.rename(columns={plain.columns[0]: "source tokens"})
     direction = 1 if len(comparison.systems) > 1 else 0

@@ -26,7 +26,7 @@ EXPLANATIONS = {
     "uniform_quality": "points lost with equal weights",
     "rank_agreement": "τ with gradient \N{MULTIPLICATION SIGN} input",
 }
-NONE = "–"  # noqa: RUF001
+DASH = "–"  # noqa: RUF001
 BORDER = 3  # beside each column of a table
 SHADES = " ░▒▓█"  # of weights up to 0.1, 0.3, 0.5, 0.8 and 1
 SIGNS = {
@@ -49,7 +49,7 @@ def mean_and_deviation(values: "Sequence[float] | pd.Series", digits: int = 2) -
     A dash if there is no value, or one is NaN, which stands for none.
     """
     if not len(values) or np.isnan(values).any():
-        return NONE
+        return DASH
     if len(values) == 1 or np.isinf(values).any():  # an infinite mean has no deviation
         return f"{np.mean(values):.{digits}f}"
     return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"

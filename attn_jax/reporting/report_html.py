@@ -130,15 +130,15 @@ def described(comparison: Comparison, baseline: str) -> dict[str, Any]:
     return {
         "systems": list(systems),
         "baseline": list(systems).index(baseline),
-        "differences": list(between(comparison)) if len(systems) > 1 else None,
+        "differences": list(matrices(comparison)) if len(systems) > 1 else None,
         "answer": answer(comparison),
-        "tables": list(shown(comparison)),
+        "tables": list(told_tables(comparison)),
         "cautions": list(cautions(systems)),
         "about": [*filter(None, [comparison.apart]), *about(systems, comparison.profile)],
     }
 
 
-def between(comparison: Comparison) -> Iterator[dict[str, Any]]:
+def matrices(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """The differences of all systems by each metric: of each baseline, of each system."""
     labels = list(comparison.systems)
     for metric, found in differences.from_each(comparison.differences).groupby(
@@ -154,7 +154,7 @@ def between(comparison: Comparison) -> Iterator[dict[str, Any]]:
         yield told
 
 
-def shown(comparison: Comparison) -> Iterator[dict[str, Any]]:
+def told_tables(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """The tables of the page as `tables.js` reads them; it shows the p-values of any baseline."""
     for title, table, notes in tables.all_tables(comparison):
         if title == "Quality" and len(comparison.systems) > 1:

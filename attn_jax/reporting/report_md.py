@@ -45,7 +45,7 @@ def of_quality(systems: Systems, profile: Profile) -> Iterator[Drawing]:
         ("position", "Accuracy by source position", curves.positions(systems), ""),
     ):
         if found := list(charts):
-            draw = partial(curves.curves, title, found)
+            draw = partial(curves.draw, title, found)
             yield Drawing(kind, draw, f"{title}{remark}{bands}")
 
 
@@ -159,5 +159,5 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
     parts += [markdown(tables.outputs(systems, index)) for index in indices]
     parts += map(picture, one_sentence(systems, indices[0]))
     for run, drawing in all_heads(systems, indices[0]):
-        parts += [picture(drawing), markdown(tables.heads(run)), tables.ABOUT_HEADS]
+        parts += [picture(drawing), markdown(tables.head_table(run)), tables.ABOUT_HEADS]
     return parts

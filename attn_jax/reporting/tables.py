@@ -11,8 +11,8 @@ from attn_jax.evaluation.significance import interval
 from attn_jax.reporting.comparisons import Comparison
 from attn_jax.reporting.differences import about_ranks
 from attn_jax.reporting.printing import (
+    DASH,
     EXPLANATIONS,
-    NONE,
     escaped,
     markdown,
     mean_and_deviation,
@@ -82,8 +82,8 @@ def all_tables(comparison: Comparison) -> Iterator[Titled]:
     if (tuned := tuning(comparison.systems)) is not None:
         yield Titled("Tuning", *tuned)
     if comparison.profile.tells_more:
-        yield Titled("Length", by_length(comparison.profile), [])
-    if (measured := explanations(comparison)) is not None:
+        yield Titled("Length", length_table(comparison.profile), [])
+    if (measured := explanation_table(comparison)) is not None:
         yield Titled(EXPLAINED, measured, ABOUT_EXPLANATIONS)
 
 
@@ -101,7 +101,7 @@ def interval_over_seeds(values: Sequence[float]) -> str:
     A dash for a single value, and for equal values, from which no deviation can be estimated.
     """
     if len(set(values)) == 1:
-        return NONE
+        return DASH
     low, high = interval(values)
     return f"{max(low, 0):.1f} to {min(high, 100):.1f}"
 
@@ -164,7 +164,7 @@ def about_cost(cost: pd.DataFrame) -> str:
     return " ".join([ABOUT_COST, *([ABOUT_LEARNING] if TO_LEARN in cost else [])])
 
 
-def explanations(comparison: Comparison) -> pd.DataFrame | None:
+def explanation_table(comparison: Comparison) -> pd.DataFrame | None:
     """Whether the weights of systems matter, of those that measured it; None if none has."""
     if "weights_tokens" not in comparison.runs:
         return None
@@ -173,7 +173,7 @@ def explanations(comparison: Comparison) -> pd.DataFrame | None:
     columns: dict[str, Any] = {"target tokens": systems["weights_tokens"].agg(_counts)}
     for name, title in EXPLANATIONS.items():
         column = f"weights_{name}"
-        columns[title] = systems[column].agg(_explained) if column in runs else NONE
+        columns[title] = systems[column].agg(_explained) if column in runs else DASH
     return _table(columns)
 
 
@@ -185,7 +185,7 @@ def _explained(values: pd.Series) -> str:
     return mean_and_deviation(values.dropna(), 3)
 
 
-def by_length(profile: Profile) -> pd.DataFrame:
+def length_table(profile: Profile) -> pd.DataFrame:
     """The first metric of a profile, for each system and range of source length."""
     name, systems = next(iter(profile.figures.items()))
     rows = [
@@ -195,7 +195,7 @@ def by_length(profile: Profile) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[f"{name} by source tokens", *profile.ranges])
 
 
-def heads(run: Run) -> pd.DataFrame:
+def head_table(run: Run) -> pd.DataFrame:
     """The sharpness of each layer and head of one run, and its alignment accuracy where known."""
     shown = {"sharpness": "{:.1f}", "alignment_accuracy": "{:.1f}", "alignment_shift": "{:+d}"}
     known = list(shown) if "alignment_accuracy" in run.metrics else ["sharpness"]

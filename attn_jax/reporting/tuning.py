@@ -11,7 +11,7 @@ from attn_jax.evaluation.expected import expected_best
 from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import reading
 from attn_jax.records import run_files
-from attn_jax.reporting.printing import NONE
+from attn_jax.reporting.printing import DASH
 from attn_jax.reporting.systems import TITLES, Systems
 
 NUMBERS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # of trials, of which the best is expected
@@ -23,7 +23,7 @@ ABOUT = (
 )
 
 
-class Outcome(NamedTuple):
+class Searched(NamedTuple):
     """What the trials of a system got and found."""
 
     trials: int
@@ -38,7 +38,7 @@ def tuning(systems: Systems) -> tuple[pd.DataFrame, list[str]] | None:
     Raises:
       InputError: what a search has found is damaged.
     """
-    found = {label: outcome(runs[0].folder) for label, runs in systems.items()}
+    found = {label: searched(runs[0].folder) for label, runs in systems.items()}
     known = {label: each for label, each in found.items() if each is not None}
     if not known:
         return None
@@ -48,7 +48,7 @@ def tuning(systems: Systems) -> tuple[pd.DataFrame, list[str]] | None:
     rows = []
     for label, each in found.items():
         if each is None:
-            rows.append([label, "0", "0", *[NONE] * len(numbers)])
+            rows.append([label, "0", "0", *[DASH] * len(numbers)])
             continue
         larger = METRICS[each.metric]
         best = [f"{expected_best(each.values, n, larger):.2f}" for n in numbers]
@@ -60,7 +60,7 @@ def tuning(systems: Systems) -> tuple[pd.DataFrame, list[str]] | None:
     return pd.DataFrame(rows, columns=heading), [about, *unequal(found)]
 
 
-def unequal(found: dict[str, Outcome | None]) -> Iterator[str]:
+def unequal(found: dict[str, Searched | None]) -> Iterator[str]:
     """Where systems did not get the same."""
     got = {
         "trials that have ended": {n: len(each.values) if each else 0 for n, each in found.items()},
@@ -75,7 +75,7 @@ def unequal(found: dict[str, Outcome | None]) -> Iterator[str]:
             )
 
 
-def outcome(folder: Path) -> Outcome | None:
+def searched(folder: Path) -> Searched | None:
     """What the trials of the system of a run got and found; None if it was not tuned.
 
     Raises:
@@ -92,5 +92,5 @@ def outcome(folder: Path) -> Outcome | None:
                 ended = [trial for trial in trials if "value" in trial]
                 steps = sum(trial["steps"] for trial in trials)
                 values = [float(trial["value"]) for trial in ended]
-                return Outcome(len(trials), steps, values, ended[0]["metric"])
+                return Searched(len(trials), steps, values, ended[0]["metric"])
     return None

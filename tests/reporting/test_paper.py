@@ -14,7 +14,7 @@ from attn_jax.drawing import alignments
 from attn_jax.drawing.style import ONE_COLUMN, SCREEN, TWO_COLUMNS, save
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import holm
-from attn_jax.reporting.curves import curves, learning
+from attn_jax.reporting.curves import draw, learning
 from attn_jax.reporting.paper import HEAD
 from attn_jax.reporting.printing import latex
 from attn_jax.reporting.report import report
@@ -200,7 +200,7 @@ def test_heads_leave_out_tokens_that_could_not_be_read():
 def test_a_figure_has_a_title_and_its_texts_do_not_overlap(root, page):
     """Title, axes and legend each have a place of their own."""
     charts = list(learning(by_system(find_runs(root)[0])))
-    figure = curves("Learning curves", charts, page)
+    figure = draw("Learning curves", charts, page)
     assert isinstance(figure, Figure)
     figure.draw_without_rendering()
     assert figure.get_suptitle() == "Learning curves"

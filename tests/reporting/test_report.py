@@ -402,7 +402,7 @@ def test_no_name_is_that_of_two_systems(tmp_path, systems, names):
 def test_text_is_measured_by_bleu(tmp_path, level):
     write_run(tmp_path / "a", "dot", 0, 50.0, level=level)
     systems = by_system(find_runs(tmp_path)[0])
-    table = tables.by_length(by_length(systems))
+    table = tables.length_table(by_length(systems))
     assert list(table) == ["BLEU by source tokens", "1", "2", "3"]
     assert table.to_numpy().tolist() == [["dot", "–", "–", "–"]]  # noqa: RUF001
     axes, _ = drawn(systems, by_length(systems))["learning"].axes
@@ -437,7 +437,7 @@ def test_systems_may_cut_the_source_into_other_tokens(tmp_path):
     weights = [np.full(shape, 0.1) for shape in shapes]
     np.savez(tmp_path / "b" / "alignments.test.npz", *weights)
     (comparison,) = compare(find_runs(tmp_path)[0])
-    rows = tables.by_length(comparison.profile).to_numpy()
+    rows = tables.length_table(comparison.profile).to_numpy()
     assert rows[:, 1:].tolist() == [["0.0", "100.0", "0.0"]] * 2
     page = write_report([comparison], tmp_path).read_text()
     assert f"Lengths are in tokens of {next(iter(comparison.systems))}." in page
@@ -756,7 +756,7 @@ def test_sentences_without_four_words_have_no_bleu(root, tokenizer, text):
     long |= {name: ["a", "b", "c", "d"] for name in ("target", "text_tokens")}
     profile = by_length({"one": [dataclasses.replace(run, sentences=[*run.sentences, long])]})
     np.testing.assert_allclose(profile.figures["BLEU"]["one"], [[np.nan] * 3 + [100]])
-    rows = tables.by_length(profile).to_numpy().tolist()
+    rows = tables.length_table(profile).to_numpy().tolist()
     assert rows == [["one", "–", "–", "–", "100.0"]]  # noqa: RUF001
 
 
