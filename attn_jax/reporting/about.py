@@ -1,6 +1,6 @@
 """The text of a page: what was compared, how, and by which metrics."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from attn_jax import config
 from attn_jax.records import provenance
@@ -154,3 +154,11 @@ def of_each(facts: Iterable[tuple[str, str]]) -> str:
     if len(labels) == 1:
         return next(iter(labels))
     return "; ".join(f"{', '.join(names)}: {fact}" for fact, names in labels.items())
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names as in a sentence; of more than `most`, the first ones."""
+    if len(names) > most:
+        names = [*names[:most], f"{len(names) - most} more"]
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from attn_jax.evaluation.significance import FEWEST
+from attn_jax.reporting.about import listed
 from attn_jax.reporting.comparisons import Comparison
 from attn_jax.reporting.differences import LEVEL, from_each, of_ranks, too_few
 from attn_jax.reporting.printing import in_seconds
@@ -15,7 +16,6 @@ ABOUT = (
     "p-values are those of the report, adjusted for all pairs of systems (Holm); 95 % are over the "
     "test sentences. Not to differ significantly is not to be equal."
 )
-MOST_NAMED = 8
 AT_MOST, AT_LEAST = "\N{LESS-THAN OR EQUAL TO}", "\N{GREATER-THAN OR EQUAL TO}"
 
 
@@ -42,14 +42,6 @@ def answer(comparison: Comparison) -> list[str]:
         *_fastest(comparison.runs.groupby("system", sort=False)["seconds"].mean()[top]),
         *_limits(comparison, found["high"] - found["low"], unit),
     ]
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names as in a sentence; of many, the first ones."""
-    if len(names) > MOST_NAMED:
-        names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def told_p(p: float, sign: str = "=") -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from attn_jax.errors import InputError, Terminated
 from attn_jax.files import path_of
 from attn_jax.records import run_files, states
+from attn_jax.reporting.about import listed
 from attn_jax.reporting.report import Report, report
 from attn_jax.reporting.runs import diverged
 
@@ -93,7 +94,6 @@ def _is_over(folder: Path) -> bool:
 
 def in_short(now: Begun) -> str:
     """How far the runs are, in words."""
-    names = [folder.name for folder in now.training[:MOST_NAMED]]
-    more = len(now.training) - len(names)
-    named = f" ({', '.join(names)}{f' and {more} more' if more else ''})" if names else ""
+    names = [folder.name for folder in now.training]
+    named = f" ({listed(names, MOST_NAMED)})" if names else ""
     return f"{len(now.evaluated)} runs are evaluated, {len(now.training)} in training{named}"

@@ -10,8 +10,9 @@ from scipy import stats
 
 from attn_jax import config
 from attn_jax.evaluation.significance import holm
+from attn_jax.reporting.about import listed
 from attn_jax.reporting.answer import answer as answer_of
-from attn_jax.reporting.answer import listed, told_p
+from attn_jax.reporting.answer import told_p
 from attn_jax.reporting.comparisons import Comparison
 from attn_jax.reporting.differences import differences
 from attn_jax.reporting.runs import Run

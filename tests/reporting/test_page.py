@@ -384,7 +384,9 @@ def test_unfair_and_small_comparisons_are_told(root):
     ]
     many = {f"s{nth}": [run] for nth in range(5)} | {f"t{nth}": longer[:1] for nth in range(5)}
     seeds, _, budget = warned(**many)
-    assert seeds.startswith("Fewer than three seeds: 10 of 10 systems. How much")
+    assert seeds.startswith(
+        "Fewer than three seeds: s0, s1, s2, s3, s4, t0, t1, t2 and 2 more. How much"
+    )
     assert budget == "Unequal training, train.batch_size: 2 values, such as 64 and 7."
 
 
@@ -428,7 +430,9 @@ def test_runs_that_shared_cores_are_told(root, other, shared):
         for label, sessions in {"one": [earlier], "other": [other]}.items()
     }
     told = [text for text in cautions(systems) if text.startswith("Runs shared cores")]
-    assert [text.partition(": ")[2].partition(".")[0] for text in told] == ["one, other"] * shared
+    assert [text.partition(": ")[2].partition(".")[0] for text in told] == [
+        "one and other"
+    ] * shared
 
 
 def test_curves_are_means_and_ranges_over_the_steps_that_all_seeds_reached(tmp_path):
