@@ -20,13 +20,12 @@ from .checks.mechanisms import check
 
 # Experiments: what is trained, and in which folder.
 from .config import Data, Experiment, Model, Train
+from .drawing.alignments import heat_map
+from .drawing.exchange import page
 
 # Errors and settings of values.
 from .errors import InputError
-from .reporting.alignments import heat_map
-from .reporting.answered import Answer
-from .reporting.page.exchange import page
-from .reporting.report import Report, report
+from .reporting.report import Answer, Report, report
 from .runs.comparing import compare
 from .runs.evaluation import evaluate
 from .runs.slurm import Slurm

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import pandas as pd
 from absl import flags as absl_flags
 
 from attn_jax.cli import flags
@@ -19,7 +20,6 @@ from attn_jax.cli.flags import FLAGS
 from attn_jax.cli.program import run
 from attn_jax.errors import InputError, choose
 from attn_jax.reporting.printing import print_table
-from attn_jax.reporting.tables import Table
 from experiments.benchmarks.cases import GROUPS, Case
 from experiments.benchmarks.compare import Side, compare
 from experiments.benchmarks.faults import faults
@@ -126,7 +126,7 @@ def shown(figure: Any) -> str:
     return f"{figure:,}" if isinstance(figure, int) else str(figure)
 
 
-def table_of(results: Mapping[str, Mapping[str, Any]]) -> Table:
+def table_of(results: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     """A row for each result, and a column for each figure that any of them has."""
     known = dict.fromkeys(name for figures in results.values() for name in figures)
     names = [name for name in known if name != DETAILS]
@@ -134,7 +134,7 @@ def table_of(results: Mapping[str, Mapping[str, Any]]) -> Table:
         [result, *(shown(figures.get(name, "")) for name in names)]
         for result, figures in results.items()
     ]
-    return Table(["", *names], rows)
+    return pd.DataFrame(rows, columns=["", *names])
 
 
 def define() -> None:

@@ -5,14 +5,15 @@ from the runs in the workdir; `experiments/presets/mechanisms.flags` says how to
 Without `--workdir`, the measurements stay as they are.
 """
 
+import functools
 import re
 import sys
 from collections.abc import Callable, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import jax
+import pandas as pd
 from absl import flags as absl_flags
 
 from attn_jax.attention.catalogue import (
@@ -29,9 +30,10 @@ from attn_jax.cli.flags import FLAGS
 from attn_jax.cli.program import run
 from attn_jax.errors import InputError
 from attn_jax.models.readouts import OVER_POSITIONS
+from attn_jax.reporting.comparisons import compare
+from attn_jax.reporting.printing import markdown, mean_and_deviation
 from attn_jax.reporting.runs import Run, find_runs
-from attn_jax.reporting.systems import by_data, by_system
-from attn_jax.reporting.tables import Table, mean_and_deviation, steps_to_learn
+from attn_jax.reporting.tables import metric
 
 FILE = Path(__file__).parents[1] / "docs" / "mechanisms.md"
 MEASURED = "## Measured"
@@ -171,7 +173,7 @@ def reads(part: Part) -> str:
     return ""
 
 
-def catalogue(table: Mapping[str, Callable[..., Part]]) -> Table:
+def catalogue(table: Mapping[str, Callable[..., Part]]) -> pd.DataFrame:
     """A row for each part: name, formula, parameters, settings, cost and paper."""
     heading = ["name", "formula", "parameters", "settings", "reads", "cost", "paper"]
     docstrings = {name: one.__doc__ or "" for name, one in table.items()}
@@ -194,7 +196,12 @@ def catalogue(table: Mapping[str, Callable[..., Part]]) -> Table:
         if sums:
             row.insert(2, paragraph(docstring, "Sum"))
         rows.append(row)
-    return Table(heading, rows)
+    return pd.DataFrame(rows, columns=heading)
+
+
+def bars(cell: str) -> str:
+    """A cell that is Markdown already."""
+    return cell.replace("|", "\\|")
 
 
 def mechanisms() -> str:
@@ -208,17 +215,14 @@ def mechanisms() -> str:
         "Mixing": MIXING,
     }
 
-    def markdown(table: Table) -> str:  # cells are Markdown already
-        return table.markdown(lambda cell: cell.replace("|", "\\|"))
-
     made = {title: catalogue(table) for title, table in tables.items()}
     made["Readouts over positions"] = without_parameters(OVER_POSITIONS)
     made["Sources"] = without_parameters(SOURCES)
-    sections = [f"## {title}\n\n{markdown(table)}\n" for title, table in made.items()]
+    sections = [f"## {title}\n\n{markdown(table, bars)}\n" for title, table in made.items()]
     return "\n".join([INTRODUCTION, *sections])
 
 
-def without_parameters(classes: Mapping[str, type[Any]]) -> Table:
+def without_parameters(classes: Mapping[str, type[Any]]) -> pd.DataFrame:
     """A row for each class: name, formula, cost and paper."""
     docstrings = {name: one.__doc__ or "" for name, one in classes.items()}
     rows = [
@@ -230,36 +234,31 @@ def without_parameters(classes: Mapping[str, type[Any]]) -> Table:
         ]
         for name, docstring in docstrings.items()
     ]
-    return Table(["name", "formula", "cost", "paper"], rows)
+    return pd.DataFrame(rows, columns=["name", "formula", "cost", "paper"])
 
 
-def measured(runs: list[Run]) -> Table:
+def measured(runs: list[Run]) -> pd.DataFrame:
     """What each mechanism learned on each data set, mean ± standard deviation over seeds."""
-    groups = {name: by_system(group) for name, group in sorted(by_data(runs).items())}
-    heading = ["system", "seeds"]
-    for name in groups:
-        titles = ("exact %", "aligned %", "shift", "steps to 99 %", "steps/s")
-        heading += [f"{name}: {title}" for title in titles]
-    labels = dict.fromkeys(chain.from_iterable(groups.values()))
-    rows = []
-    for label in labels:
-        row = [label, str(max(len(systems.get(label, [])) for systems in groups.values()))]
-        for systems in groups.values():
-            of_mechanism = systems.get(label, [])
-            if not of_mechanism:
-                row += [""] * 5
-                continue
-            shifts = {run.metrics["alignment_shift"] for run in of_mechanism}
-            rates = [run.journal[-1]["steps_per_second"] for run in of_mechanism]
-            row += [
-                mean_and_deviation([run.metrics["exact_match"] for run in of_mechanism], 1),
-                mean_and_deviation([run.metrics["alignment_accuracy"] for run in of_mechanism], 1),
-                ", ".join(f"{shift:+d}" for shift in sorted(shifts)),
-                steps_to_learn(of_mechanism),
-                mean_and_deviation(rates, 0),
-            ]
-        rows.append(row)
-    return Table(heading, rows)
+    titles = {  # and digits
+        "exact_match": ("exact %", 1),
+        "alignment_accuracy": ("aligned %", 1),
+        "alignment_shift": ("shift", 0),
+        "steps_to_learn": ("steps to 99 %", 0),
+        "steps_per_second": ("steps/s", 0),
+    }
+    comparisons = sorted(compare(runs), key=lambda comparison: comparison.name)
+    labels = dict.fromkeys(label for comparison in comparisons for label in comparison.systems)
+    frame = pd.concat([comparison.runs for comparison in comparisons])
+    seeds = frame.groupby(["comparison", "system"]).size().groupby("system").max()
+    columns = {"seeds": seeds.astype(str)}
+    for comparison in comparisons:
+        systems = comparison.runs.groupby("system")
+        for name, (title, digits) in titles.items():
+            cell = mean_and_deviation if name == "steps_to_learn" else metric
+            cells = systems[name].agg(functools.partial(cell, digits=digits))
+            columns[f"{comparison.name}: {title}"] = cells
+    table = pd.DataFrame(columns).reindex(list(labels)).fillna("")
+    return table.rename_axis("system").reset_index()
 
 
 def define() -> None:
@@ -291,12 +290,12 @@ def measurements() -> str:
         raise InputError(f"the page needs gold alignments, which {unaligned[0]} does not have")
     table = measured(runs)
     before = sum(line.startswith("|") for line in said.splitlines()) - 2  # less heading and rule
-    if len(table.rows) < before:
+    if len(table) < before:
         raise InputError(
-            f"{FLAGS.workdir} holds {len(table.rows)} systems and would replace {before} in {FILE}"
+            f"{FLAGS.workdir} holds {len(table)} systems and would replace {before} in {FILE}"
         )
     remarks = "\n".join(line for line in said.splitlines() if not line.startswith("|")).strip()
-    return "\n".join([MEASURED, "", remarks, "", table.markdown(), ""])
+    return "\n".join([MEASURED, "", remarks, "", markdown(table), ""])
 
 
 if __name__ == "__main__":

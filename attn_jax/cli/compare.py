@@ -14,6 +14,7 @@ from attn_jax.cli import flags, sweep_flags
 from attn_jax.cli.flags import FLAGS
 from attn_jax.cli.program import OF_TRAINING
 from attn_jax.reporting.printing import print_table
+from attn_jax.reporting.tables import quality
 from attn_jax.runs.comparing import agenda_of, compare
 from attn_jax.runs.defaults import TABLE, systems_for
 
@@ -54,7 +55,7 @@ def main() -> None:
         return
     answer = compare(*asked, **how)
     for comparison in answer.report.comparisons:
-        print_table(f"{comparison.name}: quality", comparison.quality)
+        print_table(f"{comparison.name}: quality", quality(comparison))
     print()
     print(answer)
     print()

@@ -10,8 +10,7 @@ from absl import flags as absl_flags
 from attn_jax.cli import flags
 from attn_jax.cli.flags import FLAGS
 from attn_jax.cli.program import OF_TRAINING
-from attn_jax.reporting.printing import print_report
-from attn_jax.reporting.report import report
+from attn_jax.reporting.report import print_report, report
 from attn_jax.runs.sweeping import sweep
 
 ADDITIVE = "additive(units=64)"

@@ -10,8 +10,8 @@ from absl import flags as absl_flags
 
 from attn_jax.cli import flags
 from attn_jax.cli.flags import FLAGS
+from attn_jax.drawing.exchange import page
 from attn_jax.errors import InputError
-from attn_jax.reporting.page.exchange import page
 
 
 def define() -> None:

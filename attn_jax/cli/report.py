@@ -4,10 +4,9 @@ from absl import flags as absl_flags
 
 from attn_jax.cli import flags
 from attn_jax.cli.flags import FLAGS
-from attn_jax.reporting.page.budget import Limits
+from attn_jax.drawing.document import Limits
 from attn_jax.reporting.paper import FORMATS
-from attn_jax.reporting.printing import print_report
-from attn_jax.reporting.report import report
+from attn_jax.reporting.report import print_report, report
 from attn_jax.reporting.watching import watch
 
 

@@ -22,7 +22,7 @@ from attn_jax.data.lines import read_data, text_lines
 from attn_jax.data.sentences import Sentence
 from attn_jax.data.text_checks import warn_of_unknown
 from attn_jax.errors import InputError
-from attn_jax.reporting.terminal import strips
+from attn_jax.reporting.printing import strips
 from attn_jax.translation.hypothesis import Hypothesis
 from attn_jax.translation.loading import load
 from attn_jax.translation.translator import Translator

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import sacrebleu
 
+from attn_jax.edits import edit_distance
 from attn_jax.errors import InputError, choose
-from attn_jax.evaluation.edits import edit_distance
 
 # Whether a larger value is better. Errors in target tokens, whatever these are, make up the symbol
 # error rate.

@@ -1,28 +1,39 @@
 """The text of a page: what was compared, how, and by which metrics."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from attn_jax import config
 from attn_jax.records import provenance
 from attn_jax.reporting.profiles import Profile
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run, runs_of, same_tokens, varying_facts
-from attn_jax.reporting.tables import escaped
 
 
-def about(systems: Systems, profile: Profile) -> Iterator[str]:
-    """Paragraphs on what was compared, and how."""
-    yield escaped(evaluated(systems))
-    yield from map(escaped, own_tokens(systems, profile))
+def about(
+    systems: Systems,
+    profile: Profile,
+    text: Callable[[str], str] = str,
+    code: Callable[[str], str] = str,
+) -> Iterator[str]:
+    """Paragraphs on what was compared, and how.
+
+    Args:
+      systems: the systems.
+      profile: their quality by source length.
+      text, code: how texts and options are written.
+    """
+    yield text(evaluated(systems))
+    yield from map(text, own_tokens(systems, profile))
     if shared := " ".join(shared_options(systems)):
-        yield f"Options of all systems: `{shared}`"
-    yield from map(escaped, changed(systems))
-    yield from map(escaped, made(systems))
-    if options_of := labelled(systems):
-        yield "\n".join(
-            f"- {escaped(label)}: " + (f"`{' '.join(options)}`" if options else "only defaults")
-            for label, options in options_of.items()
-        )
+        yield f"Options of all systems: {code(shared)}"
+    yield from map(text, changed(systems))
+    yield from map(text, made(systems))
+    for label, options in labelled(systems).items():
+        yield f"{text(label)}: {code(' '.join(options)) if options else 'only defaults'}"
+    first = first_run(systems)
+    if first.in_words:
+        for name, signature in first.evaluation["signatures"].items():
+            yield f"{name}: {code(signature)}"
 
 
 def evaluated(systems: Systems) -> str:
@@ -119,13 +130,6 @@ def unfinished(systems: Systems) -> Iterator[str]:
         yield f"Not trained to the end: {', '.join(labels)}."
 
 
-def signatures(run: Run) -> list[str]:
-    """sacrebleu's signatures of its metrics, if the target is in words."""
-    if not run.in_words:
-        return []
-    return [f"{name}: `{text}`" for name, text in run.evaluation["signatures"].items()]
-
-
 def shared_options(systems: Systems) -> list[str]:
     """The options that all runs have and that are not the defaults, as flags."""
     first, *others = [run.options for run in runs_of(systems)]
@@ -150,3 +154,11 @@ def of_each(facts: Iterable[tuple[str, str]]) -> str:
     if len(labels) == 1:
         return next(iter(labels))
     return "; ".join(f"{', '.join(names)}: {fact}" for fact, names in labels.items())
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names as in a sentence; of more than `most`, the first ones."""
+    if len(names) > most:
+        names = [*names[:most], f"{len(names) - most} more"]
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last

@@ -2,18 +2,18 @@
 
 import itertools
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from attn_jax.files import reading
 from attn_jax.records import run_files
-from attn_jax.reporting.about import of_each, unfinished
+from attn_jax.reporting.about import listed, of_each, unfinished
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, runs_of
 
 FEWEST_SEEDS = 3
 UNEQUAL = 1.05  # times as many parameters, above which sizes are unequal
-MOST_TOLD = 8  # systems that a sentence names
+MOST_TOLD = 8  # systems of which each is told
 RATE = "train.learning_rate"
 BUDGET = ("train.steps", "train.batch_size", "train.patience")
 
@@ -23,7 +23,7 @@ def cautions(systems: Systems) -> Iterator[str]:
     few = [label for label, runs in systems.items() if len(runs) < FEWEST_SEEDS]
     if few:
         yield (
-            f"Fewer than three seeds: {named(few, systems)}. How much another seed would change is "
+            f"Fewer than three seeds: {listed(few)}. How much another seed would change is "
             "not known, and p-values are about test sentences alone."
         )
     yield from unfinished(systems)
@@ -86,10 +86,9 @@ def shared_cores(systems: Systems) -> Iterator[str]:
         for label in (one[0], other[0])
     }
     if sharing:
-        told = named(sharing, systems)
         yield (
-            f"Runs shared cores while they trained: {told}. Alone, each would have been faster, "
-            "and their speeds say little about their mechanisms."
+            f"Runs shared cores while they trained: {listed([*sharing])}. Alone, each would have "
+            "been faster, and their speeds say little about their mechanisms."
         )
 
 
@@ -100,12 +99,3 @@ def _overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
     if not (one["ended"] and other["ended"]):  # of one that was killed, the end is not known
         return False
     return one["begun"] < other["ended"] and other["begun"] < one["ended"]  # UTC
-
-
-def named(labels: Collection[str], systems: Systems) -> str:
-    """Systems by their names, or how many they are."""
-    return (
-        ", ".join(labels)
-        if len(labels) <= MOST_TOLD
-        else f"{len(labels)} of {len(systems)} systems"
-    )

@@ -1,29 +1,32 @@
 """What goes into a paper: `report.tex` with tables, figures as PDF and SVG, and `pairs.csv`."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from attn_jax.drawing.style import TWO_COLUMNS, save
 from attn_jax.evaluation.metrics import METRICS
-from attn_jax.evaluation.significance import holm
 from attn_jax.files import write_whole
-from attn_jax.reporting import drawings, tables
+from attn_jax.reporting import tables
 from attn_jax.reporting.about import searches
-from attn_jax.reporting.drawings import Drawing
-from attn_jax.reporting.latex import WIDE, bold, floating, latex, tabular
-from attn_jax.reporting.pages import Comparison
-from attn_jax.reporting.pairs import Pair, pairs_of, write_pairs
-from attn_jax.reporting.ranking import TESTS, too_few
+from attn_jax.reporting.comparisons import Comparison, all_pairs, write_csv
+from attn_jax.reporting.differences import OF_TOKENS, TESTS, from_each, of_ranks, too_few
+from attn_jax.reporting.printing import WIDE, bold, floating, in_seconds, latex, tabular
+from attn_jax.reporting.report_md import Drawing, all_heads, of_quality, one_sentence
 from attn_jax.reporting.sentences import telling_sentences
-from attn_jax.reporting.style import TWO_COLUMNS, save
-from attn_jax.reporting.systems import first_run, runs_of, same_tokens, stem
-from attn_jax.reporting.tables import TITLES, Table
+from attn_jax.reporting.systems import (
+    TITLES,
+    first_run,
+    runs_of,
+    same_tokens,
+    shown_metrics,
+    stem,
+)
 
 FIGURES = "pdf", "svg"
 FORMATS = "latex", *FIGURES
 LARGER_IS_BETTER = METRICS | {"ter": False, "alignment_accuracy": True}
-OF_TOKENS = "perplexity", "token_accuracy", "symbol_error_rate"
 MARKS = {0.001: "***", 0.01: "**", 0.05: "*"}  # of p-values below these
 BASELINE = "\N{DAGGER}"
 HEAD = (
@@ -61,23 +64,23 @@ def write_paper(
     ]
     if "latex" not in formats:
         return written
-    compared = [(comparison, pairs_of(comparison.systems)) for comparison in comparisons]
     parts = [HEAD]
-    for comparison, pairs in compared:
-        parts += tables_of(comparison, pairs, baseline)
+    for comparison in comparisons:
+        parts += tables_of(comparison, baseline)
         if "pdf" in formats:
             parts += figures_of(comparison)
-    page = folder / "report.tex"
+    page, pairs = folder / "report.tex", folder / "pairs.csv"
     write_whole(page, "\n\n".join(parts) + "\n")
-    return [page, write_pairs(compared, folder), *written]
+    write_csv(all_pairs(comparisons), pairs, index=False)
+    return [page, pairs, *written]
 
 
 def _drawings(comparison: Comparison) -> Iterator[Drawing]:
     systems = comparison.systems
-    yield from drawings.of_quality(systems, comparison.profile).values()
+    yield from of_quality(systems, comparison.profile)
     index = telling_sentences(systems, 1)[0]
-    yield from drawings.one_sentence(systems, index)
-    yield from (drawing for _, drawing in drawings.all_heads(systems, index))
+    yield from one_sentence(systems, index)
+    yield from (drawing for _, drawing in all_heads(systems, index))
 
 
 def _save(
@@ -102,13 +105,14 @@ def figures_of(comparison: Comparison) -> Iterator[str]:
         yield floating("figure", content, f"{drawing.caption}.", label, page == TWO_COLUMNS)
 
 
-def tables_of(comparison: Comparison, pairs: Sequence[Pair], baseline: str) -> Iterator[str]:
+def tables_of(comparison: Comparison, baseline: str) -> Iterator[str]:
     """The tables of a comparison: quality, cost and, if there are several, ranges of length."""
     systems, name = comparison.systems, stem(comparison.name)
     reference = baseline if baseline in systems else next(iter(systems))
+    cost = tables.cost(comparison)
     told = {
-        "quality": (_quality(comparison, pairs, reference), _about_quality(comparison, reference)),
-        "cost": (_plain(comparison.cost), f"Cost. {tables.about_cost(comparison.cost)}"),
+        "quality": (_quality(comparison, reference), _about_quality(comparison, reference)),
+        "cost": (tabular(cost, cost.map(latex)), f"Cost. {tables.about_cost(cost)}"),
     }
     if comparison.profile.tells_more:
         told["length"] = _by_length(comparison)
@@ -118,37 +122,19 @@ def tables_of(comparison: Comparison, pairs: Sequence[Pair], baseline: str) -> I
         yield floating("table", content, text, f"tab:{name}-{kind}", wide)
 
 
-def _plain(table: Table) -> str:
-    return tabular(table, [list(map(latex, row)) for row in table.rows])
-
-
-def _quality(comparison: Comparison, pairs: Sequence[Pair], reference: str) -> str:
+def _quality(comparison: Comparison, reference: str) -> str:
     """The metrics of each system, the best in bold, with marks for significance."""
-    systems = comparison.systems
-    names = tables.shown_metrics(systems)
-    measure, marks = first_run(systems).measure, _marks(pairs, reference)
-    columns = []
+    names = shown_metrics(comparison.systems)
+    plain = tables.quality(comparison)
+    seeds = ["seeds"] if set(plain["seeds"]) != {"1"} else []
+    plain = plain[["system", *seeds, *(TITLES[name] for name in names)]]
+    cells = plain.map(latex)
+    means = comparison.runs.groupby("system", sort=False)[names].mean()
     for name in names:
-        plain = [tables.metric_cell(name, runs) for runs in systems.values()]
-        means = [
-            np.mean([run.metrics.get(name, np.nan) for run in runs]) for runs in systems.values()
-        ]
-        cells = _with_best(plain, means, _direction(name, comparison))
-        if name == measure:
-            cells = [
-                f"{cell}$^{{{marks[label]}}}$" if marks.get(label) else cell
-                for cell, label in zip(cells, systems, strict=True)
-            ]
-        columns.append((TITLES[name], plain, cells))
-    seeds = [str(len(runs)) for runs in systems.values()]
-    columns = [
-        ("system", list(systems), list(map(latex, systems))),
-        *([("seeds", seeds, seeds)] if set(seeds) != {"1"} else []),
-        *columns,
-    ]
-    heading, plain, cells = zip(*columns, strict=True)
-    table = Table(list(heading), [list(row) for row in zip(*plain, strict=True)])
-    return tabular(table, list(zip(*cells, strict=True)))
+        title = TITLES[name]
+        cells[title] = _with_best(plain[title], means[name], _direction(name, comparison))
+    cells[TITLES[comparison.measure]] += _marks(comparison, reference)
+    return tabular(plain, cells)
 
 
 def _direction(name: str, comparison: Comparison) -> int:
@@ -160,7 +146,7 @@ def _direction(name: str, comparison: Comparison) -> int:
     return 1 if LARGER_IS_BETTER[name] else -1
 
 
-def _with_best(plain: Sequence[str], means: Sequence[float], direction: int) -> list[str]:
+def _with_best(plain: Iterable[str], means: Iterable[float], direction: int) -> list[str]:
     """Cells in LaTeX, of which the best, and those that show the same mean, are bold."""
     finite = [mean for mean in means if np.isfinite(mean)]
     if not direction or not finite:
@@ -170,14 +156,15 @@ def _with_best(plain: Sequence[str], means: Sequence[float], direction: int) -> 
     return [bold(cell) if cell.split(" ± ")[0] in shown else latex(cell) for cell in plain]
 
 
-def _marks(pairs: Sequence[Pair], reference: str) -> dict[str, str]:
+def _marks(comparison: Comparison, reference: str) -> list[str]:
     """The mark of each system: that of the baseline, and those of systems that differ from it."""
-    against = [pair for pair in pairs if reference in (pair.first, pair.second)]
-    marks = {reference: r"\dagger"} if against else {}
-    for pair, p in zip(against, holm([pair.p for pair in against]), strict=True):
-        other = pair.second if pair.first == reference else pair.first
-        marks[other] = next((mark for level, mark in MARKS.items() if p < level), "")
-    return marks
+    found = from_each(of_ranks(comparison.differences, comparison.systems))
+    p_values = found[found["baseline"] == reference].set_index("system")["holm"]
+    marks = {reference: r"$^{\dagger}$"} if len(p_values) else {}
+    for label, p in p_values.items():
+        mark = next((mark for level, mark in MARKS.items() if p < level), "")
+        marks[str(label)] = f"$^{{{mark}}}$" if mark else ""
+    return [marks.get(label, "") for label in comparison.systems]
 
 
 def _about_quality(comparison: Comparison, reference: str) -> str:
@@ -199,7 +186,7 @@ def _about_marks(comparison: Comparison, reference: str) -> str:
     systems = comparison.systems
     if why := too_few(systems):
         return f"No difference is marked: {why}."
-    metric, test = TESTS[first_run(systems).measure]
+    metric, test = TESTS[comparison.measure]
     levels = ", ".join(f"{mark} p < {level}" for level, mark in sorted(MARKS.items(), reverse=True))
     others = len(systems) - 1
     adjusted = f"; Holm-adjusted for {others} comparisons" if others > 1 else ""
@@ -213,7 +200,7 @@ def _budget(comparison: Comparison) -> str:
     """How long the runs were trained, and on what."""
     runs = runs_of(comparison.systems)
     steps = _range([run.journal[-1]["step"] for run in runs], "{:,}".format)
-    seconds = _range([run.seconds for run in runs], tables.in_seconds)
+    seconds = _range([run.seconds for run in runs], in_seconds)
     kinds = dict.fromkeys(
         of_session["devices"]["kind"] for run in runs for of_session in run.sessions
     )
@@ -228,15 +215,12 @@ def _range(values: Sequence[float], told: Callable[[float], str]) -> str:
 
 def _by_length(comparison: Comparison) -> tuple[str, str]:
     """The table of the first metric by source length, the best of each range in bold; a caption."""
-    plain = tables.by_length(comparison.profile)
+    plain = tables.length_table(comparison.profile)
     title, figures = next(iter(comparison.profile.figures.items()))
+    plain = plain.rename(columns={plain.columns[0]: "source tokens"})
     direction = 1 if len(comparison.systems) > 1 else 0
-    means = [values.mean(axis=0) for values in figures.values()]
-    names, *columns = zip(*plain.rows, strict=True)
-    cells = [
-        _with_best(column, of_range, direction)
-        for column, of_range in zip(columns, zip(*means, strict=True), strict=True)
-    ]
-    table = Table(["source tokens", *plain.heading[1:]], plain.rows)
-    rows = list(zip(map(latex, names), *cells, strict=True))
-    return tabular(table, rows), f"{title[0].upper()}{title[1:]} by source length in tokens."
+    cells = plain.map(latex)
+    for nth, name in enumerate(comparison.profile.ranges):
+        means = [values[:, nth].mean() for values in figures.values()]
+        cells[name] = _with_best(plain[name], means, direction)
+    return tabular(plain, cells), f"{title[0].upper()}{title[1:]} by source length in tokens."

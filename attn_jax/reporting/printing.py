@@ -1,24 +1,96 @@
-"""Tables in the terminal."""
+"""How figures and tables are written: as cells, as Markdown, in a terminal and in LaTeX."""
 
+import re
 import sys
-from typing import IO
+from collections.abc import Callable, Sequence
+from typing import IO, TYPE_CHECKING
 
-from rich.cells import cell_len
+import numpy as np
+import pandas as pd
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from attn_jax.errors import InputError
 from attn_jax.files import is_terminal
-from attn_jax.reporting import tables
-from attn_jax.reporting.explanations import ABOUT, COLUMNS, TITLE, explanations
-from attn_jax.reporting.report import Report, about_quality
+from attn_jax.tokens import BETWEEN, bracketed
 
+if TYPE_CHECKING:  # takes half a second, which programs without tables save
+    import pandas as pd
+
+# Whether weights matter.
+EXPLANATIONS = {
+    "without_most": "loss without most attended",
+    "without_random": "loss without another",
+    "uniform": "loss with equal weights",
+    "uniform_quality": "points lost with equal weights",
+    "rank_agreement": "τ with gradient \N{MULTIPLICATION SIGN} input",
+}
+DASH = "–"  # noqa: RUF001
 BORDER = 3  # beside each column of a table
+SHADES = " ░▒▓█"  # of weights up to 0.1, 0.3, 0.5, 0.8 and 1
+SIGNS = {
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    **{sign: f"\\{sign}" for sign in "{}$&#_%"},
+    **{sign: f"${sign}$" for sign in "<>|"},
+    "±": r"$\pm$",
+    "–": "--",  # noqa: RUF001
+    "…": r"\ldots{}",
+    "\N{DAGGER}": r"$\dagger$",
+}
+WIDE = 5  # columns of a table above which it takes both columns of a page
 
 
-def print_table(title: str, table: tables.Table, file: IO[str] | None = None) -> None:
-    """Prints a table to a file, by default to standard output.
+def mean_and_deviation(values: "Sequence[float] | pd.Series", digits: int = 2) -> str:
+    """`mean ± sd`, with the sample standard deviation; a single value without a deviation.
+
+    A dash if there is no value, or one is NaN, which stands for none.
+    """
+    if not len(values) or np.isnan(values).any():
+        return DASH
+    if len(values) == 1 or np.isinf(values).any():  # an infinite mean has no deviation
+        return f"{np.mean(values):.{digits}f}"
+    return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
+
+
+def in_seconds(seconds: float) -> str:
+    """A time in whole seconds; one of less than ten also in tenths."""
+    return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.1f}"
+
+
+def p_cell(p: float) -> str:
+    """A p-value with three digits; a dash for NaN, which stands for none."""
+    return "<0.001" if p < 0.0005 else mean_and_deviation([p], 3)
+
+
+def is_figure(cell: str) -> bool:
+    """Whether a cell holds numbers, a dash in place of one, or nothing; "2 May 1998" is text."""
+    return not re.search(r"[^\W\d_]", re.sub(r"\b(to|inf)\b", "", cell))
+
+
+def escaped(text: str) -> str:
+    """A text as Markdown that shows all its signs; underscores within words do that anyway."""
+    text = text.replace(BETWEEN, "\N{EM SPACE}")  # between two sources
+    text = re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]", "\N{REPLACEMENT CHARACTER}", text)
+    return re.sub(r"[\\`*<&|\[\]~$]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
+
+
+def markdown(table: "pd.DataFrame", cell: Callable[[str], str] = escaped) -> str:
+    """A table of texts as Markdown, with columns of numbers aligned to the right.
+
+    Args:
+      table: the table; its index is not shown.
+      cell: makes Markdown of a cell; by default, it shows all signs as they are.
+    """
+    rule = ["---:" if all(map(is_figure, column)) else "---" for _, column in table.items()]
+    lines = [list(map(cell, row)) for row in (table.columns, *table.to_numpy())]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (lines[0], rule, *lines[1:]))
+
+
+def print_table(title: str, table: "pd.DataFrame", file: IO[str] | None = None) -> None:
+    """Prints a table of texts to a file, by default to standard output.
 
     What is wider than the terminal is printed as several tables, since rich would cut figures off.
     """
@@ -26,21 +98,20 @@ def print_table(title: str, table: tables.Table, file: IO[str] | None = None) ->
     # A pipe has no width, and rich's default would split tables too early.
     shown = is_terminal(file)
     console = Console(file=file, markup=False, width=None if shown else 200, force_terminal=shown)
-    columns = list(zip(table.heading, *table.rows, strict=True))
-    widths = [max(map(cell_len, column)) + BORDER for column in columns]
+    widths = [max(map(cell_len, (str(name), *column))) + BORDER for name, column in table.items()]
     widths[0] = min(widths[0], max(console.width // 3, 12))  # names are folded
     groups: list[list[int]] = [[]]
-    for nth in range(1, len(columns)):
+    for nth in range(1, len(widths)):
         if groups[-1] and sum(widths[n] for n in [0, *groups[-1], nth]) >= console.width:
             groups.append([])
         groups[-1].append(nth)
     for group in groups:
         printed = Table(title=title)
-        printed.add_column(table.heading[0], overflow="fold", width=widths[0] - BORDER)
+        printed.add_column(table.columns[0], overflow="fold", width=widths[0] - BORDER)
         for nth in group:
-            printed.add_column(table.heading[nth], justify="right", no_wrap=True)
-        for row in table.rows:
-            printed.add_row(row[0], *(row[nth] for nth in group))
+            printed.add_column(table.columns[nth], justify="right", no_wrap=True)
+        for row in table.iloc[:, [0, *group]].to_numpy():
+            printed.add_row(*row)
         console.print(printed)
 
 
@@ -65,8 +136,8 @@ def print_evaluation(text: str, result: dict, models: str) -> None:
         shown = f"{value:+d}" if name == "alignment_shift" else f"{value:.2f}"
         table.add_row(name.replace("_", " "), shown)
     for name, value in result.get("explanations", {}).items():
-        if name in COLUMNS:
-            table.add_row(COLUMNS[name], f"{value:.3f}")
+        if name in EXPLANATIONS:
+            table.add_row(EXPLANATIONS[name], f"{value:.3f}")
     console = Console(force_terminal=is_terminal(sys.stdout))
     console.print(table)
     console.print(f"model: {models}", markup=False, highlight=False, soft_wrap=True)
@@ -82,32 +153,74 @@ def best_step(result: dict) -> str:
     return f"step {result['step']}, the best on validation"
 
 
-def print_report(report: Report) -> None:
-    """Prints a report.
+def strips(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) -> list[str]:
+    """Weights as text: a line for each target token, a shade for each source token.
 
-    Raises:
-      InputError: it could not be written.
+    The source token that is weighted most is named.
+
+    Args:
+      alignment: weights [T, S].
+      source: S tokens.
+      target: T tokens, end of sentence included.
     """
-    for comparison in report.comparisons:
-        name, profile = comparison.name, comparison.profile
-        print_table(f"{name}: quality", comparison.quality)
-        print("\n".join(about_quality(comparison)))
-        print_table(f"{name}: cost", comparison.cost)
-        print(tables.about_cost(comparison.cost))
-        if comparison.tuning is not None:
-            print_table(f"{name}: tuning", comparison.tuning.table)
-            print("\n".join(comparison.tuning.notes))
-        if profile.tells_more:
-            print_table(f"{name}: length", tables.by_length(profile))
-        if measured := explanations(comparison.systems):
-            print_table(f"{name}: {TITLE.lower()}", measured)
-            print("\n".join(ABOUT))
-    for folder, why in report.left_out.items():
-        print(f"left out, {why}: {folder}")
-    if report.page is None:
-        raise InputError(f"cannot write into {report.root}: this is all of the report")
-    print(f"each run: {report.data}")
-    print(f"report: {report.page}")
-    print(f"page, for a browser: {report.html}")
-    if report.paper:
-        print(f"for a paper: {report.paper[0].parent} ({len(report.paper)} files)")
+    width = max(map(cell_len, target))
+    shades = np.array(list(SHADES))[np.digitize(alignment, (0.1, 0.3, 0.5, 0.8))]
+    padded = [set_cell_size(token, width) for token in target]
+    return [
+        f"{token} |{''.join(row)}| {bracketed(source[weights.argmax()])} {weights.max():.2f}"
+        for token, row, weights in zip(padded, shades, alignment, strict=True)
+    ]
+
+
+def latex(text: str) -> str:
+    """A text as LaTeX that shows all its signs."""
+    text = re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]", "\N{REPLACEMENT CHARACTER}", text)
+    return "".join(SIGNS.get(sign, sign) for sign in text)
+
+
+def bold(cell: str) -> str:
+    """A cell whose mean, without its deviation, is bold."""
+    mean, *deviation = cell.split(" ± ")
+    return " ".join([rf"\textbf{{{latex(mean)}}}", *(rf"$\pm$ {latex(one)}" for one in deviation)])
+
+
+def tabular(plain: pd.DataFrame, cells: pd.DataFrame) -> str:
+    """A table in the style of booktabs, with columns of numbers aligned to the right.
+
+    Args:
+      plain: the table as text, which has the heading, and by which columns are aligned.
+      cells: in LaTeX.
+    """
+    sides = "".join("r" if all(map(is_figure, column)) else "l" for _, column in plain.items())
+    heading, *rows = [
+        " & ".join(row) + r" \\" for row in (map(latex, plain.columns), *cells.to_numpy())
+    ]
+    return "\n".join(
+        [
+            rf"\begin{{tabular}}{{{sides}}}",
+            r"\toprule",
+            heading,
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+    )
+
+
+def floating(kind: str, content: str, caption: str, label: str, wide: bool) -> str:
+    """A table or figure with its caption, which LaTeX places.
+
+    Args:
+      kind: `table` or `figure`.
+      content: in LaTeX.
+      caption: as text.
+      label: by which a paper refers to it.
+      wide: whether it takes both columns of a page.
+    """
+    star = "*" if wide else ""
+    told = rf"\caption{{{latex(caption)}}}" "\n" rf"\label{{{label}}}"
+    # Many styles leave no room between a caption and a table below it.
+    parts = [told, r"\smallskip", "", content] if kind == "table" else [content, told]
+    inside = "\n".join([r"\centering", r"\small", *parts])
+    return f"\\begin{{{kind}{star}}}\n{inside}\n\\end{{{kind}{star}}}"

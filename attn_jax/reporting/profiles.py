@@ -4,12 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attn_jax.evaluation.edits import matches
+from attn_jax.edits import edits_of
 from attn_jax.evaluation.metrics import bleu, error_rate, exact_match, spaced, word_counts
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run, same_tokens
-
-Sentence = dict[str, Any]
 
 
 class Bin(NamedTuple):
@@ -19,7 +17,7 @@ class Bin(NamedTuple):
     places: list[int]  # their indices in the test set
 
 
-def length_bins(sentences: list[Sentence], count: int = 6) -> list[Bin]:
+def length_bins(sentences: list[dict[str, Any]], count: int = 6) -> list[Bin]:
     """At most `count` ranges of source length with about the same number of sentences each.
 
     Lengths are in the tokens of these sentences. Systems that split the source into other tokens
@@ -37,7 +35,7 @@ def length_bins(sentences: list[Sentence], count: int = 6) -> list[Bin]:
     ]
 
 
-def measured(run: Run, sentences: list[Sentence]) -> dict[str, float]:
+def measured(run: Run, sentences: list[dict[str, Any]]) -> dict[str, float]:
     """Two metrics of sentences, by title: BLEU or exact match, and a rate of errors.
 
     The error rate is that of words where BLEU is measured, and otherwise that of symbols, as in
@@ -92,14 +90,14 @@ def by_length(systems: Systems) -> Profile:
     return Profile([group.name for group in bins], figures)
 
 
-def by_position(sentences: list[Sentence]) -> dict[int, float]:
+def by_position(sentences: list[dict[str, Any]]) -> dict[int, float]:
     """The percentage of correct target tokens by source position, from 0, of gold alignments.
 
     Tokens of the reference are correct if the edits of the error rate keep them.
     """
     right: dict[int, list[bool]] = {}
     for sentence in sentences:
-        kept = {place for _, place in matches(sentence["text_tokens"], sentence["target"])}
+        kept = {place for _, place in edits_of(sentence["text_tokens"], sentence["target"]).kept}
         for place, position in enumerate(sentence["gold"]):
             right.setdefault(position, []).append(place in kept)
     return {position: 100 * float(np.mean(right[position])) for position in sorted(right)}

@@ -1,21 +1,25 @@
-"""The report on the runs under a folder."""
+"""The report on the runs under a folder, and the answer that it gives."""
 
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
+
+from attn_jax.drawing.document import Limits
 from attn_jax.errors import InputError, choose
-from attn_jax.files import path_of
+from attn_jax.files import path_of, write_whole
 from attn_jax.reporting import tables
 from attn_jax.reporting.about import searches, unfinished
-from attn_jax.reporting.page.budget import Limits
-from attn_jax.reporting.page.page import write_page
-from attn_jax.reporting.pages import Comparison, compare, tuned, write_report
+from attn_jax.reporting.answer import ABOUT, answer
+from attn_jax.reporting.cautions import cautions
+from attn_jax.reporting.comparisons import Comparison, all_pairs, all_runs, compare, write_csv
 from attn_jax.reporting.paper import FORMATS, write_paper
-from attn_jax.reporting.ranking import about_ranks
+from attn_jax.reporting.printing import escaped, print_table
+from attn_jax.reporting.report_html import write_page
+from attn_jax.reporting.report_md import write_report
 from attn_jax.reporting.runs import find_runs
-from attn_jax.reporting.runs_csv import write_runs
 
 MOST_TOLD = 3  # runs that an error names
 
@@ -31,6 +35,16 @@ class Report(NamedTuple):
     html: Path | None  # to look into in a browser
     paper: Sequence[Path] = ()  # tables, figures and pairs of systems, if asked for
 
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row for each run, by its folder: its system, seed, rank, metrics, cost and settings."""
+        return all_runs(self.comparisons, self.root)
+
+    @property
+    def differences(self) -> pd.DataFrame:
+        """A row for each metric and pair of systems: how they differ, and how certain that is."""
+        return all_pairs(self.comparisons)
+
     def __repr__(self) -> str:
         names = [comparison.name for comparison in self.comparisons]
         return f"Report({str(self.root)!r}: {', '.join(names)})"
@@ -38,26 +52,16 @@ class Report(NamedTuple):
     def _repr_markdown_(self) -> str:
         parts: list[str] = []
         for comparison in self.comparisons:
-            parts += [
-                f"**{tables.escaped(comparison.name)}**",
-                comparison.quality.markdown(),
-                *map(tables.escaped, about_quality(comparison)),
-                comparison.cost.markdown(),
-                tables.about_cost(comparison.cost),
-                *tuned(comparison.tuning),
-            ]
-        parts += [
-            tables.escaped(f"left out, {why}: {folder}") for folder, why in self.left_out.items()
-        ]
+            parts += [f"**{escaped(comparison.name)}**", *map(escaped, remarks(comparison))]
+            parts += tables.as_markdown(comparison)
+        parts += [escaped(f"left out, {why}: {folder}") for folder, why in self.left_out.items()]
         return "\n\n".join(parts)
 
 
-def about_quality(comparison: Comparison) -> list[str]:
-    """What a reader needs to know of the table of quality."""
-    systems, quality = comparison.systems, comparison.quality
-    notes = [comparison.apart, *tables.about_quality(quality), searches(systems)]
-    notes += [*unfinished(systems), *about_ranks(systems)]
-    return [note for note in notes if note]
+def remarks(comparison: Comparison) -> list[str]:
+    """What a reader needs to know before the tables."""
+    systems = comparison.systems
+    return [*filter(None, [comparison.apart]), searches(systems), *unfinished(systems)]
 
 
 def report(
@@ -112,7 +116,95 @@ def report(
         choose(known, baseline, "system for baseline")
     if not os.access(root, os.W_OK):
         return Report(root, comparisons, left_out, None, None, None)
-    page, data = write_report(comparisons, root), write_runs(comparisons, root)
+    page, data = write_report(comparisons, root), root / "runs.csv"
+    write_csv(all_runs(comparisons, root), data)
     html = write_page(comparisons, root, baseline, limits, live)
     paper = write_paper(comparisons, root / "paper", formats, baseline)
     return Report(root, comparisons, left_out, page, data, html, paper)
+
+
+def print_report(report: Report) -> None:
+    """Prints a report.
+
+    Raises:
+      InputError: it could not be written.
+    """
+    for comparison in report.comparisons:
+        print("\n".join(remarks(comparison)))
+        for title, table, notes in tables.all_tables(comparison):
+            print_table(f"{comparison.name}: {title.lower()}", table)
+            for note in notes:
+                print(note)
+    for folder, why in report.left_out.items():
+        print(f"left out, {why}: {folder}")
+    if report.page is None:
+        raise InputError(f"cannot write into {report.root}: this is all of the report")
+    print(f"each run: {report.data}")
+    print(f"report: {report.page}")
+    print(f"page, for a browser: {report.html}")
+    if report.paper:
+        print(f"for a paper: {report.paper[0].parent} ({len(report.paper)} files)")
+
+
+class Answer(NamedTuple):
+    """Which attention mechanism is best for some data, and the report that says so.
+
+    Attributes:
+      sentences: the answer.
+      doubts: what makes it uncertain.
+      chosen: the setting of each system, by the name of its first run.
+      page: both as Markdown, with what was compared.
+      report: the report.
+    """
+
+    sentences: Sequence[str]
+    doubts: Sequence[str]
+    chosen: Sequence[str]
+    page: Path
+    report: Report
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+    def _repr_markdown_(self) -> str:
+        return self.page.read_text("utf-8") + "\n" + self.report._repr_markdown_()
+
+
+def write_answer(
+    report: Report, page: Path, planned: Sequence[str], chosen: Sequence[str]
+) -> Answer:
+    """Writes the answer that a report gives.
+
+    Args:
+      report: on one data set.
+      page: where to write.
+      planned: what was to be compared, in words.
+      chosen: the setting of each system, by the name of its first run.
+
+    Raises:
+      InputError: the report is on several data sets.
+    """
+    if len(report.comparisons) > 1:
+        raise InputError(
+            f"{report.root} holds runs on other test data, which are not of this comparison: move "
+            "them to another folder, and give the same command again"
+        )
+    (comparison,) = report.comparisons
+    sentences, doubts = answer(comparison), [ABOUT, *cautions(comparison.systems)]
+    parts = [
+        "# Which attention mechanism is best for these data?",
+        *map(escaped, sentences),
+        "[report.html](report.html) shows all figures, and what each system attends to.",
+        "## How sure this is",
+        _items(doubts),
+        "## What was compared",
+        _items(planned),
+        "The settings that were the best on validation:",
+        _items(chosen),
+    ]
+    write_whole(page, "\n\n".join(parts) + "\n")
+    return Answer(sentences, doubts, chosen, page, report)
+
+
+def _items(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {escaped(line.strip())}" for line in lines)

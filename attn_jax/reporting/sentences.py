@@ -1,47 +1,33 @@
-"""The choice of the sentences that a report shows, and the weights and tokens of one."""
+"""The sentences that a report shows, with what systems wrote and their weights."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from attn_jax.drawing.beside import Panel
+from attn_jax.drawing.document import Limits, Room
+from attn_jax.drawing.viewer import MOST_STEPS, linked, of_system, shown
 from attn_jax.evaluation.metrics import error_rate
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run
-from attn_jax.tokens import written
+from attn_jax.tokens import EOS, SPECIALS, written
 
-MOST_STEPS = 40  # most steps drawn of a sentence, which a poorly trained model may never end
+MOST_DRAWN = 40  # most steps drawn of a sentence, which a poorly trained model may never end
 FEWEST_TOKENS = 5  # of a target, if possible: fewer show little of an alignment
 
 
-class Drawn(NamedTuple):
-    """What is drawn of a sentence under a system: the first steps, with the end of the sentence."""
-
-    weights: np.ndarray  # [L, N, T, S]
-    source: list[str]  # S tokens
-    target: list[str]  # of all steps, of which T are drawn
-
-    @property
-    def written(self) -> list[str]:
-        """The tokens of the steps that are drawn, T."""
-        return self.target[: self.weights.shape[2]]
-
-    def cut(self, most: int) -> str:
-        """A remark for the caption of a figure of at most `most` steps, if it leaves some out."""
-        drawn, steps = min(most, len(self.written)), len(self.target)
-        return f"; the first {drawn} of {steps} steps" if drawn < steps else ""
-
-
-def sentence_of(run: Run, index: int) -> Drawn:
-    """A sentence under a system, with at most the first `MOST_STEPS` steps."""
+def panel_of(run: Run, index: int) -> Panel:
+    """A sentence under a system, with at most the first `MOST_DRAWN` steps."""
     sentence, weights = run.sentences[index], run.weights[index]
     steps = written(sentence["hypothesis"], weights.shape[2])
-    return Drawn(weights[:, :, :MOST_STEPS], sentence["source"], steps)
+    alignment = weights[:, :, :MOST_DRAWN].mean(axis=(0, 1))
+    return Panel(alignment, sentence["source"], steps, sentence["target"])
 
 
 def telling_sentences(systems: Systems, count: int) -> list[int]:
     """The indices of the sentences on which the systems differ most in their rates of errors.
 
-    They have stored weights, at most `MOST_STEPS` source tokens and, if there are any such, at
+    They have stored weights, at most `MOST_DRAWN` source tokens and, if there are any such, at
     least `FEWEST_TOKENS` target tokens. If all sources are longer, they are the shortest.
     """
     sentences = first_run(systems).sentences
@@ -58,8 +44,154 @@ def telling_sentences(systems: Systems, count: int) -> list[int]:
         return max(rates) - min(rates)
 
     pictured = range(min(len(runs[0].weights) for runs in systems.values()))
-    readable = [index for index in pictured if length(index) <= MOST_STEPS]
+    readable = [index for index in pictured if length(index) <= MOST_DRAWN]
     long = [index for index in readable if len(sentences[index]["target"]) >= FEWEST_TOKENS]
     if not readable:
         return sorted(pictured, key=length)[:count]
     return sorted(long or readable, key=spread, reverse=True)[:count]
+
+
+def of_run(run: Run, index: int) -> dict[str, Any]:
+    """A sentence of a run, and its reference as `forced` where that has weights, without these."""
+    sentence, weights = run.sentences[index], run.weights[index]
+    whole = weights.shape[2]
+    target = written(sentence["hypothesis"], whole)
+    alignment = weights[:, :, :MOST_STEPS].mean(axis=(0, 1))
+    described = shown(sentence["source"], target, alignment, sentence["target"], sentence["gold"])
+    if "log_probability" in sentence:
+        described["confidence"] = round(sentence["log_probability"] / max(1, whole), 4)
+    if "reference" in run.pictures:
+        forced = of_reference(sentence, run.pictures["reference"][index])
+        described["forced"] = forced
+        if "missed" in forced:
+            described["astray"] = forced["missed"]
+    return described
+
+
+def of_reference(sentence: dict[str, Any], weights: np.ndarray) -> dict[str, Any]:
+    """The reference of a sentence as a system reads it, without weights.
+
+    Args:
+      sentence: as it is stored.
+      weights: of the reference, [L, N, T, S].
+    """
+    target = [*sentence["target"], SPECIALS[EOS]]
+    alignment = weights[:, :, :MOST_STEPS].mean(axis=(0, 1))
+    described = shown(sentence["source"], target, alignment)
+    if sentence["gold"] is not None:
+        gold = sentence["gold"][: len(alignment)]
+        described |= linked(alignment, list(enumerate(gold)))
+    return described
+
+
+def contributions(weights: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Weights times the sizes of what they weigh, as shares: heads of a step sum to 1 in the mean.
+
+    Args:
+      weights: [L, N, T, S].
+      sizes: of the values, [L, N, 1, S].
+    """
+    products = np.abs(weights) * sizes
+    mean = products.sum(axis=3, keepdims=True).mean(axis=1, keepdims=True)
+    return products / np.maximum(mean, 1e-30)
+
+
+class Shown(NamedTuple):
+    """A text of a sentence under a system, which gets weights while there is room."""
+
+    entry: dict[str, Any]  # of the hypothesis, or of its reference
+    run: Run
+    index: int  # of the sentence
+    of: str  # what the names of its arrays begin with
+
+    def picture(self, name: str) -> np.ndarray | None:
+        """An array of the sentence, if the run has it."""
+        arrays = self.run.pictures.get(name)
+        return None if arrays is None else arrays[self.index]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Those of the first steps, [L, N, T, S]."""
+        whole = self.picture("reference") if self.of else self.run.weights[self.index]
+        assert whole is not None
+        return whole[:, :, :MOST_STEPS]
+
+    def add_mean(self, room: Room) -> None:
+        """The mean over layers and heads."""
+        self.entry["mean"] = room.take(self.weights.mean(axis=(0, 1)))
+
+    def add_others(self, room: Room) -> None:
+        """What else can be shown in place of the mean: the posterior, or weights times sizes."""
+        posterior = self.picture(f"{self.of}posterior")
+        if posterior is not None:
+            self.entry["posterior"] = room.take(posterior[:MOST_STEPS])
+        sizes = self.picture("sizes")
+        if sizes is not None:
+            shares = contributions(self.weights, sizes)
+            self.entry["sized"] = room.take(shares.mean(axis=(0, 1)))
+
+    def add_heads(self, room: Room) -> None:
+        """All layers and heads, and the sizes of their values, of which only ratios matter."""
+        weights, sizes = self.weights, self.picture("sizes")
+        if weights.shape[0] * weights.shape[1] == 1:
+            return
+        self.entry["heads"] = room.take(weights)
+        if sizes is not None:
+            largest = np.maximum(sizes.max(axis=(1, 3), keepdims=True), 1e-30)
+            self.entry["sizes"] = room.take(sizes / largest)
+
+
+def split(name: str, systems: Systems, baseline: str, limits: Limits, room: Room) -> dict[str, Any]:
+    """The sentences of a split under all systems, as the viewer reads them.
+
+    While there is room, weights are added in the order of their importance, of each sentence, most
+    telling first: the mean of every system; then all layers and heads of the best systems and of
+    the baseline; then the mean of references; then what else can be shown; then all layers and
+    heads of references.
+
+    Args:
+      name: of the split.
+      systems: the first run of each is shown.
+      baseline: the name of a system.
+      limits: how much is to be in the page.
+      room: what is left in it.
+    """
+    indices = telling_sentences(systems, limits.sentences)
+    firsts = {label: runs[0] for label, runs in systems.items()}
+    said = [
+        (label, Shown(of_run(run, index), run, index, ""))
+        for index in indices
+        for label, run in firsts.items()
+    ]
+    forced = [
+        (label, Shown(one.entry["forced"], one.run, one.index, "reference_"))
+        for label, one in said
+        if "forced" in one.entry
+    ]
+    detailed = {*list(firsts)[: limits.systems], baseline}
+    for _, one in said:
+        one.add_mean(room)
+    for label, one in said:
+        if label in detailed:
+            one.add_heads(room)
+    for _, one in forced:
+        one.add_mean(room)
+    for _, one in said + forced:
+        one.add_others(room)
+    for label, one in forced:
+        if label in detailed:
+            one.add_heads(room)
+    first = first_run(systems).sentences
+    numbered = {index + 1: first[index] for index in indices}
+    return {
+        "name": name,
+        "sentences": [
+            {"number": number, "source": one["source_text"], "reference": one["reference"]}
+            for number, one in numbered.items()
+        ],
+        "systems": [
+            of_system(label, run.weights[0], [one.entry for of, one in said if of == label])
+            | {"seed": run.seed}
+            for label, run in firsts.items()
+        ],
+    }

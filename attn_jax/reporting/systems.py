@@ -1,4 +1,4 @@
-"""Which runs are compared, which belong to one system, and the names of systems."""
+"""Which runs are compared and by which metrics, which of them are one system, and its name."""
 
 import itertools
 import re
@@ -11,6 +11,23 @@ from attn_jax import config
 from attn_jax.reporting.runs import Run
 
 Systems = dict[str, list[Run]]  # runs by the name of their system, best system first
+
+TITLES = {
+    "perplexity": "ppl",
+    "token_accuracy": "token %",
+    "exact_match": "exact %",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "ter": "TER",
+    "word_error_rate": "word err. %",
+    "symbol_error_rate": "symbol err. %",
+    "alignment_accuracy": "aligned %",
+    "alignment_shift": "shift",
+    "sharpness": "sharpness %",
+}
+# Metrics shown only for targets in words, and only for symbols or single words.
+OF_TEXT = ("token_accuracy", "bleu", "chrf", "ter", "word_error_rate")
+OF_SYMBOLS = ("exact_match", "symbol_error_rate")
 
 
 def by_data(runs: list[Run]) -> dict[str, list[Run]]:
@@ -71,6 +88,15 @@ def runs_of(systems: Systems) -> list[Run]:
 def same_tokens(systems: Systems) -> bool:
     """Whether all systems cut text alike, so that what is measured per token can be compared."""
     return len({run.cutting for run in runs_of(systems)}) == 1
+
+
+def shown_metrics(systems: Systems) -> list[str]:
+    """The metrics that a table of quality has, in order."""
+    measured = {name for run in runs_of(systems) for name in run.metrics}
+    hidden = {*(OF_SYMBOLS if first_run(systems).in_words else OF_TEXT)}
+    if "alignment_accuracy" in measured:
+        hidden.add("sharpness")
+    return [name for name in TITLES if name in measured - hidden]
 
 
 def varying_facts(runs: Sequence[Run]) -> list[str]:

@@ -1,35 +1,27 @@
-"""Tables that compare systems, each figure as mean ± standard deviation over seeds."""
+"""Tables that compare systems: views of frames as text, mean ± standard deviation over seeds."""
 
-import re
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-import numpy as np
+import pandas as pd
 
 from attn_jax.attention.head_names import head_name
 from attn_jax.evaluation.significance import interval
+from attn_jax.reporting.comparisons import Comparison
+from attn_jax.reporting.differences import about_ranks
+from attn_jax.reporting.printing import (
+    DASH,
+    EXPLANATIONS,
+    escaped,
+    markdown,
+    mean_and_deviation,
+    p_cell,
+)
 from attn_jax.reporting.profiles import Profile
 from attn_jax.reporting.runs import Run
-from attn_jax.reporting.systems import Systems, first_run
-from attn_jax.tokens import BETWEEN
-
-TITLES = {
-    "perplexity": "ppl",
-    "token_accuracy": "token %",
-    "exact_match": "exact %",
-    "bleu": "BLEU",
-    "chrf": "chrF",
-    "ter": "TER",
-    "word_error_rate": "word err. %",
-    "symbol_error_rate": "symbol err. %",
-    "alignment_accuracy": "aligned %",
-    "alignment_shift": "shift",
-    "sharpness": "sharpness %",
-}
-# Metrics shown only for targets in words, and only for symbols or single words.
-OF_TEXT = ("token_accuracy", "bleu", "chrf", "ter", "word_error_rate")
-OF_SYMBOLS = ("exact_match", "symbol_error_rate")
-
+from attn_jax.reporting.systems import TITLES, Systems, first_run, shown_metrics
+from attn_jax.reporting.tuning import tuning
 
 P = "p vs best"
 ABOUT_P = (
@@ -54,59 +46,53 @@ ABOUT_COST = (
 )
 TO_LEARN = "to 99 %"
 ABOUT_LEARNING = "To 99 %: steps until a validation had 99 % exact match."
+EXPLAINED = "Do the weights matter?"
+ABOUT_EXPLANATIONS = (
+    "Loss: by how many nats the log-probability of a token of the reference falls, in the mean, if "
+    "the source token with its largest weight (mean over layers and heads) has no weight at its "
+    "step, or another one, drawn at random, has none (Serrano and Smith 2019). A small loss does "
+    "not show that the hidden token was not used: its neighbours' annotations and the decoder's "
+    "state hold it too.",
+    "Loss with equal weights: all weights of all steps are equal, in the model as it was trained "
+    "(Wiegreffe and Pinter 2019). A large loss shows that this model relies on its weights, not "
+    "that another would need any: for that, train one with model.score=mean. Points lost: the same "
+    "for translations, by how much their BLEU falls, or for symbols and single words, the "
+    "percentage that match exactly. Of a hundred sentences, it varies by some points.",
+    "τ: Kendall's rank correlation of a target token's weights with the absolute values of "
+    "gradient \N{MULTIPLICATION SIGN} input of the source tokens, mean over target tokens (Jain "
+    "and Wallace 2019). A low one does not show that the weights are wrong: gradients are no "
+    "ground truth either, and τ counts the order of small weights as much as that of large ones.",
+)
 
 
-def escaped(text: str) -> str:
-    """A text as Markdown that shows all its signs; underscores within words do that anyway."""
-    text = text.replace(BETWEEN, "\N{EM SPACE}")  # between two sources
-    text = re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]", "\N{REPLACEMENT CHARACTER}", text)
-    return re.sub(r"[\\`*<&|\[\]~$]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
+class Titled(NamedTuple):
+    """A table of texts, with what a reader needs to know of it."""
+
+    title: str
+    table: pd.DataFrame
+    notes: Sequence[str]
 
 
-class Table(NamedTuple):
-    """A heading and rows of cells; the first cell of a row is its name."""
-
-    heading: list[str]
-    rows: list[list[str]]
-
-    def markdown(self, cell: Callable[[str], str] = escaped) -> str:
-        """The table as Markdown, with columns of numbers aligned to the right.
-
-        Args:
-          cell: makes Markdown of a cell; by default, it shows all signs as they are.
-        """
-        columns = zip(*self.rows, strict=True)
-        rule = ["---:" if all(map(is_figure, column)) else "---" for column in columns]
-        lines = [list(map(cell, row)) for row in [self.heading, *self.rows]]
-        lines.insert(1, rule)
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def all_tables(comparison: Comparison) -> Iterator[Titled]:
+    """The tables of a comparison; that of quality is first."""
+    of_quality, of_cost = quality(comparison), cost(comparison)
+    notes = [*about_quality(of_quality), *about_ranks(comparison.systems)]
+    yield Titled("Quality", of_quality, notes)
+    yield Titled("Cost", of_cost, [about_cost(of_cost)])
+    if (tuned := tuning(comparison.systems)) is not None:
+        yield Titled("Tuning", *tuned)
+    if comparison.profile.tells_more:
+        yield Titled("Length", length_table(comparison.profile), [])
+    if (measured := explanation_table(comparison)) is not None:
+        yield Titled(EXPLAINED, measured, ABOUT_EXPLANATIONS)
 
 
-def is_figure(cell: str) -> bool:
-    """Whether a cell holds numbers, a dash in place of one, or nothing; "2 May 1998" is text."""
-    return not re.search(r"[^\W\d_]", re.sub(r"\b(to|inf)\b", "", cell))
-
-
-def mean_and_deviation(values: Sequence[float], digits: int = 2) -> str:
-    """`mean ± sd`, with the sample standard deviation; a single value without a deviation.
-
-    A dash if a value is NaN, which stands for none.
-    """
-    if np.isnan(values).any():
-        return "–"  # noqa: RUF001
-    if len(values) == 1 or np.isinf(values).any():  # an infinite mean has no deviation
-        return f"{np.mean(values):.{digits}f}"
-    return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
-
-
-def in_seconds(seconds: float) -> str:
-    """A time in whole seconds; one of less than ten also in tenths."""
-    return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.1f}"
-
-
-def p_cell(p: float) -> str:
-    """A p-value with three digits; a dash for NaN, which stands for none."""
-    return "<0.001" if p < 0.0005 else mean_and_deviation([p], 3)
+def as_markdown(comparison: Comparison) -> Iterator[str]:
+    """The tables of a comparison as Markdown."""
+    for title, table, notes in all_tables(comparison):
+        yield f"**{title}**"
+        yield markdown(table)
+        yield from map(escaped, notes)
 
 
 def interval_over_seeds(values: Sequence[float]) -> str:
@@ -115,126 +101,114 @@ def interval_over_seeds(values: Sequence[float]) -> str:
     A dash for a single value, and for equal values, from which no deviation can be estimated.
     """
     if len(set(values)) == 1:
-        return "–"  # noqa: RUF001
+        return DASH
     low, high = interval(values)
     return f"{max(low, 0):.1f} to {min(high, 100):.1f}"
 
 
-def shown_metrics(systems: Systems) -> list[str]:
-    """The metrics that a table of quality has, in order."""
-    measured = {name for runs in systems.values() for run in runs for name in run.metrics}
-    hidden = {*(OF_SYMBOLS if first_run(systems).in_words else OF_TEXT)}
-    if "alignment_accuracy" in measured:
-        hidden.add("sharpness")
-    return [name for name in TITLES if name in measured - hidden]
+def metric(values: pd.Series, digits: int = 2) -> str:
+    """A metric of a system; empty if none of its runs has it."""
+    known = values.dropna()
+    if values.name == "alignment_shift":
+        return ", ".join(f"{int(value):+d}" for value in sorted(set(known)))
+    return mean_and_deviation(known, digits) if len(known) else ""
 
 
-def metric_cell(name: str, runs: Sequence[Run]) -> str:
-    """A metric of a system in a table of quality; empty if none of its runs has it."""
-    values = [run.metrics[name] for run in runs if name in run.metrics]
-    if name == "alignment_shift":
-        return ", ".join(f"{value:+d}" for value in sorted(set(values)))
-    return mean_and_deviation(values) if values else ""
+def _table(columns: dict[str, Any]) -> pd.DataFrame:
+    """A table of texts, of columns by system."""
+    return pd.DataFrame(columns).rename_axis("system").reset_index()
 
 
-def quality(systems: Systems, ranks: Sequence[int], p_values: Sequence[float]) -> Table:
+def quality(comparison: Comparison) -> pd.DataFrame:
     """The rank, p-value and metrics of each system on the test split; `ABOUT_P` says which p."""
-    first = first_run(systems)
-    known = shown_metrics(systems)
-    seeded = any(len(runs) > 1 for runs in systems.values())
-    compared = not np.isnan(p_values).all()
-    rows = []
-    for (label, runs), rank, p in zip(systems.items(), ranks, p_values, strict=True):
-        row = [label, str(len(runs)), str(rank)]
-        if compared:
-            row.append(p_cell(p))
-        if seeded:
-            row.append(interval_over_seeds([run.quality for run in runs]))
-        rows.append(row + [metric_cell(name, runs) for name in known])
-    heading = ["system", "seeds", "rank"]
-    heading += [P] if compared else []
-    heading += [f"95 % of {TITLES[first.measure]}"] if seeded else []
-    return Table([*heading, *(TITLES[name] for name in known)], rows)
+    systems = comparison.runs.groupby("system", sort=False)
+    measure, seeds, first = comparison.measure, systems.size(), systems.first()
+    columns = {"seeds": seeds.astype(str), "rank": first["rank"].astype(str)}
+    if first["p_vs_best"].notna().any():
+        columns[P] = first["p_vs_best"].map(p_cell)
+    if seeds.max() > 1:
+        columns[f"95 % of {TITLES[measure]}"] = systems[measure].agg(interval_over_seeds)
+    known = shown_metrics(comparison.systems)
+    return _table(columns | {TITLES[name]: systems[name].agg(metric) for name in known})
 
 
-def about_quality(quality: Table) -> list[str]:
+def about_quality(quality: pd.DataFrame) -> list[str]:
     """Explanations of the columns of a table of quality that need one."""
     about = {
         P: ABOUT_P,
         TITLES["alignment_accuracy"]: ABOUT_ALIGNMENT,
         TITLES["sharpness"]: ABOUT_SHARPNESS,
     }
-    return [text for title, text in about.items() if title in quality.heading]
+    return [text for title, text in about.items() if title in quality]
 
 
-def by_length(profile: Profile) -> Table:
+def cost(comparison: Comparison) -> pd.DataFrame:
+    """The cost of each system, as explained by `about_cost`."""
+    runs, in_words = comparison.runs, first_run(comparison.systems).in_words
+    systems = runs.groupby("system", sort=False)
+    shown = {  # with their digits
+        "steps": ("steps", 0),
+        **({} if in_words else {TO_LEARN: ("steps_to_learn", 0)}),
+        "steps/s": ("steps_per_second", 1),
+        "target tokens/s": ("target_tokens_per_second", 0),
+        "seconds": ("seconds", int(runs["seconds"].min() < 10)),
+    }
+    columns: dict[str, pd.Series] = {"parameters": systems["parameters"].first().map("{:,}".format)}
+    for title, (name, digits) in shown.items():
+        columns[title] = systems[name].agg(functools.partial(mean_and_deviation, digits=digits))
+    return _table(columns)
+
+
+def about_cost(cost: pd.DataFrame) -> str:
+    """Explanations of the columns of a table of cost."""
+    return " ".join([ABOUT_COST, *([ABOUT_LEARNING] if TO_LEARN in cost else [])])
+
+
+def explanation_table(comparison: Comparison) -> pd.DataFrame | None:
+    """Whether the weights of systems matter, of those that measured it; None if none has."""
+    if "weights_tokens" not in comparison.runs:
+        return None
+    runs = comparison.runs.dropna(subset="weights_tokens")
+    systems = runs.groupby("system", sort=False)
+    columns: dict[str, Any] = {"target tokens": systems["weights_tokens"].agg(_counts)}
+    for name, title in EXPLANATIONS.items():
+        column = f"weights_{name}"
+        columns[title] = systems[column].agg(_explained) if column in runs else DASH
+    return _table(columns)
+
+
+def _counts(values: pd.Series) -> str:
+    return ", ".join(f"{int(count):,}" for count in sorted(set(values)))
+
+
+def _explained(values: pd.Series) -> str:
+    return mean_and_deviation(values.dropna(), 3)
+
+
+def length_table(profile: Profile) -> pd.DataFrame:
     """The first metric of a profile, for each system and range of source length."""
     name, systems = next(iter(profile.figures.items()))
     rows = [
         [label, *(mean_and_deviation(values, 1) for values in figures.T)]
         for label, figures in systems.items()
     ]
-    return Table([f"{name} by source tokens", *profile.ranges], rows)
+    return pd.DataFrame(rows, columns=[f"{name} by source tokens", *profile.ranges])
 
 
-def heads(run: Run) -> Table:
+def head_table(run: Run) -> pd.DataFrame:
     """The sharpness of each layer and head of one run, and its alignment accuracy where known."""
-    gold = "alignment_accuracy" in run.metrics
+    shown = {"sharpness": "{:.1f}", "alignment_accuracy": "{:.1f}", "alignment_shift": "{:+d}"}
+    known = list(shown) if "alignment_accuracy" in run.metrics else ["sharpness"]
     rows = []
     for entry in run.evaluation["heads"]:
-        row = [head_name(entry["layer"], entry["head"]), f"{entry['sharpness']:.1f}"]
-        if gold:
-            row += [f"{entry['alignment_accuracy']:.1f}", f"{entry['alignment_shift']:+d}"]
-        rows.append(row)
-    titles = ("sharpness", *(("alignment_accuracy", "alignment_shift") if gold else ()))
-    return Table(["", *(TITLES[name] for name in titles)], rows)
+        cells = (shown[name].format(entry[name]) for name in known)
+        rows.append([head_name(entry["layer"], entry["head"]), *cells])
+    return pd.DataFrame(rows, columns=["", *(TITLES[name] for name in known)])
 
 
-def outputs(systems: Systems, index: int) -> Table:
+def outputs(systems: Systems, index: int) -> pd.DataFrame:
     """A test sentence with its reference, and what the first run of each system wrote."""
     first = first_run(systems).sentences[index]
-    rows = [["source", first["source_text"]], ["reference", first["reference"]]]
-    rows += [[label, runs[0].sentences[index]["text"]] for label, runs in systems.items()]
-    return Table(["test sentence", str(index + 1)], rows)
-
-
-def steps_to_learn(runs: list[Run]) -> str:
-    """Steps until the first validation with at least 99 % exact match; a dash if a run has none.
-
-    Meant for symbols and single words: sentences do not reach this.
-    """
-    firsts = []
-    for run in runs:
-        learned = [line["step"] for line in run.journal if line["valid_exact_match"] >= 99]
-        if not learned:
-            return "–"  # noqa: RUF001
-        firsts.append(learned[0])
-    return mean_and_deviation(firsts, 0)
-
-
-def about_cost(cost: Table) -> str:
-    """Explanations of the columns of a table of cost."""
-    return " ".join([ABOUT_COST, *([ABOUT_LEARNING] if TO_LEARN in cost.heading else [])])
-
-
-def cost(systems: Systems) -> Table:
-    """The cost of each system, as explained by `about_cost`."""
-    in_words = first_run(systems).in_words
-    learned = [] if in_words else [TO_LEARN]
-    in_tenths = any(run.seconds < 10 for runs in systems.values() for run in runs)
-    heading = ["system", "parameters", "steps", *learned, "steps/s", "target tokens/s", "seconds"]
-    rows = []
-    for label, runs in systems.items():
-        last = [run.journal[-1] for run in runs]
-        rows.append(
-            [
-                label,
-                f"{runs[0].evaluation['parameters']:,}",
-                mean_and_deviation([line["step"] for line in last], 0),
-                *([] if in_words else [steps_to_learn(runs)]),
-                mean_and_deviation([line["steps_per_second"] for line in last], 1),
-                mean_and_deviation([line["target_tokens_per_second"] for line in last], 0),
-                mean_and_deviation([run.seconds for run in runs], int(in_tenths)),
-            ]
-        )
-    return Table(heading, rows)
+    rows = [("source", first["source_text"]), ("reference", first["reference"])]
+    rows += [(label, runs[0].sentences[index]["text"]) for label, runs in systems.items()]
+    return pd.DataFrame(rows, columns=["test sentence", str(index + 1)])

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from attn_jax.evaluation.expected import expected_best
 from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import reading
 from attn_jax.records import run_files
-from attn_jax.reporting.systems import Systems
-from attn_jax.reporting.tables import TITLES, Table
+from attn_jax.reporting.printing import DASH
+from attn_jax.reporting.systems import TITLES, Systems
 
 NUMBERS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # of trials, of which the best is expected
 ABOUT = (
@@ -21,14 +23,7 @@ ABOUT = (
 )
 
 
-class Tuning(NamedTuple):
-    """What the systems of a comparison got, as a table with notes."""
-
-    table: Table
-    notes: list[str]
-
-
-class Outcome(NamedTuple):
+class Searched(NamedTuple):
     """What the trials of a system got and found."""
 
     trials: int
@@ -37,13 +32,13 @@ class Outcome(NamedTuple):
     metric: str
 
 
-def tuning(systems: Systems) -> Tuning | None:
-    """What systems got in searches; None if none of them was tuned.
+def tuning(systems: Systems) -> tuple[pd.DataFrame, list[str]] | None:
+    """What systems got in searches, as a table with notes; None if none of them was tuned.
 
     Raises:
       InputError: what a search has found is damaged.
     """
-    found = {label: outcome(runs[0].folder) for label, runs in systems.items()}
+    found = {label: searched(runs[0].folder) for label, runs in systems.items()}
     known = {label: each for label, each in found.items() if each is not None}
     if not known:
         return None
@@ -53,7 +48,7 @@ def tuning(systems: Systems) -> Tuning | None:
     rows = []
     for label, each in found.items():
         if each is None:
-            rows.append([label, "0", "0", *["–"] * len(numbers)])  # noqa: RUF001
+            rows.append([label, "0", "0", *[DASH] * len(numbers)])
             continue
         larger = METRICS[each.metric]
         best = [f"{expected_best(each.values, n, larger):.2f}" for n in numbers]
@@ -62,10 +57,10 @@ def tuning(systems: Systems) -> Tuning | None:
         rows.append([label, trials, f"{each.steps:,}", *best])
     heading = ["system", "trials", "steps", *(f"best of {n}" for n in numbers)]
     about = ABOUT.format(" or ".join(TITLES[metric] for metric in metrics))
-    return Tuning(Table(heading, rows), [about, *unequal(found)])
+    return pd.DataFrame(rows, columns=heading), [about, *unequal(found)]
 
 
-def unequal(found: dict[str, Outcome | None]) -> Iterator[str]:
+def unequal(found: dict[str, Searched | None]) -> Iterator[str]:
     """Where systems did not get the same."""
     got = {
         "trials that have ended": {n: len(each.values) if each else 0 for n, each in found.items()},
@@ -80,7 +75,7 @@ def unequal(found: dict[str, Outcome | None]) -> Iterator[str]:
             )
 
 
-def outcome(folder: Path) -> Outcome | None:
+def searched(folder: Path) -> Searched | None:
     """What the trials of the system of a run got and found; None if it was not tuned.
 
     Raises:
@@ -97,5 +92,5 @@ def outcome(folder: Path) -> Outcome | None:
                 ended = [trial for trial in trials if "value" in trial]
                 steps = sum(trial["steps"] for trial in trials)
                 values = [float(trial["value"]) for trial in ended]
-                return Outcome(len(trials), steps, values, ended[0]["metric"])
+                return Searched(len(trials), steps, values, ended[0]["metric"])
     return None

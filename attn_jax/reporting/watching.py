@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from attn_jax.errors import InputError, Terminated
 from attn_jax.files import path_of
 from attn_jax.records import run_files, states
+from attn_jax.reporting.about import listed
 from attn_jax.reporting.report import Report, report
 from attn_jax.reporting.runs import diverged
 
@@ -15,7 +16,7 @@ QUIET = 60.0  # seconds without a run in training, after which no other is expec
 MOST_NAMED = 6  # runs that the page names
 
 
-class Standing(NamedTuple):
+class Begun(NamedTuple):
     """The folders of the runs that have begun."""
 
     evaluated: dict[Path, int]  # with the time of their evaluation
@@ -55,13 +56,13 @@ def _follow(root: Path, baseline: str, options: dict[str, Any]) -> None:
     """Makes reports until no run has been in training for a while."""
     seen, changed = None, time.monotonic()
     while True:
-        now = standing(root)
+        now = begun(root)
         if now.training or now != seen:
             changed = time.monotonic()
         if now != seen:
             try:
-                made = report(root, baseline, live=told(now), **options)
-                print(f"{made.html}: {told(now)}", flush=True)
+                made = report(root, baseline, live=in_short(now), **options)
+                print(f"{made.html}: {in_short(now)}", flush=True)
             except InputError as error:  # such as that no run has been evaluated yet
                 print(f"waiting: {error}", flush=True)
         if time.monotonic() - changed >= QUIET:
@@ -70,15 +71,15 @@ def _follow(root: Path, baseline: str, options: dict[str, Any]) -> None:
         time.sleep(EVERY)
 
 
-def standing(root: Path) -> Standing:
+def begun(root: Path) -> Begun:
     """How far the runs under a folder are."""
-    begun = {file.parent for name in ("flags.txt", "state.json") for file in root.rglob(name)}
-    files = {folder: run_files.evaluation(folder, "test") for folder in sorted(begun)}
+    folders = {file.parent for name in ("flags.txt", "state.json") for file in root.rglob(name)}
+    files = {folder: run_files.evaluation(folder, "test") for folder in sorted(folders)}
     evaluated = {
         folder: file.stat().st_mtime_ns for folder, file in files.items() if file.is_file()
     }
     left = [folder for folder in files if folder not in evaluated]
-    return Standing(evaluated, [folder for folder in left if not _is_over(folder)])
+    return Begun(evaluated, [folder for folder in left if not _is_over(folder)])
 
 
 def _is_over(folder: Path) -> bool:
@@ -91,9 +92,8 @@ def _is_over(folder: Path) -> bool:
     return ended or diverged(folder) is not None
 
 
-def told(now: Standing) -> str:
+def in_short(now: Begun) -> str:
     """How far the runs are, in words."""
-    names = [folder.name for folder in now.training[:MOST_NAMED]]
-    more = len(now.training) - len(names)
-    named = f" ({', '.join(names)}{f' and {more} more' if more else ''})" if names else ""
+    names = [folder.name for folder in now.training]
+    named = f" ({listed(names, MOST_NAMED)})" if names else ""
     return f"{len(now.evaluated)} runs are evaluated, {len(now.training)} in training{named}"

@@ -4,6 +4,7 @@ import dataclasses
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,15 +16,18 @@ from attn_jax.alignment.units import UNITS, Pairs, Texts, between, cut, words
 from attn_jax.attention.head_names import Head
 from attn_jax.data.alignment_files import Gold, Links
 from attn_jax.data.text_checks import warn_of_unknown
+from attn_jax.drawing.alignments import heads, heat_map
+from attn_jax.drawing.style import save
+from attn_jax.drawing.viewer import Weighed, write_viewer
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import ratios_differ
-from attn_jax.reporting.alignments import heads, heat_map
-from attn_jax.reporting.page.alone import Weighed, write_viewer
-from attn_jax.reporting.style import save
-from attn_jax.reporting.tables import Table, p_cell
+from attn_jax.reporting.printing import p_cell
 from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translation.loading import experiment_of, located
 from attn_jax.translation.translator import Translator
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Development = tuple[Texts, list[Gold]]  # pairs to choose a reading on, and their gold links
 
@@ -117,12 +121,14 @@ def check_opposite(workdir: str, reverse: str) -> None:
         )
 
 
-def table_of_errors(links: dict[str, list[Links]], golds: list[Gold]) -> Table:
+def table_of_errors(links: dict[str, list[Links]], golds: list[Gold]) -> "pd.DataFrame":
     """How well the links of each direction and combination match the gold links.
 
     The last column is the p-value of the difference from the links with the lowest error, by paired
     bootstrap.
     """
+    import pandas as pd  # takes half a second, which other alignments save
+
     errors = {name: alignment_error(made, golds) for name, made in links.items() if any(made)}
     # 1 - AER of each sentence, as numerator and denominator.
     shares = {}
@@ -139,7 +145,7 @@ def table_of_errors(links: dict[str, list[Links]], golds: list[Gold]) -> Table:
         error = errors[name]
         p = "" if name == best else p_cell(ratios_differ(shares[best], shares[name]))
         rows.append([name, *(f"{value:.1f}" for value in error.values()), p])
-    return Table(heading, rows)
+    return pd.DataFrame(rows, columns=heading)
 
 
 def draw_all(

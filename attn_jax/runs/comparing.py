@@ -13,8 +13,7 @@ from attn_jax.config import Options
 from attn_jax.errors import InputError
 from attn_jax.files import path_of, reading, write_whole
 from attn_jax.records import run_files
-from attn_jax.reporting.answered import Answer, write_answer
-from attn_jax.reporting.report import report
+from attn_jax.reporting.report import Answer, report, write_answer
 from attn_jax.runs import plans
 from attn_jax.runs.agenda import SEED, TOO_FEW, Agenda, Runs, decided, name_of, with_seeds
 from attn_jax.runs.executor import slots

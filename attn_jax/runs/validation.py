@@ -15,14 +15,14 @@ from attn_jax import config
 from attn_jax.config import Data, Experiment
 from attn_jax.data.sentences import Example
 from attn_jax.data.vocabulary import Vocabulary
+from attn_jax.drawing.alignments import heat_map
+from attn_jax.drawing.style import png
 from attn_jax.evaluation.assess import Assessment, assess
 from attn_jax.evaluation.metrics import METRICS, in_words, ranking_metric
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.records import journal, run_files
 from attn_jax.records.progress import Criterion
-from attn_jax.reporting.alignments import heat_map
-from attn_jax.reporting.style import png
-from attn_jax.reporting.tables import Table
+from attn_jax.reporting.printing import escaped
 from attn_jax.tokens import written
 from attn_jax.training import processes
 from attn_jax.translation.translator import Translator
@@ -124,8 +124,9 @@ class Events:
             filename_suffix=f".{step}",
             write_to_disk=processes.is_first(),
         )
-        rows = [[name, text] for name, text in config.texts(experiment).items()]
-        self._writer.add_text("options", Table(["option", "value"], rows).markdown(), step)
+        rows = [f"| {name} | {escaped(text)} |" for name, text in config.texts(experiment).items()]
+        table = "\n".join(["| option | value |", "| --- | --- |", *rows])
+        self._writer.add_text("options", table, step)
         self._assessment: Assessment | None = None
 
     def measured(

@@ -16,7 +16,7 @@ from attn_jax.data.sentences import Sentence
 from attn_jax.tokens import written
 
 if TYPE_CHECKING:
-    from attn_jax.reporting.style import Picture
+    from attn_jax.drawing.style import Picture
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -43,19 +43,19 @@ class Hypothesis:
 
     def heat_map(self) -> Picture:
         """The alignment as a figure, target tokens down and source tokens across."""
-        from attn_jax.reporting.alignments import heat_map
+        from attn_jax.drawing.alignments import heat_map
 
         return heat_map(self.alignment, self.source.tokens, self.steps)
 
     def bars(self) -> Picture:
         """The alignment as a figure with a bar chart for each step."""
-        from attn_jax.reporting.alignments import step_bars
+        from attn_jax.drawing.alignments import step_bars
 
         return step_bars(self.alignment, self.source.tokens, self.steps)
 
     def heads(self) -> Picture:
         """The weights of each layer and head as a figure, layers down and heads across."""
-        from attn_jax.reporting.alignments import heads
+        from attn_jax.drawing.alignments import heads
 
         return heads(self.weights, self.source.tokens, self.steps)
 
@@ -65,13 +65,13 @@ class Hypothesis:
         Args:
           path: of the file, which is replaced if it exists.
         """
-        from attn_jax.reporting.page.alone import Weighed, write_viewer
+        from attn_jax.drawing.viewer import Weighed, write_viewer
 
         pair = Weighed(self.source.tokens, self.steps, self.weights)
         write_viewer(Path(path), [(self.source.text, self.text)], {"": [pair]})
 
     def _repr_html_(self) -> str:
-        from attn_jax.reporting.hover import hover
+        from attn_jax.drawing.hover import hover
 
         texts = {"source": self.source.text, "translation": self.text}
         return hover(texts, self.alignment, self.source.tokens, self.steps)

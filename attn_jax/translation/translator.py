@@ -22,7 +22,7 @@ from attn_jax.translation.given_pairs import GivenPairs, Text, padded_batch, ref
 from attn_jax.translation.hypothesis import Hypothesis
 
 if TYPE_CHECKING:
-    from attn_jax.reporting.style import Picture
+    from attn_jax.drawing.style import Picture
 
 USUAL = 64  # tokens of the longest sentence for which `warm_up` compiles unless it is told to
 
@@ -282,7 +282,7 @@ class Translator(GivenPairs):
           InputError: as in `translate`, or both names are the same.
         """
         # Translating does without figures.
-        from attn_jax.reporting.beside import Panel, beside
+        from attn_jax.drawing.beside import Panel, beside
 
         if len({*names}) < 2:
             raise InputError(f"both models are called {names[0]!r}: give two names")

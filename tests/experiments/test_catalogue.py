@@ -25,16 +25,16 @@ def test_without_runs_the_measurements_stay(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("table", [SCORES, WINDOWS, NORMALIZERS, VALUES, GATES, MIXING])
 def test_every_mechanism_has_formula_cost_and_paper(table):
-    for row in catalogue.catalogue(table).rows:
-        assert all(row[:2])
-        assert all(row[-2:]), row[0]
+    told = catalogue.catalogue(table)
+    for column in ("name", "formula", "cost", "paper"):
+        assert told[column].all(), column
 
 
 @pytest.mark.parametrize("classes", [OVER_POSITIONS, SOURCES], ids=["readouts", "sources"])
 def test_what_has_no_parameters_of_a_head_has_formula_cost_and_paper(classes):
-    assert all(map(all, catalogue.without_parameters(classes).rows))
+    assert catalogue.without_parameters(classes).map(bool).all(axis=None)
 
 
 def test_shapes_are_told_in_letters():
-    row = next(r for r in catalogue.catalogue(SCORES).rows if r[0] == "`concat`")
-    assert "W [Q+D, A], v [A]" in row
+    told = catalogue.catalogue(SCORES).set_index("name")
+    assert told.loc["`concat`", "parameters"] == "W [Q+D, A], v [A]"

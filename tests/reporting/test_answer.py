@@ -10,8 +10,11 @@ from scipy import stats
 
 from attn_jax import config
 from attn_jax.evaluation.significance import holm
-from attn_jax.reporting.answer import all_pairs, answer, listed, told_p
-from attn_jax.reporting.differences import of_ranks
+from attn_jax.reporting.about import listed
+from attn_jax.reporting.answer import answer as answer_of
+from attn_jax.reporting.answer import told_p
+from attn_jax.reporting.comparisons import Comparison
+from attn_jax.reporting.differences import differences
 from attn_jax.reporting.runs import Run
 
 N = 400
@@ -25,12 +28,25 @@ def run(hits, seed=0, seconds=10.0, score="additive"):
     given = {"model.score": score, "data.target_level": "symbol", "seed": seed}
     options = DEFAULTS | config.given(given)
     sentences = [
-        {"target": ["a"], "text_tokens": ["a" if hit else "b"], "reference": "a"} for hit in hits
+        {"source": [], "target": ["a"], "text_tokens": ["a" if hit else "b"], "reference": "a"}
+        for hit in hits
     ]
-    journal = [{"step": 100, "steps_per_second": 100 / seconds}]
+    rates = dict.fromkeys(("steps_per_second", "target_tokens_per_second"), 100 / seconds)
     metrics = {"exact_match": 100 * float(np.mean(hits)), "perplexity": 1.0}
+    evaluation = {"metrics": metrics, "heads": [{"sharpness": 1.0}], "step": 100, "parameters": 1}
     folder = Path(next(FOLDERS))
-    return Run(options, {"metrics": metrics}, journal, sentences, [], folder=folder)
+    return Run(
+        options,
+        evaluation,
+        [{"step": 100, "valid_exact_match": 0} | rates],
+        sentences,
+        [],
+        folder=folder,
+    )
+
+
+def answer(systems):
+    return answer_of(Comparison("", "", systems))
 
 
 def right(*wrong):
@@ -138,12 +154,10 @@ def test_seeds_are_taken_together_and_their_spread_is_told():
 
 def test_all_pairs_are_adjusted_together():
     systems = {name: [run(hits)] for name, hits in zip("abc", (A, B, C), strict=True)}
-    found = of_ranks(systems)
-    p = all_pairs(found)
-    expected = holm([found.p[0, 1], found.p[0, 2], found.p[1, 2]])
-    assert [p[0, 1], p[0, 2], p[1, 2]] == expected
-    np.testing.assert_array_equal(p, p.T)
-    np.testing.assert_array_equal(np.diag(p), 1)
+    found = differences(systems)
+    found = found[found["metric"] == "exact_match"]
+    assert found["p"].to_list() == pytest.approx([p_of(A, B), p_of(A, C), p_of(B, C)], abs=0.02)
+    assert found["p_holm"].to_list() == holm(found["p"].to_list())
 
 
 def test_of_equal_systems_no_difference_is_told():

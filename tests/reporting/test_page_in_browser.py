@@ -8,8 +8,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, expect, sync_playwright
 
+from attn_jax.drawing.viewer import Weighed, write_viewer
 from attn_jax.evaluation.metrics import error_rate
-from attn_jax.reporting.page.alone import Weighed, write_viewer
 from attn_jax.reporting.report import report
 from tests.reporting.test_report import write_run
 from tests.stages import full
@@ -550,7 +550,7 @@ def test_few_sentences_have_no_stars_of_significance(visit, root, tmp_path):
 
 def test_a_page_of_runs_in_training_loads_itself_anew(visit, root, tmp_path, monkeypatch):
     shutil.copytree(root, tmp_path / "runs")
-    monkeypatch.setattr("attn_jax.reporting.page.page.RELOADED", 8)
+    monkeypatch.setattr("attn_jax.reporting.report_html.RELOADED", 8)
     page = visit(report(tmp_path / "runs", live="4 runs are evaluated, 1 in training (dot)").html)
     assert "1 in training (dot). This page loads itself anew." in page.locator(".live").inner_text()
     report(tmp_path / "runs")  # which stays

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from attn_jax.drawing import alignments
+from attn_jax.drawing.style import ONE_COLUMN, SCREEN, TWO_COLUMNS, save
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import holm
-from attn_jax.reporting import alignments
-from attn_jax.reporting.curves import learning_curves
-from attn_jax.reporting.latex import latex
+from attn_jax.reporting.curves import draw, learning
 from attn_jax.reporting.paper import HEAD
+from attn_jax.reporting.printing import latex
 from attn_jax.reporting.report import report
 from attn_jax.reporting.runs import find_runs
-from attn_jax.reporting.style import ONE_COLUMN, SCREEN, TWO_COLUMNS, save
 from attn_jax.reporting.systems import by_system
 from tests.reporting.test_report import write_run
 
@@ -199,7 +199,8 @@ def test_heads_leave_out_tokens_that_could_not_be_read():
 @pytest.mark.parametrize("page", [ONE_COLUMN, TWO_COLUMNS])
 def test_a_figure_has_a_title_and_its_texts_do_not_overlap(root, page):
     """Title, axes and legend each have a place of their own."""
-    figure = learning_curves(by_system(find_runs(root)[0]), page)
+    charts = list(learning(by_system(find_runs(root)[0])))
+    figure = draw("Learning curves", charts, page)
     assert isinstance(figure, Figure)
     figure.draw_without_rendering()
     assert figure.get_suptitle() == "Learning curves"

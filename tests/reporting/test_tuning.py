@@ -31,36 +31,32 @@ def systems(root, **found):
 
 
 def test_it_tells_what_each_system_got_and_the_expected_best(tmp_path):
-    made = tuning(systems(tmp_path, additive=trials([1, 2, 3]), dot=trials([4, 4, 4])))
-    assert made.table.heading == [
-        "system",
-        "trials",
-        "steps",
-        "best of 1",
-        "best of 2",
-        "best of 3",
-    ]
-    assert made.table.rows == [
+    found = systems(tmp_path, additive=trials([1, 2, 3]), dot=trials([4, 4, 4]))
+    table, (about,) = tuning(found)
+    heading = ["system", "trials", "steps", "best of 1", "best of 2", "best of 3"]
+    assert list(table) == heading
+    assert table.to_numpy().tolist() == [
         ["additive", "3", "300", "2.00", "2.44", "2.67"],
         ["dot", "3", "300", "4.00", "4.00", "4.00"],
     ]
-    (about,) = made.notes
     assert "expected best validation BLEU of n trials" in about
 
 
 def test_it_says_where_systems_did_not_get_the_same(tmp_path):
-    made = tuning(systems(tmp_path, additive=trials([1, None, 3]), dot=trials([4, 4, 4], 90)))
-    assert made.table.rows[0][:3] == ["additive", "3 (1 failed)", "300"]
-    assert [note.partition(". ")[0] for note in made.notes[1:]] == [
+    table, notes = tuning(
+        systems(tmp_path, additive=trials([1, None, 3]), dot=trials([4, 4, 4], 90))
+    )
+    assert table.iloc[0, :3].to_list() == ["additive", "3 (1 failed)", "300"]
+    assert [note.partition(". ")[0] for note in notes[1:]] == [
         "Unequal tuning, trials that have ended: from 2 (additive) to 3 (dot)",
         "Unequal tuning, steps: from 270 (dot) to 300 (additive)",
     ]
 
 
 def test_a_system_that_was_not_tuned_is_told_beside_one_that_was(tmp_path):
-    made = tuning(systems(tmp_path, additive=trials([1, 2])))
-    assert made.table.rows[1] == ["plain", "0", "0", "–", "–"]  # noqa: RUF001
-    assert made.notes[1].startswith("Unequal tuning, trials that have ended: from 0 (plain)")
+    table, notes = tuning(systems(tmp_path, additive=trials([1, 2])))
+    assert table.iloc[1].to_list() == ["plain", "0", "0", "–", "–"]  # noqa: RUF001
+    assert notes[1].startswith("Unequal tuning, trials that have ended: from 0 (plain)")
 
 
 def test_nothing_is_told_where_nothing_was_tuned(tmp_path):

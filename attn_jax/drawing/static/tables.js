@@ -6,7 +6,7 @@ function sizeOf(cell) {
   return found[0] === "inf" ? Infinity : Number(found[0]);
 }
 
-/** Whether a column holds figures, as `tables.is_figure` says. */
+/** Whether a column holds figures, as `printing.is_figure` says. */
 function isFigure(cells) {
   return cells.every((cell) => !/\p{L}/u.test(cell.replace(/\b(to|inf)\b/g, "")));
 }

@@ -1,9 +1,12 @@
-"""The style of figures, and how they are written."""
+"""The style of figures, how they are written, and the labels that fit into them."""
 
 import functools
 import io
+import re
 import sys
+import textwrap
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +42,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#0
 
 # What a figure leaves out of its file, so that the same figure is the same file.
 UNDATED = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+INSIDE = re.compile(r"(?<=[=:,])|(?=\()")  # where a long word of options may be split
 
 
 class Page(NamedTuple):
@@ -114,3 +118,29 @@ def _tell_of_boxes() -> None:
         f"those that are installed are used: {', '.join(FONTS)}",
         file=sys.stderr,
     )
+
+
+def wrapped(label: str, signs: int = 32) -> str:
+    """Wraps a label to lines of at most `signs` characters; only longer words are split."""
+    words = [
+        part
+        for word in label.split()
+        for part in ([word] if len(word) <= signs else _parts(word, signs))
+    ]
+    return "\n".join(_packed(words, " ", signs))
+
+
+def _parts(word: str, signs: int) -> list[str]:
+    """Splits a long word at options and settings, and anywhere if these are too long as well."""
+    pieces = (piece for part in INSIDE.split(word) for piece in textwrap.wrap(part, signs))
+    return _packed(pieces, "", signs)
+
+
+def _packed(pieces: Iterable[str], between: str, signs: int) -> list[str]:
+    lines: list[str] = []
+    for piece in pieces:
+        if lines and len(lines[-1]) + len(between) + len(piece) <= signs:
+            lines[-1] += between + piece
+        else:
+            lines.append(piece)
+    return lines

@@ -8,8 +8,8 @@ from html import escape
 
 import numpy as np
 
-from attn_jax.reporting.alignments import visible
-from attn_jax.reporting.style import COLOURS
+from attn_jax.drawing.alignments import visible
+from attn_jax.drawing.style import COLOURS
 
 MOST = 200  # tokens of a side that are shown; a table of more would make a notebook slow
 FAINTEST = 0.0005  # weights below it are shown as 0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attn_jax.evaluation.edits import edit_distance, edit_path, matches
+from attn_jax.edits import edit_distance, edit_path, edits_of
 
 words = st.lists(st.sampled_from("abc"), max_size=6).map(tuple)
 
@@ -42,7 +42,7 @@ def test_a_path_has_the_fewest_errors_and_of_these_the_most_matches(hypothesis, 
     path = edit_path(hypothesis, reference)
     assert [said for said, _ in path if said is not None] == list(range(len(hypothesis)))
     assert [wanted for _, wanted in path if wanted is not None] == list(range(len(reference)))
-    kept = matches(hypothesis, reference)
+    kept = edits_of(hypothesis, reference).kept
     assert all(hypothesis[said] == reference[wanted] for said, wanted in kept)
     errors = len(path) - len(kept)
     assert errors == edit_distance(hypothesis, reference)
@@ -63,4 +63,4 @@ def test_a_path_has_the_fewest_errors_and_of_these_the_most_matches(hypothesis, 
     ],
 )
 def test_paths_by_hand(said, reference, kept):
-    assert [place for place, _ in matches(said, reference)] == kept
+    assert [place for place, _ in edits_of(said, reference).kept] == kept

@@ -8,11 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from attn_jax.evaluation.edits import edit_path, matches
-from attn_jax.reporting.alignments import add_scale, draw_heat_map, font_of, room
-from attn_jax.reporting.labels import wrapped
-from attn_jax.reporting.style import SCREEN, Page, Picture, styled
-from attn_jax.tokens import EOS, SPECIALS
+from attn_jax.drawing.alignments import add_scale, draw_heat_map, font_of, room
+from attn_jax.drawing.style import SCREEN, Page, Picture, styled, wrapped
+from attn_jax.edits import edits_of
 
 WIDEST = 12.0  # inches of several panels side by side
 SCALE = 0.8  # inches of the scale beside them
@@ -32,26 +30,10 @@ class Panel(NamedTuple):
         """The tokens of the steps that are drawn, T."""
         return self.target[: len(self.alignment)]
 
-
-class Errors(NamedTuple):
-    """Where a sentence differs from its reference, by the edits that its error rate counts."""
-
-    wrong: set[int]  # the places of tokens that replace others, or are too many
-    missing: set[int]  # the places before which tokens are missing
-
-
-def errors(said: Sequence[str], reference: Sequence[str]) -> Errors:
-    """The errors of what a system wrote; the end of the sentence, if it is there, is none."""
-    if said and said[-1] == SPECIALS[EOS]:
-        said = said[:-1]
-    wrong = set(range(len(said))) - {place for place, _ in matches(said, reference)}
-    missing, following = set(), 0
-    for place, _ in edit_path(said, reference):
-        if place is None:
-            missing.add(following)
-        else:
-            following = place + 1
-    return Errors(wrong, missing)
+    def cut(self, most: int) -> str:
+        """A remark for the caption of a figure of at most `most` steps, if it leaves some out."""
+        drawn, steps = min(most, len(self.written)), len(self.target)
+        return f"; the first {drawn} of {steps} steps" if drawn < steps else ""
 
 
 @styled
@@ -99,9 +81,11 @@ def beside(panels: dict[str, Panel], page: Page = SCREEN) -> Picture:
 
 
 def _mark_errors(axes: Axes, panel: Panel) -> None:
-    wrong, missing = errors(panel.target, panel.reference)
+    edits = edits_of(panel.target, panel.reference)
+    wrong = {place for place, _ in edits.wrong}
     for place, tick in enumerate(axes.get_yticklabels()):
         tick.set_color("red" if place in wrong else "black")
-    between = [place - 0.5 for place in sorted(missing) if place <= len(panel.written)]
+    places = sorted({place for place, _ in edits.missing})
+    between = [place - 0.5 for place in places if place <= len(panel.written)]
     # Outside of the axes, over the room of the tick labels.
     axes.hlines(between, -1.3, -0.5, color="red", linewidth=1.5, clip_on=False)

@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
+from attn_jax.drawing.viewer import Weighed, write_viewer
 from attn_jax.errors import InputError
 from attn_jax.files import reading
-from attn_jax.reporting.page.alone import Weighed, write_viewer
 
 ROUNDING = 0.05  # by which the weights of a target token may sum to more than 1
 NEEDED, MAY_HAVE = ("source", "target", "weights"), ("links",)
-Pairs = Sequence[Mapping[str, Any]]
+Given = Sequence[Mapping[str, Any]]
 PathLike = str | os.PathLike[str]
 
 
-def page(path: PathLike, systems: PathLike | Pairs | Mapping[str, PathLike | Pairs]) -> None:
+def page(path: PathLike, systems: PathLike | Given | Mapping[str, PathLike | Given]) -> None:
     """Writes an HTML file that shows what each token looks at, in a browser, without a network.
 
         attn_jax.page("a.html", [{"source": ["a", "b"], "target": ["B"], "weights": [[[[0, 1]]]]}])
@@ -71,7 +71,7 @@ def _unlike_weights(pairs: Sequence[Weighed]) -> str:
     )
 
 
-def _pairs(name: str, given: PathLike | Pairs) -> list[Weighed]:
+def _pairs(name: str, given: PathLike | Given) -> list[Weighed]:
     """The pairs of a system, checked."""
     if isinstance(given, str | os.PathLike):
         path = Path(given)

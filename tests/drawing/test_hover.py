@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from attn_jax.reporting.hover import MOST, hover
+from attn_jax.drawing.hover import MOST, hover
 
 ALIGNMENT = np.array([[0.25, 0.75, 0.0], [1.0, 0.0, 0.0]])
 

@@ -6,10 +6,11 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
+from attn_jax.drawing import alignments
+from attn_jax.drawing.beside import Panel, beside
+from attn_jax.drawing.style import STYLE, Picture, save
+from attn_jax.edits import edits_of
 from attn_jax.errors import InputError
-from attn_jax.reporting import alignments
-from attn_jax.reporting.beside import Panel, beside, errors
-from attn_jax.reporting.style import STYLE, Picture, save
 
 
 def test_a_heat_map_shows_weights_and_tokens():
@@ -105,7 +106,8 @@ def test_errors_are_those_of_the_whole_sentence_where_only_its_beginning_is_draw
     assert red(axes) == ([0, 1, 2], [])
     # One that never ended: there is no token where the end is missing.
     endless = panel._replace(target=["b"] * 9)
-    assert errors(endless.target, ["a"]) == (set(range(9)), set())
+    edits = edits_of(endless.target, ["a"])
+    assert (len(edits.wrong), edits.missing) == (9, [])
 
 
 def test_panels_are_as_large_whatever_a_system_wrote():

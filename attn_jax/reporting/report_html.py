@@ -1,24 +1,31 @@
-"""The page of a comparison: what it holds, and how it is written."""
+"""`report.html`: one page with tables, curves and a viewer of alignments, without a network."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from attn_jax.drawing.document import Limits, Room, document
 from attn_jax.errors import InputError
+from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import write_whole
 from attn_jax.records import run_files
-from attn_jax.reporting.page import comparisons
-from attn_jax.reporting.page.budget import Limits, Room
-from attn_jax.reporting.page.curves import charts
-from attn_jax.reporting.page.document import document
-from attn_jax.reporting.page.sentences import split
-from attn_jax.reporting.pages import Comparison
+from attn_jax.reporting import differences, tables
+from attn_jax.reporting.about import about
+from attn_jax.reporting.answer import answer
+from attn_jax.reporting.cautions import cautions
+from attn_jax.reporting.comparisons import Comparison
+from attn_jax.reporting.curves import Line, learning, lengths, positions
 from attn_jax.reporting.runs import of_split
-from attn_jax.reporting.systems import Systems, first_run
+from attn_jax.reporting.sentences import split
+from attn_jax.reporting.systems import TITLES, Systems, first_run
 
 SPLITS = "test", "validation", "train"
 RELOADED = 10.0  # seconds after which a page of runs in training loads itself anew
 TITLE = "Comparison of attention mechanisms"
+DIGITS = 5  # significant ones, which is more than a screen shows
 
 
 def write_page(
@@ -52,7 +59,7 @@ def of_comparison(
     chosen = baseline if baseline in comparison.systems else best
     return {
         "name": comparison.name,
-        "comparison": comparisons.described(comparison, chosen),
+        "comparison": described(comparison, chosen),
         "charts": list(charts(comparison)),
         "splits": [
             split(name, systems, chosen, limits, room)
@@ -110,3 +117,72 @@ def about_page(limits: Limits, room: Room) -> Iterator[str]:
             f"than {limits.megabytes:g} MB of them: --page_megabytes, --page_sentences and "
             "--page_systems choose."
         )
+
+
+def described(comparison: Comparison, baseline: str) -> dict[str, Any]:
+    """What the page tells of the systems of a comparison.
+
+    Args:
+      comparison: the comparison.
+      baseline: the system from which differences are shown at first.
+    """
+    systems = comparison.systems
+    return {
+        "systems": list(systems),
+        "baseline": list(systems).index(baseline),
+        "differences": list(matrices(comparison)) if len(systems) > 1 else None,
+        "answer": answer(comparison),
+        "tables": list(told_tables(comparison)),
+        "cautions": list(cautions(systems)),
+        "about": [*filter(None, [comparison.apart]), *about(systems, comparison.profile)],
+    }
+
+
+def matrices(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """The differences of all systems by each metric: of each baseline, of each system."""
+    labels = list(comparison.systems)
+    for metric, found in differences.from_each(comparison.differences).groupby(
+        "metric", sort=False
+    ):
+        name = str(metric)
+        told: dict[str, Any] = {"metric": TITLES[name]}
+        told["better"] = "higher" if METRICS[name] else "lower"
+        for name in ("difference", "low", "high", "p", "holm"):
+            matrix = found.pivot(index="baseline", columns="system", values=name)
+            digits = 7 if name in ("p", "holm") else 2
+            told[name] = matrix.reindex(labels, columns=labels).round(digits).to_numpy().tolist()
+        yield told
+
+
+def told_tables(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """The tables of the page as `tables.js` reads them; it shows the p-values of any baseline."""
+    for title, table, notes in tables.all_tables(comparison):
+        if title == "Quality" and len(comparison.systems) > 1:
+            table = table.drop(columns=tables.P, errors="ignore")
+            notes = [differences.ABOUT, *(note for note in notes if note != tables.ABOUT_P)]
+        rows = table.to_numpy().tolist()
+        yield {"title": title, "heading": list(table.columns), "rows": rows, "notes": list(notes)}
+
+
+def charts(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """All charts of a comparison, as `curves.js` reads them."""
+    systems = comparison.systems
+    for chart in chain(learning(systems), lengths(comparison.profile), positions(systems)):
+        ticks = {"ticks": chart.ticks} if chart.ticks else {}
+        told = {
+            "y": chart.told,
+            "xs": [{"name": name} | ticks for name in chart.xs],
+            "lines": {label: banded(line) for label, line in chart.lines.items()},
+        }
+        yield told | ({"log": True} if chart.y.endswith("perplexity") else {})
+
+
+def banded(line: Line) -> dict[str, list]:
+    """The places of a line, and the mean, lowest and highest value over seeds at each of them."""
+    values = line.values
+    band = {"mean": values.mean(axis=0), "low": values.min(axis=0), "high": values.max(axis=0)}
+    return {"x": list(map(_rounded, line.xs))} | {name: _rounded(v) for name, v in band.items()}
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    return [float(f"{value:.{DIGITS}g}") for value in values]

@@ -1,8 +1,11 @@
 """The edits that turn a hypothesis into its reference. Levenshtein 1966."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
+
+from attn_jax.tokens import EOS, SPECIALS
 
 
 def edit_distance(hypothesis: Sequence, reference: Sequence) -> int:
@@ -41,13 +44,35 @@ def edit_path(hypothesis: Sequence, reference: Sequence) -> list[tuple[int | Non
     return path
 
 
-def matches(hypothesis: Sequence, reference: Sequence) -> list[tuple[int, int]]:
-    """The places, in both sequences, of the tokens that the edits of `edit_path` keep."""
-    return [
-        (said, wanted)
-        for said, wanted in edit_path(hypothesis, reference)
-        if said is not None and wanted is not None and hypothesis[said] == reference[wanted]
-    ]
+class Edits(NamedTuple):
+    """How a sentence differs from its reference, by the edits that its error rate counts."""
+
+    kept: list[tuple[int, int]]  # the places of a token in both
+    wrong: list[tuple[int, int | None]]  # of one that replaces another, or that is too many
+    missing: list[tuple[int, int]]  # the place before which a token is missing, and its own
+
+
+def edits_of(said: Sequence[str], reference: Sequence[str]) -> Edits:
+    """The edits of what a system wrote.
+
+    Args:
+      said: with or without the end of the sentence, which is no error.
+      reference: without the end of the sentence.
+    """
+    if said and said[-1] == SPECIALS[EOS]:
+        said = said[:-1]
+    edits, following = Edits([], [], []), 0
+    for place, wanted in edit_path(said, reference):
+        if place is None:
+            assert wanted is not None  # an edit has a place on one side
+            edits.missing.append((following, wanted))
+            continue
+        following = place + 1
+        if wanted is not None and said[place] == reference[wanted]:
+            edits.kept.append((place, wanted))
+        else:
+            edits.wrong.append((place, wanted))
+    return edits
 
 
 def _rows(

@@ -11,9 +11,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import PowerNorm
 
 from attn_jax.attention.head_names import head_name
+from attn_jax.drawing.style import COLOURS, ONE_COLUMN, SCREEN, Page, Picture, styled, wrapped
 from attn_jax.errors import InputError
-from attn_jax.reporting.labels import wrapped
-from attn_jax.reporting.style import COLOURS, ONE_COLUMN, SCREEN, Page, Picture, styled
 from attn_jax.tokens import bracketed, is_second
 
 LARGEST = 40.0  # inches of a figure; tokens are made smaller to stay below

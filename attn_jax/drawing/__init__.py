@@ -1,0 +1,1 @@
+"""How the weights of a sentence are drawn: figures, pieces of HTML and pages."""
