@@ -27,7 +27,7 @@ FONTS = (
     "Malgun Gothic",
     "Nirmala UI",
 )
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 9,
     "font.family": [name for name in FONTS if name in get_font_names()],
     "text.parse_math": False,  # a token may have a dollar sign
@@ -59,7 +59,7 @@ class Page(NamedTuple):
         return self.font / STYLE["font.size"]
 
     @property
-    def rc(self) -> dict[str, Any]:
+    def rc(self) -> dict[Any, Any]:
         """What a figure for this page changes of the style."""
         sizes = ("font.size", "axes.titlesize", "figure.titlesize")
         return {name: self.scale * STYLE[name] for name in sizes}

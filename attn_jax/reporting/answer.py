@@ -112,8 +112,9 @@ def _fastest(seconds: pd.Series) -> Iterator[str]:
     Args:
       seconds: of a run of each of them.
     """
-    fast, others = seconds.idxmin(), seconds.drop(seconds.idxmin())
-    shortest, low, high = map(in_seconds, (seconds[fast], others.min(), others.max()))
+    fast = seconds.idxmin()
+    others = seconds.drop(fast)
+    shortest, low, high = map(in_seconds, (seconds.min(), others.min(), others.max()))
     if others.empty or shortest == high:
         return
     yield (

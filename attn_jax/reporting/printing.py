@@ -167,7 +167,7 @@ def strips(alignment: np.ndarray, source: Sequence[str], target: Sequence[str]) 
     shades = np.array(list(SHADES))[np.digitize(alignment, (0.1, 0.3, 0.5, 0.8))]
     padded = [set_cell_size(token, width) for token in target]
     return [
-        f"{token} |{''.join(row)}| {bracketed(source[weights.argmax()])} {weights.max():.2f}"
+        f"{token} |{''.join(row)}| {bracketed(source[int(weights.argmax())])} {weights.max():.2f}"
         for token, row, weights in zip(padded, shades, alignment, strict=True)
     ]
 

@@ -101,18 +101,18 @@ class Shown(NamedTuple):
 
     entry: dict[str, Any]  # of the hypothesis, or of its reference
     run: Run
-    index: int  # of the sentence
+    place: int  # of the sentence
     of: str  # what the names of its arrays begin with
 
     def picture(self, name: str) -> np.ndarray | None:
         """An array of the sentence, if the run has it."""
         arrays = self.run.pictures.get(name)
-        return None if arrays is None else arrays[self.index]
+        return None if arrays is None else arrays[self.place]
 
     @property
     def weights(self) -> np.ndarray:
         """Those of the first steps, [L, N, T, S]."""
-        whole = self.picture("reference") if self.of else self.run.weights[self.index]
+        whole = self.picture("reference") if self.of else self.run.weights[self.place]
         assert whole is not None
         return whole[:, :, :MOST_STEPS]
 
@@ -164,7 +164,7 @@ def split(name: str, systems: Systems, baseline: str, limits: Limits, room: Room
         for label, run in firsts.items()
     ]
     forced = [
-        (label, Shown(one.entry["forced"], one.run, one.index, "reference_"))
+        (label, Shown(one.entry["forced"], one.run, one.place, "reference_"))
         for label, one in said
         if "forced" in one.entry
     ]
