@@ -25,6 +25,9 @@ from .drawing.exchange import page
 
 # Errors and settings of values.
 from .errors import InputError
+
+# Losses of the weights of attention, your own too.
+from .recipe.losses import LOSSES, Loss, Seen
 from .reporting.report import Answer, Report, report
 from .runs.comparing import compare
 from .runs.evaluation import evaluate
@@ -34,9 +37,6 @@ from .runs.training import train
 from .runs.tuning import Trials, tuned_sweep
 from .settings.value import inner, setting
 from .startup import start
-
-# Losses of the weights of attention, your own too.
-from .training.losses import LOSSES, Loss, Seen
 
 # Trained models.
 from .translation.exporting import export, load_exported

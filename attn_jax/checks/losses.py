@@ -11,8 +11,8 @@ from attn_jax.attention.head_names import Single
 from attn_jax.checks import declared
 from attn_jax.checks.findings import Advice, Check, first_problem
 from attn_jax.checks.subject import TOLERANCE, all_finite, difference
+from attn_jax.recipe.losses import Loss, total
 from attn_jax.tokens import EOS, PAD, UNK, Batch
-from attn_jax.training.losses import Loss, total
 
 S, T = 7, 5  # source words and target tokens of a pair
 

@@ -2,10 +2,10 @@
 
 from attn_jax.attention.head_names import SEVERAL, Heads
 from attn_jax.config.reading import PARTS, Tables
-from attn_jax.data.orders import ORDERS, Order
-from attn_jax.training.losses import LOSSES, UNITS, Loss, Unit
-from attn_jax.training.optimizer import OPTIMIZERS, SCHEDULES, Optimizer, Schedule
-from attn_jax.training.precision import PRECISIONS, Precision
+from attn_jax.recipe.losses import LOSSES, UNITS, Loss, Unit
+from attn_jax.recipe.optimizer import OPTIMIZERS, SCHEDULES, Optimizer, Schedule
+from attn_jax.recipe.orders import ORDERS, Order
+from attn_jax.recipe.precision import PRECISIONS, Precision
 
 TABLES: Tables = {
     **PARTS,

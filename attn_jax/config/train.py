@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from attn_jax.data.orders import Bucketed, Order
+from attn_jax.recipe.losses import LOSSES, Loss, Tokens, Unit
+from attn_jax.recipe.optimizer import Adam, Constant, Optimizer, Schedule
+from attn_jax.recipe.orders import Bucketed, Order
+from attn_jax.recipe.precision import Float32, Precision
 from attn_jax.settings.fields import Duration, option, path
-from attn_jax.training.losses import LOSSES, Loss, Tokens, Unit
-from attn_jax.training.optimizer import Adam, Constant, Optimizer, Schedule
-from attn_jax.training.precision import Float32, Precision
 
 
 @dataclass(frozen=True)

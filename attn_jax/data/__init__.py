@@ -1,1 +1,1 @@
-"""Data: every data set as a TFDS builder, vocabularies, and batches of few shapes."""
+"""Data: text of the user and data sets of TFDS, vocabularies, and batches of few shapes."""

@@ -12,9 +12,9 @@ import numpy as np
 
 from attn_jax.config import Train
 from attn_jax.data.links import LinkTable
-from attn_jax.data.orders import Plan, make_shapes
 from attn_jax.data.pretokens import Cut, CutText
 from attn_jax.data.vocabulary import Vocabulary
+from attn_jax.recipe.orders import Plan, make_shapes
 from attn_jax.settings.fields import LARGEST
 from attn_jax.tokens import EOS, PAD, Batch
 

@@ -1,1 +1,1 @@
-"""The record of a run: its folder, journal, progress, facts and provenance."""
+"""The record of a run: its manifest, journal, progress, own code and provenance."""

@@ -16,7 +16,6 @@ from attn_jax.checks.contracts import check_returns, untrained
 from attn_jax.checks.mechanisms import problem_at_start
 from attn_jax.config import Experiment, Model
 from attn_jax.data.datasets import GENERATED
-from attn_jax.data.orders import Shape
 from attn_jax.data.run_vocabularies import VOCABULARIES
 from attn_jax.data.synthetic import TASKS
 from attn_jax.decoding.batches import SHORTEST
@@ -26,11 +25,12 @@ from attn_jax.models.choices import options_of
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.heads import Sizes
 from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.recipe.optimizer import Linear
+from attn_jax.recipe.orders import Shape
 from attn_jax.records.own_code import import_modules, imported_late, own_modules, own_options
 from attn_jax.settings.grammar import own_names
 from attn_jax.tokens import PAD, UNK, Batch
 from attn_jax.training.loop import recipe_of
-from attn_jax.training.optimizer import Linear
 from attn_jax.training.step import init_state, train_step
 
 

@@ -24,12 +24,13 @@ from attn_jax.data.text_checks import (
 from attn_jax.data.vocabulary import Vocabulary, known
 from attn_jax.errors import InputError, choose
 from attn_jax.models.seq2seq import Seq2Seq, initialize
+from attn_jax.recipe import precision
 from attn_jax.records import manifest, run_files
 from attn_jax.records.own_code import own_options
 from attn_jax.records.progress import Progress
 from attn_jax.runs import folder
 from attn_jax.runs.checks import check_step, is_used
-from attn_jax.training import devices, loop, precision, processes
+from attn_jax.training import devices, loop, processes
 from attn_jax.training.checkpoints import CheckpointMismatch
 from attn_jax.training.loop import recipe_of
 from attn_jax.training.step import FlatState, init_state

@@ -1,1 +1,1 @@
-"""Training: the loss, the optimizer, a pure step, the loop around it and its checkpoints."""
+"""Training: a pure step, the loop around it, and its checkpoints."""

@@ -14,13 +14,13 @@ from attn_jax.config import Train
 from attn_jax.errors import Paused
 from attn_jax.files import is_terminal
 from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.recipe.optimizer import make_optimizer
 from attn_jax.records import changes, journal, run_files
 from attn_jax.records.progress import Criterion, Progress
 from attn_jax.training import processes
 from attn_jax.training.checkpoints import Checkpoints, WritableCheckpoints
 from attn_jax.training.notice import Notice, Told
 from attn_jax.training.objective import Objective
-from attn_jax.training.optimizer import make_optimizer
 from attn_jax.training.running import Running
 from attn_jax.training.step import FlatState, Recipe, init_state, resume, with_optimizer
 

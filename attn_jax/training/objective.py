@@ -10,8 +10,8 @@ from attn_jax.kernels.memory import by_parts
 from attn_jax.kernels.output_loss import LOGITS
 from attn_jax.models.randomness import split
 from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.recipe.losses import Loss, total
 from attn_jax.tokens import BOS, EOS, PAD, Batch
-from attn_jax.training.losses import Loss, total
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from attn_jax.kernels import activations, deferral, factors, hidden_sum, memory, products
-from attn_jax.training.precision import multiplies_bfloat16
+from attn_jax.recipe.precision import multiplies_bfloat16
 
 ROUNDING = partial(jax.default_matmul_precision, factors.BFLOAT16)
 

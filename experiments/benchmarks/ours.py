@@ -10,9 +10,9 @@ from attn_jax import Mechanism, attend_all, config
 from attn_jax.attention import Additive, Dot, General, LocationAware, Sparsemax
 from attn_jax.config import Model, Train
 from attn_jax.models.seq2seq import initialize
+from attn_jax.recipe.precision import PRECISIONS
 from attn_jax.tokens import EOS, Batch
 from attn_jax.training.loop import recipe_of
-from attn_jax.training.precision import PRECISIONS
 from attn_jax.training.step import init_state, train_step
 
 from .side import serve

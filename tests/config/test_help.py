@@ -15,7 +15,6 @@ from attn_jax.attention.catalogue import (
 )
 from attn_jax.config import Experiment
 from attn_jax.data.datasets import NAMES
-from attn_jax.data.orders import ORDERS
 from attn_jax.data.run_vocabularies import VOCABULARIES
 from attn_jax.data.vocabulary import LEVELS
 from attn_jax.evaluation.metrics import METRICS
@@ -28,10 +27,11 @@ from attn_jax.models.initializations import INITIALIZATIONS
 from attn_jax.models.readouts import READOUTS
 from attn_jax.models.recurrent import CELLS
 from attn_jax.models.stacks import FIRST_STATES, STACKS
+from attn_jax.recipe.losses import LOSSES, UNITS
+from attn_jax.recipe.optimizer import OPTIMIZERS, SCHEDULES
+from attn_jax.recipe.orders import ORDERS
+from attn_jax.recipe.precision import PRECISIONS
 from attn_jax.settings.fields import fields
-from attn_jax.training.losses import LOSSES, UNITS
-from attn_jax.training.optimizer import OPTIMIZERS, SCHEDULES
-from attn_jax.training.precision import PRECISIONS
 
 TABLES = {
     "data.name": NAMES,

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from attn_jax.data.batches import Batches
-from attn_jax.data.orders import Shape, make_shapes, smallest
 from attn_jax.errors import InputError
+from attn_jax.recipe.orders import Shape, make_shapes, smallest
 from attn_jax.tokens import EOS, PAD
 from tests.options import train_options
 from tests.pairs import Pair, training_pairs

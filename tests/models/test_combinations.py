@@ -20,10 +20,10 @@ from attn_jax.decoding.forced import force
 from attn_jax.decoding.options import Search
 from attn_jax.errors import InputError
 from attn_jax.models.seq2seq import initialize
+from attn_jax.recipe.losses import Coverage
 from attn_jax.tokens import EOS, PAD, Batch
 from attn_jax.training.checkpoints import named_leaves
 from attn_jax.training.loop import recipe_of
-from attn_jax.training.losses import Coverage
 from attn_jax.training.step import init_state, train_step
 from tests.options import model_options
 from tests.stages import few, full

@@ -9,6 +9,7 @@ import pytest
 
 from attn_jax.config import Train
 from attn_jax.models.randomness import by_row
+from attn_jax.recipe.losses import Guided
 from attn_jax.tokens import EOS, PAD, Batch
 from attn_jax.training import running
 from attn_jax.training.devices import (
@@ -20,7 +21,6 @@ from attn_jax.training.devices import (
     summary,
 )
 from attn_jax.training.loop import recipe_of
-from attn_jax.training.losses import Guided
 from attn_jax.training.step import init_state, train_step
 from tests.options import train_options
 from tests.training import test_loop

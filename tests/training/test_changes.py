@@ -12,13 +12,13 @@ import attn_jax
 from attn_jax import config
 from attn_jax.data.datasets import open_corpus
 from attn_jax.errors import InputError, Paused
+from attn_jax.recipe.optimizer import SGD
 from attn_jax.records import changes, run_files
 from attn_jax.runs.executor import without_changed
 from attn_jax.runs.folder import alone, settle, settle_planned, tell_changes
 from attn_jax.runs.plans import possible
 from attn_jax.runs.training import train_alone
 from attn_jax.training.checkpoints import digest, set_aside
-from attn_jax.training.optimizer import SGD
 
 OPTIONS = {
     "data.name": "copy",

@@ -9,8 +9,7 @@ import pytest
 
 from attn_jax.attention.head_names import MeanHead, Single
 from attn_jax.errors import InputError
-from attn_jax.tokens import EOS, PAD, Batch
-from attn_jax.training.losses import (
+from attn_jax.recipe.losses import (
     LOSSES,
     Coverage,
     Diagonal,
@@ -21,6 +20,7 @@ from attn_jax.training.losses import (
     Monotonicity,
     total,
 )
+from attn_jax.tokens import EOS, PAD, Batch
 
 B, L, N, T, S = 4, 2, 3, 6, 5
 LENGTHS = ((5, 6), (3, 4), (5, 2), (1, 1))  # source words, target tokens

@@ -12,9 +12,9 @@ from attn_jax.decoding.decode import decode
 from attn_jax.decoding.forced import force
 from attn_jax.decoding.options import Search
 from attn_jax.models.choices import DECODERS
+from attn_jax.recipe.losses import LOSSES
 from attn_jax.tokens import Batch
 from attn_jax.training.loop import recipe_of
-from attn_jax.training.losses import LOSSES
 from attn_jax.training.step import init_state, train_step
 from tests.drawn import drawn
 

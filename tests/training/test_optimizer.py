@@ -6,7 +6,7 @@ import optax
 import pytest
 
 from attn_jax.errors import InputError
-from attn_jax.training import optimizer
+from attn_jax.recipe import optimizer
 from attn_jax.training.loop import recipe_of
 from tests.options import train_options
 

@@ -6,8 +6,8 @@ import jax
 import pytest
 
 from attn_jax.errors import InputError
-from attn_jax.training import precision
-from attn_jax.training.precision import LARGE, PRECISIONS, Bfloat16, Float32, advice, check
+from attn_jax.recipe import precision
+from attn_jax.recipe.precision import LARGE, PRECISIONS, Bfloat16, Float32, advice, check
 
 
 def device(platform, **more):

@@ -7,11 +7,11 @@ import optax
 
 from attn_jax.attention.head_names import Single
 from attn_jax.config import Train
+from attn_jax.recipe.losses import Coverage, Guided
+from attn_jax.recipe.optimizer import SGD
 from attn_jax.tokens import PAD, Batch
 from attn_jax.training.loop import recipe_of
-from attn_jax.training.losses import Coverage, Guided
 from attn_jax.training.objective import Objective
-from attn_jax.training.optimizer import SGD
 from attn_jax.training.step import Recipe, init_state, train_step
 from tests.training.test_step import LINKS, SOURCE, TARGET, make
 

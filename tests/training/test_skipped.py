@@ -9,10 +9,10 @@ import pytest
 
 from attn_jax.config import Train
 from attn_jax.errors import InputError
+from attn_jax.recipe.losses import Guided
 from attn_jax.records import journal
 from attn_jax.tokens import Batch
 from attn_jax.training.loop import recipe_of
-from attn_jax.training.losses import Guided
 from attn_jax.training.running import skipped_in_a_row
 from attn_jax.training.step import init_state, resume, train_step
 from tests.training.test_loop import scripted, train
