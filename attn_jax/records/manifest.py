@@ -123,25 +123,20 @@ def replacing(workdir: Path, *files: Path) -> Iterator[list[Path]]:
     with writing(*files) as beside:
         yield beside
         contents = {
-            _name(workdir, file): Content.of(temporary.read_bytes())
+            _name(workdir, file): Content.of_file(temporary)
             for file, temporary in zip(files, beside, strict=True)
         }
         with changing(workdir) as manifest:
             for name, content in contents.items():
                 manifest.files.setdefault(name, []).append(content)
-    add(workdir, contents)
+    with changing(workdir) as manifest:
+        manifest.files |= {name: [content] for name, content in contents.items()}
 
 
 def write(workdir: Path, file: Path, text: str) -> None:
     """Replaces a file of a run."""
     with replacing(workdir, file) as (beside,):
         beside.write_text(text, "utf-8")
-
-
-def add(workdir: Path, contents: dict[str, Content]) -> None:
-    """Records files that are finished."""
-    with changing(workdir) as manifest:
-        manifest.files |= {name: [content] for name, content in contents.items()}
 
 
 def append(workdir: Path, file: Path, line: str) -> None:
@@ -172,16 +167,17 @@ def content(workdir: Path, file: Path, advice: str = PUT_BACK) -> bytes:
     Raises:
       InputError: it is missing or has changed, or the run did not write it.
     """
-    known = read(workdir).files.get(_name(workdir, file))
-    if known is None:
-        missing = run_files.manifest(workdir).name
-        raise InputError(f"{file} is not of this run, or damaged: {missing} does not name it")
-    with reading(file, f": {advice}"):
-        found = file.read_bytes()
-    for one in known:
-        written = found[: one.size] if file == run_files.journal(workdir) else found
-        if Content.of(written) == one:
-            return written
+    for _ in range(2):  # it may be replaced between the manifest and the file
+        known = read(workdir).files.get(_name(workdir, file))
+        if known is None:
+            where = run_files.manifest(workdir).name
+            raise InputError(f"{file} is not of this run, or damaged: {where} does not name it")
+        with reading(file, f": {advice}"):
+            found = file.read_bytes()
+        for one in known:
+            written = found[: one.size] if file == run_files.journal(workdir) else found
+            if Content.of(written) == one:
+                return written
     raise InputError(f"{file} is damaged: it has changed since it was written; {advice}")
 
 
