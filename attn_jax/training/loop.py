@@ -182,7 +182,8 @@ def fit(
       Paused: a signal told training to end, and it has saved.
     """
     first_process = processes.is_first()
-    checkpoints = WritableCheckpoints(workdir, config.keep) if first_process else None
+    with processes.together():
+        checkpoints = WritableCheckpoints(workdir, config.keep) if first_process else None
     shown = is_terminal(sys.stderr)
     console = Console(stderr=True, highlight=False, soft_wrap=True, force_terminal=shown)
     run = Running(config, recipe, state, progress, workdir, rng, criterion, checkpoints, console)

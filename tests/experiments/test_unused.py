@@ -12,7 +12,7 @@ from attn_jax.models.choices import DECODERS, ENCODERS, options_of
 from attn_jax.models.readouts import OVER_POSITIONS, READOUTS
 from attn_jax.models.recurrent import CELLS
 from attn_jax.models.seq2seq import initialize
-from attn_jax.runs.checks import USED_BY, unused, warn
+from attn_jax.runs.checks import USED_BY, unused, warn_of_unused
 from tests.options import model_options
 
 OPTIONS = {
@@ -125,7 +125,7 @@ def runs_of(*options):
 def test_an_option_that_no_run_uses_is_named_in_a_warning(options):
     given, name = config.given(options), list(options)[-1]
     with pytest.warns(UserWarning, match=rf"^no run here uses {re.escape(name)}$"):
-        warn(runs_of(given), ["seed", *given])
+        warn_of_unused(runs_of(given), ["seed", *given])
 
 
 def test_an_option_that_one_run_of_a_sweep_uses_is_used():
