@@ -259,7 +259,10 @@ def _write(place: Path, items: dict[str, dict[str, Any]]) -> None:
     # All processes have all arrays. One writes them, and waits for no other.
     index = processes.index()
     alone = ocp.options.MultiprocessingOptions(primary_host=index, active_processes={index})
-    checkpointer = ocp.Checkpointer(ocp.CompositeCheckpointHandler(), multiprocessing_options=alone)
+    handler = ocp.CompositeCheckpointHandler(
+        composite_options=ocp.CompositeOptions(multiprocessing_options=alone)
+    )
+    checkpointer = ocp.Checkpointer(handler, multiprocessing_options=alone)
     args = {
         item: ocp.args.PyTreeSave({name: np.asarray(leaf) for name, leaf in leaves.items()})
         for item, leaves in items.items()
