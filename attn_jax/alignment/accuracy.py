@@ -1,13 +1,15 @@
-"""How often attention is where a token comes from, and how sharp each head's weights are."""
+"""How often attention is where a token comes from, how sharp it is, and how wrong links are."""
 
 import functools
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from attn_jax.alignment.readings import shifted
+from attn_jax.alignment.units import shifted
+from attn_jax.data.alignment_files import Gold, Links
+from attn_jax.errors import InputError
 
 SHIFTS = (0, -1, 1)  # of equally good ones, the first is taken
 
@@ -73,3 +75,39 @@ def by_head(counts: Iterable[Counts]) -> list[dict[str, float | int]]:
             entry |= {"alignment_accuracy": accuracy, "alignment_shift": SHIFTS[best]}
         figures.append(entry)
     return figures
+
+
+def alignment_counts(links: Sequence[Links], golds: Sequence[Gold]) -> np.ndarray:
+    """|A ∩ P|, |A ∩ S|, |A| and |S| of each sentence, [sentences, 4]."""
+    return np.array(
+        [
+            (len(made & gold.possible), len(made & gold.sure), len(made), len(gold.sure))
+            for made, gold in zip(links, golds, strict=True)
+        ]
+    )
+
+
+def alignment_error(links: Sequence[Links], golds: Sequence[Gold]) -> dict[str, float]:
+    """Agreement with gold links, in percent over all sentences. Och and Ney 2003, section 5.2.
+
+    Args:
+      links: of each sentence, A, as pairs (source, target).
+      golds: of each sentence, with links `sure`, S, and `possible`, P, which include the sure ones.
+
+    Returns:
+      `precision` |A ∩ P| / |A|, `recall` |A ∩ S| / |S|, `f1`, their harmonic mean, and
+      `alignment_error_rate`, 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
+
+    Raises:
+      InputError: there are no links, or no sure gold links.
+    """
+    of_possible, of_sure, made, sure = alignment_counts(links, golds).sum(axis=0).tolist()
+    if not made or not sure:
+        raise InputError("no alignment error without links and sure gold links")
+    precision, recall = of_possible / made, of_sure / sure
+    return {
+        "alignment_error_rate": 100 * (1 - (of_possible + of_sure) / (made + sure)),
+        "precision": 100 * precision,
+        "recall": 100 * recall,
+        "f1": 200 * precision * recall / max(precision + recall, 1e-30),
+    }

@@ -1,7 +1,10 @@
-"""Links from weights between words, of one direction.
+"""Links from weights between words: of one direction, and of both as one set.
 
 Links are sets of (source, target) positions, counted from 0, without the end of the sentence.
 """
+
+from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
@@ -45,3 +48,138 @@ class Threshold(Extraction):
 
 
 EXTRACTIONS: dict[str, type[Extraction]] = {one.name: one for one in (Argmax, Threshold)}
+
+
+def turned(links: Links) -> Links:
+    """Links of the opposite direction, with source and target swapped."""
+    return {(target, source) for source, target in links}
+
+
+def intersection(forward: Links, backward: Links) -> Links:
+    """Links of both directions."""
+    return forward & backward
+
+
+def union(forward: Links, backward: Links) -> Links:
+    """Links of either direction."""
+    return forward | backward
+
+
+def grow_diag(forward: Links, backward: Links) -> Links:
+    """The intersection, and links of either direction that are adjacent to accepted links.
+
+    A link is added if one of its words has no link yet. Koehn, Och and Marcu 2003, section 4.5.
+    """
+    either, links = forward | backward, set(forward & backward)
+    sources, targets = _linked(links)
+    before = None
+    while before != len(links):
+        before = len(links)
+        for link in sorted(either):
+            for beside in _around(*link) if link in links else ():
+                free = beside[0] not in sources or beside[1] not in targets
+                if free and beside in either:
+                    links.add(beside)
+                    sources.add(beside[0])
+                    targets.add(beside[1])
+    return links
+
+
+def grow_diag_final(forward: Links, backward: Links) -> Links:
+    """`grow_diag`, then links of either direction of which at least one word has no link yet."""
+    return _final(grow_diag(forward, backward), forward, backward, any)
+
+
+def grow_diag_final_and(forward: Links, backward: Links) -> Links:
+    """`grow_diag`, then links of either direction of which neither word has a link yet."""
+    return _final(grow_diag(forward, backward), forward, backward, all)
+
+
+def _final(links: Links, forward: Links, backward: Links, free: Callable) -> Links:
+    sources, targets = _linked(links)
+    links = set(links)
+    for direction in (forward, backward):
+        for source, target in sorted(direction):
+            if free((source not in sources, target not in targets)):
+                links.add((source, target))
+                sources.add(source)
+                targets.add(target)
+    return links
+
+
+def _linked(links: Links) -> tuple[set[int], set[int]]:
+    return {source for source, _ in links}, {target for _, target in links}
+
+
+def _around(source: int, target: int) -> list[tuple[int, int]]:
+    """The eight neighbours of a link, horizontal and vertical ones first."""
+    steps = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
+    return [(source + down, target + right) for down, right in steps]
+
+
+class Symmetrization(Value):
+    """A way to combine both directions."""
+
+    def __call__(self, forward: np.ndarray, backward: np.ndarray, extract: Extraction) -> Links:
+        """The links, from weights [T, S] and [S, T], and the way to make links of each."""
+        raise NotImplementedError
+
+
+class _OfLinks(Symmetrization):
+    """A way to combine the links of both directions."""
+
+    combine: ClassVar[Callable[[Links, Links], Links]]
+
+    def __call__(self, forward: np.ndarray, backward: np.ndarray, extract: Extraction) -> Links:
+        """The links, from weights [T, S] and [S, T], and the way to make links of each."""
+        return type(self).combine(extract(forward), turned(extract(backward)))
+
+
+class Intersection(_OfLinks):
+    """See `intersection`."""
+
+    combine = staticmethod(intersection)
+
+
+class Union(_OfLinks):
+    """See `union`."""
+
+    combine = staticmethod(union)
+
+
+class GrowDiag(_OfLinks):
+    """See `grow_diag`."""
+
+    combine = staticmethod(grow_diag)
+
+
+class GrowDiagFinal(_OfLinks):
+    """See `grow_diag_final`."""
+
+    combine = staticmethod(grow_diag_final)
+
+
+class GrowDiagFinalAnd(_OfLinks):
+    """See `grow_diag_final_and`."""
+
+    combine = staticmethod(grow_diag_final_and)
+
+
+class Agreement(Symmetrization):
+    """Links for which the geometric mean of both directions' weights is at least `least`.
+
+    After Liang, Taskar and Klein 2006, section 3.2, who multiply posteriors.
+    """
+
+    least: float = setting(0.2, above=0, high=1)
+
+    def __call__(self, forward: np.ndarray, backward: np.ndarray, extract: Extraction) -> Links:
+        """The links, from weights [T, S] and [S, T]; negative weights link nothing."""
+        positive = np.maximum(forward, 0) * np.maximum(backward.T, 0)
+        return Threshold(least=self.least)(np.sqrt(positive))
+
+
+SYMMETRIZATIONS: dict[str, type[Symmetrization]] = {
+    one.name: one
+    for one in (Intersection, Union, GrowDiag, GrowDiagFinal, GrowDiagFinalAnd, Agreement)
+}

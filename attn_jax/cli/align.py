@@ -15,8 +15,13 @@ from typing import Any
 import numpy as np
 from absl import flags as absl_flags
 
-from attn_jax.alignment.extraction import EXTRACTIONS, Extraction
-from attn_jax.alignment.symmetrization import SYMMETRIZATIONS, Symmetrization, turned
+from attn_jax.alignment.extraction import (
+    EXTRACTIONS,
+    SYMMETRIZATIONS,
+    Extraction,
+    Symmetrization,
+    turned,
+)
 from attn_jax.alignment.units import (
     UNITS,
     Texts,

@@ -6,6 +6,7 @@ from attn_jax.config.flag_file import lines, parse, read, recorded, stated
 from attn_jax.config.model import Model
 from attn_jax.config.options import (
     HELD,
+    TABLES,
     Options,
     differing,
     experiment,
@@ -17,5 +18,4 @@ from attn_jax.config.options import (
     values,
 )
 from attn_jax.config.reading import brief, text_of
-from attn_jax.config.tables import TABLES
 from attn_jax.config.train import Train

@@ -5,9 +5,12 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
+from attn_jax.attention.head_names import SEVERAL, Heads
 from attn_jax.attention.plain import as_part
 from attn_jax.config.definitions import Data, Experiment, Model, Train
 from attn_jax.config.reading import (
+    PARTS,
+    Tables,
     brief,
     held,
     holds_several,
@@ -17,11 +20,26 @@ from attn_jax.config.reading import (
     read_option,
     text_of,
 )
-from attn_jax.config.tables import TABLES
 from attn_jax.errors import InputError, choose
+from attn_jax.recipe.losses import LOSSES, UNITS, Loss, Unit
+from attn_jax.recipe.optimizer import OPTIMIZERS, SCHEDULES, Optimizer, Schedule
+from attn_jax.recipe.orders import ORDERS, Order
+from attn_jax.recipe.precision import PRECISIONS, Precision
 from attn_jax.settings.fields import absolute, checked, fields
 from attn_jax.settings.grammar import Named
 from attn_jax.settings.value import Value
+
+TABLES: Tables = {
+    **PARTS,
+    Optimizer: OPTIMIZERS,
+    Schedule: SCHEDULES,
+    Heads: SEVERAL,
+    Loss: LOSSES,
+    Unit: UNITS,
+    Precision: PRECISIONS,
+    Order: ORDERS,
+}
+
 
 Options = Experiment | Mapping[str, Any]  # by name; those that are left out have their defaults
 

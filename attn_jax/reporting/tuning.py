@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from attn_jax.evaluation.expected import expected_best
 from attn_jax.evaluation.metrics import METRICS
+from attn_jax.evaluation.significance import expected_best
 from attn_jax.files import reading
 from attn_jax.records import run_files
 from attn_jax.reporting.printing import DASH

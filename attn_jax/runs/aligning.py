@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attn_jax.alignment.error import alignment_counts, alignment_error
-from attn_jax.alignment.extraction import Extraction
-from attn_jax.alignment.readings import Reading, masses, read, readings
-from attn_jax.alignment.symmetrization import turned
-from attn_jax.alignment.units import UNITS, Pairs, Texts, between, cut, words
+from attn_jax.alignment.accuracy import alignment_counts, alignment_error
+from attn_jax.alignment.extraction import Extraction, turned
+from attn_jax.alignment.units import (
+    UNITS,
+    Pairs,
+    Reading,
+    Texts,
+    between,
+    cut,
+    masses,
+    read,
+    readings,
+    words,
+)
 from attn_jax.attention.head_names import Head
 from attn_jax.data.alignment_files import Gold, Links
 from attn_jax.data.text_checks import warn_of_unknown

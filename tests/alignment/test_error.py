@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from attn_jax.alignment.error import alignment_error
+from attn_jax.alignment.accuracy import alignment_error
 from attn_jax.data.alignment_files import Gold, read_gold
 from attn_jax.data.lines import read_lines
 from attn_jax.errors import InputError

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from attn_jax.alignment.readings import Reading, by_words, masses, read, readings
-from attn_jax.alignment.units import words
+from attn_jax.alignment.units import Reading, by_words, masses, read, readings, words
 from attn_jax.data.two_sources import TwoSources
 from attn_jax.data.vocabulary import Characters, Symbols
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attn_jax.alignment.extraction import Argmax
-from attn_jax.alignment.symmetrization import (
+from attn_jax.alignment.extraction import (
     SYMMETRIZATIONS,
+    Argmax,
     grow_diag,
     grow_diag_final,
     grow_diag_final_and,

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from attn_jax.evaluation.expected import expected_best
+from attn_jax.evaluation.significance import expected_best
 
 
 @pytest.mark.parametrize("larger_is_better", [True, False])

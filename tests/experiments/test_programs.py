@@ -15,7 +15,7 @@ import pytest
 from matplotlib.image import imread
 
 from attn_jax.alignment.extraction import Argmax
-from attn_jax.alignment.readings import Reading
+from attn_jax.alignment.units import Reading
 from attn_jax.data.alignment_files import Gold
 from attn_jax.data.vocabulary import Symbols
 from attn_jax.records import manifest
