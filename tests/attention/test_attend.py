@@ -43,18 +43,6 @@ def dot(query, annotations, values, mask=None):
     return attend(Dot(), {}, query, annotations, mask, values=values)
 
 
-def test_equals_a_loop_in_float64(generator):
-    query, annotations, values = inputs(generator)
-    mask = np.array([True, False, True, True, False, True, False])
-    energies = [np.exp(float(np.dot(np.float64(query), np.float64(h)))) for h in annotations]
-    total = sum(e for e, real in zip(energies, mask, strict=True) if real)
-    expected = [e / total if real else 0.0 for e, real in zip(energies, mask, strict=True)]
-    context, weights = dot(query, annotations, values, jnp.asarray(mask))
-    np.testing.assert_allclose(weights, expected, rtol=1e-5, atol=1e-7)
-    summed = sum(w * np.float64(v) for w, v in zip(expected, values, strict=True))
-    np.testing.assert_allclose(context, summed, rtol=1e-4, atol=1e-6)
-
-
 def test_values_are_the_annotations_by_default(generator):
     query, annotations, _ = inputs(generator)
     context, weights = attend(Dot(), {}, query, annotations)
@@ -83,26 +71,6 @@ def test_queries_scored_together_equal_one_after_another(generator, monkeypatch,
     jax.tree.map(
         partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6), outcome(), one_after_another
     )
-
-
-def test_masked_equals_cut(generator):
-    query, annotations, values = inputs(generator)
-    context, weights = dot(query, annotations, values, jnp.arange(S) < 4)
-    cut_context, cut_weights = dot(query, annotations[:4], values[:4])
-    np.testing.assert_allclose(context, cut_context, rtol=1e-6)
-    np.testing.assert_allclose(weights[:4], cut_weights, rtol=1e-6)
-    np.testing.assert_array_equal(weights[4:], np.zeros(3))
-
-
-def test_no_gradient_reaches_padding(generator):
-    query, annotations, values = inputs(generator)
-
-    def loss(annotations, values):
-        return (dot(query, annotations, values, jnp.arange(S) < 4)[0] ** 2).sum()
-
-    for gradient in jax.grad(loss, argnums=(0, 1))(annotations, values):
-        assert np.any(gradient[:4])
-        np.testing.assert_array_equal(gradient[4:], np.zeros_like(gradient[4:]))
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])

@@ -83,66 +83,21 @@ def equal(found, expected):
 @pytest.mark.parametrize("rng", RNGS.values(), ids=RNGS)
 @every_mechanism
 def test_batches_equal_vmap_by_hand(mechanism, rng, batch, generator):
-    p, queries, annotations, mask, values = drawn(generator, mechanism, batch)
+    p, *arrays = drawn(generator, mechanism, batch)
     rng = None if rng is None else jax.random.key(rng)
 
-    @jax.jit
-    def both(*arrays):
-        queries, annotations, mask, values = arrays
-        found = attend_all(mechanism, p, queries, annotations, mask, values=values, rng=rng)
+    def made(queries, annotations, mask, values, rng):
+        given = {"values": values}
+        whole = attend_all(mechanism, p, queries, annotations, mask, **given, rng=rng)
+        query = queries[..., 0, :]
+        alone = attend(mechanism, p, query, annotations, mask, **given, rng=rng)
+        sentence, memory = begin(mechanism, p, annotations, mask, **given)
+        memory, *first = attend_step(mechanism, p, sentence, memory, query, rng=rng)
+        query = queries[..., 1, :]
+        return whole, alone, first, attend_step(mechanism, p, sentence, memory, query, rng=rng)
 
-        def one(queries, annotations, mask, values, rng):
-            return attend_all(mechanism, p, queries, annotations, mask, values=values, rng=rng)
-
-        return found, by_hand(one, batch, rng, *arrays)
-
-    equal(*both(queries, annotations, mask, values))
-
-    @jax.jit
-    def both_alone(*arrays):
-        query, annotations, mask, values = arrays
-        found = attend(mechanism, p, query, annotations, mask, values=values, rng=rng)
-
-        def one(query, annotations, mask, values, rng):
-            return attend(mechanism, p, query, annotations, mask, values=values, rng=rng)
-
-        return found, by_hand(one, batch, rng, *arrays)
-
-    equal(*both_alone(queries[..., 0, :], annotations, mask, values))
-
-
-@pytest.mark.parametrize("batch", [pytest.param((2,), marks=slow), (2, 3)], ids=str)
-@pytest.mark.parametrize("rng", RNGS.values(), ids=RNGS)
-@every_mechanism
-def test_steps_of_batches_equal_vmap_by_hand(mechanism, rng, batch, generator):
-    p, queries, annotations, mask, values = drawn(generator, mechanism, batch)
-    rng = None if rng is None else jax.random.key(rng)
-
-    @jax.jit
-    def found():
-        sentence, memory = begin(mechanism, p, annotations, mask, values=values)
-        results = []
-        for step in range(2):
-            query = queries[..., step, :]
-            memory, *result = attend_step(mechanism, p, sentence, memory, query, rng=rng)
-            results.append(result)
-        return memory, results
-
-    @jax.jit
-    def expected():
-        def one(queries, annotations, mask, values, rng):
-            sentence, memory = begin(mechanism, p, annotations, mask, values=values)
-            results = []
-            for step in range(2):
-                memory, *result = attend_step(
-                    mechanism, p, sentence, memory, queries[step], rng=rng
-                )
-                results.append(result)
-            return memory, results
-
-        return by_hand(one, batch, rng, queries, annotations, mask, values)
-
-    equal(found(), expected())
+    both = jax.jit(lambda *arrays: (made(*arrays, rng), by_hand(made, batch, rng, *arrays)))
+    equal(*both(*arrays))
 
 
 def test_rows_of_a_batch_have_noise_of_their_own():

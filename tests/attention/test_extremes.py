@@ -4,8 +4,6 @@ Programs are compiled as XLA does by itself, and with the vectors of `launch.sh`
 are fused, and so rounded once or twice, differs between the two.
 """
 
-import math
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,44 +34,50 @@ FLAGS = {
 with_flags = pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS)
 
 
-def run(function, flags, *inputs):
-    return jax.jit(function).lower(*inputs).compile(compiler_options=flags)(*inputs)
+def compiled(function, flags, *inputs):
+    return jax.jit(function).lower(*inputs).compile(compiler_options=flags)
 
 
 def all_finite(tree):
     return all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(tree))
 
 
-@with_flags
-@pytest.mark.parametrize("which", ["heights", "sharpness", "steps"])
-@pytest.mark.parametrize("change", [-80, 8, 30])
-def test_gmm_over_a_thousand_positions(flags, which, change, generator):
-    count, positions, size = 40, 1000, 16
-    score = Gmm(components=5)
-    W = generator.normal(size=(size, 15)) / math.sqrt(size)
-    b = np.zeros((3, 5))
-    b[["heights", "sharpness", "steps"].index(which)] += change
-    queries, annotations, p = as_arrays(
-        (
-            generator.normal(size=(count, size)),
-            generator.normal(size=(positions, size)),
-            {"W": W, "b": b.ravel()},
-        )
-    )
+@pytest.fixture(scope="module", params=FLAGS.values(), ids=FLAGS)
+def bells(request):
+    """The derivatives of Gaussian mixtures with weights as another output, and without.
+
+    Without them, XLA fuses other operations.
+    """
 
     def total(queries, annotations, p):
-        contexts, weights = attend_all(score, p, queries, annotations)
+        contexts, weights = attend_all(Gmm(components=5), p, queries, annotations)
         return 1e-20 * contexts.sum(), weights
 
-    gradient = jax.value_and_grad(total, argnums=(0, 1, 2), has_aux=True)
-    (value, weights), of_inputs = run(gradient, flags, queries, annotations, p)
-    assert all_finite((value, weights, of_inputs))
-    # Without the weights as an output, XLA fuses other operations.
-    alone = jax.value_and_grad(lambda *inputs: total(*inputs)[0], argnums=(0, 1, 2))
-    assert all_finite(run(alone, flags, queries, annotations, p))
+    p = {"W": jnp.zeros((16, 15)), "b": jnp.zeros(15)}
+    given = jnp.zeros((40, 16)), jnp.zeros((1000, 16)), p
+    functions = total, lambda *inputs: total(*inputs)[0]
+    gradients = (
+        jax.value_and_grad(function, argnums=(0, 1, 2), has_aux=function is total)
+        for function in functions
+    )
+    return [compiled(gradient, request.param, *given) for gradient in gradients]
+
+
+@pytest.mark.parametrize("which", ["heights", "sharpness", "steps"])
+@pytest.mark.parametrize("change", [-80, 8, 30])
+def test_gmm_over_a_thousand_positions(bells, which, change, generator):
+    W = generator.normal(size=(16, 15)) / 4
+    b = np.zeros((3, 5))
+    b[["heights", "sharpness", "steps"].index(which)] += change
+    queries, annotations = generator.normal(size=(40, 16)), generator.normal(size=(1000, 16))
+    inputs = as_arrays((queries, annotations, {"W": W, "b": b.ravel()}))
+    with_weights, alone = bells
+    (value, weights), of_inputs = with_weights(*inputs)
+    assert all_finite((value, weights, of_inputs, alone(*inputs)))
+    queries, _, p = inputs
     np.testing.assert_allclose(
         weights,
-        mixtures(*map(np.float64, (queries, p["W"], p["b"])), positions),
+        mixtures(*map(np.float64, (queries, p["W"], p["b"])), 1000),
         rtol=2e-2,  # an error in the place of a bell is multiplied by its distance and sharpness
         atol=1e-3,
     )
@@ -132,7 +136,8 @@ def test_extreme_scores_give_finite_weights_and_derivatives(flags, name, rng, ge
         return (jnp.arange(positions) * (first + second)).sum(), (first, second)
 
     gradient = jax.vmap(jax.value_and_grad(total, has_aux=True))
-    (_, weights), of_scores = run(gradient, flags, as_arrays(extremes(positions, generator)))
+    scores = as_arrays(extremes(positions, generator))
+    (_, weights), of_scores = compiled(gradient, flags, scores)(scores)
     assert all_finite((weights, of_scores))
     for of_step in weights:
         assert not np.any(of_step[:, 1])
@@ -165,8 +170,7 @@ def test_long_sources_and_large_states_give_finite_weights_and_derivatives(flags
         return 1e-20 * contexts.sum()
 
     gradient = jax.value_and_grad(total, argnums=(0, 1, 2))
-    compiled = jax.jit(gradient).lower(p, queries, annotations)
-    compiled = compiled.compile(compiler_options=flags)
+    program = compiled(gradient, flags, p, queries, annotations)
     for of_queries, of_parameters in ((1, 1), (1, 8), (1, 100), (1e4, 1), (1e10, 1)):
         larger = jax.tree.map(lambda leaf, by=of_parameters: by * leaf, p)
-        assert all_finite(compiled(larger, of_queries * queries, annotations))
+        assert all_finite(program(larger, of_queries * queries, annotations))

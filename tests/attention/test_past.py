@@ -111,17 +111,6 @@ def drawn(generator, mechanism):
     return parameters(generator, mechanism, Q, Q), queries, annotations
 
 
-def in_steps(mechanism, p, queries, annotations, mask, **given):
-    """The contexts and the weights by `attend_step`."""
-    sentence, memory = begin(mechanism, p, annotations, mask, **given)
-    contexts, alignment = [], []
-    for query in queries:
-        memory, context, weights = attend_step(mechanism, p, sentence, memory, query)
-        contexts.append(context)
-        alignment.append(weights)
-    return jnp.stack(contexts), jnp.stack(alignment)
-
-
 MASK = jnp.arange(S) != 2
 OWN = [
     Mechanism(Recalling()),
@@ -133,18 +122,6 @@ OWN = [
     Mechanism(Drifting(), Sweep(), Lazy()),
     Mechanism(Projected(Fading(), units=2)),
 ]
-
-
-@pytest.mark.parametrize("mechanism", OWN, ids=str)
-def test_attend_all_equals_the_loop(mechanism, generator):
-    assert mechanism.looks_back
-    p, queries, annotations = as_arrays(drawn(generator, mechanism))
-    values = jnp.asarray(generator.normal(size=(S, C)), jnp.float32)
-    expected = in_steps(mechanism, p, queries, annotations, MASK, values=values)
-    found = attend_all(mechanism, p, queries, annotations, MASK, values=values)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-    assert np.any(np.abs(np.diff(found[1], axis=0)) > 1e-3)
 
 
 def softmax(scores):
