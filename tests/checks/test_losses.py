@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import pytest
 
 import attn_jax
-from attn_jax import LOSSES, InputError, Loss
+from attn_jax import InputError, Loss
 from attn_jax.attention.head_names import Single
 from attn_jax.checks.losses import CHECKS, problem_at_start
+from tests.training.test_losses import SETTINGS
 
 
 class Fair(Loss):
@@ -79,7 +80,7 @@ def test_every_check_has_a_fault():
 
 @pytest.mark.parametrize(
     "loss",
-    [*(kind() for kind in LOSSES.values()), Fair(head=Single(layer=3, head=4)), Noisy()],
+    [*SETTINGS, Fair(head=Single(layer=3, head=4)), Noisy()],
     ids=str,
 )
 def test_losses_without_a_fault_pass(loss):

@@ -44,8 +44,9 @@ def sharp(readout, **options):
 @pytest.mark.parametrize("options", [{}, {"normalizer": "sparsemax"}], ids=str)
 def test_sums_and_maxima_are_those_over_all_alignments(readout, options):
     """In float64, where the weights of the oracle are those of the model."""
+    narrow = sharp(readout, **options)
     with jax.enable_x64(True):
-        model = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), sharp(readout, **options))
+        model = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), narrow)
         reading = model.read(SOURCE, TARGET)
         alike, path = model.posterior(reading, TARGET), model.best_alignment(reading, TARGET)
         loss = model.loss(reading, TARGET)
@@ -113,8 +114,9 @@ def test_moves_beyond_the_longest_have_its_score():
 
 @both
 def test_the_derivative_is_that_of_differences(readout, generator):
+    model = make(**LUONG, readout=readout)
     with jax.enable_x64(True):
-        wide = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), make(**LUONG, readout=readout))
+        wide = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), model)
         along = jax.tree.map(lambda leaf: jnp.asarray(generator.normal(size=leaf.shape)), wide)
 
         @jax.jit
@@ -234,7 +236,7 @@ def test_rows_of_padding_and_bfloat16_train_with_finite_numbers(readout):
     """And all parameters move."""
     source, target = (np.vstack([ids, 0 * ids[:1]]).astype(np.int32) for ids in (SOURCE, TARGET))
     for options in ({}, {"compute": "bfloat16"}, {"scheduled_sampling": 0.5, "sampling_steps": 1}):
-        model = make(decoder="luong", readout=readout, dropout=0.2)
+        model = make.__wrapped__(decoder="luong", readout=readout, dropout=0.2)
         before = jax.tree.map(np.array, model)
         recipe = recipe_of(train_options(losses="coverage(weight=0.1)", warmup_steps=0, **options))
         state = init_state(model, recipe)

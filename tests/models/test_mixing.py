@@ -102,32 +102,34 @@ HARD = [
 
 @pytest.mark.parametrize("options", HARD, ids=lambda options: "-".join(map(str, options.values())))
 def test_any_mechanism_is_mixed_alike_at_once_and_step_by_step(generator, options):
+    """And gradients are finite, also where the mask is False everywhere."""
     attention, queries, annotations = made(generator, heads=2, **options)
-    source, mask = attention.project(encoded(annotations)), jnp.asarray(MASK)
-    at_once = attention(queries, source, mask)
-    memory, found = attention.begin(mask), []
-    for query in jnp.moveaxis(queries, 1, 0):
-        memory, *of_step = attention.step(memory, query, source, mask)
-        found.append(of_step)
-    contexts, weights = (jnp.stack(each, axis=-2) for each in zip(*found, strict=True))
-    np.testing.assert_allclose(at_once[0], contexts, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(at_once[1], weights, rtol=1e-4, atol=1e-5)
+    mask = jnp.asarray(MASK)
+
+    @jax.jit
+    def both():
+        source = attention.project(encoded(annotations))
+        memory, found = attention.begin(mask), []
+        for query in jnp.moveaxis(queries, 1, 0):
+            memory, *of_step = attention.step(memory, query, source, mask)
+            found.append(of_step)
+        steps = [jnp.stack(each, axis=-2) for each in zip(*found, strict=True)]
+        return attention(queries, source, mask), steps, memory.weights
+
+    at_once, steps, carried = both()
+    for one, other in zip(at_once, steps, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    weights = steps[1]
     assert not np.any(weights[1, :, :, 4:])
-    if memory.weights is not None:  # what is carried is what is shown
-        np.testing.assert_array_equal(memory.weights.reshape(B, 2, S), weights[:, :, -1])
-
-
-@pytest.mark.parametrize("options", HARD, ids=lambda options: "-".join(map(str, options.values())))
-def test_gradients_are_finite(generator, options):
-    attention, queries, annotations = made(generator, heads=2, **options)
-    nowhere = jnp.asarray(MASK).at[1].set(False)
+    if carried is not None:  # what is carried is what is shown
+        np.testing.assert_array_equal(carried.reshape(B, 2, S), weights[:, :, -1])
 
     def total(attention, queries, annotations):
-        rng = jax.random.split(jax.random.key(1), B)
+        rng, nowhere = jax.random.split(jax.random.key(1), B), mask.at[1].set(False)
         found = attention(queries, attention.project(encoded(annotations)), nowhere, rng)
         return sum(jnp.square(each).sum() for each in found)
 
-    gradients = jax.grad(total, (0, 1, 2))(attention, queries, annotations)
+    gradients = jax.jit(jax.grad(total, (0, 1, 2)))(attention, queries, annotations)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))
 
 

@@ -1,5 +1,7 @@
 """Encoder-decoders: their equations, stepwise and forced decoding, and what must not matter."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,7 +33,9 @@ TARGET = np.array(
 )
 
 
+@functools.cache
 def make(*, seed=1, target_size=TARGET_SIZE, **options):
+    """A model, once for all tests that ask for it."""
     sizes = {
         "embedding_size": 5,
         "annotation_size": 20,
@@ -137,6 +141,7 @@ every_model = pytest.mark.parametrize("options", few(MODELS), ids=name_of)
 
 @every_model
 def test_equals_the_papers_loop(options):
+    """Which computes each sentence alone: padding and neighbours change nothing."""
     model = make(**options)
     sources = source_of(model)
     actual, alignment = log_probabilities(model, sources, TARGET)
@@ -165,21 +170,6 @@ def test_steps_equal_the_teacher_forced_pass(options):
         np.testing.assert_allclose(found, expected[:, step], rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(weights, alignment[:, :, :, step], rtol=1e-5, atol=1e-6)
         word = jnp.asarray(TARGET[:, step])
-
-
-@every_model
-def test_padding_and_neighbours_change_nothing(options):
-    model = make(**options)
-    sources = source_of(model)
-    together, _ = log_probabilities(
-        model, np.pad(sources, ((0, 0), (0, 6))), np.pad(TARGET, ((0, 0), (0, 4)))
-    )
-    for row in range(len(sources)):
-        source = sources[row : row + 1, : np.count_nonzero(sources[row])]
-        target = TARGET[row : row + 1, : np.count_nonzero(TARGET[row])]
-        alone, _ = log_probabilities(model, source, target)
-        steps = target.shape[1]
-        np.testing.assert_allclose(together[row, :steps], alone[0], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -347,8 +337,8 @@ def test_a_score_without_parameters_may_have_keys(decoder):
 @pytest.mark.parametrize("score", ["additive", "general"])
 def test_the_derivative_is_that_of_differences(decoder, score, generator):
     jax.clear_caches()  # of traces in which the same sentences have 32 bits
+    model = make(decoder=decoder, score=score, readout="linear", projection="affine", heads=2)
     with jax.enable_x64(True):
-        model = make(decoder=decoder, score=score, readout="linear", projection="affine", heads=2)
         wide = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), model)
         along = jax.tree.map(lambda leaf: jnp.asarray(generator.normal(size=leaf.shape)), wide)
 
