@@ -11,6 +11,7 @@ from attn_jax.models.dropout import DROPOUTS, Variational, make_dropout
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import initialize
 from attn_jax.tokens import EOS
+from tests.models.test_seq2seq import make
 from tests.stages import slow
 
 RNG = by_row(jax.random.key(3), 7)
@@ -120,10 +121,9 @@ def test_both_kinds_run_in_every_model(encoder, decoder):
     source, target = jnp.array([[4, 5, 6]]), jnp.array([[4, EOS]])
     features = []
     for kind in ("ordinary", "variational"):
-        config = Model(
+        model = make(
             encoder=encoder, decoder=decoder, dropout=0.3, dropout_kind=kind, encoder_layers=2
         )
-        model = initialize(config, 7, 7, jax.random.key(0))
         features.append(jax.jit(lambda m: m.read(source, target, RNG[:1]).steps)(model))
     assert np.isfinite(features).all()
     assert np.any(features[0] != features[1])

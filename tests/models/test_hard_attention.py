@@ -119,14 +119,14 @@ def test_the_derivative_is_that_of_differences(readout, generator):
         wide = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), model)
         along = jax.tree.map(lambda leaf: jnp.asarray(generator.normal(size=leaf.shape)), wide)
 
-        @jax.jit
         def value(step):
             moved = jax.tree.map(lambda leaf, by: leaf + step * by, wide, along)
             reading = moved.read(SOURCE, TARGET)
             return moved.loss(reading, TARGET) + (reading.weights**2).sum()
 
-        slope, width = float(jax.grad(value)(0.0)), 1e-5
-        differences = float(value(width) - value(-width)) / (2 * width)
+        derived, width = jax.jit(jax.value_and_grad(value)), 1e-5
+        slope = float(derived(0.0)[1])
+        differences = float(derived(width)[0] - derived(-width)[0]) / (2 * width)
     assert abs(slope) > 0.1
     np.testing.assert_allclose(slope, differences, rtol=1e-6)
 
@@ -157,13 +157,12 @@ def test_parts_of_the_steps_give_the_same(readout, monkeypatch):
         return model.loss(reading, TARGET) + (every[..., 5] * (TARGET != PAD)).sum(), every
 
     results = []
-    for steps in (1, 2, 100):
+    for steps in (2, 100):  # of five steps
         held = Held(steps * SOURCE.size * TARGET_SIZE, 0)
         monkeypatch.setattr(marginal, "LOGITS", held)
         results.append(jax.value_and_grad(found, has_aux=True)(model))
-    for other in results[1:]:
-        for one, leaf in zip(*map(jax.tree.leaves, (results[0], other)), strict=True):
-            np.testing.assert_allclose(one, leaf, rtol=1e-4, atol=1e-5)
+    for one, leaf in zip(*map(jax.tree.leaves, results), strict=True):
+        np.testing.assert_allclose(one, leaf, rtol=1e-4, atol=1e-5)
 
 
 def largest_array(jaxpr):

@@ -18,7 +18,7 @@ from attn_jax.tokens import BOS, EOS, PAD
 from attn_jax.training.checkpoints import named_leaves
 from tests.models import oracle
 from tests.options import model_options
-from tests.stages import few
+from tests.stages import few, slow
 
 SOURCE_SIZE, TARGET_SIZE = 17, 19
 SOURCE = np.array([[4, 9, 6, 7, 16], [5, 8, 11, PAD, PAD], [13, PAD, PAD, PAD, PAD]])
@@ -200,7 +200,9 @@ def test_no_gradient_from_padding_or_the_future(options):
 
 
 @pytest.mark.parametrize(
-    "options", few([each for each in MODELS if "sources" in each]), ids=name_of
+    "options",
+    few([each for each in MODELS if "sources" in each], seen=("decoder", "sources", "encoder")),
+    ids=name_of,
 )
 def test_both_sources_have_a_gradient_and_padding_has_none(options):
     model = make(**options)
@@ -334,7 +336,7 @@ def test_a_score_without_parameters_may_have_keys(decoder):
 
 # Without the Transformer: the softmax of its self-attention (`jax.nn`), in float32, is too rough.
 @pytest.mark.parametrize("decoder", [name for name in DECODERS if name != "transformer"])
-@pytest.mark.parametrize("score", ["additive", "general"])
+@pytest.mark.parametrize("score", ["additive", pytest.param("general", marks=slow)])
 def test_the_derivative_is_that_of_differences(decoder, score, generator):
     jax.clear_caches()  # of traces in which the same sentences have 32 bits
     model = make(decoder=decoder, score=score, readout="linear", projection="affine", heads=2)
@@ -342,13 +344,13 @@ def test_the_derivative_is_that_of_differences(decoder, score, generator):
         wide = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), model)
         along = jax.tree.map(lambda leaf: jnp.asarray(generator.normal(size=leaf.shape)), wide)
 
-        @jax.jit
         def value(step):
             moved = jax.tree.map(lambda leaf, by: leaf + step * by, wide, along)
             found, alignment = log_probabilities(moved, SOURCE, TARGET)
             return jnp.tanh(found).sum() + (alignment**2).sum()
 
-        slope, width = float(jax.grad(value)(0.0)), 1e-5
-        differences = float(value(width) - value(-width)) / (2 * width)
+        derived, width = jax.jit(jax.value_and_grad(value)), 1e-5
+        slope = float(derived(0.0)[1])
+        differences = float(derived(width)[0] - derived(-width)[0]) / (2 * width)
     assert abs(slope) > 0.05
     np.testing.assert_allclose(slope, differences, rtol=1e-6)
