@@ -1,14 +1,23 @@
 """Calls of the programs as users make them, for tests."""
 
 import atexit
+import importlib
+import io
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import traceback
+import warnings
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
+
+from attn_jax.cli import flags
+from attn_jax.cli.program import run
+from attn_jax.training import notice
 
 # Flags of a tiny run. In a flag file, those that do not concern the run of a test are no error.
 SMALL = [f"--flagfile={Path(__file__).with_name('small.flags')}"]
@@ -84,10 +93,42 @@ def works(name, *arguments, **options):
     return done
 
 
-def refused(name, *arguments, **options):
-    """The one line with which a program must refuse its input."""
-    done = program(name, *arguments, **options)
+def refused(name, *arguments, stdin="", **environment):
+    """The one line with which a program must refuse its input.
+
+    It is called in this process, unless variables of the environment are given.
+    """
+    done = program(name, *arguments, stdin=stdin, **environment) if environment else None
+    done = done or _called(name, list(map(str, arguments)), stdin)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     (line,) = done.stderr.splitlines()
     return line
+
+
+def _called(name, words, stdin):
+    """A program as a function, after which what it sets in its process is as before."""
+    called = importlib.import_module(f"attn_jax.cli.{name}")
+    of_process = {"path": [*sys.path], "unraisablehook": sys.unraisablehook}
+    given = io.TextIOWrapper(io.BytesIO(stdin.encode()))
+    streams = {"stdin": given, "stdout": io.StringIO(), "stderr": io.StringIO()}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {*flags.FLAGS}
+    with (
+        mock.patch.multiple(sys, argv=["attn_jax", *words], **of_process, **streams),
+        mock.patch.multiple(flags, _needed=[], _first=[]),
+        mock.patch.object(notice, "_end", []),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("default")
+        try:
+            run(called)
+            status = 0
+        except SystemExit as ended:
+            status = ended.code
+        finally:
+            for flag in {*flags.FLAGS} - before:
+                delattr(flags.FLAGS, flag)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+    return Done(status, streams["stdout"].getvalue(), streams["stderr"].getvalue())

@@ -505,18 +505,13 @@ def test_a_transformer_with_what_goes_with_it(tmp_path):
         (["--train.metric=blue"], "did you mean bleu?"),
         (["--data.bleu_tokenizer=14a"], "unknown BLEU tokenisation '14a' (did you mean 13a?)"),
         (["additive"], "'additive' is not a flag"),
-        (["--train.steps=1e3"], "--train.steps must be of type int, got '1e3'"),
         (["--train.clip_norm=a"], "--train.clip_norm must be of type float, got 'a'"),
         (["--data.name=parallel"], "--data.name=parallel needs --data.train"),
         (["--data.name=parallel", "--data.train=none", "--data.source=a"], "none does not exist"),
         (["--train.initial=nowhere"], "nowhere has no checkpoint of a run"),
-        (["--train.optimizer=adma"], "unknown optimizer 'adma' (did you mean adam?)"),
-        (["--train.microbatches=7"], "--train.microbatches=7 does not divide"),
         (["--model.embeddings=shared"], "shared needs --data.vocabulary=joint"),
         (["--data.name=dates", "--train.losses=guided"], "text in words with --data.links"),
         (["--train.losses=guided(head=2.1)"], "head=2.1 does not exist"),
-        (["--train.order=sorted(batches=0)"], "batches must be at least 1"),
-        (["--model.score=last", "--train.losses=coverage"], "no weights that could be trained"),
         (["--data.links=x"], "--data.links is of your own text, and --data.name=reverse is not"),
         (
             ["--data.name=unknown", "--data.second_source=tags", "--model.sources=flat"],
@@ -531,23 +526,6 @@ def test_a_transformer_with_what_goes_with_it(tmp_path):
 def test_train_refuses_and_writes_nothing(flags, message, tmp_path):
     assert message in refused("train", f"--workdir={tmp_path / 'run'}", *SMALL, *flags)
     assert not (tmp_path / "run").exists()
-
-
-def test_the_sides_of_a_text_must_match(tmp_path):
-    for side, text in {"de": "eins\nzwei\n", "en": "one\n"}.items():
-        (tmp_path / f"t.{side}").write_text(text)
-    prefix = tmp_path / "t"
-    line = refused(
-        "train",
-        f"--workdir={tmp_path / 'run'}",
-        "--data.name=parallel",
-        f"--data.train={prefix}",
-        f"--data.valid={prefix}",
-        "--data.source=de",
-        "--data.target=en",
-    )
-    assert "t.de has 2 lines" in line
-    assert "t.en has 1" in line
 
 
 def test_a_flag_file_does_not_undo_flags_before_it(workdir, tmp_path):
@@ -599,9 +577,7 @@ def test_a_finished_run_keeps_its_evaluations(workdir, tmp_path):
     (file,) = run.glob("evaluation.*")
     assert file.name == "evaluation.test.json"
     file.write_text("{")
-    done = program("train", f"--workdir={run}")
-    assert done.returncode == 2
-    assert "evaluation.test.json is damaged" in done.stderr
+    assert "evaluation.test.json is damaged" in refused("train", f"--workdir={run}")
 
 
 def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path):
@@ -864,23 +840,16 @@ def test_the_best_head_and_shift_are_those_of_the_lowest_error():
 def test_align_refuses_what_does_not_fit(workdir, pairs, flags, message):
     text = [f"--sources={pairs / 'a'}", f"--targets={pairs / 'b'}"]
     flags = [flag.format(pairs) for flag in flags]
-    done = program("align", f"--workdir={workdir}", *text, *flags)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert message in refused("align", f"--workdir={workdir}", *text, *flags)
 
 
 def test_export_writes_a_file_or_says_why_not(workdir, tmp_path):
     file = tmp_path / "mine.jax"
     works("export", f"--workdir={workdir}", f"--output={file}", "--beam_size=2")
     assert file.stat().st_size > 10000
-    done = program("export", f"--workdir={workdir}", "--output=x", "--source_length=600")
-    assert done.returncode == 2
-    assert "source_length must be from 1 to the 512 of --data.max_length" in done.stderr
+    line = refused("export", f"--workdir={workdir}", "--output=x", "--source_length=600")
+    assert "source_length must be from 1 to the 512 of --data.max_length" in line
     flags = workdir / "flags.txt"
     before = flags.read_bytes()
-    done = program("export", f"--workdir={workdir}", f"--output={flags}")
-    assert done.returncode == 2
-    assert "must be a new file" in done.stderr
+    assert "must be a new file" in refused("export", f"--workdir={workdir}", f"--output={flags}")
     assert flags.read_bytes() == before

@@ -254,7 +254,8 @@ def test_a_time_to_wait_is_a_duration(tmp_path):
 
 
 def test_without_a_cluster_it_must_be_told_of_the_others(tmp_path):
-    line = refused("train", f"--workdir={tmp_path}", "--distributed")
+    # In a process of its own, where JAX has not started.
+    line = refused("train", f"--workdir={tmp_path}", "--distributed", JAX_PLATFORMS="cpu")
     assert "JAX finds no cluster that tells it of the other processes" in line
     assert line.endswith("--distributed.processes and --distributed.process")
 
@@ -267,6 +268,7 @@ def test_who_does_not_meet_the_others_says_so(tmp_path):
         "--distributed.processes=2",
         "--distributed.process=1",
         "--distributed.wait=2s",
+        JAX_PLATFORMS="cpu",
     )
     assert line == (
         "error: the processes did not meet within 2 s: all must be started, with the same "
