@@ -189,7 +189,7 @@ def test_a_new_score_is_a_class_a_line_in_a_table_and_an_oracle(monkeypatch, gen
     help = dict(fields(again.Model))["score"].metadata["help"]
     assert "bilinear" in help
 
-    row = next(row for row in page(SCORES).rows if row[0] == "`bilinear`")
+    row = next(row for row in page(SCORES).to_numpy().tolist() if row[0] == "`bilinear`")
     assert row[1:3] == ["s · M h_j, with a matrix of its own", "M [Q, D]"]
 
     assert Mechanism(Bilinear(), normalizer=NORMALIZERS["exponential"]())
