@@ -74,7 +74,7 @@ def test_a_gradient_is_a_mean_over_tokens_or_sentences():
         moved[unit] = state.parts.model.words.output.kernel[...] - model.words.output.kernel[...]
     # Nine tokens in four sentences.
     np.testing.assert_allclose(moved["sentence"], moved["token"] * 9 / 4, rtol=1e-3, atol=1e-6)
-    with pytest.raises(InputError, match="unknown mean 'word'; allowed: token, sentence"):
+    with pytest.raises(InputError, match="unknown unit 'word'; allowed: token, sentence"):
         run(model, mean_over="word")
 
 
