@@ -11,7 +11,7 @@ class Batch(NamedTuple):
     """Sentence pairs as ids, padded with `PAD`: arrays of NumPy, and of JAX in a training step."""
 
     source: Any  # [B, S]
-    target: Any  # [B, T], each ending in `EOS`
+    target: Any  # [B, T], each ending in `EOS`; the model puts `BOS` before them
     links: Any = None  # [B, T, S], as weights, where all pairs have some
 
 

@@ -21,7 +21,7 @@ from attn_jax.tokens import EOS, PAD, Batch
 AT_ONCE = 2**16  # sentences whose ids are looked up at a time
 
 
-class Encoded:
+class Ids:
     """One side of a text as ids of a vocabulary, one sentence after another in one array.
 
     Args:
@@ -93,7 +93,7 @@ class TrainingPairs:
         max_length: int,
         links: LinkTable | None = None,
     ):
-        self._sides = Encoded(text.source, source), Encoded(text.target, target)
+        self._sides = Ids(text.source, source), Ids(text.target, target)
         self._links = links
         lengths = np.stack([side.lengths for side in self._sides], axis=1)
         self._fits = np.all((lengths > 0) & (lengths <= max_length), axis=1)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain, islice, starmap, zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from attn_jax.config import Data
 from attn_jax.data.lines import OPEN, digest_of, iterate_lines
@@ -27,17 +27,17 @@ class Known(NamedTuple):
 class PairFile(Iterable[Example[str]]):
     """The pairs of a split, which are read when they are gone through.
 
-    Those of training are read anew each time. Text that is decoded is kept in memory, so that it
-    may change while a model is trained.
+    Those of training are read anew each time. Held-out text is kept in memory, so that it may
+    change while a model is trained.
 
     Args:
       paths: one file of tab-separated columns, or one for each side.
       columns: those of the sides, where all are in one file.
-      decoded: whether the text is decoded, so that no side may be empty.
+      held_out: whether it is for validation or test, so that no side may be empty.
     """
 
-    def __init__(self, paths: tuple[Path, ...], columns: tuple[int, ...] | None, decoded: bool):
-        self._paths, self._columns, self._decoded = paths, columns, decoded
+    def __init__(self, paths: tuple[Path, ...], columns: tuple[int, ...] | None, held_out: bool):
+        self._paths, self._columns, self._held_out = paths, columns, held_out
         self._known: Known | None = None
 
     @cached_property
@@ -51,7 +51,7 @@ class PairFile(Iterable[Example[str]]):
           InputError: a file cannot be used, or has changed since it was gone through before.
         """
         digest, count = hashlib.sha256(), 0
-        pairs = iter(self._kept if self._decoded else read_pairs(self._paths, self._columns))
+        pairs = iter(self._kept if self._held_out else read_pairs(self._paths, self._columns))
         while part := list(islice(pairs, AT_ONCE)):
             # Each side is one line, so that other sides never have the same digest.
             digest.update("\n".join([*chain.from_iterable(part), ""]).encode())
@@ -65,10 +65,10 @@ class PairFile(Iterable[Example[str]]):
     @property
     def known(self) -> Known:
         """What is known of the text, which is read if it has not been."""
-        while self._known is None:
+        if self._known is None:
             for _ in self:
                 pass
-        return self._known
+        return cast(Known, self._known)
 
     def __len__(self) -> int:
         return self.known.pairs
@@ -87,7 +87,7 @@ def pair_files(config: Data) -> dict[str, PairFile]:
         if prefix:
             paths = find_sides(prefix, config.source, config.target, config.second_source)
             # Training leaves incomplete pairs out.
-            files[split] = PairFile(paths, columns, decoded=split != "train")
+            files[split] = PairFile(paths, columns, held_out=split != "train")
         elif split != "test":
             raise InputError(
                 f"data.name=parallel needs data.{option}: the prefix of two files, or a TSV"

@@ -83,6 +83,7 @@ def prepared(workdir: Path, experiment: Experiment, corpus: Corpus) -> Ready:
     """
     config = experiment.train
     precision.check(config.compute, jax.devices()[0])
+    # First, since the pass over the text makes the digest of its content.
     text = cut_pairs(corpus.examples("train"), cutting(experiment.data))
     folder.check_content(workdir, corpus)
     source, target = vocabularies(workdir, experiment, text)

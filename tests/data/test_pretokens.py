@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attn_jax.config import Data
-from attn_jax.data.batches import Encoded
+from attn_jax.data.batches import Ids
 from attn_jax.data.parallel_text import PairFile
 from attn_jax.data.pretokens import cut_pairs
 from attn_jax.data.run_vocabularies import build_vocabulary
@@ -54,7 +54,7 @@ def test_a_text_is_not_held_in_memory(tmp_path, monkeypatch):
     whole = 100_000 * sum(map(sys.getsizeof, line.split("\t")))
     tracemalloc.start()
     try:
-        text = cut_pairs(PairFile((tmp_path / "t.tsv",), None, decoded=False), ("words", "words"))
+        text = cut_pairs(PairFile((tmp_path / "t.tsv",), None, held_out=False), ("words", "words"))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -82,7 +82,7 @@ def test_ids_are_those_of_each_text(level, monkeypatch):
     vocabulary = build_vocabulary(level, texts[:3] * 2, Data(subwords=40))
     examples = [Example(text, text) for text in texts]
     way = "characters" if level == "character" else "words"
-    side = Encoded(cut_pairs(examples, (way, way)).source, vocabulary)
+    side = Ids(cut_pairs(examples, (way, way)).source, vocabulary)
     wanted = [vocabulary.encode(text) for text in texts]
     assert side.lengths.tolist() == list(map(len, wanted))
     width = max(side.lengths) + 1
