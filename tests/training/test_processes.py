@@ -130,7 +130,7 @@ def together(tmp_path, options):
 def test_two_processes_go_where_one_does_and_runs_go_on_with_another_number(tmp_path):
     one, two = together(tmp_path, OPTIONS | GRU)
     assert_same(one, two)
-    assert json.loads((two / "run.json").read_text())["sessions"][0]["devices"]["processes"] == 2
+    assert json.loads((two / "run.json").read_text())[0]["devices"]["processes"] == 2
     after_two, after_one = tmp_path / "after_two", tmp_path / "after_one"
     shutil.copytree(two, after_two)
     shutil.copytree(one, after_one)
