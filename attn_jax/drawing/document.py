@@ -50,7 +50,7 @@ def document(title: str, data: dict[str, Any]) -> str:
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
         for script in scripts
     )
-    text = strict_json.dumps(data)
+    text = strict_json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return string.Template(_read("page.html")).substitute(
         title=html.escape(title),
         policy=f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {hashes}",

@@ -1,26 +1,35 @@
 """JSON that every program reads: a number that is not finite, which JSON cannot hold, is null."""
 
+import json
 import math
 from typing import Any
 
-import msgspec
 
-
-def dumps(value: Any, indent: int = -1) -> str:
-    """JSON of a value: on one line, or indented by so many spaces."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=indent).decode()
+def dumps(value: Any, **layout: Any) -> str:
+    """JSON of a value; `layout` is what `json.dumps` takes."""
+    return json.dumps(plain(value), allow_nan=False, **layout)
 
 
 def loads(text: str | bytes) -> Any:
-    """Measurements that `dumps` wrote, with infinity for null, such as a perplexity beyond floats.
+    """Measurements that `dumps` wrote.
 
     Raises:
-      msgspec.DecodeError: the text is not JSON.
+      json.JSONDecodeError: the text is not JSON.
     """
-    return _measured(msgspec.json.decode(text))
+    return measured(json.loads(text))
 
 
-def _measured(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value as JSON gives it back: with lists for tuples, and None for what is not finite."""
     if isinstance(value, dict):
-        return {name: math.inf if part is None else _measured(part) for name, part in value.items()}
-    return list(map(_measured, value)) if isinstance(value, list) else value
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def measured(value: Any) -> Any:
+    """Measurements with infinity for None, such as a perplexity beyond floats."""
+    if isinstance(value, dict):
+        return {name: math.inf if part is None else measured(part) for name, part in value.items()}
+    return list(map(measured, value)) if isinstance(value, list) else value

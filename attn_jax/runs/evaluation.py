@@ -246,7 +246,10 @@ def write(
     alignments = run_files.alignments(workdir, split)
     evaluation = run_files.evaluation(workdir, split)
     with manifest.replacing(workdir, predictions, alignments, evaluation) as beside:
-        lines = (strict_json.dumps(sentence) + "\n" for sentence in assessment.sentences)
+        lines = (
+            strict_json.dumps(sentence, ensure_ascii=False) + "\n"
+            for sentence in assessment.sentences
+        )
         beside[0].write_text("".join(lines), "utf-8")
         with beside[1].open("wb") as file:
             arrays: dict[str, Any] = {

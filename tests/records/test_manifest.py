@@ -46,7 +46,7 @@ def test_lines_of_a_journal_that_are_not_finished_are_left_out(run):
     file.write_text(file.read_text() + '{"step": 6}\n{"ste')
     assert [line["step"] for line in journal.read(run)] == [2, 4]
     journal.append(run, {"step": 6})
-    assert file.read_text().endswith('null}\n{"step":6}\n')
+    assert file.read_text().endswith('null}\n{"step": 6}\n')
 
 
 def test_a_file_of_another_run_is_told(run, tmp_path):

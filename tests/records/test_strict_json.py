@@ -17,3 +17,7 @@ def test_what_is_not_finite_is_null_and_read_as_infinity():
         "a": math.inf,
         "b": {"c": math.inf},
     }
+
+
+def test_a_file_of_an_earlier_version_is_read():
+    assert strict_json.loads('{"valid_perplexity": Infinity}') == {"valid_perplexity": math.inf}
