@@ -103,7 +103,7 @@ def changing(workdir: Path) -> Iterator[Manifest]:
     Raises:
       InputError: it is damaged.
     """
-    with (workdir / ".lock").open("w") as lock:
+    with run_files.lock(workdir).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         manifest = read(workdir)
         yield manifest

@@ -10,6 +10,11 @@ def manifest(workdir: Path) -> Path:
     return workdir / "manifest.json"
 
 
+def lock(workdir: Path) -> Path:
+    """An empty file, which is locked while the manifest is changed."""
+    return workdir / ".lock"
+
+
 def flags(workdir: Path) -> Path:
     """Every option, as a flag file. A folder with this file is the folder of a run."""
     return workdir / "flags.txt"
@@ -117,14 +122,15 @@ def alignments(workdir: Path, split: str) -> Path:
 
 def before(workdir: Path) -> list[Path]:
     """What a folder may hold before the run begins: that it failed, and code kept for it."""
-    return [state(workdir), code(workdir), manifest(workdir), workdir / ".lock"]
+    return [state(workdir), code(workdir), manifest(workdir), lock(workdir)]
+
+
+def evaluations(workdir: Path) -> list[Path]:
+    """All files of the evaluations of all splits."""
+    of_split = (evaluation, predictions, alignments)
+    return [file(workdir, split) for split in SPLITS for file in of_split]
 
 
 def results(workdir: Path) -> list[Path]:
-    """What no part of a run depends on: journal, sessions, and the evaluations of all splits."""
-    of_split = (evaluation, predictions, alignments)
-    return [
-        journal(workdir),
-        provenance(workdir),
-        *(file(workdir, split) for split in SPLITS for file in of_split),
-    ]
+    """What no part of a run depends on: journal, sessions, and evaluations."""
+    return [journal(workdir), provenance(workdir), *evaluations(workdir)]

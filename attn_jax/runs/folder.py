@@ -312,6 +312,4 @@ def check_seen(workdir: Path) -> None:
 
 def forget_evaluations(workdir: Path) -> None:
     """Removes all evaluations of a run, which further training makes obsolete."""
-    files = (run_files.evaluation, run_files.predictions, run_files.alignments)
-    every = (file(workdir, split) for split in run_files.SPLITS for file in files)
-    manifest.forget(workdir, *every)
+    manifest.forget(workdir, *run_files.evaluations(workdir))
