@@ -206,24 +206,14 @@ class WritableCheckpoints(Checkpoints):
           InputError: it cannot be written.
           OSError: there is no space left.
         """
-        if step not in self.known():
-            self.check_space(model, rest)
         self._thread.submit(self._save, step, model, rest, progress, goodness).result()
 
     def _save(
         self, step: int, model: Any, rest: Any, progress: Progress, goodness: Goodness | None
     ) -> None:
-        known, place = self.known(), self.place(step)
-        this = replace(known.get(step, Checkpoint(progress, goodness)), progress=progress)
-        this = replace(this, goodness=goodness)
-        if not this.files:
-            with manifest.changing(self.workdir) as changed:
-                changed.checkpoints[step] = this  # so that it is known if a kill follows
-            _write(place, {"model": named_leaves(model), "rest": named_leaves(rest)})
-            files = [file for file in place.rglob("*") if file.is_file()]
-            contents = {f.relative_to(place).as_posix(): Content.of_file(f) for f in files}
-            this = replace(this, files=contents)
-        known |= {step: this}
+        known = self.known()
+        files = known[step].files if step in known else self._new(step, model, rest)
+        known |= {step: Checkpoint(progress, goodness, files)}
         kept = _kept(known, self._last)
         with manifest.changing(self.workdir) as changed:
             changed.checkpoints = {
@@ -231,6 +221,16 @@ class WritableCheckpoints(Checkpoints):
             }
         for step in known.keys() - kept:
             shutil.rmtree(self.place(step))
+
+    def _new(self, step: int, model: Any, rest: Any) -> dict[str, Content]:
+        """Writes the files of a checkpoint."""
+        self.check_space(model, rest)
+        with manifest.changing(self.workdir) as changed:
+            changed.checkpoints[step] = Checkpoint(Progress(), None)  # known if a kill follows
+        place = self.place(step)
+        _write(place, {"model": named_leaves(model), "rest": named_leaves(rest)})
+        files = [file for file in place.rglob("*") if file.is_file()]
+        return {file.relative_to(place).as_posix(): Content.of_file(file) for file in files}
 
     def check_space(self, model: Any, rest: Any) -> None:
         """Raises OSError if there is no space for a checkpoint of these arrays, or no folder."""
