@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from attn_jax import config
-from attn_jax.errors import InputError
+from attn_jax.errors import InputError, choose
 from attn_jax.evaluation.metrics import (
     METRICS,
     bleu_counts,
@@ -214,7 +214,11 @@ def read_run(folder: Path) -> Run:
         changes.read(folder),
         provenance.read(folder),
     )
-    make_bleu(run.options["data.bleu_tokenizer"])  # which may not be installed
+    try:
+        make_bleu(run.options["data.bleu_tokenizer"])  # which may not be installed
+        choose(METRICS | {"auto": True}, run.options["train.metric"], "metric")
+    except InputError as error:
+        raise InputError(f"{run_files.flags(folder)}: {error}") from error
     return of_split(run, "test")
 
 
