@@ -840,7 +840,11 @@ def test_the_best_head_and_shift_are_those_of_the_lowest_error():
 def test_align_refuses_what_does_not_fit(workdir, pairs, flags, message):
     text = [f"--sources={pairs / 'a'}", f"--targets={pairs / 'b'}"]
     flags = [flag.format(pairs) for flag in flags]
-    assert message in refused("align", f"--workdir={workdir}", *text, *flags)
+    done = program("align", f"--workdir={workdir}", *text, *flags)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_export_writes_a_file_or_says_why_not(workdir, tmp_path):
