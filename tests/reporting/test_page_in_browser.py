@@ -143,6 +143,8 @@ def column(page, title, table=0):
 
 
 def panel(page, name="A"):
+    """The panel of a system, when it shows what was chosen last."""
+    expect(page.locator("[aria-busy=true]")).to_have_count(0)
     return page.get_by_role("region", name=f"System {name}")
 
 
@@ -162,7 +164,6 @@ def choose(page, number):
     page.wait_for_function(
         "n => document.querySelector('[aria-current=true] .nth').textContent == n", arg=str(number)
     )
-    page.wait_for_timeout(50)  # until weights are unpacked
 
 
 def weights_of(root, run, number):

@@ -64,8 +64,10 @@ class Panel {
     const turn = {};
     Object.assign(this, { sentence, turn, view: null });
     this.fillHeads(system, sentence);
+    this.drawing.ariaBusy = "true"; // until its weights are unpacked
     const alignment = await alignmentOf(system, sentence, this.head, this.kind);
     if (this.turn !== turn) return; // something else was chosen meanwhile
+    this.drawing.ariaBusy = "false";
     this.alignment = alignment;
     this.notes.replaceChildren(...notesOf(system, sentence));
     if (!this.alignment) {
