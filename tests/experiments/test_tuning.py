@@ -59,10 +59,8 @@ def made(monkeypatch):
         monkeypatch.setattr(tuning, "is_trained", lambda folder, _: folder in fake.done)
         monkeypatch.setattr(tuning, "steps_done", lambda folder: 100)
 
-        def read(file):
-            if file.parent not in fake.done:
-                raise InputError("there is no journal yet")
-            value = fake.done[file.parent]
+        def read(folder):
+            value = fake.done[folder]
             lines = [(10, value - 1, 2.0), (20, value, 3.0), (30, value, 1.0)]
             return [
                 {
