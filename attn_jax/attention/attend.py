@@ -17,6 +17,7 @@ from attn_jax.attention import steps
 from attn_jax.attention.arguments import annotations_and_mask, fitting, like_annotations, whole
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.mixing import Apart
+from attn_jax.attention.past import ALIKE
 from attn_jax.attention.protocol import Score
 from attn_jax.attention.steps import Attended, Memory, Now
 from attn_jax.attention.values import Annotations
@@ -228,10 +229,10 @@ def _one_head(
 
 
 def _at(memory: Memory, index: tuple) -> Memory:
-    """What a memory has of each head, indexed; all heads are at the same step."""
-    of_heads = memory._replace(step=None, train_step=None)
-    indexed = jax.tree.map(lambda leaf: leaf[index], of_heads)
-    return indexed._replace(step=memory.step, train_step=memory.train_step)
+    """What a memory has of each head, indexed."""
+    alike = {name: getattr(memory, name) for name in ALIKE}
+    of_heads = memory._replace(**dict.fromkeys(ALIKE))
+    return jax.tree.map(lambda leaf: leaf[index], of_heads)._replace(**alike)
 
 
 def over_axes(function: Callable, count: int) -> Callable:

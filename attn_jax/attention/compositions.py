@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.attention.past import Past
-from attn_jax.attention.protocol import Normalizer, Score, scaled_normal
+from attn_jax.attention.protocol import Normalizer, Part, Score, scaled_normal, widen
 from attn_jax.errors import InputError
 from attn_jax.settings.value import inner, setting
 
@@ -15,17 +15,21 @@ from attn_jax.settings.value import inner, setting
 class Pair(Score):
     """Two scores, [2, S], for a normalizer that takes two, such as `mocha`.
 
+    Paper: Chiu and Raffel 2018, section 2.3, which has two additive ones.
+    Cost: that of both.
+
     Raises:
       InputError: one of them has a state, has fixed weights, or is a pair itself.
     """
 
     first: Score = inner()
     second: Score = inner()
+    scores = 2
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for one in (self.first, self.second):
-            if isinstance(one, Pair):
+            if one.scores != 1:
                 raise InputError("a pair consists of two scores, not of pairs")
             if one.is_control:
                 raise InputError(f"a pair takes no score with fixed weights, got {one.name}")
@@ -51,7 +55,10 @@ class Pair(Score):
 
 
 class Projected(Score):
-    """Another score of W s and U h_j, such as `Projected(Dot())`, s · Wᵀ U h_j.
+    """Another score of W s and U h_j, such as `projected(dot)`, s · Wᵀ U h_j.
+
+    Paper: Vaswani et al. 2017, section 3.2.2, the projections of one head.
+    Cost: time (T Q + S D) A, memory (T + S) A, besides those of the other score.
 
     Raises:
       InputError: the other score has a state.
@@ -63,8 +70,8 @@ class Projected(Score):
     def __post_init__(self) -> None:
         """Takes over what the class of the other says of itself."""
         super().__post_init__()
-        for fact in ("is_control", "gives_logarithms", "default_normalizer"):
-            object.__setattr__(self, fact, getattr(self.compared, fact))
+        facts = "scores", "is_control", "gives_logarithms", "default_normalizer"
+        _take_over(self, self.compared, *facts)
 
     def init(self, rng: Array, Q: int, D: int) -> PyTree:
         rng_W, rng_U, rng_compared = jax.random.split(rng, 3)
@@ -82,6 +89,88 @@ class Projected(Score):
 
     def score(self, p: Any, query: PyTree, keys: PyTree, past: Past) -> Float[Array, "*C S"]:
         return self.compared.score(p["compared"], query, keys, past)
+
+
+class SoftCap(Score):
+    """c tanh(e_j / c): another score, bounded by ± c, such as `soft_cap(scaled_dot,cap=30)`.
+
+    Paper: Gemma Team 2024 (Gemma 2), section 2; Bello et al. 2017 for the logits of a pointer.
+    Cost: time T S, memory T S, besides those of the other score.
+
+    Raises:
+      InputError: the other score has a state.
+    """
+
+    compared: Score = inner()
+    cap: float = setting(50.0, above=0)
+
+    def __post_init__(self) -> None:
+        """Takes over how many scores the other gives."""
+        super().__post_init__()
+        _take_over(self, self.compared, "scores")
+
+    def init(self, rng: Array, Q: int, D: int) -> PyTree:
+        return self.compared.init(rng, Q, D)
+
+    def keys(self, p: Any, annotations: Float[Array, "S D"]) -> PyTree:
+        return self.compared.keys(p, annotations)
+
+    def query(self, p: Any, state: Float[Array, " Q"]) -> PyTree:
+        return self.compared.query(p, state)
+
+    def score(self, p: Any, query: PyTree, keys: PyTree, past: Past) -> Float[Array, "*C S"]:
+        scores = self.compared.score(p, query, keys, past)
+        excluded = scores == -jnp.inf  # which it stays
+        capped = self.cap * jnp.tanh(jnp.where(excluded, 0, scores) / self.cap)
+        return jnp.where(excluded, -jnp.inf, capped)
+
+
+class SelfAdaptive(Score):
+    """e_j / τ_i, τ_i = λ^β_i, β_i = tanh(w · c_{i-1} + u · s): another score, flatter or sharper.
+
+    τ is between 1/λ and λ (`base`), and c_{i-1} is the context of the last step, at first 0.
+
+    Paper: Lin, Sun, Ren, Li and Su 2018, section 3 (SACT).
+    Cost: time T (S + Q + C), memory T S, besides those of the other score.
+
+    Raises:
+      InputError: the other score has a state, or contexts are not of the size of annotations.
+    """
+
+    compared: Score = inner()
+    base: float = setting(4.0, above=1)
+    reads = ("context",)
+
+    def __post_init__(self) -> None:
+        """Takes over how many scores the other gives."""
+        super().__post_init__()
+        _take_over(self, self.compared, "scores")
+
+    def init(self, rng: Array, Q: int, D: int) -> PyTree:
+        rng_w, rng_u, rng_compared = jax.random.split(rng, 3)
+        return {
+            "w": scaled_normal(rng_w, (D,)),
+            "u": scaled_normal(rng_u, (Q,)),
+            "compared": self.compared.init(rng_compared, Q, D),
+        }
+
+    def keys(self, p: Any, annotations: Float[Array, "S D"]) -> PyTree:
+        return self.compared.keys(p["compared"], annotations)
+
+    def query(self, p: Any, state: Float[Array, " Q"]) -> tuple[PyTree, Array]:
+        return self.compared.query(p["compared"], state), widen(state @ p["u"])
+
+    def score(
+        self, p: Any, query: tuple[PyTree, Array], keys: PyTree, past: Past
+    ) -> Float[Array, "*C S"]:
+        if past.context.shape != p["w"].shape:
+            raise InputError(
+                f"{self.word} reads contexts of the size of annotations, {p['w'].size} features, "
+                f"got {past.context.size}"
+            )
+        asked, of_state = query
+        beta = jnp.tanh(past.context @ p["w"] + of_state)
+        return self.compared.score(p["compared"], asked, keys, past) * self.base**-beta
 
 
 class Dropped(Normalizer):
@@ -107,8 +196,7 @@ class Dropped(Normalizer):
         super().__post_init__()
         if isinstance(self.normalizer, Dropped):
             raise InputError("weights are dropped once: give one rate")
-        for fact in ("scores", "moves", "needs_logarithms"):
-            object.__setattr__(self, fact, getattr(self.normalizer, fact))
+        _take_over(self, self.normalizer, "scores", "moves", "needs_logarithms")
 
     @property
     def is_stateful(self) -> bool:
@@ -134,3 +222,9 @@ class Dropped(Normalizer):
     def summed(self, weights: Float[Array, " S"], rng: Array) -> Float[Array, " S"]:
         kept = jax.random.bernoulli(rng, 1 - self.rate, weights.shape)
         return jnp.where(kept, weights / (1 - self.rate), 0)
+
+
+def _take_over(part: Part, other: Part, *facts: str) -> None:
+    """Gives a part what the class of another says of itself."""
+    for fact in facts:
+        object.__setattr__(part, fact, getattr(other, fact))

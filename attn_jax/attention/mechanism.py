@@ -9,6 +9,7 @@ from jaxtyping import Array, PyTree
 from attn_jax.attention.compositions import Pair
 from attn_jax.attention.gates import Ungated
 from attn_jax.attention.normalizers import Softmax
+from attn_jax.attention.past import CONSTANT
 from attn_jax.attention.plain import PLAIN, as_part
 from attn_jax.attention.protocol import Gate, Normalizer, Part, Score, Values, Weigher, Window
 from attn_jax.attention.values import Annotations
@@ -30,7 +31,7 @@ class Mechanism:
 
     Its parameters are those of its parts, by `score`, `window`, `normalizer`, `values` and `gate`.
     The first three may be plain functions. A normalizer that takes two scores gets two of the same
-    kind, unless the score is a `Pair` already.
+    kind, unless the score gives two, as a `Pair` does.
 
     Args:
       score: how well annotations match a query.
@@ -68,7 +69,7 @@ class Mechanism:
                 wanted = f"a {kind.__name__}{' or a function' if kind in PLAIN else ''}"
                 raise InputError(f"the {name} must be {wanted}, got {given!r}{hint}")
             object.__setattr__(self, name, part)
-        if self.normalizer.scores == 2 and not isinstance(self.score, Pair):
+        if self.normalizer.scores > self.score.scores:
             object.__setattr__(self, "score", Pair(self.score, self.score))
         for reason, refused in _refusals(self.score, self.window, self.normalizer).items():
             if refused:
@@ -129,8 +130,7 @@ class Mechanism:
     @property
     def looks_back(self) -> bool:
         """Whether a step depends on earlier ones, beyond their number."""
-        constant = {"step", "train_step"}
-        return any(part.is_stateful for part in self) or not self.carried <= constant
+        return any(part.is_stateful for part in self) or not self.carried <= CONSTANT
 
     @property
     def sums_to_one(self) -> bool:
@@ -168,6 +168,6 @@ def _refusals(score: Score, window: Window, normalizer: Normalizer) -> dict[str,
         ),
         "this score already acts as a window, and takes no other": score.moves and not is_full,
         "a pair of scores needs a normalizer that takes two, such as mocha": (
-            isinstance(score, Pair) and normalizer.scores == 1
+            score.scores > normalizer.scores
         ),
     }

@@ -12,7 +12,9 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from attn_jax.errors import InputError
 
 # What a part may declare that it reads.
-CARRIED = ("step", "weights", "total", "context", "train_step")
+CARRIED = ("step", "weights", "total", "context", "train_step", "head", "heads")
+ALIKE = frozenset({"step", "train_step", "heads"})  # in all sentences and heads
+CONSTANT = ALIKE | {"head"}  # known without having processed earlier steps
 
 
 def apart(rng: Key[Array, "*any"], part: str) -> Key[Array, "*any"]:
@@ -39,6 +41,8 @@ class Past:
       total: the sum of the weights of all earlier steps.
       context: of the last step, of this head; initially 0.
       train_step: the number of training steps done; in use, that of the checkpoint.
+      head: which of the heads it is, from 0.
+      heads: how many there are.
       own: the part's own state, after its `advance`.
 
     The first two are always there, `own` where the part has a `start`, and the others where its
@@ -52,6 +56,8 @@ class Past:
     total: Float[Array, " S"]
     context: Float[Array, " C"]
     train_step: Float[Array, ""]
+    head: Int[Array, ""]
+    heads: Int[Array, ""]
     own: Any
 
     def __init__(self, reader: str = "this part", **known: Any):
@@ -66,8 +72,8 @@ class Past:
         return self if self.rng is None else self._with(rng=apart(self.rng, part))
 
     def axes(self, of_mask: int | None) -> "Past":
-        """The axes over which `jax.vmap` goes; all heads and sentences are at one step."""
-        alike = {"mask": of_mask, "step": None, "train_step": None}
+        """The axes over which `jax.vmap` goes."""
+        alike = {"mask": of_mask} | dict.fromkeys(ALIKE)
         return self._with(**{name: alike.get(name, 0) for name in vars(self) if name != "_reader"})
 
     def _with(self, **changed: Any) -> "Past":

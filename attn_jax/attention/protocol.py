@@ -129,6 +129,7 @@ class Score(Weigher):
     derivative of a computed one is NaN.
     """
 
+    scores: ClassVar[int] = 1  # how many it gives for each position
     hidden: ClassVar[bool] = False  # has [S, A] units for each query: these go one after another
     is_control: ClassVar[bool] = False  # depends on neither content nor history
     moves: ClassVar[bool] = False  # moves through the source by itself
@@ -144,7 +145,7 @@ class Score(Weigher):
         return past.own
 
     def score(self, p: PyTree, query: PyTree, keys: PyTree, past: Past) -> Float[Array, "*C S"]:
-        """The score of each position; [2, S] of a `Pair`."""
+        """The score of each position; [2, S] if it gives two, as a `Pair` does."""
         raise NotImplementedError
 
 
@@ -167,7 +168,7 @@ class Window(Weigher):
 class Normalizer(Weigher):
     """From scores to weights, exactly 0 where the mask is False."""
 
-    scores: ClassVar[int] = 1  # how many it takes; those of 2 come from a `Pair`
+    scores: ClassVar[int] = 1  # how many it takes for each position
     sums_to_one: ClassVar[bool] = False  # always, where the mask is True anywhere
     moves: ClassVar[bool] = False  # moves through the source by itself
     needs_logarithms: ClassVar[bool] = False  # takes only scores that are logarithms of weights

@@ -47,6 +47,8 @@ class Memory(NamedTuple):
     total: Float[Array, "B K G S"] | None  # the sum of the weights of all earlier steps
     context: Float[Array, "B K G C"] | None  # of the last step, before the gate; initially 0
     train_step: Float[Array, ""] | None  # the number of training steps done, always the same
+    head: Int[Array, "B K G"] | None  # which it is, always the same
+    heads: Int[Array, ""] | None  # how many there are, always the same
     own: Own  # leaves [B, K, G, ...]
 
 
@@ -100,6 +102,8 @@ def begin(
         "total": nothing,
         "context": jnp.zeros((len(mask), *shape, size)),
         "train_step": train_step,
+        "head": nothing[..., 0].astype(jnp.int32) + jnp.arange(K * G).reshape(K, G),
+        "heads": jnp.asarray(K * G),
     }
 
     def of_head(p: PyTree, mask: Bool[Array, " S"]) -> Own:
@@ -207,24 +211,19 @@ def weigh_all(
         _, weights = jax.lax.scan(following, first, by_step)
         return jnp.moveaxis(weights, 0, 3)
     count = jax.tree.leaves(queries)[0].shape[3]
-    memories = first._replace(
-        step=None if first.step is None else first.step + jnp.arange(count),
-        train_step=None if first.train_step is None else jnp.repeat(first.train_step, count),
-    )
+    numbers = None if first.step is None else first.step + jnp.arange(count)
+
+    def one(queries: Queries, rng: Array | None, number: Array | None) -> Float[Array, "B K G S"]:
+        return of_step(queries, Now(first._replace(step=number), mask, rng))[1]
+
     if not m.has_hidden_units:
-        over = jax.vmap(of_step, (3, Now._make((0, None, 3))), (0, 3))
-        return over(queries, Now(memories, mask, rngs))[1]
-
-    def one(inputs: tuple) -> Float[Array, "B K G S"]:
-        (queries, rng), memory = inputs
-        return of_step(queries, Now(memory, mask, rng))[1]
-
+        return jax.vmap(one, (3, 3, 0), 3)(queries, rngs, numbers)
     batch = jax.tree.leaves(queries)[0].shape[: 3 if m.makes_keys else 2]
     # A head of one sentence has as many units for a query as numbers in its keys.
     units = sum(leaf.size for leaf in jax.tree.leaves(attended.keys)) // math.prod(batch)
     together = UNITS.here() // max(1, units)
     together = together if together > 1 else None
-    weights = jax.lax.map(one, (by_step, memories), batch_size=together)
+    weights = jax.lax.map(lambda of: one(*of), (*by_step, numbers), batch_size=together)
     return jnp.moveaxis(weights, 0, 3)
 
 
