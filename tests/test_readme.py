@@ -148,9 +148,10 @@ def test_a_loss_of_the_weights_of_ones_own(folder):
         ("my_cell", "cell=my_cell:MinimalGatedUnit"),
         ("my_decoder", "decoder=my_decoder:Conditional"),
         ("my_encoder", "encoder=my_encoder:Convolutional"),
+        ("my_readout", "readout=my_readout:Hidden"),
     ],
 )
-def test_a_cell_a_decoder_and_an_encoder_of_ones_own(folder, module, option):
+def test_a_module_of_ones_own(folder, module, option):
     code = block(f"class {option.partition(':')[2]}")
     assert len(code.splitlines()) < 30
     (folder / f"{module}.py").write_text(code)
@@ -158,6 +159,16 @@ def test_a_cell_a_decoder_and_an_encoder_of_ones_own(folder, module, option):
     assert f"--model.{option}" in PAGES
     run("-m", "attn_jax", "train", f"--workdir=runs/{module}", *flags, cwd=folder)
     run("-c", CHECK.format(name=module), cwd=folder)
+
+
+def test_a_way_to_combine_sources_of_ones_own(folder):
+    (folder / "my_sources.py").write_text(block("class Added"))
+    (folder / "tags.tsv").write_text("abc\tabcs\tN;PL\nbca\tbcaed\tV;PST\n" * 20)
+    data = [f"--data.{split}=tags.tsv" for split in ("train", "valid", "test")]
+    flags = [*SMALL, "--data.name=parallel", "--data.columns=1,2,3", *data, "--train.steps=4"]
+    own = "--model.sources=my_sources:Added"
+    assert own in PAGES
+    run("-m", "attn_jax", "train", "--workdir=runs/added", *flags, own, cwd=folder)
 
 
 def test_a_window_and_a_normalizer_of_ones_own(folder):

@@ -20,7 +20,6 @@ class Sources(Part):
     """How many sources there are, and how a decoder attends to them."""
 
     name = "way to attend to sources"  # for error messages
-    may_be_own = False
     count: ClassVar[int] = 2
 
 

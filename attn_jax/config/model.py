@@ -49,7 +49,7 @@ class Model:
         "auto",
         "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's; for hard "
         "attention in luong: marginal (the exact sum over positions), monotonic_hmm (a hidden "
-        "Markov model that never goes back)",
+        "Markov model that never goes back); or your own module:Class",
     )
     score: Score = option(
         Additive(),
@@ -81,8 +81,8 @@ class Model:
     )
     sources: Sources = option(
         One(),
-        f"how the decoder attends to sources: {', '.join(SOURCES)}. All but one need data with a "
-        "second source; settings give that source a mechanism of its own, as in "
+        f"how the decoder attends to sources: {', '.join(SOURCES)}, or your own. All but one need "
+        "data with a second source; settings give that source a mechanism of its own, as in "
         "hierarchical(score=dot,normalizer=sparsemax) or concatenated(score=dot)",
     )
     heads: int = option(1, "N, heads of queries", low=1)

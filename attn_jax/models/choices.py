@@ -6,8 +6,9 @@ from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding, LuongOverPositions
 from attn_jax.models.encoders import LAYERS, RecurrentEncoder
+from attn_jax.models.marginal import Marginal
 from attn_jax.models.protocols import Decoder, Encoder
-from attn_jax.models.readouts import OVER_POSITIONS, find_readout
+from attn_jax.models.readouts import find_readout
 from attn_jax.models.syntactic import Syntactic
 from attn_jax.models.transformer import Transformer, TransformerEncoder
 from attn_jax.settings.grammar import choose_or_import, own_names
@@ -34,12 +35,12 @@ OPTIONS = frozenset(
 
 
 def options_of(config: Model) -> frozenset[str]:
-    """The names of the options that a model uses; encoders and decoders of ones own use all.
+    """The names of the options that a model uses; with parts of one's own, all.
 
     Raises:
       InputError: there is no such encoder, decoder or readout.
     """
-    if own_names(config.encoder) or own_names(config.decoder):
+    if any(map(own_names, (config.encoder, config.decoder, config.readout))):
         return frozenset(vars(config))
     encoder = choose_or_import(ENCODERS, config.encoder, "encoder")
     decoder = choose_or_import(DECODERS, config.decoder, "decoder")
@@ -65,7 +66,7 @@ def find_decoder(config: Model) -> Callable[..., Decoder]:
     decoder = choose_or_import(DECODERS, config.decoder, "decoder")
     if not hasattr(decoder, "step"):
         raise InputError(f"model.decoder={config.decoder} is not a decoder: it has no `step`")
-    if config.readout not in OVER_POSITIONS:
+    if config.readout == "auto" or not issubclass(find_readout(config, ""), Marginal):
         return decoder
     if decoder is not Luong:
         raise InputError(

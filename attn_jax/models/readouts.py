@@ -7,12 +7,12 @@ from flax import nnx
 from jaxtyping import Array, Float, Int
 
 from attn_jax.config import Model
-from attn_jax.errors import choose
 from attn_jax.models.embeddings import Separate
 from attn_jax.models.linear import Linear
 from attn_jax.models.marginal import Marginal
 from attn_jax.models.monotonic_hmm import MonotonicHMM
 from attn_jax.models.protocols import Source
+from attn_jax.settings.grammar import choose_or_import
 from attn_jax.tokens import PAD
 
 
@@ -111,7 +111,8 @@ READOUTS: dict[str, type[Readout]] = {
 
 def find_readout(config: Model, usual: str) -> type[Readout]:
     """The class of the readout selected by the options; `usual` is what `auto` stands for."""
-    return choose(READOUTS, usual if config.readout == "auto" else config.readout, "readout")
+    name = usual if config.readout == "auto" else config.readout
+    return choose_or_import(READOUTS, name, "readout")
 
 
 def make_readout(config: Model, inputs: int, usual: str, *, rngs: nnx.Rngs) -> Any:

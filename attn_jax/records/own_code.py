@@ -22,7 +22,7 @@ from attn_jax.settings.grammar import choose_or_import, own_names
 from attn_jax.settings.main_source import MAIN, main_source
 
 # The options that can name code of the user's own.
-OPTIONS = ("model.encoder", "model.cell", "model.decoder", *config.HELD)
+OPTIONS = ("model.encoder", "model.cell", "model.decoder", "model.readout", *config.HELD)
 PACKAGE = "attn_jax"
 Modules = Mapping[str, Sequence[str]]  # the names that options take from modules
 
@@ -53,7 +53,7 @@ def _modules(texts: Iterable[str]) -> Modules:
 
 
 def import_modules(model: Model) -> None:
-    """Imports the modules of the user's own cells, encoders and decoders.
+    """Imports the modules of the user's own cells, encoders, decoders and readouts.
 
     To be called before a model with such options is traced: an array that a module makes as it is
     imported while JAX traces is no constant but a part of what is traced.
@@ -61,7 +61,7 @@ def import_modules(model: Model) -> None:
     Raises:
       InputError: a module cannot be imported, or has no function or class of that name.
     """
-    for kind in ("encoder", "cell", "decoder"):
+    for kind in ("encoder", "cell", "decoder", "readout"):
         if own_names(named := getattr(model, kind)):
             choose_or_import({}, named, kind)
 

@@ -34,6 +34,7 @@ import jax.numpy as jnp
 from attn_jax import Normalizer, Score, Window
 from attn_jax.models.decoders import Bahdanau
 from attn_jax.models.encoders import RecurrentEncoder
+from attn_jax.models.readouts import Maxout
 from attn_jax.models.recurrent import Tanh
 from held_constants import FEATURES, HALF, HEAD, ONE
 
@@ -71,6 +72,10 @@ class Decoder(Bahdanau):
     def advance(self, source, state, inputs):
         state, (outputs, weights) = super().advance(source, state, inputs)
         return state, (outputs, HERE * weights)
+
+class Readout(Maxout):
+    def __call__(self, *inputs):
+        return HERE * super().__call__(*inputs)
 """
 SIZES = {
     "embedding_size": 5,
@@ -82,6 +87,7 @@ OWN = {
     "encoder": "own_parts:Encoder",
     "cell": "own_parts:Cell",
     "decoder": "own_parts:Decoder",
+    "readout": "own_parts:Readout",
     "score": "own_parts:Stretched",
     "window": "own_parts:Near",
     "normalizer": "own_parts:Shares",
