@@ -1,10 +1,29 @@
 """The mathematics of attention: pure functions of one sentence."""
 
-from attn_jax.attention.compositions import Dropped, Pair, Projected
+from attn_jax.attention.compositions import Dropped, Pair, Projected, SelfAdaptive, SoftCap
+from attn_jax.attention.content_scores import (
+    ActivatedGeneral,
+    BiasedGeneral,
+    Ngpt,
+    NormedAdditive,
+    Performer,
+    QkLayerNorm,
+    QkNorm,
+    ScaledGeneral,
+)
 from attn_jax.attention.gates import Elementwise, Headwise, Ungated
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.mixing import Apart, TalkingHeads
 from attn_jax.attention.monotonic import Forward, Mocha, Monotonic
+from attn_jax.attention.moving_scores import (
+    DynamicConvolution,
+    Gmm,
+    GmmV1,
+    GmmV2,
+    Logistics,
+    MixAttender,
+    VeryAttentive,
+)
 from attn_jax.attention.normalizers import (
     Entmax,
     Exponential,
@@ -14,8 +33,27 @@ from attn_jax.attention.normalizers import (
     Sparsemax,
     Temperature,
 )
+from attn_jax.attention.offset_scores import (
+    Alibi,
+    Buckets,
+    FactorizedSynthesizer,
+    HardCoded,
+    LengthAwareRotary,
+    RandomSynthesizer,
+    Relative,
+    Rotary,
+)
 from attn_jax.attention.past import Past
-from attn_jax.attention.position_scores import Coverage, Gmm, Location, LocationAware, Relative
+from attn_jax.attention.position_scores import (
+    Coverage,
+    CumulativeLocation,
+    Location,
+    LocationAware,
+    NeuralCoverage,
+    PlainCoverage,
+    Recurrent,
+    Structural,
+)
 from attn_jax.attention.protocol import Gate, Mixing, Normalizer, Part, Score, Values, Window
 from attn_jax.attention.scores import (
     Additive,
@@ -28,6 +66,16 @@ from attn_jax.attention.scores import (
     Mean,
     ScaledDot,
 )
-from attn_jax.attention.sources import Concatenated, Flat, Hierarchical, One
+from attn_jax.attention.sources import Combined, Concatenated, Flat, Hierarchical, One
 from attn_jax.attention.values import Annotations, Embeddings, KeyValue, Sum
-from attn_jax.attention.windows import Full, LocalM, LocalP
+from attn_jax.attention.windows import (
+    AdaptiveSpan,
+    AroundMaximum,
+    AroundMedian,
+    DiagonalPrior,
+    Full,
+    LocalM,
+    Localness,
+    LocalP,
+    WaitK,
+)

@@ -4,10 +4,29 @@ from collections import ChainMap
 from collections.abc import Mapping
 from typing import TypeVar
 
-from attn_jax.attention.compositions import Dropped, Pair, Projected
+from attn_jax.attention.compositions import Dropped, Pair, Projected, SelfAdaptive, SoftCap
+from attn_jax.attention.content_scores import (
+    ActivatedGeneral,
+    BiasedGeneral,
+    Ngpt,
+    NormedAdditive,
+    Performer,
+    QkLayerNorm,
+    QkNorm,
+    ScaledGeneral,
+)
 from attn_jax.attention.gates import Elementwise, Headwise, Ungated
 from attn_jax.attention.mixing import Apart, TalkingHeads
 from attn_jax.attention.monotonic import Forward, Mocha, Monotonic
+from attn_jax.attention.moving_scores import (
+    DynamicConvolution,
+    Gmm,
+    GmmV1,
+    GmmV2,
+    Logistics,
+    MixAttender,
+    VeryAttentive,
+)
 from attn_jax.attention.normalizers import (
     Entmax,
     Exponential,
@@ -17,7 +36,26 @@ from attn_jax.attention.normalizers import (
     Sparsemax,
     Temperature,
 )
-from attn_jax.attention.position_scores import Coverage, Gmm, Location, LocationAware, Relative
+from attn_jax.attention.offset_scores import (
+    Alibi,
+    Buckets,
+    FactorizedSynthesizer,
+    HardCoded,
+    LengthAwareRotary,
+    RandomSynthesizer,
+    Relative,
+    Rotary,
+)
+from attn_jax.attention.position_scores import (
+    Coverage,
+    CumulativeLocation,
+    Location,
+    LocationAware,
+    NeuralCoverage,
+    PlainCoverage,
+    Recurrent,
+    Structural,
+)
 from attn_jax.attention.protocol import Gate, Mixing, Normalizer, Part, Score, Values, Window
 from attn_jax.attention.scores import (
     Additive,
@@ -32,7 +70,17 @@ from attn_jax.attention.scores import (
 )
 from attn_jax.attention.sources import Concatenated, Flat, Hierarchical, One, Sources
 from attn_jax.attention.values import Annotations, Embeddings, KeyValue, Sum
-from attn_jax.attention.windows import Full, LocalM, LocalP
+from attn_jax.attention.windows import (
+    AdaptiveSpan,
+    AroundMaximum,
+    AroundMedian,
+    DiagonalPrior,
+    Full,
+    LocalM,
+    Localness,
+    LocalP,
+    WaitK,
+)
 
 Kind = TypeVar("Kind", bound=Part)
 
@@ -42,23 +90,64 @@ def _by_name(*classes: type[Kind]) -> dict[str, type[Kind]]:
 
 
 SCORES: dict[str, type[Score]] = _by_name(
+    # of content
     Additive,
+    NormedAdditive,
     Dot,
     ScaledDot,
     General,
+    ScaledGeneral,
+    BiasedGeneral,
+    ActivatedGeneral,
     Concat,
     Cosine,
+    QkNorm,
+    QkLayerNorm,
+    Ngpt,
     Linear,
+    Performer,
+    # of content and offsets, or of offsets alone
     Relative,
+    Buckets,
+    Alibi,
+    Rotary,
+    LengthAwareRotary,
+    HardCoded,
+    RandomSynthesizer,
+    FactorizedSynthesizer,
+    # of position and history
     Location,
     LocationAware,
+    CumulativeLocation,
     Coverage,
+    PlainCoverage,
+    NeuralCoverage,
+    Recurrent,
+    Structural,
+    # that move
     Gmm,
+    GmmV1,
+    GmmV2,
+    Logistics,
+    DynamicConvolution,
+    MixAttender,
+    VeryAttentive,
+    # controls
     Mean,
     Last,
 )
-COMPOSITIONS: dict[str, type[Score]] = _by_name(Pair, Projected)
-WINDOWS: dict[str, type[Window]] = _by_name(Full, LocalM, LocalP)
+COMPOSITIONS: dict[str, type[Score]] = _by_name(Pair, Projected, SoftCap, SelfAdaptive)
+WINDOWS: dict[str, type[Window]] = _by_name(
+    Full,
+    LocalM,
+    LocalP,
+    AroundMaximum,
+    AroundMedian,
+    Localness,
+    AdaptiveSpan,
+    WaitK,
+    DiagonalPrior,
+)
 NORMALIZERS: dict[str, type[Normalizer]] = _by_name(
     Softmax,
     Temperature,

@@ -23,6 +23,7 @@ from attn_jax import (
 from attn_jax.config.reading import read
 from attn_jax.errors import InputError
 from tests.attention import oracle
+from tests.attention import oracle_catalogue as more
 from tests.options import with_units
 
 B, T, S, Q, D, A = 3, 5, 7, 11, 13, 2
@@ -46,6 +47,34 @@ SCORE_LOOPS = {
     "location_aware(filters=3, width=2)": oracle.location_aware,
     "coverage": oracle.coverage,
     "gmm(components=2)": oracle.gmm,
+    "normed_additive": more.normed_additive,
+    "scaled_general": more.scaled_general,
+    "biased_general": more.biased_general,
+    "activated_general": more.activated_general,
+    "qk_norm": more.qk_norm,
+    "qk_layer_norm": more.qk_layer_norm,
+    "ngpt": more.ngpt,
+    "performer": more.performer(A),
+    "buckets(buckets=8, distance=5)": more.buckets(8, 5),
+    "alibi": more.alibi,
+    "rotary": more.rotary,
+    "length_aware_rotary(ratio=2)": more.length_aware_rotary,
+    "hard_coded(ratio=1.5, sigma=0.8)": more.hard_coded,
+    "random_synthesizer(positions=4)": more.random_synthesizer,
+    "factorized_synthesizer(positions=9)": more.factorized_synthesizer,
+    "cumulative_location(filters=3, width=5)": more.cumulative_location,
+    "plain_coverage": more.plain_coverage,
+    "neural_coverage(size=3)": more.neural_coverage,
+    "recurrent(size=3, half_width=1)": more.recurrent,
+    "structural": more.structural,
+    "gmm_v1(components=2)": more.gmm_v1,
+    "gmm_v2(components=2)": more.gmm_v2,
+    "logistics(components=2)": more.logistics,
+    "dynamic_convolution(filters=3, width=5, prior=3)": partial(more.dynamic_convolution, prior=3),
+    "mix_attender(units=3)": more.mix_attender,
+    "very_attentive(buckets=12, distance=5)": more.very_attentive(12, 5),
+    "soft_cap(location(positions=5), cap=0.5)": more.soft_cap(oracle.location, 0.5),
+    "self_adaptive(additive, base=2)": more.self_adaptive(oracle.additive, 2),
     "mean": oracle.mean,
     "last": oracle.last,
     "projected(dot)": PROJECTED,
@@ -57,6 +86,12 @@ WINDOW_LOOPS = {
     "full": oracle.full,
     "local_m(half_width=2)": partial(oracle.local_m, half_width=2),
     "local_p(half_width=2)": partial(oracle.local_p, half_width=2),
+    "around_maximum(back=1, ahead=2)": more.around(more.maximum, 1, 2),
+    "around_median(back=1, ahead=2)": more.around(more.median, 1, 2),
+    "localness": more.localness,
+    "adaptive_span(span=1.3, longest=3, ramp=2)": more.adaptive_span(3, 2),
+    "wait_k(k=2)": more.wait_k(2),
+    "diagonal_prior(sharpness=2, ratio=0.7)": more.diagonal_prior(2, 0.7, 0),
 }
 NORMALIZER_LOOPS = {
     "softmax": oracle.softmax,
@@ -89,6 +124,7 @@ CASES = [
     *(case(score=name) for name in SCORE_LOOPS if plain(name) not in ("gmm", "pair")),
     case(score="gmm(components=2)", normalizer="exponential"),
     case(score="gmm(components=2)", normalizer="softmax"),
+    case(score="hard_coded(ratio=1.5, sigma=0.8)", normalizer="exponential"),
     *(case(window=name) for name in WINDOW_LOOPS),
     *(case(normalizer=name) for name in NORMALIZER_LOOPS if name != "exponential"),
     case("location_aware(filters=3, width=5)", "local_p(half_width=2)", "sparsemax"),
@@ -124,16 +160,24 @@ def shapes_of(part, Q, D):
     return jax.eval_shape(lambda rng: part.init(rng, Q, D), jax.random.key(0))
 
 
+def sizes_of(mechanism):
+    """Q and D that a mechanism takes: of a dot score the same, of a rotary one even."""
+    for sizes in ((Q, D), (Q, Q)):
+        try:
+            shapes_of(mechanism, *sizes)
+            return sizes
+        except InputError:
+            pass
+    return Q + 1, Q + 1
+
+
 def draw(generator, mechanism):
     """Parameters, queries and annotations in float64."""
-    size = D
-    try:
-        shapes_of(mechanism, Q, D)
-    except InputError:  # a dot score
-        size = Q
-    queries, annotations = generator.normal(size=(B, T, Q)), generator.normal(size=(B, S, size))
+    of_query, size = sizes_of(mechanism)
+    queries = generator.normal(size=(B, T, of_query))
+    annotations = generator.normal(size=(B, S, size))
     p = {
-        name: parameters(generator, getattr(mechanism, name), Q, size)
+        name: parameters(generator, getattr(mechanism, name), of_query, size)
         for name in ("window", "normalizer", "score")
     }
     return p, queries, annotations

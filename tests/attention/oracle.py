@@ -147,30 +147,32 @@ def pair(one, other):
     return loop
 
 
-# Windows: (query, mask, past, **parameters) -> support and gain of each position.
+# Windows: (query, mask, past, **parameters) -> what is added to scores, and their gain.
+
+
+def inside(support):
+    return [0.0 if allowed else -math.inf for allowed in support]
 
 
 def full(query, mask, past):
-    return mask, [1.0] * len(mask)
+    return inside(mask), [1.0] * len(mask)
 
 
 def local_m(query, mask, past, half_width):
     final = max(j for j, real in enumerate(mask) if real)
     centre = min(past.step, final)
-    return [real and abs(j - centre) <= half_width for j, real in enumerate(mask)], [1.0] * len(
-        mask
-    )
+    return inside(abs(j - centre) <= half_width for j in range(len(mask))), [1.0] * len(mask)
 
 
 def local_p(query, mask, past, half_width, *, W, v):
     length = 1 + max(j for j, real in enumerate(mask) if real)
     centre = length * sigmoid(perceptron(v, matvec(W, query)))
-    support = [real and abs(s - centre) <= half_width for s, real in enumerate(mask, start=1)]
+    support = [abs(s - centre) <= half_width for s in range(1, len(mask) + 1)]
     gain = [
         math.exp(-((s - centre) ** 2) / (2 * (half_width / 2) ** 2))
         for s in range(1, len(mask) + 1)
     ]
-    return support, gain
+    return inside(support), gain
 
 
 # Normalizers: (scores, mask, past, **parameters) -> weights.
@@ -302,23 +304,26 @@ def forward(scores, mask, past):
 
 def attend(queries, annotations, mask, score, window, normalizer):
     """The contexts [T, D] and the weights [T, S] of one sentence, step by step."""
-    nothing = [0.0] * len(mask)
-    past = SimpleNamespace(step=0, weights=nothing, total=nothing, centres=None, stopped=None)
+    nothing, no_context = [0.0] * len(mask), np.zeros(annotations.shape[1])
+    past = SimpleNamespace(step=0, weights=nothing, total=nothing, context=no_context)
+    past.centres = past.stopped = None  # what gmm and mocha carry
     contexts, alignment = [], []
     for query in queries:
         scores = score(query, annotations, mask, past)
-        support, gain = window(query, mask, past)
+        bias, gain = window(query, mask, past)
+        scores = (np.array(scores) + bias).tolist()
         energies = scores if np.ndim(scores) == 1 else scores[0]
-        support = [s and e > -math.inf for s, e in zip(support, energies, strict=True)]
+        support = [real and e > -math.inf for real, e in zip(mask, energies, strict=True)]
         weights = [w * g for w, g in zip(normalizer(scores, support, past), gain, strict=True)]
         past.step += 1
         past.weights = weights
         past.total = [a + b for a, b in zip(past.total, weights, strict=True)]
-        alignment.append(weights)
-        contexts.append(
+        past.context = np.array(
             [
                 sum(w * h[d] for w, h in zip(weights, annotations, strict=True))
                 for d in range(annotations.shape[1])
             ]
         )
+        alignment.append(weights)
+        contexts.append(past.context)
     return np.array(contexts), np.array(alignment)

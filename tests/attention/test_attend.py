@@ -13,8 +13,9 @@ from flax.core import freeze
 
 from attn_jax import Mechanism, Past, Score, attend, attend_all
 from attn_jax.attention import steps
+from attn_jax.attention.moving_scores import Gmm
 from attn_jax.attention.normalizers import Softmax, Sparsemax, Temperature, sparse
-from attn_jax.attention.position_scores import Coverage, Gmm
+from attn_jax.attention.position_scores import Coverage
 from attn_jax.attention.scores import (
     Additive,
     Concat,

@@ -7,11 +7,13 @@ import pytest
 
 from attn_jax import Mechanism, Past, attend, attend_step, begin
 from attn_jax.attention import monotonic, windows
+from attn_jax.attention.content_scores import Performer
 from attn_jax.attention.monotonic import Forward, Monotonic
+from attn_jax.attention.moving_scores import Gmm
 from attn_jax.attention.normalizers import Entmax, Null, Sparsemax
-from attn_jax.attention.position_scores import Gmm, Relative
+from attn_jax.attention.offset_scores import Relative, slope
 from attn_jax.attention.scores import Additive, Dot, Last, Mean, ScaledDot
-from attn_jax.attention.windows import LocalM, LocalP
+from attn_jax.attention.windows import DiagonalPrior, LocalM, LocalP
 
 EVERYWHERE = jnp.ones(3, bool)
 
@@ -41,6 +43,33 @@ def test_relative_counts_from_the_step():
     past = seen(step=jnp.array(2))
     actual = Relative(distance=1).score({"b": b}, jnp.zeros(2), jnp.zeros((4, 2)), past)
     np.testing.assert_array_equal(actual, [10.0, 10.0, 20.0, 30.0])
+
+
+def test_slopes_of_alibi():
+    eight = 0.5 ** np.arange(1, 9)
+    np.testing.assert_allclose(slope(jnp.arange(8), jnp.array(8)), eight, rtol=1e-6)
+    # Of twelve heads, the last four have every second slope of sixteen.
+    twelve = [*eight, *0.5 ** np.arange(0.5, 4)]
+    np.testing.assert_allclose(slope(jnp.arange(12), jnp.array(12)), twelve, rtol=1e-6)
+
+
+def test_random_features_estimate_the_weights_of_a_dot_product(generator):
+    # Short vectors, of which the estimates vary little.
+    query, keys = 0.5 * generator.normal(size=6), 0.5 * generator.normal(size=(5, 6))
+    _, expected = attend(ScaledDot(), {}, query, keys)
+    _, estimated = attend(Performer(units=20_000), {}, query, keys)
+    np.testing.assert_allclose(estimated, expected, rtol=0.02)
+
+
+def test_the_diagonal_prior_fades():
+    def bias(done):
+        past = seen(step=jnp.array(1), train_step=jnp.array(done))
+        return DiagonalPrior(steps=10, fading=10).bias({}, None, past)
+
+    np.testing.assert_allclose(jnp.exp(bias(10)).sum(), 1, rtol=1e-5)  # a distribution
+    middle = (1 + jnp.exp(bias(10))) / 2
+    np.testing.assert_allclose(jnp.exp(bias(15)), middle, rtol=1e-5)
+    np.testing.assert_array_equal(bias(20), 0)
 
 
 def test_context_of_two_words():

@@ -88,8 +88,12 @@ def test_runs_record_all_settings_without_importing_the_user_s_code():
 @pytest.mark.parametrize(
     ("kind", "text", "message"),
     [
-        (Score, "bilinear", r"unknown score 'bilinear'.*; allowed: additive, dot,.* own"),
-        (Window, "local", r"unknown window 'local'.*allowed: full, local_m, local_p"),
+        (
+            Score,
+            "bilinear",
+            r"unknown score 'bilinear' \(did you mean linear\?\), or .* own",
+        ),
+        (Window, "local", r"unknown window 'local'.*allowed: full, local_m, local_p,"),
         (Normalizer, "sparse_max", "did you mean sparsemax"),
         (Score, "scaled-dot", "did you mean scaled_dot"),
         (Score, "softmax", "unknown score 'softmax'"),

@@ -21,7 +21,7 @@ from attn_jax import (
     begin,
 )
 from attn_jax.attention.compositions import Pair
-from attn_jax.attention.position_scores import Gmm
+from attn_jax.attention.moving_scores import Gmm
 from attn_jax.config.reading import read
 from tests.attention.cases import as_arrays, parameters
 from tests.options import with_units

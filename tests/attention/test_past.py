@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 from jax.sharding import PartitionSpec as P
 
 from attn_jax import (
@@ -18,12 +19,17 @@ from attn_jax import (
     begin,
 )
 from attn_jax.attention.compositions import Pair, Projected
+from attn_jax.attention.moving_scores import Gmm
+from attn_jax.attention.offset_scores import HardCoded
 from attn_jax.attention.past import CARRIED, NotRead, Past
-from attn_jax.attention.position_scores import Coverage, Gmm
+from attn_jax.attention.position_scores import Coverage
 from attn_jax.attention.scores import Dot, General
 from attn_jax.attention.windows import LocalM
+from attn_jax.config import Model
 from attn_jax.config.reading import read
+from attn_jax.models.attention import Attention
 from tests.attention.cases import as_arrays, parameters
+from tests.drawn import encoded
 
 T, S, Q, C = 5, 7, 3, 3
 
@@ -109,6 +115,16 @@ class Drifting(Score):
 def drawn(generator, mechanism):
     queries, annotations = generator.normal(size=(T, Q)), generator.normal(size=(S, Q))
     return parameters(generator, mechanism, Q, Q), queries, annotations
+
+
+def test_each_head_of_a_model_knows_its_number(generator):
+    score = HardCoded(offsets=(0, 1, 2, 3), sigma=0.1)
+    config = Model(score=score, heads=4, key_value_heads=2, head_size=5)
+    attention = Attention(config, Q, C, projection="linear", rngs=nnx.Rngs(0))
+    mask = jnp.ones((1, S), bool)
+    source = attention.project(encoded(generator.normal(size=(1, S, C)), mask))
+    _, weights = attention(jnp.zeros((1, 2, Q)), source, mask)
+    np.testing.assert_array_equal(weights[0].argmax(-1), np.arange(4)[:, None] + np.arange(2))
 
 
 MASK = jnp.arange(S) != 2

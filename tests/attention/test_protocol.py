@@ -24,9 +24,11 @@ from attn_jax import (
 )
 from attn_jax.attention.compositions import Pair, Projected
 from attn_jax.attention.monotonic import Mocha, Monotonic
+from attn_jax.attention.moving_scores import Gmm
 from attn_jax.attention.normalizers import Entmax, Temperature
-from attn_jax.attention.position_scores import Gmm, LocationAware, Relative
-from attn_jax.attention.scores import Additive, Dot, General
+from attn_jax.attention.offset_scores import Relative
+from attn_jax.attention.position_scores import LocationAware
+from attn_jax.attention.scores import Additive, Concat, Dot, General
 from attn_jax.attention.windows import LocalM, LocalP
 from attn_jax.config.reading import read
 
@@ -240,17 +242,18 @@ def test_the_scale_of_inputs_is_kept(shape):
     np.testing.assert_allclose(draws.std(), expected, rtol=0.05 if shape else 0.3)
 
 
-CHANGED = {"units": 3, "tau": 0.75, "alpha": 1.3, "chunk": 2, "noise": 0.125, "width": 4}
-CHANGED |= {"filters": 2, "half_width": 1, "distance": 5, "positions": 9, "components": 7}
-CHANGED |= {"fertility": 1e-3}
+def another(value):
+    """A setting that differs, and is within the same bounds."""
+    if isinstance(value, Score):
+        return Concat()
+    if isinstance(value, tuple):
+        return (*value, 2)
+    return value + 1 if isinstance(value, int) else 0.75 * value
 
 
 def changed(one):
     """A part with settings none of which is the default."""
-    names = [entry.name for entry in dataclasses.fields(one)]
-    part = one(**{name: CHANGED[name] for name in names})
-    assert all(getattr(part, name) != getattr(one(), name) for name in names)
-    return part
+    return one(**{name: another(value) for name, value in one().settings().items()})
 
 
 PARTS = [

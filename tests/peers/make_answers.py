@@ -3,7 +3,7 @@
 The tests do not need the peers. To run this, make a separate environment (with Python 3.11, even if
 the project itself runs on a newer one):
 
-    python3.11 -m venv peers && peers/bin/pip install torch==2.13.0 keras entmax
+    python3.11 -m venv peers && peers/bin/pip install torch==2.13.0 keras entmax x-transformers==2.31.10
     peers/bin/python tests/peers/make_answers.py
 """
 
@@ -17,6 +17,7 @@ os.environ["KERAS_BACKEND"] = "torch"
 
 import entmax
 import keras
+from x_transformers import x_transformers
 
 HERE = Path(__file__).parent
 B, T, S, Q, D, A, N = 2, 3, 5, 6, 7, 11, 3
@@ -153,6 +154,26 @@ def sparse() -> None:
     save("sparse", **answers)
 
 
+def offsets() -> None:
+    """Scores of positions in self-attention, with as many steps as positions."""
+    length, heads = 40, 6
+    query, keys = draw(16, length, Q), draw(17, length, Q)
+    buckets = x_transformers.RelativePositionBias(1.0, num_buckets=16, max_distance=24, heads=1)
+    frequencies, _ = x_transformers.RotaryEmbedding(Q).forward_from_seq_len(length)
+    turned = [
+        x_transformers.apply_rotary_pos_emb(each[None], frequencies)[0] for each in (query, keys)
+    ]
+    save(
+        "offsets",
+        query=query,
+        keys=keys,
+        alibi=x_transformers.AlibiPositionalBias(heads)(length, length),
+        buckets=buckets(length, length)[0],
+        b=buckets.relative_attention_bias.weight[:, 0],
+        rotary=turned[0] @ turned[1].T / Q**0.5,
+    )
+
+
 def recurrent(name: str, kind: type[torch.nn.RNNBase]) -> None:
     """Two bidirectional layers over sentences of different lengths, packed."""
     torch.manual_seed(2)
@@ -199,6 +220,7 @@ if __name__ == "__main__":
     single_head()
     additive()
     sparse()
+    offsets()
     recurrent("gru", torch.nn.GRU)
     recurrent("lstm", torch.nn.LSTM)
     recurrent("tanh", torch.nn.RNN)

@@ -1,4 +1,4 @@
-"""Outputs of PyTorch, Keras, entmax and JAX itself for the same inputs and parameters.
+"""Outputs of PyTorch, Keras, entmax, x-transformers and JAX itself for the same inputs and parameters.
 
 `make_answers.py` writes the files.
 """
@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from attn_jax import attend_all
+from attn_jax import Past, attend_all
 from attn_jax.attention.normalizers import sparse
+from attn_jax.attention.offset_scores import Alibi, Buckets, Rotary
 from attn_jax.attention.scores import Additive, ScaledDot
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention
@@ -59,6 +60,28 @@ def test_keras_additive_attention():
     contexts, weights = attended_by(Additive(units=units), p, peer, peer["values"])
     close(contexts, peer["output"])
     close(weights, peer["weights"])
+
+
+def scored_by(score, p, peer, **known):
+    """The scores of all steps, [T, S]."""
+    keys = score.keys(p, peer["keys"])
+
+    def of_step(step, query):
+        past = Past(mask=jnp.ones(len(keys), bool), rng=None, step=step, **known)
+        return score.score(p, score.query(p, query), keys, past)
+
+    return jax.jit(jax.vmap(of_step))(jnp.arange(len(keys)), peer["query"])
+
+
+def test_scores_of_offsets_of_x_transformers():
+    peer = answers("offsets")
+    products = peer["query"] @ peer["keys"].T / peer["query"].shape[-1] ** 0.5
+    close(scored_by(Rotary(), {}, peer), peer["rotary"])
+    found = scored_by(Buckets(buckets=16, distance=24), {"b": peer["b"]}, peer)
+    close(found - products, peer["buckets"])
+    for head, bias in enumerate(peer["alibi"]):
+        found = scored_by(Alibi(), {}, peer, head=jnp.array(head), heads=jnp.array(6))
+        close(found - products, bias)
 
 
 def copied(peer, heads, projection):
