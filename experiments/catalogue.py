@@ -5,10 +5,13 @@ from the runs in the workdir; `experiments/presets/mechanisms.flags` says how to
 Without `--workdir`, the measurements stay as they are.
 """
 
+import dataclasses
 import functools
 import re
 import sys
+import typing
 from collections.abc import Callable, Mapping
+from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,15 @@ import jax
 import pandas as pd
 from absl import flags as absl_flags
 
+from attn_jax.attention import (
+    content_scores,
+    moving_scores,
+    offset_scores,
+    position_scores,
+    scores,
+)
 from attn_jax.attention.catalogue import (
+    COMPOSITIONS,
     GATES,
     MIXING,
     NORMALIZERS,
@@ -24,8 +35,11 @@ from attn_jax.attention.catalogue import (
     SOURCES,
     VALUES,
     WINDOWS,
+    WRAPPERS,
 )
-from attn_jax.attention.protocol import Gate, Mixing, Part, Values, Weigher
+from attn_jax.attention.normalizers import Softmax
+from attn_jax.attention.protocol import Gate, Mixing, Part, Score, Values, Weigher
+from attn_jax.attention.scores import General
 from attn_jax.cli.flags import FLAGS
 from attn_jax.cli.program import run
 from attn_jax.errors import InputError
@@ -34,18 +48,35 @@ from attn_jax.reporting.comparisons import compare
 from attn_jax.reporting.printing import markdown, mean_and_deviation
 from attn_jax.reporting.runs import Run, find_runs
 from attn_jax.reporting.tables import metric
+from attn_jax.settings.grammar import written
 
 FILE = Path(__file__).parents[1] / "docs" / "mechanisms.md"
+PUBLISHED = Path(__file__).with_name("published.csv")
 MEASURED = "## Measured"
-# Distinct numbers for the sizes, to recognise these in shapes; D is even, for `key_value`.
-Q, D, A, E, C, N = 1009, 1014, 1019, 1021, 1031, 103
+# Scores by what they depend on.
+FAMILIES = {
+    "Scores of content": (scores, content_scores),
+    "Scores of offsets between steps and positions": (offset_scores,),
+    "Scores of positions and of what was attended to before": (position_scores,),
+    "Scores that move through the source by themselves": (moving_scores,),
+}
+STATES = {
+    "trains": "trains from flags",
+    "class": "one class away: what it needs, a part of one's own can see",
+    "model": "needs a decoder, an encoder, a readout or a search of its own",
+    "none": "not yet",
+}
+SHORT = {"trains": "", "class": "one class away", "model": "own model needed", "none": "not yet"}
+# Distinct numbers for the sizes, to recognise these in shapes; Q and D are even, for `rotary` and
+# `key_value`.
+Q, D, A, E, C, N = 1010, 1014, 1019, 1021, 1031, 103
 SIZES: dict[type[Part], tuple[int, ...]] = {
     Weigher: (Q, D),
     Values: (D, E),
     Gate: (Q, C),
     Mixing: (N,),
 }
-LETTERS = {Q: "Q", D: "D", A: "A", E: "E", C: "C", N: "N", Q + D: "Q+D"}
+LETTERS = {Q: "Q", D: "D", A: "A", E: "E", C: "C", N: "N", Q + D: "Q+D", D + 1: "D+1", 3 * A: "3A"}
 
 INTRODUCTION = """# Mechanisms
 
@@ -62,7 +93,7 @@ each of them:
 | normalizer | turns the scores into weights | `--model.normalizer='entmax(alpha=1.25)'` |
 
 The default score is `additive`, the default window `full`, and the default normalizer `softmax`
-(for `gmm`: `exponential`).
+(for mixtures such as `gmm`: `exponential`).
 
 The weighted sum of the annotations is the *context*, which the decoder reads. A mechanism can have
 any number of heads (`--model.heads`, `--model.key_value_heads`, `--model.head_size`,
@@ -73,24 +104,15 @@ Some mechanisms *look back*: a step depends on the weights of earlier steps. Wit
 must process one target step after another. Without them, `luong` and `transformer` attend from all
 target steps at once, since the target is known (teacher forcing).
 
-These combinations are refused, with an error that gives the reason:
+Combinations that make no sense are refused, with an error that gives the reason. Such are `mean` or
+`last` with a window or another normalizer; `exponential` with a score that gives no logarithms of
+weights (those of mixtures do); a score or a normalizer that moves through the source by itself with
+a window, or with another of the kind; and scores of dot products where states and annotations
+differ in size, unless projections make the sizes equal.
 
-- `mean` or `last` with a window, or with another normalizer than `softmax`;
-- `last` with an encoder that reads from right to left;
-- `exponential` with any score of this page but `gmm`;
-- `gmm` with a window, or with a monotonic normalizer (`monotonic`, `mocha`, `forward`);
-- a monotonic normalizer with a window;
-- `dot`, `scaled_dot` or `relative` if states and annotations differ in size, unless projections
-  make the sizes equal.
-
-Scores that are made of other scores:
-
-- `projected(dot)` first maps the query and the annotations by a matrix each, and then applies the
-  score in brackets. `projected(dot,units=64)` sets the size of the projections.
-- `mocha` needs two scores. It uses the given kind twice, with separate parameters, or takes a pair
-  such as `pair(additive,general)`. In a model, `dot` and `scaled_dot` are refused: they have no
-  parameters, so that both scores would be the same.
-- Scores with a state of their own (`gmm`) can be part of neither.
+`mocha` needs two scores. It uses the given kind twice, with separate parameters, or takes a pair
+such as `pair(additive,general)`. In a model, scores without parameters are refused, since both
+would be the same.
 
 `monotonic` and `mocha` use expected weights in training. In validation and decoding they make a
 hard decision at each source position: to stop there or to move on.
@@ -110,6 +132,21 @@ what is summed, if not the annotations. `--model.gate` changes the context of a 
 `--model.mixing` lets heads exchange scores and weights. [Models](models.md#values-gates-and-mixing)
 explains them. `--model.sources` is for data with a second source, such as tags: see
 [Two sources](models.md#two-sources).
+
+## Ten to try first
+
+| options (`--model.`) | why |
+|---|---|
+| `score=additive` | the first, and the baseline: learns most tasks without settings |
+| `score=scaled_dot --model.heads=4` | that of the Transformer; with one head it learns slowly |
+| `score=general` | as good as `additive` on most data, by one matrix product |
+| `score=location_aware` | sees where it was, and learns soonest to follow the source |
+| `score=plain_coverage` | sees what it has read: less is repeated and forgotten |
+| `score=gmm_v2` | reads by position alone: long inputs in order, but no reordering |
+| `score=alibi` | prefers the diagonal, without parameters |
+| `normalizer=entmax` | weights of exactly 0: alignments that one can read |
+| `normalizer=monotonic` | stops at one word after another: can begin before the source ends |
+| `score=last` | no attention: what a fixed context can do, to compare with |
 
 ## How to read the tables
 
@@ -157,7 +194,9 @@ def parameters(part: Any) -> str:
     except InputError:  # a dot score
         made = shapes(Q, Q)
     leaves, _ = jax.tree_util.tree_flatten_with_path(made)
-    named = {jax.tree_util.keystr(path, simple=True): leaf.shape for path, leaf in leaves}
+    named = {
+        jax.tree_util.keystr(path, simple=True, separator="."): leaf.shape for path, leaf in leaves
+    }
     return ", ".join(
         f"{name} [{', '.join(LETTERS.get(size, str(size)) for size in shape)}]"
         for name, shape in named.items()
@@ -182,13 +221,18 @@ def catalogue(table: Mapping[str, Callable[..., Part]]) -> pd.DataFrame:
         heading.insert(2, "sum")
     rows = []
     for name, one in table.items():
-        part, docstring = one(), docstrings[name]
-        with_units = one(units=A) if "units" in part.settings() else part
+        part, docstring = of_usual(one), docstrings[name]
+        has_units = "units" in part.settings()
+        with_units = dataclasses.replace(part, units=A) if has_units else part
         row = [
             f"`{name}`",
             docstring.partition("\n")[0].rstrip("."),
             parameters(with_units),
-            ", ".join(f"{key}={value:g}" for key, value in part.settings().items()),
+            ", ".join(
+                f"{key}={value:g}" if isinstance(value, int | float) else f"{key}={written(value)}"
+                for key, value in part.settings().items()
+                if not isinstance(value, Part)
+            ),
             reads(part),
             paragraph(docstring, "Cost"),
             paragraph(docstring, "Paper"),
@@ -199,6 +243,38 @@ def catalogue(table: Mapping[str, Callable[..., Part]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=heading)
 
 
+def of_usual(one: Callable[..., Part]) -> Part:
+    """A part of its defaults; one that is made of others, of usual ones."""
+    types = typing.get_type_hints(one)
+    missing = [entry.name for entry in dataclasses.fields(one) if entry.default is MISSING]
+    return one(*(General() if types[name] is Score else Softmax() for name in missing))
+
+
+def published() -> pd.DataFrame:
+    """The published mechanisms, with the options of those that train, by number."""
+    return pd.read_csv(PUBLISHED, keep_default_na=False)
+
+
+def states() -> str:
+    """The section of published mechanisms: a table for each family."""
+    table = published()
+    counts = table["state"].value_counts()
+    lines = [f"- {counts[state]}: {told}" for state, told in STATES.items()]
+    sections = [
+        "## What is published, and what is there",
+        f"Of {len(table)} published mechanisms and what goes with them:",
+        "\n".join(lines),
+        "Each that trains is compared, in a test, with an oracle, such as a loop in NumPy written "
+        "from its paper.",
+    ]
+    for family, rows in table.groupby("family", sort=False):
+        told = rows["options"].map(lambda options: f"`--{options}`")
+        told = told.where(rows["state"] == "trains", rows["state"].map(SHORT))
+        frame = rows[["number", "mechanism", "paper"]].astype(str).assign(options=told)
+        sections += [f"### {family}", markdown(frame, bars)]
+    return "\n\n".join(sections) + "\n"
+
+
 def bars(cell: str) -> str:
     """A cell that is Markdown already."""
     return cell.replace("|", "\\|")
@@ -206,20 +282,24 @@ def bars(cell: str) -> str:
 
 def mechanisms() -> str:
     """The page without the measurements."""
-    tables = {
-        "Scores": SCORES,
+    modules = {title: {one.__name__ for one in family} for title, family in FAMILIES.items()}
+    tables: dict[str, Mapping[str, Callable[..., Part]]] = {
+        title: {name: one for name, one in SCORES.items() if one.__module__ in names}
+        for title, names in modules.items()
+    }
+    tables |= {
+        "Scores made of other scores": COMPOSITIONS,
         "Windows": WINDOWS,
-        "Normalizers": NORMALIZERS,
+        "Normalizers": {**NORMALIZERS, **WRAPPERS},
         "Values": VALUES,
         "Gates": GATES,
         "Mixing": MIXING,
     }
-
     made = {title: catalogue(table) for title, table in tables.items()}
     made["Readouts over positions"] = without_parameters(OVER_POSITIONS)
     made["Sources"] = without_parameters(SOURCES)
     sections = [f"## {title}\n\n{markdown(table, bars)}\n" for title, table in made.items()]
-    return "\n".join([INTRODUCTION, *sections])
+    return "\n".join([INTRODUCTION, *sections, states()])
 
 
 def without_parameters(classes: Mapping[str, type[Any]]) -> pd.DataFrame:
