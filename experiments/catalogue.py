@@ -11,7 +11,6 @@ import re
 import sys
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
@@ -223,7 +222,7 @@ def catalogue(table: Mapping[str, Callable[..., Part]]) -> pd.DataFrame:
     for name, one in table.items():
         part, docstring = of_usual(one), docstrings[name]
         has_units = "units" in part.settings()
-        with_units = dataclasses.replace(part, units=A) if has_units else part
+        with_units = type(part)(**part.settings() | {"units": A}) if has_units else part
         row = [
             f"`{name}`",
             docstring.partition("\n")[0].rstrip("."),
@@ -243,10 +242,10 @@ def catalogue(table: Mapping[str, Callable[..., Part]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=heading)
 
 
-def of_usual(one: Callable[..., Part]) -> Part:
+def of_usual(one: Any) -> Part:
     """A part of its defaults; one that is made of others, of usual ones."""
-    types = typing.get_type_hints(one)
-    missing = [entry.name for entry in dataclasses.fields(one) if entry.default is MISSING]
+    types, entries = typing.get_type_hints(one), dataclasses.fields(one)
+    missing = [entry.name for entry in entries if entry.default is dataclasses.MISSING]
     return one(*(General() if types[name] is Score else Softmax() for name in missing))
 
 

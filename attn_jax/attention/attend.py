@@ -231,7 +231,8 @@ def _one_head(
 def _at(memory: Memory, index: tuple) -> Memory:
     """What a memory has of each head, indexed."""
     alike = {name: getattr(memory, name) for name in ALIKE}
-    of_heads = memory._replace(**dict.fromkeys(ALIKE))
+    nothing: dict[str, Any] = dict.fromkeys(ALIKE)
+    of_heads = memory._replace(**nothing)
     return jax.tree.map(lambda leaf: leaf[index], of_heads)._replace(**alike)
 
 

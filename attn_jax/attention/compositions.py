@@ -94,7 +94,7 @@ class Projected(Score):
 class SoftCap(Score):
     """c tanh(e_j / c): another score, bounded by ± c, such as `soft_cap(scaled_dot,cap=30)`.
 
-    Paper: Gemma Team 2024 (Gemma 2), section 2; Bello et al. 2017 for the logits of a pointer.
+    Paper: Gemma Team 2024 (Gemma 2), section 2. Bello et al. 2017, whom it cites, have c tanh(e_j).
     Cost: time T S, memory T S, besides those of the other score.
 
     Raises:
@@ -128,7 +128,8 @@ class SoftCap(Score):
 class SelfAdaptive(Score):
     """e_j / τ_i, τ_i = λ^β_i, β_i = tanh(w · c_{i-1} + u · s): another score, flatter or sharper.
 
-    τ is between 1/λ and λ (`base`), and c_{i-1} is the context of the last step, at first 0.
+    τ is between 1/λ and λ (`base`), and c_{i-1} is the context of the last step, at first 0. The
+    authors' program has λ = e, a hidden layer in place of the linear maps, and another first c.
 
     Paper: Lin, Sun, Ren, Li and Su 2018, section 3 (SACT).
     Cost: time T (S + Q + C), memory T S, besides those of the other score.

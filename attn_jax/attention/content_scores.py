@@ -94,7 +94,7 @@ class QkNorm(Dot):
     """g ŝ · ĥ_j, x̂ = x / ‖x‖.
 
     g is learned, at first log₂(L² - L), L = `length`. The paper takes for L the 97.5th percentile
-    of the lengths of the training sentences.
+    of the lengths of the training sentences. Each head has its own g; the authors' program has one.
 
     Paper: Henry, Dachapally, Pawar and Chen 2020, section 3.
     Cost: time T S Q, memory T S + S Q.
@@ -122,7 +122,8 @@ class QkNorm(Dot):
 class QkLayerNorm(Dot):
     """LN(s) · LN(h_j) / √Q, LN(x) = γ ⊙ √Q x / ‖x‖, a γ for queries and one for annotations.
 
-    As in the paper, layer normalisation has no bias and does not subtract the mean.
+    As in the paper, layer normalisation has no bias and does not subtract the mean; that of Flax,
+    `normalize_qk`, does subtract it.
 
     Paper: Dehghani et al. 2023, section 2.1.
     Cost: time T S Q, memory T S + S Q.
@@ -145,6 +146,8 @@ class QkLayerNorm(Dot):
 
 class Ngpt(Dot):
     """√Q (γ ⊙ ŝ) · (γ ⊙ ĥ_j), x̂ = x / ‖x‖, one γ for queries and annotations, at first 1.
+
+    The authors' program learns γ as a multiple of a small number, and so in larger steps.
 
     Paper: Loshchilov, Hsieh, Sun and Ginsburg 2024, section 2.3.2, equations 15 and 16, with their
     s_qk as γ.

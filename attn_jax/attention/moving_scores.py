@@ -72,9 +72,10 @@ class Gmm(Score):
 class GmmV1(Gmm):
     """log Σ_k w_k N(j; κ_k, σ_k²), (ŵ, Δ̂, σ̂) = V tanh(W s + b) + c.
 
-    A mixture of normal densities: w = softmax(ŵ), σ² = exp(σ̂), and κ grows by Δ = exp(Δ̂).
+    A mixture of normal densities: w = softmax(ŵ), σ² = exp(σ̂), and κ grows by Δ = exp(Δ̂). As in
+    `gmm`, positions count from 1; some programs count from 0.
 
-    Paper: Battenberg et al. 2020, section 2.2, equations 5 and 6, table 1: V1.
+    Paper: Battenberg et al. 2020, section 2.2, equations 5 to 7, table 1: V1.
     Cost: time T (S K + Q A) for K bells, memory T (S K + A).
     """
 
@@ -122,7 +123,7 @@ class GmmV2(GmmV1):
     The biases c are such that Δ is at first `step` and σ `width`. The defaults are those of the
     paper's V2b; without biases, which is its V2, both are log 2 = 0.69.
 
-    Paper: Battenberg et al. 2020, section 2.2, equations 5 and 6, table 1: V2 and V2b.
+    Paper: Battenberg et al. 2020, section 2.2, equations 5 to 7, table 1: V2 and V2b.
     Cost: time T (S K + Q A) for K bells, memory T (S K + A).
     """
 
@@ -212,7 +213,7 @@ class DynamicConvolution(Score):
         maps = jnp.concatenate([p["U"], p["T"]])
         none = jnp.zeros((len(keys), self.units), features.dtype)
         energy = energies(p["b"], none, features, maps, p["v"])
-        from_left = around(jnp.pad(weights, (self.prior // 2, 0)), self.prior)[: len(keys)]
+        from_left = around(jnp.pad(weights, ((self.prior - 1) // 2, 0)), self.prior)[: len(keys)]
         moved = from_left[:, ::-1] @ jnp.asarray(beta_binomial(self.prior - 1), weights.dtype)
         return energy + jnp.log(jnp.maximum(moved, 1e-6))
 
@@ -223,8 +224,9 @@ class MixAttender(Score):
     e is the score `content`. A GRU over the queries makes r, ρ, b, σ̂ and %. The centre μ is
     ρ m + (1 - ρ) b + r / (S - 1), where m = Σ_j α_{i-1,j} x_j is where the last step attended to;
     at the first step, μ is b. The width is σ = (0.27 + softplus(σ̂)) / S. With softmax, weights are
-    what stands in the logarithm. The authors' program also rounds r and b, clips μ, and holds σ for
-    a while: these are left out.
+    what stands in the logarithm. The authors' program also has a layer before the GRU, rounds r and
+    b, clips μ, gates σ with the last one, and makes % of σ unless told otherwise: these are left
+    out.
 
     Paper: Dubois, Dagan, Hupkes and Bruni 2020, section 3.
     Cost: time T (S + (Q + d) d) for d = `units`, memory T (S + d), besides those of the content.
@@ -292,11 +294,11 @@ class VeryAttentive(ScaledDot):
 
     π is a learned position, at first 0, from which biases are counted. They are those of the
     buckets of T5, interpolated, so that π has a derivative; beyond `distance` they fall by 1 a
-    position. In the paper, a recurrent network makes the steps of π, which reads what stands at π
-    and whose states all layers share. Here, the query makes them; w is at first 0, and the first
-    steps are `step`. Biases start as a bell of `spread` buckets.
+    position. In the paper, all heads and layers share one π, whose steps a recurrent network makes,
+    which reads what stands at π. Here, each head has its own, and the query makes its steps; w is
+    at first 0, and the first steps are `step`. Biases start as a bell of `spread` buckets.
 
-    Paper: Battenberg et al. 2025, sections 3.2 and 3.3; buckets are those of its program.
+    Paper: Battenberg et al. 2025, sections 3.3 to 3.7; buckets are those of its program.
     Cost: time T (S Q + Q A), memory T S + T A.
 
     Raises:
@@ -338,8 +340,9 @@ class VeryAttentive(ScaledDot):
         return past.own + query[1].astype(past.own.dtype)
 
     def score(
-        self, p: Any, query: tuple[Array, Array], keys: Float[Array, "S Q"], past: Past
+        self, p: Any, query: Any, keys: Float[Array, "S Q"], past: Past
     ) -> Float[Array, " S"]:
+        state, _ = query
         offsets = jnp.arange(len(keys)) - past.own
         bucket = self.bucket(offsets)
         low = jnp.floor(bucket)
@@ -347,7 +350,7 @@ class VeryAttentive(ScaledDot):
         beside = jnp.minimum(at + 1, self.buckets - 1)
         bias = (1 - share) * p["b"][at] + share * p["b"][beside]
         penalty = jnp.maximum(jnp.abs(offsets) - self.distance, 0)
-        return super().score(p, query[0], keys, past) + bias - penalty
+        return super().score(p, state, keys, past) + bias - penalty
 
     def bucket(self, offsets: Float[Array, " S"]) -> Float[Array, " S"]:
         """Where biases of offsets stand among those of `buckets`, also between two."""

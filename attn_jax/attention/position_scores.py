@@ -49,7 +49,7 @@ class LocationAware(Additive):
 
     f_j is the output of `filters` convolution filters of `width` positions, centred on j, over the
     weights of the previous step. At the first step, these weights are 0 (the paper does not specify
-    them).
+    them; in its program, all weight is on the first position).
 
     Paper: Chorowski et al. 2015, section 2.2, equations 8 and 9.
     Cost: time T S K (A + R) for K filters of width R, memory T S (K + R) + S A.
@@ -173,7 +173,7 @@ class NeuralCoverage(Score):
 
     Each source position has a vector C_j of `size` numbers, at first 0, that a recurrent network
     changes after each step: by how much the position was attended to, what stands there, and the
-    query of that step.
+    query of that step: the paper's, if queries are states before the step, as in `bahdanau`.
 
     Paper: Tu et al. 2016, section 3.1.2 (neural network based coverage) and 3.2.
     Cost: time T S (A + d (D + d)) for d = `size`, memory T S d + S A.

@@ -81,14 +81,15 @@ class LocalP(Window):
 class AroundMaximum(Window):
     """m - `back` ≤ j ≤ m + `ahead` around m, where the last step has its largest weight.
 
-    At first, and after a step that attends to nothing, m stays where it is: at the first word.
+    m is at first the first word, and stays where it is after a step that attends to nothing.
+    Programs for speech synthesis, from which the defaults are, do this in use, not in training.
 
-    Paper: Chorowski et al. 2015, section 2.3, with the maximum of programs for speech synthesis.
+    Paper: Chorowski et al. 2015, section 2.3, with the maximum of those programs.
     Cost: time T S, memory T S.
     """
 
     back: int = setting(2, low=0)
-    ahead: int = setting(6, low=0)
+    ahead: int = setting(5, low=0)
     positional = True
     reads = ("weights",)
 
@@ -110,7 +111,10 @@ class AroundMaximum(Window):
 class AroundMedian(AroundMaximum):
     """m - `back` ≤ j ≤ m + `ahead` around m, the median of the weights of the last step.
 
-    Paper: Chorowski et al. 2015, section 2.3 (windowing), with the same number on both sides.
+    The paper's window of w positions to each side is back = w and ahead = w - 1. Its program takes
+    for the median the position before that up to which there is half of the weight.
+
+    Paper: Chorowski et al. 2015, section 2.3 (windowing).
     Cost: time T S, memory T S.
     """
 
@@ -123,7 +127,8 @@ class Localness(Window):
     """Adds -(j - P)² / 2σ², P = S σ(u · t), σ = D / 2, D = S σ(d · t), t = tanh(W s).
 
     A bell that is added to the scores, so that other positions stay possible. P is its centre, and
-    D the size of what is attended to, both learned from the query.
+    D the size of what is attended to, both learned from the query. The authors' program has biases
+    in the linear maps, P = (S - 1) σ(·) from the first word, and adds 0.1 to D.
 
     Paper: Yang et al. 2018, section 3, equations 4 to 8, with a window for each query.
     Cost: time T (S + Q A), memory T (S + A).
@@ -160,7 +165,7 @@ class AdaptiveSpan(Window):
     = `longest`, and R = `ramp`. The paper has self-attention; it clips z, and a penalty on z, which
     is not part of this, makes it small.
 
-    Paper: Sukhbaatar, Grave, Bojanowski and Joulin 2019, section 3.2, equations 4 and 5.
+    Paper: Sukhbaatar, Grave, Bojanowski and Joulin 2019, section 2.2.
     Cost: time T S, memory T S.
     """
 
@@ -195,7 +200,7 @@ class WaitK(Window):
     With an encoder that reads to the right alone, the words beyond have no influence: the policy of
     simultaneous translation. Other encoders have read them.
 
-    Paper: Ma et al. 2019, section 3.1, equation 3 (wait-k).
+    Paper: Ma et al. 2019, section 3.2 (wait-k).
     Cost: time T S, memory T S.
     """
 

@@ -71,6 +71,7 @@ SCORE_LOOPS = {
     "gmm_v2(components=2)": more.gmm_v2,
     "logistics(components=2)": more.logistics,
     "dynamic_convolution(filters=3, width=5, prior=3)": partial(more.dynamic_convolution, prior=3),
+    "dynamic_convolution(filters=3, width=4, prior=4)": partial(more.dynamic_convolution, prior=4),
     "mix_attender(units=3)": more.mix_attender,
     "very_attentive(buckets=12, distance=5)": more.very_attentive(12, 5),
     "soft_cap(location(positions=5), cap=0.5)": more.soft_cap(oracle.location, 0.5),

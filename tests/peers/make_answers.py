@@ -3,7 +3,8 @@
 The tests do not need the peers. To run this, make a separate environment (with Python 3.11, even if
 the project itself runs on a newer one):
 
-    python3.11 -m venv peers && peers/bin/pip install torch==2.13.0 keras entmax x-transformers==2.31.10
+    python3.11 -m venv peers
+    peers/bin/pip install torch==2.13.0 keras entmax x-transformers==2.31.10
     peers/bin/python tests/peers/make_answers.py
 """
 

@@ -1,4 +1,4 @@
-"""Outputs of PyTorch, Keras, entmax, x-transformers and JAX itself for the same inputs and parameters.
+"""Outputs of PyTorch, Keras, entmax, x-transformers and JAX for the same inputs and parameters.
 
 `make_answers.py` writes the files.
 """
