@@ -1,6 +1,13 @@
 """The mathematics of attention: pure functions of one sentence."""
 
-from attn_jax.attention.compositions import Dropped, Pair, Projected, SelfAdaptive, SoftCap
+from attn_jax.attention.compositions import (
+    Dropped,
+    LengthScaled,
+    Pair,
+    Projected,
+    SelfAdaptive,
+    SoftCap,
+)
 from attn_jax.attention.content_scores import (
     ActivatedGeneral,
     BiasedGeneral,
@@ -11,10 +18,10 @@ from attn_jax.attention.content_scores import (
     QkNorm,
     ScaledGeneral,
 )
-from attn_jax.attention.gates import Elementwise, Headwise, Ungated
+from attn_jax.attention.gates import Elementwise, Headwise, RmsNorm, Ungated
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.mixing import Apart, TalkingHeads
-from attn_jax.attention.monotonic import Forward, Mocha, Monotonic
+from attn_jax.attention.monotonic import Forward, Milk, Mocha, Monotonic, Stepwise
 from attn_jax.attention.moving_scores import (
     DynamicConvolution,
     Gmm,
@@ -25,12 +32,21 @@ from attn_jax.attention.moving_scores import (
     VeryAttentive,
 )
 from attn_jax.attention.normalizers import (
-    Entmax,
+    Annealed,
     Exponential,
+    Gumbel,
+    IntraTemporal,
     Null,
+    OffByOne,
+    Relu,
+    ScalableSoftmax,
+    Segments,
+    Selective,
     Sigmoid,
+    Smoothing,
     Softmax,
-    Sparsemax,
+    StickBreaking,
+    StraightThrough,
     Temperature,
 )
 from attn_jax.attention.offset_scores import (
@@ -67,6 +83,14 @@ from attn_jax.attention.scores import (
     ScaledDot,
 )
 from attn_jax.attention.sources import Combined, Concatenated, Flat, Hierarchical, One
+from attn_jax.attention.sparse_normalizers import (
+    ConstrainedSoftmax,
+    Entmax,
+    Evidential,
+    LearnedEntmax,
+    Sparsemax,
+    TopK,
+)
 from attn_jax.attention.values import Annotations, Embeddings, KeyValue, Sum
 from attn_jax.attention.windows import (
     AdaptiveSpan,

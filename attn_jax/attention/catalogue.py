@@ -4,7 +4,14 @@ from collections import ChainMap
 from collections.abc import Mapping
 from typing import TypeVar
 
-from attn_jax.attention.compositions import Dropped, Pair, Projected, SelfAdaptive, SoftCap
+from attn_jax.attention.compositions import (
+    Dropped,
+    LengthScaled,
+    Pair,
+    Projected,
+    SelfAdaptive,
+    SoftCap,
+)
 from attn_jax.attention.content_scores import (
     ActivatedGeneral,
     BiasedGeneral,
@@ -15,9 +22,9 @@ from attn_jax.attention.content_scores import (
     QkNorm,
     ScaledGeneral,
 )
-from attn_jax.attention.gates import Elementwise, Headwise, Ungated
+from attn_jax.attention.gates import Elementwise, Headwise, RmsNorm, Ungated
 from attn_jax.attention.mixing import Apart, TalkingHeads
-from attn_jax.attention.monotonic import Forward, Mocha, Monotonic
+from attn_jax.attention.monotonic import Forward, Milk, Mocha, Monotonic, Stepwise
 from attn_jax.attention.moving_scores import (
     DynamicConvolution,
     Gmm,
@@ -28,12 +35,21 @@ from attn_jax.attention.moving_scores import (
     VeryAttentive,
 )
 from attn_jax.attention.normalizers import (
-    Entmax,
+    Annealed,
     Exponential,
+    Gumbel,
+    IntraTemporal,
     Null,
+    OffByOne,
+    Relu,
+    ScalableSoftmax,
+    Segments,
+    Selective,
     Sigmoid,
+    Smoothing,
     Softmax,
-    Sparsemax,
+    StickBreaking,
+    StraightThrough,
     Temperature,
 )
 from attn_jax.attention.offset_scores import (
@@ -69,6 +85,14 @@ from attn_jax.attention.scores import (
     ScaledDot,
 )
 from attn_jax.attention.sources import Concatenated, Flat, Hierarchical, One, Sources
+from attn_jax.attention.sparse_normalizers import (
+    ConstrainedSoftmax,
+    Entmax,
+    Evidential,
+    LearnedEntmax,
+    Sparsemax,
+    TopK,
+)
 from attn_jax.attention.values import Annotations, Embeddings, KeyValue, Sum
 from attn_jax.attention.windows import (
     AdaptiveSpan,
@@ -136,7 +160,13 @@ SCORES: dict[str, type[Score]] = _by_name(
     Mean,
     Last,
 )
-COMPOSITIONS: dict[str, type[Score]] = _by_name(Pair, Projected, SoftCap, SelfAdaptive)
+COMPOSITIONS: dict[str, type[Score]] = _by_name(
+    Pair,
+    Projected,
+    SoftCap,
+    SelfAdaptive,
+    LengthScaled,
+)
 WINDOWS: dict[str, type[Window]] = _by_name(
     Full,
     LocalM,
@@ -151,18 +181,37 @@ WINDOWS: dict[str, type[Window]] = _by_name(
 NORMALIZERS: dict[str, type[Normalizer]] = _by_name(
     Softmax,
     Temperature,
-    Sparsemax,
-    Entmax,
+    Annealed,
+    ScalableSoftmax,
+    Smoothing,
     Sigmoid,
     Null,
+    OffByOne,
+    IntraTemporal,
+    Selective,
+    StickBreaking,
+    Segments,
+    Gumbel,
+    StraightThrough,
     Exponential,
+    Relu,
+    # that give positions exactly 0
+    Sparsemax,
+    Entmax,
+    LearnedEntmax,
+    TopK,
+    Evidential,
+    ConstrainedSoftmax,
+    # that move
     Monotonic,
     Mocha,
+    Milk,
+    Stepwise,
     Forward,
 )
 WRAPPERS: dict[str, type[Normalizer]] = _by_name(Dropped)
 VALUES: dict[str, type[Values]] = _by_name(Annotations, Embeddings, Sum, KeyValue)
-GATES: dict[str, type[Gate]] = _by_name(Ungated, Elementwise, Headwise)
+GATES: dict[str, type[Gate]] = _by_name(Ungated, Elementwise, Headwise, RmsNorm)
 MIXING: dict[str, type[Mixing]] = _by_name(Apart, TalkingHeads)
 SOURCES: dict[str, type[Sources]] = _by_name(One, Flat, Hierarchical, Concatenated)
 TABLES: dict[type[Part], Mapping[str, type[Part]]] = {

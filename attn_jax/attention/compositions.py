@@ -174,6 +174,45 @@ class SelfAdaptive(Score):
         return self.compared.score(p["compared"], asked, keys, past) * self.base**-beta
 
 
+class LengthScaled(Score):
+    """(1 + β log(n)^γ) e_j, β = softplus(u · s), γ = 3 tanh(w · s): sharper in longer sentences.
+
+    n is the number of positions, and e another score. With `entmax` this is the adaptive scalable
+    entmax of the paper; that |γ| is at most 3 is a choice made here. At first β is log 2, and γ 0.
+
+    Paper: Vasylenko et al. 2025, section 3 (ASEntmax).
+    Cost: time T (S + Q), memory T S, besides those of the other score.
+
+    Raises:
+      InputError: the other score has a state.
+    """
+
+    compared: Score = inner()
+
+    def __post_init__(self) -> None:
+        """Takes over how many scores the other gives."""
+        super().__post_init__()
+        _take_over(self, self.compared, "scores")
+
+    def init(self, rng: Array, Q: int, D: int) -> PyTree:
+        nothing = {"u": jnp.zeros(Q), "w": jnp.zeros(Q)}
+        return nothing | {"compared": self.compared.init(rng, Q, D)}
+
+    def keys(self, p: Any, annotations: Float[Array, "S D"]) -> PyTree:
+        return self.compared.keys(p["compared"], annotations)
+
+    def query(self, p: Any, state: Float[Array, " Q"]) -> tuple[PyTree, Array, Array]:
+        beta = jax.nn.softplus(widen(state @ p["u"]))
+        gamma = 3 * jnp.tanh(widen(state @ p["w"]))
+        return self.compared.query(p["compared"], state), beta, gamma
+
+    def score(self, p: Any, query: PyTree, keys: PyTree, past: Past) -> Float[Array, "*C S"]:
+        asked, beta, gamma = query
+        # Of one word, too, log n is above 0, whose powers have derivatives.
+        length = jnp.log(jnp.maximum(past.mask.sum(), 1.1))
+        return self.compared.score(p["compared"], asked, keys, past) * (1 + beta * length**gamma)
+
+
 class Dropped(Normalizer):
     """b_j α_j / (1 - r), b_j = 0 with probability r, else 1, in training; in use α_j.
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attn_jax.attention.protocol import Gate, scaled_normal, widen
@@ -48,6 +49,25 @@ class Headwise(Gate):
         self, p: Any, state: Float[Array, " Q"], context: Float[Array, " C"]
     ) -> Float[Array, " C"]:
         return gated(context, state @ p["w"])
+
+
+class RmsNorm(Gate):
+    """g ⊙ c / √(mean of c²), a context of one size, whatever the weights sum to.
+
+    Paper: Zhang, Titov and Sennrich 2021, section 3, equation 5, for `relu`; the normalisation of
+    Zhang and Sennrich 2019.
+    Cost: time T C, memory T C.
+    """
+
+    def init(self, rng: Array, Q: int, C: int) -> dict[str, Array]:
+        return {"g": jnp.ones(C)}
+
+    def gate(
+        self, p: Any, state: Float[Array, " Q"], context: Float[Array, " C"]
+    ) -> Float[Array, " C"]:
+        wide = widen(context)
+        scale = jax.lax.rsqrt((wide**2).mean() + 1e-8)  # a context of 0 stays so
+        return (p["g"] * wide * scale).astype(context.dtype)
 
 
 def gated(context: Float[Array, " C"], logits: Float[Array, "..."]) -> Float[Array, " C"]:

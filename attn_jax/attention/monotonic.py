@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from attn_jax.attention.normalizers import NOTHING
 from attn_jax.attention.past import Past
 from attn_jax.attention.protocol import Normalizer
 from attn_jax.settings.value import setting
@@ -72,7 +73,37 @@ class Monotonic(Moving):
         return scores
 
 
-class Mocha(Monotonic):
+class Milk(Monotonic):
+    """β_j = Σ_{k≥j} α_k exp(u_j) / Σ_{l≤k} exp(u_l), α as in monotonic: soft over all words read.
+
+    Soft attention from the first word to where monotonic attention stops. There are two scores with
+    separate parameters: e decides where to stop, and u distributes the weight. The paper's loss of
+    latency is not part of this.
+
+    Paper: Arivazhagan et al. 2019, section 3.1, equations 9 and 10 (infinite lookback).
+    Cost: time T S, memory T S.
+    Sum: at most 1.
+    """
+
+    scores = 2
+
+    def energies(self, scores: Float[Array, "2 S"]) -> Float[Array, " S"]:
+        """The scores that decide where to stop."""
+        return scores[0]
+
+    def weights(
+        self, p: Any, scores: Float[Array, "2 S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        u, stops = scores[1], past.own
+        # log Σ_{l≤k} exp(u_l), and the logarithms of what is summed over k from the right.
+        totals = jax.lax.associative_scan(jnp.logaddexp, jnp.where(mask, u, NOTHING))
+        possible = stops > 1e-30
+        logs = jnp.where(possible, jnp.log(jnp.where(possible, stops, 1)) - totals, NOTHING)
+        later = jax.lax.associative_scan(jnp.logaddexp, logs, reverse=True)
+        return jnp.where(mask, jnp.exp(u + later), 0)
+
+
+class Mocha(Milk):
     """β_j = Σ_{k=j}^{j+w-1} α_k exp(u_j) / Σ_{l=k-w+1}^{k} exp(u_l), α as in monotonic.
 
     Soft attention over a chunk of w = `chunk` positions, the last of which is where monotonic
@@ -85,16 +116,43 @@ class Mocha(Monotonic):
     """
 
     chunk: int = setting(3, low=1)
-    scores = 2
-
-    def energies(self, scores: Float[Array, "2 S"]) -> Float[Array, " S"]:
-        """The scores that decide where to stop."""
-        return scores[0]
 
     def weights(
         self, p: Any, scores: Float[Array, "2 S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
         return spread(past.own, scores[1], mask, self.chunk)
+
+
+class Stepwise(Moving):
+    """α_j = α⁻_j p_j + α⁻_{j-1} (1 - p_{j-1}), p = σ(e + ε): stay, or move on by one.
+
+    α⁻ are the weights of the previous step. Unlike in `monotonic`, nothing is skipped. In training,
+    the noise ε is normal, of standard deviation `noise`; in use, p is 1 where e is above 0, else 0.
+    At the last position, all weight stays. Weight on a position that is excluded is not shown.
+
+    Paper: He, Deng and He 2019, section 3.1, equation 8, and section 3.2 for use.
+    Cost: time T S, memory T S.
+    Sum: 1, if no score excludes a position.
+    """
+
+    noise: float = setting(1.0, low=0)
+
+    def advance(
+        self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        if past.rng is None:
+            stays = (scores > 0).astype(scores.dtype)
+        else:
+            noise = jax.random.normal(past.rng, scores.shape, scores.dtype)
+            stays = jax.nn.sigmoid(scores + self.noise * noise)
+        stays = jnp.where(jnp.append(mask[1:], False), stays, 1)  # where no word follows
+        leaving = past.own * (1 - stays)
+        return past.own * stays + jnp.pad(leaving[:-1], (1, 0))
+
+    def weights(
+        self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        return jnp.where(mask, past.own, 0)
 
 
 class Forward(Moving):

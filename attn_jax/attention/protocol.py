@@ -69,6 +69,7 @@ class Weigher(Part):
 
     reads: ClassVar[Sequence[str]] = ()  # of CARRIED, what it reads of earlier steps
     positional: ClassVar[bool] = False  # depends on where words stand, not only on their contents
+    surrogate: ClassVar[bool] = False  # has the derivative of something else, on purpose
 
     def __init_subclass__(cls) -> None:
         """Checks what a class of parts declares."""

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float, PyTree
 
 from attn_jax.attention.mechanism import Mechanism
+from attn_jax.attention.protocol import Weigher
 from attn_jax.checks.findings import Advice
 from attn_jax.checks.subject import (
     Inputs,
@@ -94,6 +95,9 @@ def gradients(subject: Subject) -> str | None:
 
 def differences(subject: Subject) -> str | None:
     """Gradients are those of finite differences, in float64, at most of some random places."""
+    parts = (inner for part in subject.mechanism for inner in part.parts())
+    if any(isinstance(inner, Weigher) and inner.surrogate for inner in parts):
+        return None
     with jax.enable_x64():
         mask = np.ones(subject.length, bool)
         way = functools.partial(seen, subject.mechanism, way=one_by_one)

@@ -34,17 +34,20 @@ def _projection_jvp(alpha, primals, tangents):
     return weights, change / (alpha - 1)
 
 
-def plain_projection(shifted: Float[Array, " S"], alpha: float) -> Float[Array, " S"]:
-    """[z - τ]₊^{1/(α-1)} with τ by bisection, and a Newton step that makes τ a function of z."""
+def plain_projection(
+    shifted: Float[Array, " S"], alpha: float | Float[Array, ""]
+) -> Float[Array, " S"]:
+    """The same with τ by bisection, and a Newton step that makes τ a function of z and α."""
     exponent = 1 / (alpha - 1)
     found = jax.lax.stop_gradient(_threshold_bisected(shifted, alpha))
     excess = _power(shifted - found, exponent).sum() - 1
     slope = exponent * _power(shifted - found, exponent - 1).sum()
+    slope = jnp.where(slope > 0, slope, 1)  # where nothing is above any threshold
     threshold = found + excess / jax.lax.stop_gradient(slope)
     return _power(shifted - threshold, exponent)
 
 
-def _power(base: Float[Array, " S"], exponent: float) -> Float[Array, " S"]:
+def _power(base: Float[Array, " S"], exponent: float | Float[Array, ""]) -> Float[Array, " S"]:
     # 0 where the base is not positive; the inner `where` keeps the gradient finite.
     positive = base > 0
     return jnp.where(positive, jnp.where(positive, base, 1) ** exponent, 0)
@@ -81,8 +84,10 @@ def _threshold_15(shifted: Float[Array, " S"], alpha: float) -> Float[Array, ""]
     return thresholds[(descending >= thresholds).sum() - 1]
 
 
-@functools.partial(jax.jit, static_argnums=1)
-def _threshold_bisected(shifted: Float[Array, " S"], alpha: float) -> Float[Array, ""]:
+@jax.jit
+def _threshold_bisected(
+    shifted: Float[Array, " S"], alpha: float | Float[Array, ""]
+) -> Float[Array, ""]:
     # The sum of the weights falls as τ rises; `low` always has a sum of at least 1.
     def halve(_, interval):
         low, high = interval

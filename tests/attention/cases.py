@@ -24,6 +24,7 @@ from attn_jax.config.reading import read
 from attn_jax.errors import InputError
 from tests.attention import oracle
 from tests.attention import oracle_catalogue as more
+from tests.attention import oracle_normalizers as norm
 from tests.options import with_units
 
 B, T, S, Q, D, A = 3, 5, 7, 11, 13, 2
@@ -76,6 +77,7 @@ SCORE_LOOPS = {
     "very_attentive(buckets=12, distance=5)": more.very_attentive(12, 5),
     "soft_cap(location(positions=5), cap=0.5)": more.soft_cap(oracle.location, 0.5),
     "self_adaptive(additive, base=2)": more.self_adaptive(oracle.additive, 2),
+    "length_scaled(additive)": more.length_scaled(oracle.additive),
     "mean": oracle.mean,
     "last": oracle.last,
     "projected(dot)": PROJECTED,
@@ -103,6 +105,24 @@ NORMALIZER_LOOPS = {
     "entmax(alpha=3)": oracle.entmax(3),
     "sigmoid": oracle.sigmoids,
     "null": oracle.null,
+    "off_by_one": norm.off_by_one,
+    "relu": norm.relu,
+    "constrained_softmax(fertility=1.2)": norm.constrained_softmax(1.2),
+    "smoothing": norm.smoothing,
+    "annealed(first=0.7)": partial(oracle.softmax, tau=0.7),  # at the first training step
+    "scalable_softmax": norm.scalable_softmax,
+    "intra_temporal": norm.intra_temporal,
+    "selective": norm.selective,
+    "stick_breaking": norm.stick_breaking,
+    "segments": norm.segments,
+    "gumbel(tau=0.7)": partial(oracle.softmax, tau=0.7),  # in use
+    "straight_through": norm.straight_through,
+    "learned_entmax": norm.learned_entmax,
+    "top_k(k=3)": norm.top_k(3),
+    "evidential": norm.evidential,
+    "stepwise": norm.stepwise(hard=True),
+    "stepwise(noise=0)": norm.stepwise(hard=False),
+    "milk(noise=0)": norm.milk,
     "exponential": oracle.exponential,
     "forward": oracle.forward,
     "monotonic": oracle.hard_monotonic,
@@ -209,7 +229,7 @@ def by_loop(names, p, queries, annotations, mask):
     """The same by the oracle."""
     score, window, normalizer = names
     score_loop, normalizer_loop = SCORE_LOOPS[score], NORMALIZER_LOOPS[normalizer]
-    if plain(normalizer) == "mocha" and plain(score) != "pair":
+    if plain(normalizer) in ("mocha", "milk") and plain(score) != "pair":
         score_loop = oracle.pair(score_loop, score_loop)
     return oracle.attend(
         queries,

@@ -98,6 +98,15 @@ def self_adaptive(score, base):
     return loop
 
 
+def length_scaled(score):
+    def loop(query, annotations, mask, past, *, u, w, compared):
+        beta, gamma = softplus(sum(u * query)), 3 * math.tanh(sum(w * query))
+        scale = 1 + beta * math.log(sum(mask)) ** gamma
+        return [scale * e for e in score(query, annotations, mask, past, **compared)]
+
+    return loop
+
+
 def buckets(number, distance):
     """The function of Raffel et al.'s program, with a loop over where ranges begin."""
 

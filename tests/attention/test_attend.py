@@ -14,7 +14,7 @@ from flax.core import freeze
 from attn_jax import Mechanism, Past, Score, attend, attend_all
 from attn_jax.attention import steps
 from attn_jax.attention.moving_scores import Gmm
-from attn_jax.attention.normalizers import Softmax, Sparsemax, Temperature, sparse
+from attn_jax.attention.normalizers import Softmax, Temperature
 from attn_jax.attention.position_scores import Coverage
 from attn_jax.attention.scores import (
     Additive,
@@ -24,6 +24,7 @@ from attn_jax.attention.scores import (
     General,
     ScaledDot,
 )
+from attn_jax.attention.sparse_normalizers import Sparsemax, sparse
 from attn_jax.attention.windows import LocalM
 from attn_jax.kernels.memory import Held
 from tests.attention.cases import as_arrays, parameters

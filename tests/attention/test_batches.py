@@ -18,9 +18,9 @@ from attn_jax import (
 )
 from attn_jax.attention.monotonic import Mocha, Monotonic
 from attn_jax.attention.moving_scores import Gmm
-from attn_jax.attention.normalizers import Entmax
 from attn_jax.attention.position_scores import Coverage
 from attn_jax.attention.scores import Additive, Dot, General
+from attn_jax.attention.sparse_normalizers import Entmax
 from attn_jax.attention.windows import LocalM, LocalP
 from tests.attention.cases import as_arrays, parameters
 from tests.attention.test_wrong_inputs import unchecked

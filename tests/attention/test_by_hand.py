@@ -10,9 +10,10 @@ from attn_jax.attention import monotonic, windows
 from attn_jax.attention.content_scores import Performer
 from attn_jax.attention.monotonic import Forward, Monotonic
 from attn_jax.attention.moving_scores import Gmm
-from attn_jax.attention.normalizers import Entmax, Null, Sparsemax
+from attn_jax.attention.normalizers import Null
 from attn_jax.attention.offset_scores import Relative, slope
 from attn_jax.attention.scores import Additive, Dot, Last, Mean, ScaledDot
+from attn_jax.attention.sparse_normalizers import Entmax, Sparsemax
 from attn_jax.attention.windows import DiagonalPrior, LocalM, LocalP
 
 EVERYWHERE = jnp.ones(3, bool)

@@ -18,9 +18,9 @@ from attn_jax import (
     scaled_normal,
 )
 from attn_jax.attention.compositions import Pair, Projected
-from attn_jax.attention.normalizers import Entmax
 from attn_jax.attention.position_scores import Coverage, LocationAware
 from attn_jax.attention.scores import Dot, General
+from attn_jax.attention.sparse_normalizers import Entmax
 from attn_jax.attention.windows import LocalM
 from attn_jax.config import model
 from attn_jax.config.reading import read

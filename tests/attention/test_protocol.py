@@ -25,10 +25,11 @@ from attn_jax import (
 from attn_jax.attention.compositions import Pair, Projected
 from attn_jax.attention.monotonic import Mocha, Monotonic
 from attn_jax.attention.moving_scores import Gmm
-from attn_jax.attention.normalizers import Entmax, Temperature
+from attn_jax.attention.normalizers import Temperature
 from attn_jax.attention.offset_scores import Relative
 from attn_jax.attention.position_scores import LocationAware
 from attn_jax.attention.scores import Additive, Concat, Dot, General
+from attn_jax.attention.sparse_normalizers import Entmax
 from attn_jax.attention.windows import LocalM, LocalP
 from attn_jax.config.reading import read
 

@@ -11,9 +11,10 @@ from attn_jax import InputError, Mechanism, Score, Window
 from attn_jax.attention.compositions import Dropped, Pair, Projected
 from attn_jax.attention.monotonic import Forward, Mocha, Monotonic
 from attn_jax.attention.moving_scores import Gmm
-from attn_jax.attention.normalizers import Entmax, Exponential, Sigmoid, Softmax, Sparsemax
+from attn_jax.attention.normalizers import Exponential, Sigmoid, Softmax
 from attn_jax.attention.position_scores import Location
 from attn_jax.attention.scores import Additive, Dot, General, Last, Mean
+from attn_jax.attention.sparse_normalizers import Entmax, Sparsemax
 from attn_jax.attention.windows import Full, LocalM, LocalP
 
 

@@ -17,6 +17,7 @@ from attn_jax.attention import (
     KeyValue,
     LocalM,
     Mean,
+    RmsNorm,
     Sum,
     Ungated,
 )
@@ -26,7 +27,7 @@ from tests.attention import oracle
 T, S, Q, D, E = 5, 7, 11, 14, 3
 MASK = np.arange(S) < 6
 VALUES = [Annotations(), Embeddings(), Sum(), KeyValue()]
-GATES = [Ungated(), Elementwise(), Headwise()]
+GATES = [Ungated(), Elementwise(), Headwise(), RmsNorm()]
 MECHANISMS = [
     *(Mechanism(General(), values=values, gate=Elementwise()) for values in VALUES),
     *(Mechanism(Coverage(units=2), values=Sum(), gate=gate) for gate in GATES),
@@ -75,6 +76,9 @@ def loop(mechanism, p, queries, annotations, embeddings):
             context = context * [oracle.sigmoid(z) for z in logits]
         if gate is Headwise:
             context = context * oracle.sigmoid(sum(p["gate"]["w"] * query))
+        if gate is RmsNorm:  # Zhang, Titov and Sennrich 2021, equation 5
+            root = np.sqrt(sum(c * c for c in context) / len(context))
+            context = p["gate"]["g"] * context / root
         contexts.append(context)
     return np.array(contexts), np.array(weights)
 

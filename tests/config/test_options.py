@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from attn_jax import config
 from attn_jax.attention.compositions import Projected
-from attn_jax.attention.normalizers import Entmax
 from attn_jax.attention.scores import Additive
+from attn_jax.attention.sparse_normalizers import Entmax
 from attn_jax.errors import InputError
 
 

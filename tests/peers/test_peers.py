@@ -13,9 +13,9 @@ import pytest
 from flax import nnx
 
 from attn_jax import Past, attend_all
-from attn_jax.attention.normalizers import sparse
 from attn_jax.attention.offset_scores import Alibi, Buckets, Rotary
 from attn_jax.attention.scores import Additive, ScaledDot
+from attn_jax.attention.sparse_normalizers import sparse
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention
 from attn_jax.models.blocks import CrossAttention
