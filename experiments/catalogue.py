@@ -333,6 +333,8 @@ def measured(runs: list[Run]) -> pd.DataFrame:
     for comparison in comparisons:
         systems = comparison.runs.groupby("system")
         for name, (title, digits) in titles.items():
+            if comparison.runs.get(name, pd.Series()).isna().all():  # without gold alignments
+                continue
             cell = mean_and_deviation if name == "steps_to_learn" else metric
             cells = systems[name].agg(functools.partial(cell, digits=digits))
             columns[f"{comparison.name}: {title}"] = cells
@@ -343,38 +345,41 @@ def measured(runs: list[Run]) -> pd.DataFrame:
 def define() -> None:
     """Defines the flags."""
     absl_flags.DEFINE_string(
-        "workdir", "", "folder of the sweep over all mechanisms; when empty, keeps the measurements"
+        "workdir", "", "folder of a sweep over mechanisms; when empty, keeps the measurements"
     )
+    absl_flags.DEFINE_string("section", "Measured", "the heading above the table of this sweep")
 
 
 def main() -> None:
-    """Writes the page; keeps the remarks on the measurements, and without runs their table."""
+    """Writes the page; keeps the remarks on the measurements, and without runs their tables."""
+    sections = measurements(FILE.read_text("utf-8"))
     if FLAGS.workdir:
-        page = [mechanisms(), measurements()]
-    else:
-        page = [mechanisms(), "".join(FILE.read_text("utf-8").partition(MEASURED)[1:])]
-    FILE.write_text("\n".join(page), "utf-8")
+        heading = f"## {FLAGS.section}"
+        sections[heading] = with_table(heading, sections.get(heading, ""))
+    FILE.write_text("\n".join([mechanisms(), *map("".join, sections.items())]), "utf-8")
     print(f"wrote {FILE}")
 
 
-def measurements() -> str:
-    """The section of measurements, from the runs in the workdir."""
+def measurements(page: str) -> dict[str, str]:
+    """The sections of measurements of a page by their headings."""
+    found = re.split(rf"^({MEASURED}.*)$", page, flags=re.MULTILINE)[1:]
+    return dict(zip(found[::2], found[1::2], strict=True))
+
+
+def with_table(heading: str, said: str) -> str:
+    """What stands below a heading, with the table of the runs in the workdir for another."""
     runs, left_out = find_runs(Path(FLAGS.workdir))
     if not runs or left_out:
         why = "".join(f", and {folder} ({why})" for folder, why in left_out.items())
         raise InputError(f"{FLAGS.workdir} holds {len(runs)} runs{why}")
-    said = FILE.read_text("utf-8").partition(MEASURED)[2] if FILE.is_file() else "\n"
-    unaligned = [run.data for run in runs if "alignment_shift" not in run.metrics]
-    if unaligned:
-        raise InputError(f"the page needs gold alignments, which {unaligned[0]} does not have")
     table = measured(runs)
     before = sum(line.startswith("|") for line in said.splitlines()) - 2  # less heading and rule
     if len(table) < before:
         raise InputError(
-            f"{FLAGS.workdir} holds {len(table)} systems and would replace {before} in {FILE}"
+            f"{FLAGS.workdir} holds {len(table)} systems and would replace {before} in {heading}"
         )
     remarks = "\n".join(line for line in said.splitlines() if not line.startswith("|")).strip()
-    return "\n".join([MEASURED, "", remarks, "", markdown(table), ""])
+    return f"\n\n{remarks}\n\n{markdown(table)}\n"
 
 
 if __name__ == "__main__":
