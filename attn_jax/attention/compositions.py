@@ -91,7 +91,27 @@ class Projected(Score):
         return self.compared.score(p["compared"], query, keys, past)
 
 
-class SoftCap(Score):
+class Around(Score):
+    """What scores have in common that change those of another, which has no state."""
+
+    compared: Score = inner()
+
+    def __post_init__(self) -> None:
+        """Takes over how many scores the other gives."""
+        super().__post_init__()
+        _take_over(self, self.compared, "scores")
+
+    def init(self, rng: Array, Q: int, D: int) -> dict[str, PyTree]:
+        return {"compared": self.compared.init(rng, Q, D)}
+
+    def keys(self, p: Any, annotations: Float[Array, "S D"]) -> PyTree:
+        return self.compared.keys(p["compared"], annotations)
+
+    def query(self, p: Any, state: Float[Array, " Q"]) -> PyTree:
+        return self.compared.query(p["compared"], state)
+
+
+class SoftCap(Around):
     """c tanh(e_j / c): another score, bounded by ± c, such as `soft_cap(scaled_dot,cap=30)`.
 
     Paper: Gemma Team 2024 (Gemma 2), section 2. Bello et al. 2017, whom it cites, have c tanh(e_j).
@@ -101,31 +121,16 @@ class SoftCap(Score):
       InputError: the other score has a state.
     """
 
-    compared: Score = inner()
     cap: float = setting(50.0, above=0)
 
-    def __post_init__(self) -> None:
-        """Takes over how many scores the other gives."""
-        super().__post_init__()
-        _take_over(self, self.compared, "scores")
-
-    def init(self, rng: Array, Q: int, D: int) -> PyTree:
-        return self.compared.init(rng, Q, D)
-
-    def keys(self, p: Any, annotations: Float[Array, "S D"]) -> PyTree:
-        return self.compared.keys(p, annotations)
-
-    def query(self, p: Any, state: Float[Array, " Q"]) -> PyTree:
-        return self.compared.query(p, state)
-
     def score(self, p: Any, query: PyTree, keys: PyTree, past: Past) -> Float[Array, "*C S"]:
-        scores = self.compared.score(p, query, keys, past)
+        scores = self.compared.score(p["compared"], query, keys, past)
         excluded = scores == -jnp.inf  # which it stays
         capped = self.cap * jnp.tanh(jnp.where(excluded, 0, scores) / self.cap)
         return jnp.where(excluded, -jnp.inf, capped)
 
 
-class SelfAdaptive(Score):
+class SelfAdaptive(Around):
     """e_j / τ_i, τ_i = λ^β_i, β_i = tanh(w · c_{i-1} + u · s): another score, flatter or sharper.
 
     τ is between 1/λ and λ (`base`), and c_{i-1} is the context of the last step, at first 0. The
@@ -138,28 +143,16 @@ class SelfAdaptive(Score):
       InputError: the other score has a state, or contexts are not of the size of annotations.
     """
 
-    compared: Score = inner()
     base: float = setting(4.0, above=1)
     reads = ("context",)
 
-    def __post_init__(self) -> None:
-        """Takes over how many scores the other gives."""
-        super().__post_init__()
-        _take_over(self, self.compared, "scores")
-
-    def init(self, rng: Array, Q: int, D: int) -> PyTree:
-        rng_w, rng_u, rng_compared = jax.random.split(rng, 3)
-        return {
-            "w": scaled_normal(rng_w, (D,)),
-            "u": scaled_normal(rng_u, (Q,)),
-            "compared": self.compared.init(rng_compared, Q, D),
-        }
-
-    def keys(self, p: Any, annotations: Float[Array, "S D"]) -> PyTree:
-        return self.compared.keys(p["compared"], annotations)
+    def init(self, rng: Array, Q: int, D: int) -> dict[str, PyTree]:
+        rng, rng_w, rng_u = jax.random.split(rng, 3)
+        maps = {"w": scaled_normal(rng_w, (D,)), "u": scaled_normal(rng_u, (Q,))}
+        return super().init(rng, Q, D) | maps
 
     def query(self, p: Any, state: Float[Array, " Q"]) -> tuple[PyTree, Array]:
-        return self.compared.query(p["compared"], state), widen(state @ p["u"])
+        return super().query(p, state), widen(state @ p["u"])
 
     def score(
         self, p: Any, query: tuple[PyTree, Array], keys: PyTree, past: Past
@@ -174,7 +167,7 @@ class SelfAdaptive(Score):
         return self.compared.score(p["compared"], asked, keys, past) * self.base**-beta
 
 
-class LengthScaled(Score):
+class LengthScaled(Around):
     """(1 + β log(n)^γ) e_j, β = softplus(u · s), γ = 3 tanh(w · s): sharper in longer sentences.
 
     n is the number of positions, and e another score. With `entmax` this is the adaptive scalable
@@ -187,24 +180,13 @@ class LengthScaled(Score):
       InputError: the other score has a state.
     """
 
-    compared: Score = inner()
-
-    def __post_init__(self) -> None:
-        """Takes over how many scores the other gives."""
-        super().__post_init__()
-        _take_over(self, self.compared, "scores")
-
-    def init(self, rng: Array, Q: int, D: int) -> PyTree:
-        nothing = {"u": jnp.zeros(Q), "w": jnp.zeros(Q)}
-        return nothing | {"compared": self.compared.init(rng, Q, D)}
-
-    def keys(self, p: Any, annotations: Float[Array, "S D"]) -> PyTree:
-        return self.compared.keys(p["compared"], annotations)
+    def init(self, rng: Array, Q: int, D: int) -> dict[str, PyTree]:
+        return super().init(rng, Q, D) | {"u": jnp.zeros(Q), "w": jnp.zeros(Q)}
 
     def query(self, p: Any, state: Float[Array, " Q"]) -> tuple[PyTree, Array, Array]:
         beta = jax.nn.softplus(widen(state @ p["u"]))
         gamma = 3 * jnp.tanh(widen(state @ p["w"]))
-        return self.compared.query(p["compared"], state), beta, gamma
+        return super().query(p, state), beta, gamma
 
     def score(self, p: Any, query: PyTree, keys: PyTree, past: Past) -> Float[Array, "*C S"]:
         asked, beta, gamma = query

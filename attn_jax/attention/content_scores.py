@@ -138,11 +138,6 @@ class QkLayerNorm(Dot):
     def query(self, p: Any, state: Float[Array, " Q"]) -> Float[Array, " Q"]:
         return math.sqrt(state.size) * p["of_query"] * unit(state)
 
-    def score(
-        self, p: Any, query: Float[Array, " Q"], keys: Float[Array, "S Q"], past: Past
-    ) -> Float[Array, " S"]:
-        return products(query, keys)
-
 
 class Ngpt(Dot):
     """√Q (γ ⊙ ŝ) · (γ ⊙ ĥ_j), x̂ = x / ‖x‖, one γ for queries and annotations, at first 1.
@@ -162,11 +157,6 @@ class Ngpt(Dot):
 
     def query(self, p: Any, state: Float[Array, " Q"]) -> Float[Array, " Q"]:
         return math.sqrt(state.size) * p["gamma"] * unit(state)
-
-    def score(
-        self, p: Any, query: Float[Array, " Q"], keys: Float[Array, "S Q"], past: Past
-    ) -> Float[Array, " S"]:
-        return products(query, keys)
 
 
 class Performer(Dot):

@@ -80,8 +80,8 @@ def performer(features):
 
 
 def soft_cap(score, cap):
-    def loop(query, annotations, mask, past, **p):
-        scores = score(query, annotations, mask, past, **p)
+    def loop(query, annotations, mask, past, *, compared):
+        scores = score(query, annotations, mask, past, **compared)
         return [cap * math.tanh(e / cap) if e > -math.inf else e for e in scores]
 
     return loop
