@@ -47,7 +47,7 @@ MAY_IMPORT = {
 }
 THIRD_PARTY = {
     "kernels": {"jax", "jaxtyping"},
-    "attention": {"jax", "jaxtyping"},
+    "attention": {"jax", "jaxtyping", "numpy"},
     "alignment": {"numpy"},
     "evaluation": {"numpy", "sacrebleu", "scipy"},
     "drawing": {"numpy", "matplotlib"},

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attn_jax.attention.normalizers import NOTHING
 from attn_jax.attention.past import Past
 from attn_jax.attention.protocol import Normalizer
 from attn_jax.settings.value import setting
@@ -95,12 +94,15 @@ class Milk(Monotonic):
         self, p: Any, scores: Float[Array, "2 S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
         u, stops = scores[1], past.own
-        # log Σ_{l≤k} exp(u_l), and the logarithms of what is summed over k from the right.
-        totals = jax.lax.associative_scan(jnp.logaddexp, jnp.where(mask, u, NOTHING))
-        possible = stops > 1e-30
-        logs = jnp.where(possible, jnp.log(jnp.where(possible, stops, 1)) - totals, NOTHING)
-        later = jax.lax.associative_scan(jnp.logaddexp, logs, reverse=True)
-        return jnp.where(mask, jnp.exp(u + later), 0)
+        # exp(u_j) as shares of the largest of exp(u_l), l ≤ j, and by what this grows from l to j.
+        lowest = jnp.finfo(u.dtype).min
+        top = jax.lax.stop_gradient(jax.lax.cummax(jnp.where(mask, u, lowest)))
+        powers = jnp.where(mask, jnp.exp(jnp.where(mask, u - top, 0)), 0)
+        growth = jnp.exp(top[:-1] - top[1:])
+        # Σ_{l≤k} exp(u_l), and Σ_{k≥j} α_k / Σ_{l≤k} exp(u_l), as such shares.
+        totals = recurrence(jnp.pad(growth, (1, 0)), powers)
+        parts = jnp.where(totals > 0, stops / jnp.where(totals > 0, totals, 1), 0)
+        return powers * recurrence(jnp.pad(growth, (0, 1)), parts, reverse=True)
 
 
 class Mocha(Milk):
@@ -199,13 +201,22 @@ def expected(
     chances = jnp.where(mask, chances, 0)
     onwards = jnp.concatenate([jnp.zeros(1, chances.dtype), 1 - chances[:-1]])
 
-    # q_j = onwards_j q_{j-1} + α⁻_j is the map q ↦ a q + b with a = onwards_j and b = α⁻_j. Maps
-    # can be composed in any grouping, so that the scan takes log S parallel steps.
-    def then(left, right):
-        return left[0] * right[0], right[0] * left[1] + right[1]
+    return chances * recurrence(onwards, before.astype(chances.dtype))
 
-    _, arrived = jax.lax.associative_scan(then, (onwards, before.astype(chances.dtype)))
-    return chances * arrived
+
+def recurrence(
+    factors: Float[Array, " S"], terms: Float[Array, " S"], *, reverse: bool = False
+) -> Float[Array, " S"]:
+    """x_j = f_j x_{j-1} + t_j with x_0 = 0; from the right, x_j = f_j x_{j+1} + t_j.
+
+    Each step is the map x ↦ f x + t. Maps can be composed in any grouping, so that the scan takes
+    log S parallel steps.
+    """
+
+    def then(one: tuple, other: tuple) -> tuple:
+        return one[0] * other[0], other[0] * one[1] + other[1]
+
+    return jax.lax.associative_scan(then, (factors, terms), reverse=reverse)[1]
 
 
 def spread(

@@ -285,7 +285,7 @@ class StickBreaking(Normalizer):
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
         passed = jnp.where(mask, jax.nn.log_sigmoid(-scores), 0)
-        before = jnp.cumsum(passed) - passed
+        before = jnp.pad(jnp.cumsum(passed)[:-1], (1, 0))
         return jnp.where(mask, jnp.exp(jax.nn.log_sigmoid(scores) + before), 0)
 
 
@@ -348,24 +348,26 @@ class Segments(Normalizer):
     def weights(
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
-        def log_partition(scores: Float[Array, " S"]) -> Float[Array, ""]:
-            # Padding is passed: its matrix is the identity, in logarithms.
-            unary = jnp.stack([jnp.zeros_like(scores), scores], axis=1)
-            chain = p["t"].astype(scores.dtype) + unary[:, None]
-            passed = jnp.where(jnp.eye(2, dtype=bool), 0, NOTHING).astype(scores.dtype)
-            first = jnp.cumsum(mask) == 1  # which has no position before it
-            matrices = jnp.where(first[:, None, None], unary[:, None], chain)
-            matrices = jnp.where(mask[:, None, None], matrices, passed)
-            product = jax.lax.associative_scan(log_products, matrices)[-1]
-            return jax.nn.logsumexp(product[0])
-
-        # The derivative of the partition function by a score is the marginal.
-        return jnp.where(mask, jax.grad(log_partition)(scores), 0)
+        # Numbers beyond these bounds choose for certain, and their sums would overflow.
+        bounded = jnp.clip(scores, -1e15, 1e15)
+        unary = jnp.stack([jnp.zeros_like(bounded), bounded], axis=1)[:, None]
+        first = jnp.cumsum(mask) == 1  # which has no position before it
+        moves = jnp.where(first[:, None, None], 0, p["t"].astype(scores.dtype))
+        # Padding is passed: its matrix is the identity, in logarithms.
+        passed = jnp.where(jnp.eye(2, dtype=bool), 0, NOTHING).astype(scores.dtype)
+        matrices = jnp.where(mask[:, None, None], moves + unary, passed)
+        forward = jax.lax.associative_scan(log_products, matrices)[:, 0]
+        behind = jax.lax.associative_scan(
+            lambda later, one: log_products(one, later), matrices, reverse=True
+        )
+        backward = jnp.pad(jax.nn.logsumexp(behind, axis=2)[1:], ((0, 1), (0, 0)))
+        return jnp.where(mask, jax.nn.softmax(forward + backward, axis=1)[:, 1], 0)
 
 
 def log_products(one: Float[Array, "*S 2 2"], other: Float[Array, "*S 2 2"]) -> Array:
-    """Products of matrices in logarithms."""
-    return jax.nn.logsumexp(one[..., :, :, None] + other[..., None, :, :], axis=-2)
+    """Products of matrices in logarithms, but for a factor: the largest number is 1."""
+    product = jax.nn.logsumexp(one[..., :, :, None] + other[..., None, :, :], axis=-2)
+    return product - jax.lax.stop_gradient(product.max(axis=(-2, -1), keepdims=True))
 
 
 def highest(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, ""]:

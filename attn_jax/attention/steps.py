@@ -213,17 +213,21 @@ def weigh_all(
     count = jax.tree.leaves(queries)[0].shape[3]
     numbers = None if first.step is None else first.step + jnp.arange(count)
 
-    def one(queries: Queries, rng: Array | None, number: Array | None) -> Float[Array, "B K G S"]:
+    if not m.has_hidden_units:
+        of_memory = Memory._make(0 if name == "step" else None for name in Memory._fields)
+        over = jax.vmap(of_step, (3, Now._make((of_memory, None, 3))), (0, 3))
+        return over(queries, Now(first._replace(step=numbers), mask, rngs))[1]
+
+    def one(inputs: tuple) -> Float[Array, "B K G S"]:
+        (queries, rng), number = inputs
         return of_step(queries, Now(first._replace(step=number), mask, rng))[1]
 
-    if not m.has_hidden_units:
-        return jax.vmap(one, (3, 3, 0), 3)(queries, rngs, numbers)
     batch = jax.tree.leaves(queries)[0].shape[: 3 if m.makes_keys else 2]
     # A head of one sentence has as many units for a query as numbers in its keys.
     units = sum(leaf.size for leaf in jax.tree.leaves(attended.keys)) // math.prod(batch)
     together = UNITS.here() // max(1, units)
     together = together if together > 1 else None
-    weights = jax.lax.map(lambda of: one(*of), (*by_step, numbers), batch_size=together)
+    weights = jax.lax.map(one, (by_step, numbers), batch_size=together)
     return jnp.moveaxis(weights, 0, 3)
 
 

@@ -210,7 +210,8 @@ def test_the_preset_names_every_mechanism():
         for system in read_systems(PRESETS / "mechanisms.txt")
         for option, value in system.items()
     }
-    assert {name for option, name in named if option == "model.score"} == {*SCORES}
+    composed = {"soft_cap", "self_adaptive", "length_scaled"}
+    assert {name for option, name in named if option == "model.score"} == {*SCORES} | composed
     implied = {"softmax", "exponential"}  # by the scores above
     normalizers = {n for o, n in named if o == "model.normalizer"}
     assert normalizers | implied == {*NORMALIZERS, *WRAPPERS}

@@ -45,7 +45,7 @@ def test_modules_of_the_package_are_not_the_users_own(tmp_path, monkeypatch):
     write(tmp_path, "mine_inside", OWN)
     experiment = with_model(
         score="mine_of_scores:Similar(compared=mine_inside:own,sharpness=5)",
-        normalizer="attn_jax.attention.normalizers:Sparsemax",
+        normalizer="attn_jax.attention.normalizers:Smoothing",
         cell="mine_too:Cell",
         encoder="attn_jax.models.encoders:RecurrentEncoder",  # named like one's own
     )
