@@ -65,7 +65,7 @@ def test_random_features_estimate_the_weights_of_a_dot_product(generator):
 def test_the_diagonal_prior_fades():
     def bias(done):
         past = seen(step=jnp.array(1), train_step=jnp.array(done))
-        return DiagonalPrior(steps=10, fading=10).bias({}, None, past)
+        return DiagonalPrior(steps=10, fading=10).bias({}, jnp.zeros(1), past)
 
     np.testing.assert_allclose(jnp.exp(bias(10)).sum(), 1, rtol=1e-5)  # a distribution
     middle = (1 + jnp.exp(bias(10))) / 2
