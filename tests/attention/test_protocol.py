@@ -13,6 +13,7 @@ from attn_jax import (
     SCORES,
     WINDOWS,
     InputError,
+    Mechanism,
     Normalizer,
     Part,
     Score,
@@ -233,6 +234,32 @@ def test_a_subclass_has_the_settings_the_state_and_the_reads_of_its_base():
 def test_parts_are_told_by_the_parts_they_hold():
     nested = Nested(Projected(Additive()))
     assert [part.name for part in nested.parts()] == ["nested", "projected", "additive"]
+
+
+class Both(Score):
+    """Where to stop, and how much of each position to read."""
+
+    scores = 2
+
+    def init(self, rng, Q, D):
+        return {"W": scaled_normal(rng, (2, Q, D))}
+
+    def score(self, p, query, keys, past):
+        return (query @ p["W"]) @ keys.T
+
+
+def test_a_score_may_give_two(generator):
+    mechanism, pair = (Mechanism(score, normalizer=Mocha()) for score in (Both(), General()))
+    assert mechanism.score == Both()
+    assert pair.score == Pair(General(), General())
+    W, queries, annotations = (generator.normal(size=size) for size in ((2, 3, 4), (5, 3), (6, 4)))
+    rest = {"values": {}, "gate": {}, "window": {}, "normalizer": {"r": np.array(0.5)}}
+    of_pair = {"first": {"W": W[0]}, "second": {"W": W[1]}}
+    _, weights = attend_all(mechanism, rest | {"score": {"W": W}}, queries, annotations)
+    _, expected = attend_all(pair, rest | {"score": of_pair}, queries, annotations)
+    np.testing.assert_allclose(weights, expected, rtol=1e-5)
+    with pytest.raises(InputError, match="needs a normalizer that takes two"):
+        Mechanism(Both())
 
 
 @pytest.mark.parametrize("shape", [(), (400,), (400, 100), (25, 40, 40)])
