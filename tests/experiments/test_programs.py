@@ -495,7 +495,7 @@ def test_a_transformer_with_what_goes_with_it(tmp_path):
     [
         (
             ["--model.score=bilinear"],
-            "unknown score 'bilinear' (did you mean linear?); allowed: additive, dot",
+            "unknown score 'bilinear' (did you mean linear?), or module:name of your own",
         ),
         (["--model.score=dot", "--model.hidden_size=6"], "of one size, got 6 and 16"),
         (["--data.name=revers"], "unknown data set 'revers'; allowed: copy, reverse"),

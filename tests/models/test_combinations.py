@@ -29,8 +29,10 @@ from tests.options import model_options
 from tests.stages import few, full
 
 # The projections of heads that a score does not use.
-UNREAD = dict.fromkeys(("mean", "last"), ("queries", "keys"))
-UNREAD |= dict.fromkeys(("gmm", "location"), ("keys",))
+TABLES = "hard_coded", "random_synthesizer", "factorized_synthesizer"
+OF_POSITIONS = "gmm", "gmm_v1", "gmm_v2", "logistics", "dynamic_convolution", "location"
+UNREAD = dict.fromkeys(("mean", "last", *TABLES), ("queries", "keys"))
+UNREAD |= dict.fromkeys(OF_POSITIONS, ("keys",))
 
 SOURCE = np.array([[4, 9, 6, 7, 8], [5, 8, 10, PAD, PAD], [PAD] * 5])
 TARGET = np.array([[7, 5, 4, EOS], [10, EOS, PAD, PAD], [PAD] * 4])
@@ -69,11 +71,13 @@ SETTINGS = {
     "local_p": "local_p(half_width=2)",
     "location": "location(positions=4)",
     "entmax": "entmax(alpha=1.4)",
+    "adaptive_span": "adaptive_span(span=1.3,longest=3,ramp=2)",  # so that it ends within sentences
 }
 
 
 # Normalizers of two scores, and scores without parameters, which would give one score twice.
-ONE_SCORE_TWICE = {(score, "mocha") for score in ("dot", "scaled_dot")}
+WITHOUT = ["dot", "scaled_dot", "performer", "alibi", "rotary", "length_aware_rotary", "hard_coded"]
+ONE_SCORE_TWICE = {(score, normalizer) for score in WITHOUT for normalizer in ("mocha", "milk")}
 
 
 def makes_sense(score, window, normalizer):
