@@ -178,7 +178,7 @@ class HardCoded(Score):
     Cost: time T S, memory T S.
     """
 
-    offsets: tuple[int, ...] = (-1, 0, 1)
+    offsets: tuple[int, ...] = (0, -1, 1)
     ratio: float = setting(1.0, above=0)
     sigma: float = setting(1.0, above=0)
     positional = True

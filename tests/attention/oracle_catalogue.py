@@ -155,7 +155,7 @@ def length_aware_rotary(query, annotations, mask, past, scale=10, ratio=2):
 
 
 def hard_coded(query, annotations, mask, past, ratio=1.5, sigma=0.8):
-    centre = ratio * past.step - 1  # of the first head
+    centre = ratio * past.step  # of the first head
     return [norm.logpdf(j, centre, sigma) for j in range(len(annotations))]
 
 
