@@ -256,7 +256,10 @@ def test_dropout_is_of_the_given_rng_and_off_without():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"score": "bilinear"}, "unknown score 'bilinear'"),
+        (
+            {"score": "bilinear"},
+            r"^unknown score 'bilinear' \(did you mean linear\?\), or module:name",
+        ),
         ({"encoder": "lstm"}, "unknown encoder 'lstm'; allowed: bidirectional, .*, transformer"),
         ({"decoder": "bahdanaw"}, r"did you mean bahdanau\?"),
         ({"readout": "x"}, "allowed: maxout, linear, marginal, monotonic_hmm"),
