@@ -3,13 +3,11 @@
 Arrays count source positions from 0, formulas from 1.
 """
 
-import functools
 import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.attention.normalizers import Exponential
@@ -18,7 +16,7 @@ from attn_jax.attention.past import Past
 from attn_jax.attention.position_scores import around, energies, gru, init_gru
 from attn_jax.attention.protocol import Score, scaled_normal, widen
 from attn_jax.attention.scores import General, ScaledDot
-from attn_jax.attention.windows import length
+from attn_jax.attention.windows import beta_binomial, length
 from attn_jax.settings.value import setting
 
 
@@ -214,7 +212,8 @@ class DynamicConvolution(Score):
         none = jnp.zeros((len(keys), self.units), features.dtype)
         energy = energies(p["b"], none, features, maps, p["v"])
         from_left = around(jnp.pad(weights, ((self.prior - 1) // 2, 0)), self.prior)[: len(keys)]
-        moved = from_left[:, ::-1] @ jnp.asarray(beta_binomial(self.prior - 1), weights.dtype)
+        chances = beta_binomial(jnp.arange(self.prior), self.prior - 1, 0.1, 0.9)
+        moved = from_left[:, ::-1] @ chances.astype(weights.dtype)
         return energy + jnp.log(jnp.maximum(moved, 1e-6))
 
 
@@ -378,19 +377,3 @@ def log_sum(exponents: Float[Array, "S K"]) -> Float[Array, " S"]:
 def inverse_softplus(number: float) -> float:
     """What softplus makes this positive number of."""
     return number + math.log(-math.expm1(-number))
-
-
-@functools.cache
-def beta_binomial(count: int, alpha: float = 0.1, beta: float = 0.9) -> Float[np.ndarray, " n"]:
-    """The probabilities of 0 … count in a beta-binomial distribution."""
-
-    def log_beta(a: float, b: float) -> float:
-        return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-
-    return np.asarray(
-        [
-            math.comb(count, k)
-            * math.exp(log_beta(k + alpha, count - k + beta) - log_beta(alpha, beta))
-            for k in range(count + 1)
-        ]
-    )

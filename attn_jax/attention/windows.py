@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import betaln, gammaln
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.attention.past import Past
 from attn_jax.attention.protocol import Window, scaled_normal, widen
@@ -238,14 +238,19 @@ class DiagonalPrior(Window):
         T = jnp.maximum(self.ratio * S, 1)
         i = jnp.minimum(past.step + 1.0, T)
         a, b = self.sharpness * i, self.sharpness * (T - i + 1)
-        j = jnp.arange(past.mask.size).astype(float)
-        rest = jnp.maximum(S - 1 - j, 0)
-        log_prior = (
-            gammaln(S) - gammaln(j + 1) - gammaln(rest + 1) + betaln(j + a, rest + b) - betaln(a, b)
-        )
         gone = jnp.clip((past.train_step - self.steps) / self.fading, 0, 1)
-        prior = jnp.exp(log_prior)
+        prior = beta_binomial(jnp.arange(past.mask.size), S - 1, a, b)
         return jnp.log(jnp.maximum(prior + gone * (1 - prior), 1e-8))
+
+
+def beta_binomial(
+    counts: Int[Array, " S"], most: Float[Array, ""] | int, a: Array | float, b: Array | float
+) -> Float[Array, " S"]:
+    """The probabilities of counts, of `most` trials, in a beta-binomial distribution."""
+    j = counts.astype(float)
+    rest = jnp.maximum(most - j, 0)  # of more than all, the result means nothing
+    choices = gammaln(most + 1.0) - gammaln(j + 1) - gammaln(rest + 1)
+    return jnp.exp(choices + betaln(j + a, rest + b) - betaln(a, b))
 
 
 def within(mask: Bool[Array, " S"], centre: Array, half_width: int) -> Float[Array, " S"]:
