@@ -49,8 +49,7 @@ class Temperature(Normalizer):
     def weights(
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
-        # The highest score is subtracted first, since scores over a small τ may overflow.
-        return jax.nn.softmax((scores - highest(scores, mask)) / self.tau, where=mask)
+        return tempered(scores, mask, self.tau)
 
 
 class Null(Normalizer):
@@ -179,7 +178,7 @@ class Annealed(Normalizer):
     ) -> Float[Array, " S"]:
         done = jnp.minimum(past.train_step / self.steps, 1)
         tau = self.first * (self.last / self.first) ** done
-        return jax.nn.softmax((scores - highest(scores, mask)) / tau, where=mask)
+        return tempered(scores, mask, tau)
 
 
 class ScalableSoftmax(Normalizer):
@@ -308,7 +307,7 @@ class Gumbel(Normalizer):
     ) -> Float[Array, " S"]:
         if past.rng is not None:
             scores = scores + jax.random.gumbel(past.rng, scores.shape, scores.dtype)
-        return jax.nn.softmax((scores - highest(scores, mask)) / self.tau, where=mask)
+        return tempered(scores, mask, self.tau)
 
 
 class StraightThrough(Gumbel):
@@ -368,6 +367,14 @@ def log_products(one: Float[Array, "*S 2 2"], other: Float[Array, "*S 2 2"]) -> 
     """Products of matrices in logarithms, but for a factor: the largest number is 1."""
     product = jax.nn.logsumexp(one[..., :, :, None] + other[..., None, :, :], axis=-2)
     return product - jax.lax.stop_gradient(product.max(axis=(-2, -1), keepdims=True))
+
+
+def tempered(
+    scores: Float[Array, " S"], mask: Bool[Array, " S"], tau: Float[Array, ""] | float
+) -> Float[Array, " S"]:
+    """exp(e_j / τ) / Σ_k exp(e_k / τ)."""
+    # The highest score is subtracted first, since scores over a small τ may overflow.
+    return jax.nn.softmax((scores - highest(scores, mask)) / tau, where=mask)
 
 
 def highest(scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, ""]:
