@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.past import Past
 from attn_jax.attention.protocol import Normalizer
+from attn_jax.attention.scores import is_first
 from attn_jax.settings.value import setting
 
 
@@ -21,7 +22,7 @@ class Moving(Normalizer):
     positional = True
 
     def start(self, p: Any, mask: Bool[Array, " S"]) -> Float[Array, " S"]:
-        return jnp.where(mask & (jnp.cumsum(mask) == 1), 1.0, 0.0)
+        return jnp.where(is_first(mask), 1.0, 0.0)
 
     def advance(
         self, p: Any, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past

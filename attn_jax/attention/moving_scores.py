@@ -15,7 +15,7 @@ from attn_jax.attention.offset_scores import sides
 from attn_jax.attention.past import Past
 from attn_jax.attention.position_scores import around, energies, gru, init_gru
 from attn_jax.attention.protocol import Score, scaled_normal, widen
-from attn_jax.attention.scores import General, ScaledDot
+from attn_jax.attention.scores import General, ScaledDot, is_first
 from attn_jax.attention.windows import beta_binomial, length
 from attn_jax.settings.value import setting
 
@@ -204,8 +204,7 @@ class DynamicConvolution(Score):
     def score(
         self, p: Any, query: Float[Array, "R K"], keys: Float[Array, "S D"], past: Past
     ) -> Float[Array, " S"]:
-        first = past.mask & (jnp.cumsum(past.mask) == 1)
-        weights = jnp.where(past.step == 0, first, past.weights)
+        weights = jnp.where(past.step == 0, is_first(past.mask), past.weights)
         # All filters at once: those of the query beside the fixed ones.
         features = around(weights, self.width) @ jnp.concatenate([p["F"], query], axis=1)
         maps = jnp.concatenate([p["U"], p["T"]])

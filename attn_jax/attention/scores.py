@@ -254,3 +254,8 @@ def is_last(mask: Bool[Array, " S"]) -> Bool[Array, " S"]:
     """True at the last real position."""
     positions = jnp.arange(mask.size)
     return positions == jnp.max(jnp.where(mask, positions, -1))
+
+
+def is_first(mask: Bool[Array, " S"]) -> Bool[Array, " S"]:
+    """True at the first real position."""
+    return mask & (jnp.cumsum(mask) == 1)
