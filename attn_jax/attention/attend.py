@@ -121,7 +121,7 @@ def attend_all(
         attended, of_head, now = _one_head(m, p, sentence, memory, rng, len(queries))
         made = steps.make_queries(m, of_head, queries[None, None, None])
         weights = steps.weigh_all(m, Apart(), of_head, attended, made, now)
-        contexts = steps.add_up(m, weights, attended.values, now.rng)
+        contexts, weights = steps.add_up(m, of_head, weights, attended.values, now.rng)
         return steps.gate(m, of_head, queries[None], contexts)[0, :, 0, 0], weights[0, 0, 0]
 
     batch = sentence.mask.shape[:-1]
@@ -204,8 +204,8 @@ def attend_step(
     def one(sentence: Sentence, memory: Memory, query: Array, rng: Array | None) -> tuple:
         attended, of_head, now = _one_head(m, p, sentence, memory, rng)
         made = steps.make_queries(m, of_head, query[None, None, None])
-        memory, weights = steps.weigh(m, Apart(), of_head, attended.keys, made, now)
-        contexts = steps.add_up(m, weights, attended.values, now.rng)
+        memory, weights = steps.weigh(m, Apart(), of_head, attended, made, now)
+        contexts, weights = steps.add_up(m, of_head, weights, attended.values, now.rng)
         memory = _at(steps.remember(memory, weights, contexts), (0, 0, 0))
         return memory, steps.gate(m, of_head, query[None], contexts)[0, 0, 0], weights[0, 0, 0]
 

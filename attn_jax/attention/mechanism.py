@@ -69,9 +69,9 @@ class Mechanism:
                 wanted = f"a {kind.__name__}{' or a function' if kind in PLAIN else ''}"
                 raise InputError(f"the {name} must be {wanted}, got {given!r}{hint}")
             object.__setattr__(self, name, part)
-        if self.normalizer.scores > self.score.scores:
+        if (self.score.scores, self.normalizer.scores) == (1, 2):
             object.__setattr__(self, "score", Pair(self.score, self.score))
-        for reason, refused in _refusals(self.score, self.window, self.normalizer).items():
+        for reason, refused in _refusals(self).items():
             if refused:
                 raise InputError(f"{reason}: got {', '.join(part.word for part in self)}")
 
@@ -125,7 +125,8 @@ class Mechanism:
     @property
     def reads_contexts(self) -> bool:
         """Whether a part reads what is summed, so that only values themselves may be summed."""
-        return "context" in self.carried or self.gate.overrides("gate")
+        hooks = self.gate.overrides("gate") or self.gate.overrides("context")
+        return "context" in self.carried or hooks or self.score.scores is None
 
     @property
     def looks_back(self) -> bool:
@@ -135,7 +136,8 @@ class Mechanism:
     @property
     def sums_to_one(self) -> bool:
         """Whether the weights of a step are probabilities of positions."""
-        return self.normalizer.sums_to_one and not self.window.overrides("gain")
+        of_features = self.score.scores is None
+        return self.normalizer.sums_to_one and not of_features and not self.window.overrides("gain")
 
     @property
     def has_hidden_units(self) -> bool:
@@ -148,8 +150,9 @@ class Mechanism:
         return self.score.overrides("keys")
 
 
-def _refusals(score: Score, window: Window, normalizer: Normalizer) -> dict[str, bool]:
+def _refusals(m: Mechanism) -> dict[str, bool]:
     """Why parts may not fit together, and whether it is so."""
+    score, window, normalizer = m.score, m.window, m.normalizer
     is_full = type(window) is Full
     is_plain = is_full and type(normalizer) is Softmax
     needs = f"the normalizer {normalizer.word} needs logarithms of weights, which"
@@ -168,6 +171,12 @@ def _refusals(score: Score, window: Window, normalizer: Normalizer) -> dict[str,
         ),
         "this score already acts as a window, and takes no other": score.moves and not is_full,
         "a pair of scores needs a normalizer that takes two, such as mocha": (
-            score.scores > normalizer.scores
+            score.scores == 2 and normalizer.scores == 1
+        ),
+        "a score for each feature needs a normalizer of one score, without a state": (
+            score.scores is None and (normalizer.is_stateful or normalizer.scores != 1)
+        ),
+        f"the gate {m.gate.word} makes the context of one weight for each position": (
+            score.scores is None and m.gate.overrides("context")
         ),
     }

@@ -12,8 +12,8 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from attn_jax.errors import InputError
 
 # What a part may declare that it reads.
-CARRIED = ("step", "weights", "total", "context", "train_step", "head", "heads")
-ALIKE = frozenset({"step", "train_step", "heads"})  # in all sentences and heads
+CARRIED = ("step", "weights", "total", "context", "train_step", "layer", "head", "heads")
+ALIKE = frozenset({"step", "train_step", "layer", "heads"})  # in all sentences and heads
 CONSTANT = ALIKE | {"head"}  # known without having processed earlier steps
 
 
@@ -41,6 +41,7 @@ class Past:
       total: the sum of the weights of all earlier steps.
       context: of the last step, of this head; initially 0.
       train_step: the number of training steps done; in use, that of the checkpoint.
+      layer: which of the layers of the decoder that attend it is, from 0.
       head: which of the heads it is, from 0.
       heads: how many there are.
       own: the part's own state, after its `advance`.
@@ -56,6 +57,7 @@ class Past:
     total: Float[Array, " S"]
     context: Float[Array, " C"]
     train_step: Float[Array, ""]
+    layer: Int[Array, ""]
     head: Int[Array, ""]
     heads: Int[Array, ""]
     own: Any

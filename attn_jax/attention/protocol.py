@@ -130,7 +130,7 @@ class Score(Weigher):
     derivative of a computed one is NaN.
     """
 
-    scores: ClassVar[int] = 1  # how many it gives for each position
+    scores: ClassVar[int | None] = 1  # for each position; None: one for each feature of a value
     hidden: ClassVar[bool] = False  # has [S, A] units for each query: these go one after another
     is_control: ClassVar[bool] = False  # depends on neither content nor history
     moves: ClassVar[bool] = False  # moves through the source by itself
@@ -146,7 +146,7 @@ class Score(Weigher):
         return past.own
 
     def score(self, p: PyTree, query: PyTree, keys: PyTree, past: Past) -> Float[Array, "*C S"]:
-        """The score of each position; [2, S] if it gives two, as a `Pair` does."""
+        """The score of each position; [2, S] if it gives two, as a `Pair` does; or [C, S]."""
         raise NotImplementedError
 
 
@@ -171,6 +171,7 @@ class Normalizer(Weigher):
 
     scores: ClassVar[int] = 1  # how many it takes for each position
     sums_to_one: ClassVar[bool] = False  # always, where the mask is True anywhere
+    non_negative: ClassVar[bool] = True  # its weights; else losses and penalties refuse it
     moves: ClassVar[bool] = False  # moves through the source by itself
     needs_logarithms: ClassVar[bool] = False  # takes only scores that are logarithms of weights
 
@@ -257,11 +258,20 @@ class Values(Part):
 
 
 class Gate(Part):
-    """What becomes of the context of a head before heads are combined: by default, nothing."""
+    """How the context of a head comes about, and what becomes of it before heads are combined.
+
+    By default it is the sum of the values, as it is.
+    """
 
     def init(self, rng: Array, Q: int, C: int) -> PyTree:
         """The first parameters of one head, for decoder states of Q features and contexts of C."""
         return {}
+
+    def context(
+        self, p: PyTree, weights: Float[Array, " S"], values: Float[Array, "S C"]
+    ) -> Float[Array, " C"]:
+        """The context: Σ_j α_j v_j."""
+        return weights @ values
 
     def gate(
         self, p: PyTree, state: Float[Array, " Q"], context: Float[Array, " C"]
@@ -271,7 +281,7 @@ class Gate(Part):
         Args:
           p: parameters.
           state: of the decoder, as it is before it is projected for heads.
-          context: the sum of the values.
+          context: what `context` returned, usually the sum of the values.
         """
         return context
 

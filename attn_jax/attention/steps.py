@@ -47,6 +47,7 @@ class Memory(NamedTuple):
     total: Float[Array, "B K G S"] | None  # the sum of the weights of all earlier steps
     context: Float[Array, "B K G C"] | None  # of the last step, before the gate; initially 0
     train_step: Float[Array, ""] | None  # the number of training steps done, always the same
+    layer: Int[Array, ""] | None  # of the decoder, always the same
     head: Int[Array, "B K G"] | None  # which it is, always the same
     heads: Int[Array, ""] | None  # how many there are, always the same
     own: Own  # leaves [B, K, G, ...]
@@ -81,6 +82,7 @@ def begin(
     shape: tuple[int, int],
     size: int,
     train_step: Float[Array, ""],
+    layer: int = 0,
 ) -> Memory:
     """The memory before the first query.
 
@@ -91,6 +93,7 @@ def begin(
       shape: K and G.
       size: features of a context, C.
       train_step: the number of training steps done.
+      layer: of the decoder.
     """
     K, G = shape
     of_positions = (len(mask), *shape, mask.shape[1])
@@ -102,6 +105,7 @@ def begin(
         "total": nothing,
         "context": jnp.zeros((len(mask), *shape, size)),
         "train_step": train_step,
+        "layer": jnp.asarray(layer),
         "head": nothing[..., 0].astype(jnp.int32) + jnp.arange(K * G).reshape(K, G),
         "heads": jnp.asarray(K * G),
     }
@@ -127,30 +131,39 @@ def make_queries(m: Mechanism, p: PyTree, states: Float[Array, "B K G *T Q"]) ->
 
 
 def weigh(
-    m: Mechanism, mixing: Mixing, p: PyTree, keys: PyTree, queries: Queries, now: Now
-) -> tuple[Memory, Float[Array, "B K G S"]]:
+    m: Mechanism, mixing: Mixing, p: PyTree, attended: Attended, queries: Queries, now: Now
+) -> tuple[Memory, Float[Array, "B K G *C S"]]:
     """The weights of one query of each head, and the memory with the new states of the parts.
+
+    If a score gives one number for each feature of a value, there are as many weights.
 
     Args:
       m: the mechanism.
       mixing: what its heads tell one another.
       p: parameters by part: leaves [K, G, ...], but for `mixing` those of all heads together.
-      keys: of the sentences, as in `Attended`.
+      attended: the sentences.
       queries: one for each head of each sentence.
       now: what the parts may see besides.
     """
     score, window, normalizer = m.score, m.window, m.normalizer
-    positions = now.mask.shape[1]
+    positions, features = now.mask.shape[1], attended.values.shape[3]
 
-    # How well each position matches: [B, K, G, S], or [B, K, G, 2, S] of a pair.
-    given, axes = (p["score"], queries.score, keys), (0, 0 if m.makes_keys else None)
+    # How well each position matches: [B, K, G, S]; of a pair [B, K, G, 2, S]; [B, K, G, C, S] of a
+    # score that gives a number for each feature.
+    axes = 0, 0 if m.makes_keys else None
+    given = p["score"], queries.score, attended.keys
     of_score = _advanced(m, "score", now, axes, *given)
     # Hidden units are recomputed for the derivative: those of all queries would take T S A numbers,
     # and storing them more time.
     scored = recomputed(score.score) if m.has_hidden_units else score.score
     scores = _each(scored, of_score, axes)(*given, of_score)
-    wanted = [positions] if normalizer.scores == 1 else [normalizer.scores, positions]
-    takes = f", but the normalizer {normalizer.word} takes {wanted}"
+    if score.scores is None:
+        wanted, takes = [features, positions], f", but values have {features} features"
+        weights_of = jax.vmap(normalizer.weights, (None, 0, None, None))
+    else:
+        wanted = [positions] if normalizer.scores == 1 else [normalizer.scores, positions]
+        takes = f", but the normalizer {normalizer.word} takes {wanted}"
+        weights_of = normalizer.weights
     _check(scores, wanted, f"the score {score.word} gives", takes)
     if mixing.overrides("scores"):
         scores = _of_all_heads(partial(mix_scores, mixing, p["mixing"]), scores)
@@ -169,14 +182,15 @@ def weigh(
     finite = widen(jnp.where(_like(scores, reachable), scores, 0))
     given = p["normalizer"], finite, now.mask[:, None, None] & reachable
     of_normalizer = _advanced(m, "normalizer", now, (0, 0), *given)
-    weights = _each(normalizer.weights, of_normalizer, (0, 0))(*given, of_normalizer)
-    _check_positions(weights, positions, f"the normalizer {normalizer.word}", "weights")
+    weights = _each(weights_of, of_normalizer, (0, 0))(*given, of_normalizer)
+    name, axes = f"the normalizer {normalizer.word}", 3 + (score.scores is None)
+    _check_positions(weights, positions, name, "weights", axes)
     if mixing.overrides("weights"):
         weights = _of_all_heads(partial(mix_weights, mixing, p["mixing"]), weights, now.mask)
     if window.overrides("gain"):
         gain = _each(window.gain, of_window, (0,))(*in_window, of_window)
         _check_positions(gain, positions, f"the window {window.word}", "gain")
-        weights = weights * gain
+        weights = weights * _like(weights, gain)
 
     seen = of_score, of_window, of_normalizer
     own = (past.own if part.is_stateful else () for part, past in zip(m, seen, strict=True))
@@ -185,7 +199,7 @@ def weigh(
 
 def weigh_all(
     m: Mechanism, mixing: Mixing, p: PyTree, attended: Attended, queries: Queries, now: Now
-) -> Float[Array, "B K G T S"]:
+) -> Float[Array, "B K G T *C S"]:
     """The weights of T queries, one after another where one depends on the previous ones.
 
     Otherwise all at once. Those of scores with hidden units are computed for some queries at a
@@ -199,13 +213,14 @@ def weigh_all(
       now: at the first step, with random keys [B, K, G, T] of all.
     """
     first, mask, rngs = now
-    of_step = partial(weigh, m, mixing, p, attended.keys)
+    of_step = partial(weigh, m, mixing, p, attended)
     by_step = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 3, 0), (queries, rngs))
 
-    def following(memory: Memory, inputs: tuple) -> tuple[Memory, Float[Array, "B K G S"]]:
+    def following(memory: Memory, inputs: tuple) -> tuple[Memory, Float[Array, "B K G *C S"]]:
         queries, rng = inputs
         memory, weights = of_step(queries, Now(memory, mask, rng))
-        return remember(memory, weights, add_up(m, weights, attended.values, rng)), weights
+        contexts, shown = add_up(m, p, weights, attended.values, rng)
+        return remember(memory, shown, contexts), weights
 
     if m.looks_back:
         _, weights = jax.lax.scan(following, first, by_step)
@@ -218,7 +233,7 @@ def weigh_all(
         over = jax.vmap(of_step, (3, Now._make((of_memory, None, 3))), (0, 3))
         return over(queries, Now(first._replace(step=numbers), mask, rngs))[1]
 
-    def one(inputs: tuple) -> Float[Array, "B K G S"]:
+    def one(inputs: tuple) -> Float[Array, "B K G *C S"]:
         (queries, rng), number = inputs
         return of_step(queries, Now(first._replace(step=number), mask, rng))[1]
 
@@ -233,28 +248,52 @@ def weigh_all(
 
 def add_up(
     m: Mechanism,
-    weights: Float[Array, "B K G *T S"],
+    p: PyTree,
+    weights: Float[Array, "B K G *TC S"],
     values: Float[Array, "B K S C"],
     rng: Key[Array, "B K G *T"] | None,
     mixture: Callable = plain_mixture,
-) -> Float[Array, "B *T K G C"]:
-    """The contexts: Σ_j α_j h_j, in training of weights of which a normalizer may leave some out.
+) -> tuple[Float[Array, "B *T K G C"], Float[Array, "B K G *T S"]]:
+    """The contexts, and the weights of positions: the mean of those of features, if these have own.
+
+    A context is Σ_j α_j h_j, in training of weights of which a normalizer may leave some out.
 
     Args:
       m: the mechanism.
+      p: parameters by part, leaves [K, G, ...].
       weights: of each head.
       values: of the sentences.
       rng: random keys in training, None in use.
       mixture: the form of the sum.
     """
+    shown = weights if m.score.scores else weights.mean(axis=-2)
     if rng is not None and m.normalizer.overrides("summed"):
         over = m.normalizer.summed
         for _ in rng.shape:
             over = jax.vmap(over)
         weights = over(weights, apart(rng, "summed"))
-        name = f"the normalizer {m.normalizer.word}"
-        _check_positions(weights, values.shape[2], name, "sum", rng.ndim)
-    return mixture(weights, values)
+        name, axes = f"the normalizer {m.normalizer.word}", rng.ndim + (m.score.scores is None)
+        _check_positions(weights, values.shape[2], name, "sum", axes)
+    if m.gate.overrides("context"):
+        return _contexts(m, p, weights, values), shown
+    if m.score.scores is None:
+        return jnp.einsum("BKG...CS,BKSC->B...KGC", weights.astype(values.dtype), values), shown
+    return mixture(weights, values), shown
+
+
+def _contexts(
+    m: Mechanism, p: PyTree, weights: Float[Array, "B K G *T S"], values: Float[Array, "B K S C"]
+) -> Float[Array, "B *T K G C"]:
+    """The contexts of a gate that makes them itself."""
+    over: Callable = m.gate.context
+    for _ in weights.shape[3:-1]:
+        over = jax.vmap(over, (None, 0, None))
+    over = jax.vmap(jax.vmap(jax.vmap(over, (0, 0, None))), (None, 0, 0))
+    contexts = over(p["gate"], weights.astype(values.dtype), values)
+    size = values.shape[3]
+    told = f"the gate {m.gate.word} gives", f" for a context of {size} features"
+    _check(contexts, [size], *told, weights.ndim - 1)
+    return jnp.moveaxis(contexts, (1, 2), (-3, -2))
 
 
 def remember(
@@ -312,7 +351,7 @@ def _of_all_heads(
     """A function of [N, S], the numbers of all heads, for each sentence and score of a pair."""
     heads = numbers.reshape(len(numbers), -1, *numbers.shape[3:])
     for _ in heads.shape[2:-1]:
-        mix = jax.vmap(mix, 1, 1)
+        mix = jax.vmap(mix, (1, *(None for _ in of_sentence)), 1)
     return jax.vmap(mix)(heads, *of_sentence).reshape(numbers.shape)
 
 
@@ -354,7 +393,7 @@ def _described(state: PyTree) -> PyTree:
 
 
 def _like(scores: Shaped[Array, "B K G *C S"], array: Shaped[Array, "B K G S"]) -> Array:
-    """Numbers of positions, the same for both scores of a pair."""
+    """Numbers of positions, the same for both scores of a pair, or for all features."""
     return array if scores.ndim == array.ndim else array[:, :, :, None]
 
 

@@ -79,6 +79,8 @@ def returned(subject: Subject) -> str | None:
             contexts, weights = way(subject.p, subject.inputs(), mask, rng)
             if not all_finite((contexts, weights)):
                 return f"weights of random queries and annotations are not finite {mode}"
+            if subject.mechanism.normalizer.non_negative and np.any(weights < 0):
+                return f"weights may be negative {mode}: give its class non_negative = False"
     return None
 
 

@@ -31,6 +31,7 @@ class Attention(nnx.Module):
       output_size: O, features of the context, which without projections are those of a value; None:
         those of a value.
       projection: what `model.projection=auto` stands for unless the options ask for heads.
+      layer: of the decoder, from 0.
 
     Raises:
       InputError: options cannot be combined.
@@ -46,9 +47,10 @@ class Attention(nnx.Module):
         output_size: int | None = None,
         *,
         projection: str,
+        layer: int = 0,
         rngs: nnx.Rngs,
     ):
-        self.mechanism = config.mechanism
+        self.mechanism, self.layer = config.mechanism, layer
         # A separate key, so that all other parameters start the same under every mechanism.
         rngs = nnx.Rngs(rngs.params())
         of_annotation = annotation_size, config.embedding_size
@@ -106,7 +108,7 @@ class Attention(nnx.Module):
         # Training gives it no gradient.
         done = jnp.zeros(()) if step is None else jax.lax.stop_gradient(step[...])
         shape, size = self.projections.shape, self.projections.sizes.C
-        return steps.begin(self.mechanism, self._p, mask, shape, size, done)
+        return steps.begin(self.mechanism, self._p, mask, shape, size, done, self.layer)
 
     @property
     def sizes(self) -> tuple[int]:
@@ -148,8 +150,9 @@ class Attention(nnx.Module):
         """The new memory, the context and the weights of one query per sentence."""
         m, p, now = self.mechanism, self._p, Now(memory, mask, self._by_head(rng))
         queries = steps.make_queries(m, p, self.projections.query(query))
-        memory, weights = steps.weigh(m, self.mixing, p, attended.keys, queries, now)
-        contexts = steps.add_up(m, weights, attended.values, now.rng, self.forms.mixture)
+        memory, weights = steps.weigh(m, self.mixing, p, attended, queries, now)
+        given = m, p, weights, attended.values, now.rng, self.forms.mixture
+        contexts, weights = steps.add_up(*given)
         memory = steps.remember(memory, weights, contexts)
         context = self.projections.combine(steps.gate(m, p, query, contexts))
         return memory, context, _in_row(weights)
@@ -166,7 +169,7 @@ class Attention(nnx.Module):
         now = Now(self.begin(mask), mask, self._by_head(rng, queries.shape[1]))
         made = steps.make_queries(m, p, jnp.moveaxis(self.projections.query(queries), 1, 3))
         weights = steps.weigh_all(m, self.mixing, p, attended, made, now)
-        contexts = steps.add_up(m, weights, attended.values, now.rng)
+        contexts, weights = steps.add_up(m, p, weights, attended.values, now.rng)
         return self.projections.combine(steps.gate(m, p, queries, contexts)), _in_row(weights)
 
     @property

@@ -230,11 +230,10 @@ class SelfAttention(nnx.Module):
 class CrossAttention(nnx.Module):
     """Attention from the words of a target to the annotations of its source. Section 3.2.3."""
 
-    def __init__(self, config: Model, *, rngs: nnx.Rngs):
+    def __init__(self, config: Model, layer: int, *, rngs: nnx.Rngs):
         width = config.hidden_size
-        self.attention = make_attention(
-            config, width, config.annotation_size, width, projection="linear", rngs=rngs
-        )
+        sizes = width, config.annotation_size, width
+        self.attention = make_attention(config, *sizes, projection="linear", layer=layer, rngs=rngs)
         self.residual = make_residual(config, width, rngs=rngs)
 
     def step(

@@ -105,8 +105,11 @@ class Seq2Seq(nnx.Module):
 
     @property
     def weights_are_non_negative(self) -> bool:
-        """Whether no weight is below 0, which mixed ones may be."""
-        return all(attention.mixing.non_negative for attention in self.attentions)
+        """Whether no weight is below 0, as those of some normalizers, and mixed ones, may be."""
+        return all(
+            attention.mixing.non_negative and attention.mechanism.normalizer.non_negative
+            for attention in self.attentions
+        )
 
     @property
     def attentions(self) -> list[Attention]:

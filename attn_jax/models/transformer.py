@@ -109,9 +109,9 @@ class DecoderBlock(nnx.Module):
     The state is the keys and values of the previous words and the memory of the cross-attention.
     """
 
-    def __init__(self, config: Model, *, rngs: nnx.Rngs):
+    def __init__(self, config: Model, layer: int, *, rngs: nnx.Rngs):
         self.self_attention = SelfAttention(config, config.hidden_size, rngs=rngs)
-        self.cross_attention = CrossAttention(config, rngs=rngs)
+        self.cross_attention = CrossAttention(config, layer, rngs=rngs)
         self.feed_forward = FeedForward(config, config.hidden_size, rngs=rngs)
 
     def start(self, mask: PyTree[Bool[Array, "B S"]], length: int) -> PyTree:
@@ -163,7 +163,7 @@ class Transformer(nnx.Module):
         width = config.hidden_size
         self.input_embedding = InputEmbedding(config, width, rngs=rngs)
         self.blocks = nnx.List(
-            [DecoderBlock(config, rngs=rngs) for _ in range(config.decoder_layers)]
+            [DecoderBlock(config, layer, rngs=rngs) for layer in range(config.decoder_layers)]
         )
         self.norm = make_last_norm(config, width, rngs=rngs)
         self.readout = make_readout(config, width, self.usual_readout, rngs=rngs)

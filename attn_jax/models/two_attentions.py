@@ -2,6 +2,7 @@
 
 import dataclasses
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +39,7 @@ class TwoAttentions(nnx.Module):
         output_size: int | None = None,
         *,
         projection: str,
+        layer: int = 0,
         rngs: nnx.Rngs,
     ):
         assert isinstance(config.sources, Combined)
@@ -46,8 +48,9 @@ class TwoAttentions(nnx.Module):
             config, score=self.sources.score, window=Full(), normalizer=self.sources.normalizer
         )
         sizes = query_size, annotation_size, output_size
-        self.first = Attention(config, *sizes, projection=projection, rngs=rngs)
-        self.second = Attention(second, *sizes, projection=projection, rngs=rngs)
+        how: dict[str, Any] = {"projection": projection, "layer": layer, "rngs": rngs}
+        self.first = Attention(config, *sizes, **how)
+        self.second = Attention(second, *sizes, **how)
         self.size = output_size or self.sources.size(*self.sizes)
         first = self.sources.init(rngs.params(), query_size, *self.sizes, self.size)
         self.parameters = nnx.Param(widened(first))
@@ -132,9 +135,10 @@ def make_attention(
     output_size: int | None = None,
     *,
     projection: str,
+    layer: int = 0,
     rngs: nnx.Rngs,
 ) -> AnyAttention:
     """The attention of a decoder, to both sources where each has a mechanism of its own."""
     kind = TwoAttentions if isinstance(config.sources, Combined) else Attention
     sizes = query_size, annotation_size, output_size
-    return kind(config, *sizes, projection=projection, rngs=rngs)
+    return kind(config, *sizes, projection=projection, layer=layer, rngs=rngs)

@@ -70,12 +70,14 @@ def check(experiment: Experiment) -> None:
             f"model.score={experiment.model.score.brief()} has no weights that could be trained: "
             f"leave out train.losses={named}"
         )
-    if experiment.train.losses and not experiment.model.mixing.non_negative:
-        named = "+".join(loss.brief() for loss in experiment.train.losses)
-        raise InputError(
-            f"model.mixing={experiment.model.mixing.brief()} may give negative weights: leave out "
-            f"train.losses={named}"
-        )
+    model = experiment.model
+    for name, part in ("mixing", model.mixing), ("normalizer", model.mechanism.normalizer):
+        if experiment.train.losses and not part.non_negative:
+            named = "+".join(loss.brief() for loss in experiment.train.losses)
+            raise InputError(
+                f"model.{name}={part.brief()} may give negative weights: leave out "
+                f"train.losses={named}"
+            )
     imported = {*sys.modules}
     with _own_failures(experiment):
         check_returns(experiment.model)

@@ -105,7 +105,7 @@ class GivenPairs:
         """Raises InputError if weights may be negative, and so are no shares of anything."""
         if not all(model.weights_are_non_negative for model in self.models):
             raise InputError(
-                f"{what} needs weights that are not negative: mixed heads may give such"
+                f"{what} needs weights that are not negative, as those of this model may be"
             )
 
     def _posterior(self, sources: Sequence, targets: Sequence) -> list[np.ndarray]:

@@ -29,6 +29,7 @@ from attn_jax.config import Model
 from attn_jax.config.reading import read
 from attn_jax.models.attention import Attention
 from tests.attention.cases import as_arrays, parameters
+from tests.drawn import drawn as drawn_model
 from tests.drawn import encoded
 
 T, S, Q, C = 5, 7, 3, 3
@@ -125,6 +126,23 @@ def test_each_head_of_a_model_knows_its_number(generator):
     source = attention.project(encoded(generator.normal(size=(1, S, C)), mask))
     _, weights = attention(jnp.zeros((1, 2, Q)), source, mask)
     np.testing.assert_array_equal(weights[0].argmax(-1), np.arange(4)[:, None] + np.arange(2))
+
+
+class OfLayer(Score):
+    """-(j - l)², l the layer."""
+
+    reads = ("layer",)
+
+    def score(self, p, query, keys, past):
+        return -((jnp.arange(len(keys)) - past.layer) ** 2.0)
+
+
+def test_each_layer_of_a_decoder_knows_its_number():
+    sizes = {"embedding_size": 4, "annotation_size": 4, "hidden_size": 4, "feedforward_size": 2}
+    config = Model(decoder="transformer", decoder_layers=3, score=OfLayer(), **sizes)
+    model = drawn_model(config, 9, 9)
+    weights = model.read(jnp.array([[4, 5, 6, 7]]), jnp.array([[4, 5]])).weights
+    np.testing.assert_array_equal(weights[0, :, 0].argmax(-1), [[0, 0], [1, 1], [2, 2]])
 
 
 MASK = jnp.arange(S) != 2
