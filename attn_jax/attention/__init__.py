@@ -2,15 +2,18 @@
 
 from attn_jax.attention.compositions import (
     Dropped,
+    Leaky,
     LengthScaled,
     Pair,
     Projected,
     SelfAdaptive,
     SoftCap,
+    TransitionAgent,
 )
 from attn_jax.attention.content_scores import (
     ActivatedGeneral,
     BiasedGeneral,
+    FineGrained,
     Ngpt,
     NormedAdditive,
     Performer,
@@ -18,10 +21,21 @@ from attn_jax.attention.content_scores import (
     QkNorm,
     ScaledGeneral,
 )
-from attn_jax.attention.gates import Elementwise, Headwise, RmsNorm, Ungated
+from attn_jax.attention.fused_normalizers import Fusedmax, Oscarmax
+from attn_jax.attention.gates import Elementwise, Headwise, Leak, RmsNorm, Ungated
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.mixing import Apart, TalkingHeads
-from attn_jax.attention.monotonic import Forward, Milk, Mocha, Monotonic, Stepwise
+from attn_jax.attention.monotonic import (
+    Forward,
+    Milk,
+    MmaH,
+    MmaIl,
+    Mocha,
+    Monotonic,
+    StableMocha,
+    Stepwise,
+    Truncated,
+)
 from attn_jax.attention.moving_scores import (
     DynamicConvolution,
     Gmm,
@@ -82,9 +96,11 @@ from attn_jax.attention.scores import (
     Mean,
     ScaledDot,
 )
+from attn_jax.attention.signed_normalizers import Continuous, Differential
 from attn_jax.attention.sources import Combined, Concatenated, Flat, Hierarchical, One
 from attn_jax.attention.sparse_normalizers import (
     ConstrainedSoftmax,
+    ConstrainedSparsemax,
     Entmax,
     Evidential,
     LearnedEntmax,

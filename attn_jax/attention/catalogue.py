@@ -6,15 +6,18 @@ from typing import TypeVar
 
 from attn_jax.attention.compositions import (
     Dropped,
+    Leaky,
     LengthScaled,
     Pair,
     Projected,
     SelfAdaptive,
     SoftCap,
+    TransitionAgent,
 )
 from attn_jax.attention.content_scores import (
     ActivatedGeneral,
     BiasedGeneral,
+    FineGrained,
     Ngpt,
     NormedAdditive,
     Performer,
@@ -22,9 +25,20 @@ from attn_jax.attention.content_scores import (
     QkNorm,
     ScaledGeneral,
 )
-from attn_jax.attention.gates import Elementwise, Headwise, RmsNorm, Ungated
+from attn_jax.attention.fused_normalizers import Fusedmax, Oscarmax
+from attn_jax.attention.gates import Elementwise, Headwise, Leak, RmsNorm, Ungated
 from attn_jax.attention.mixing import Apart, TalkingHeads
-from attn_jax.attention.monotonic import Forward, Milk, Mocha, Monotonic, Stepwise
+from attn_jax.attention.monotonic import (
+    Forward,
+    Milk,
+    MmaH,
+    MmaIl,
+    Mocha,
+    Monotonic,
+    StableMocha,
+    Stepwise,
+    Truncated,
+)
 from attn_jax.attention.moving_scores import (
     DynamicConvolution,
     Gmm,
@@ -84,9 +98,11 @@ from attn_jax.attention.scores import (
     Mean,
     ScaledDot,
 )
+from attn_jax.attention.signed_normalizers import Continuous, Differential
 from attn_jax.attention.sources import Concatenated, Flat, Hierarchical, One, Sources
 from attn_jax.attention.sparse_normalizers import (
     ConstrainedSoftmax,
+    ConstrainedSparsemax,
     Entmax,
     Evidential,
     LearnedEntmax,
@@ -117,6 +133,7 @@ SCORES: dict[str, type[Score]] = _by_name(
     # of content
     Additive,
     NormedAdditive,
+    FineGrained,
     Dot,
     ScaledDot,
     General,
@@ -166,6 +183,8 @@ COMPOSITIONS: dict[str, type[Score]] = _by_name(
     SoftCap,
     SelfAdaptive,
     LengthScaled,
+    Leaky,
+    TransitionAgent,
 )
 WINDOWS: dict[str, type[Window]] = _by_name(
     Full,
@@ -202,16 +221,26 @@ NORMALIZERS: dict[str, type[Normalizer]] = _by_name(
     TopK,
     Evidential,
     ConstrainedSoftmax,
+    ConstrainedSparsemax,
+    Fusedmax,
+    Oscarmax,
+    # that may be negative
+    Differential,
+    Continuous,
     # that move
     Monotonic,
     Mocha,
+    StableMocha,
+    Truncated,
     Milk,
+    MmaH,
+    MmaIl,
     Stepwise,
     Forward,
 )
 WRAPPERS: dict[str, type[Normalizer]] = _by_name(Dropped)
 VALUES: dict[str, type[Values]] = _by_name(Annotations, Embeddings, Sum, KeyValue)
-GATES: dict[str, type[Gate]] = _by_name(Ungated, Elementwise, Headwise, RmsNorm)
+GATES: dict[str, type[Gate]] = _by_name(Ungated, Elementwise, Headwise, RmsNorm, Leak)
 MIXING: dict[str, type[Mixing]] = _by_name(Apart, TalkingHeads)
 SOURCES: dict[str, type[Sources]] = _by_name(One, Flat, Hierarchical, Concatenated)
 TABLES: dict[type[Part], Mapping[str, type[Part]]] = {

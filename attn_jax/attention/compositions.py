@@ -6,8 +6,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
+from attn_jax.attention.normalizers import OffByOne
 from attn_jax.attention.past import Past
 from attn_jax.attention.protocol import Normalizer, Part, Score, scaled_normal, widen
+from attn_jax.attention.scores import is_first
 from attn_jax.errors import InputError
 from attn_jax.settings.value import inner, setting
 
@@ -157,13 +159,8 @@ class SelfAdaptive(Around):
     def score(
         self, p: Any, query: tuple[PyTree, Array], keys: PyTree, past: Past
     ) -> Float[Array, "*C S"]:
-        if past.context.shape != p["w"].shape:
-            raise InputError(
-                f"{self.word} reads contexts of the size of annotations, {p['w'].size} features, "
-                f"got {past.context.size}"
-            )
         asked, of_state = query
-        beta = jnp.tanh(past.context @ p["w"] + of_state)
+        beta = jnp.tanh(of_context(self, p["w"], past) + of_state)
         return self.compared.score(p["compared"], asked, keys, past) * self.base**-beta
 
 
@@ -195,6 +192,93 @@ class LengthScaled(Around):
         return self.compared.score(p["compared"], asked, keys, past) * (1 + beta * length**gamma)
 
 
+class Leaky(Around):
+    """e_j - e_0, e_0 the score of a learned annotation h_0, such as `leaky(scaled_dot)`.
+
+    With `off_by_one`, the usual normalizer here, these are the weights of words beside a position
+    that is no word: exp(e_j) / (exp(e_0) + Σ_k exp(e_k)). What is left goes to a learned value with
+    the gate `leak`; without it, to a value of zeros.
+
+    Paper: Chen, Sun and Liu 2021 (Mask-Align), section 3.3, equation 9.
+    Cost: time T S, memory T S, besides those of the other score for one more position.
+
+    Raises:
+      InputError: the other score reads more than the contents of words.
+    """
+
+    default_normalizer = OffByOne
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.compared.positional or self.compared.carried or self.compared.is_control:
+            raise InputError(
+                f"{self.word} scores an annotation that has no position: it takes a score of "
+                f"contents alone, not {self.compared.word}"
+            )
+
+    def init(self, rng: Array, Q: int, D: int) -> dict[str, PyTree]:
+        rng, rng_h = jax.random.split(rng)
+        return super().init(rng, Q, D) | {"h": jax.random.normal(rng_h, (D,))}
+
+    def keys(self, p: Any, annotations: Float[Array, "S D"]) -> PyTree:
+        nowhere = p["h"].astype(annotations.dtype)[None]
+        return super().keys(p, jnp.concatenate([nowhere, annotations]))
+
+    def score(self, p: Any, query: PyTree, keys: PyTree, past: Past) -> Float[Array, "*C S"]:
+        scores = self.compared.score(p["compared"], query, keys, past)
+        return scores[..., 1:] - scores[..., :1]
+
+
+class TransitionAgent(Around):
+    """log((1 - u) α⁻_j + u α⁻_{j-1}) + e_j, u = σ(w · [c_{i-1}; s_{i-1}] + b), α⁻ the last weights.
+
+    Another score, at positions that are reached by staying or by moving on, such as
+    `transition_agent(additive)`: with softmax, the normalizer `forward` whose u, there ½, is
+    computed. At the first step u is ½, and α⁻ is 1 at the first position. The agent reads the last
+    word in the paper too, and its size is left open: here it is linear.
+
+    Paper: Zhang, Ling and Dai 2018, section 3.2, algorithm 2.
+    Cost: time T (S + C + Q), memory T S, besides those of the other score.
+
+    Raises:
+      InputError: the other score has a state, or contexts are not of the size of annotations.
+    """
+
+    moves = True
+    positional = True
+    reads = ("step", "weights", "context")
+
+    def init(self, rng: Array, Q: int, D: int) -> dict[str, PyTree]:
+        rng, rng_w, rng_v = jax.random.split(rng, 3)
+        maps = {"w": scaled_normal(rng_w, (D,)), "v": scaled_normal(rng_v, (Q,))}
+        return super().init(rng, Q, D) | maps | {"b": jnp.zeros(())}
+
+    def query(self, p: Any, state: Float[Array, " Q"]) -> tuple[PyTree, Array]:
+        return super().query(p, state), widen(state @ p["v"])
+
+    def start(self, p: Any, mask: Bool[Array, " S"]) -> tuple[Array, Array]:
+        return jnp.zeros(()), jnp.zeros(())
+
+    def advance(
+        self, p: Any, query: tuple[PyTree, Array], keys: PyTree, past: Past
+    ) -> tuple[Array, Array]:
+        _, last = past.own  # v · s of the step before and of the last one
+        return last, query[1].astype(last.dtype)
+
+    def score(
+        self, p: Any, query: tuple[PyTree, Array], keys: PyTree, past: Past
+    ) -> Float[Array, "*C S"]:
+        before, _ = past.own
+        u = jax.nn.sigmoid(of_context(self, p["w"], past) + before + p["b"])
+        u = jnp.where(past.step == 0, 0.5, u)
+        last = jnp.where(past.step == 0, is_first(past.mask), past.weights)
+        reached = (1 - u) * last + u * jnp.pad(last[:-1], (1, 0))
+        possible = reached > 0
+        log_reached = jnp.log(jnp.where(possible, reached, 1))
+        scores = self.compared.score(p["compared"], query[0], keys, past) + log_reached
+        return jnp.where(possible, scores, -jnp.inf)
+
+
 class Dropped(Normalizer):
     """b_j α_j / (1 - r), b_j = 0 with probability r, else 1, in training; in use α_j.
 
@@ -218,7 +302,8 @@ class Dropped(Normalizer):
         super().__post_init__()
         if isinstance(self.normalizer, Dropped):
             raise InputError("weights are dropped once: give one rate")
-        _take_over(self, self.normalizer, "scores", "moves", "needs_logarithms")
+        facts = "scores", "moves", "needs_logarithms", "non_negative"
+        _take_over(self, self.normalizer, *facts)
 
     @property
     def is_stateful(self) -> bool:
@@ -244,6 +329,20 @@ class Dropped(Normalizer):
     def summed(self, weights: Float[Array, " S"], rng: Array) -> Float[Array, " S"]:
         kept = jax.random.bernoulli(rng, 1 - self.rate, weights.shape)
         return jnp.where(kept, weights / (1 - self.rate), 0)
+
+
+def of_context(reader: Score, w: Float[Array, " D"], past: Past) -> Float[Array, ""]:
+    """w · c_{i-1}.
+
+    Raises:
+      InputError: contexts are not of the size of annotations.
+    """
+    if past.context.shape != w.shape:
+        raise InputError(
+            f"{reader.word} reads contexts of the size of annotations, {w.size} features, got "
+            f"{past.context.size}"
+        )
+    return past.context @ w
 
 
 def _take_over(part: Part, other: Part, *facts: str) -> None:

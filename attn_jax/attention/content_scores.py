@@ -39,6 +39,33 @@ class NormedAdditive(Additive):
         return p["g"] * hidden_sum(jnp.tanh(query + keys), unit(p["v"]).astype(keys.dtype))
 
 
+class FineGrained(Additive):
+    """V tanh(W s + U h_j), a score for each feature of a value, and so a weight for each.
+
+    A context has Σ_j α_jc h_jc for its feature c. The weights that are shown, and that other parts
+    read, are their means over features. The paper scores the previous word too, which some
+    decoders' states know.
+
+    Paper: Choi, Cho and Bengio 2018, section 3.2, equations 11 to 13.
+    Cost: time T S A C, memory T S C + S A.
+
+    Raises:
+      InputError: values have another number of features than annotations.
+    """
+
+    scores = None
+
+    def init(self, rng: Array, Q: int, D: int) -> dict[str, Array]:
+        rng, rng_V = jax.random.split(rng)
+        shared = super().init(rng, Q, D)
+        return {"W": shared["W"], "U": shared["U"], "V": scaled_normal(rng_V, (self.units, D))}
+
+    def score(
+        self, p: Any, query: Float[Array, " A"], keys: Float[Array, "S A"], past: Past
+    ) -> Float[Array, "C S"]:
+        return (jnp.tanh(query + keys) @ p["V"]).T
+
+
 class ScaledGeneral(General):
     """g s · W h_j, g a number, at first 1.
 

@@ -70,6 +70,25 @@ class RmsNorm(Gate):
         return (p["g"] * wide * scale).astype(context.dtype)
 
 
+class Leak(Gate):
+    """c + (1 - Σ_j α_j) v, v a learned value, which gets the weight that no word gets.
+
+    For normalizers whose weights sum to at most 1, such as `off_by_one` with the score `leaky`.
+
+    Paper: Chen, Sun and Liu 2021 (Mask-Align), section 3.3, equation 9.
+    Cost: time T C, memory T C.
+    """
+
+    def init(self, rng: Array, Q: int, C: int) -> dict[str, Array]:
+        return {"v": jax.random.normal(rng, (C,))}
+
+    def context(
+        self, p: Any, weights: Float[Array, " S"], values: Float[Array, "S C"]
+    ) -> Float[Array, " C"]:
+        left = 1 - widen(weights).sum()
+        return weights @ values + (left * p["v"]).astype(values.dtype)
+
+
 def gated(context: Float[Array, " C"], logits: Float[Array, "..."]) -> Float[Array, " C"]:
     """c ⊙ σ(z), in the dtype of the context."""
     return context * jax.nn.sigmoid(widen(logits)).astype(context.dtype)

@@ -7,11 +7,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
 from attn_jax.attention.past import Past
 from attn_jax.attention.protocol import Normalizer
-from attn_jax.attention.scores import is_first
+from attn_jax.attention.scores import is_first, is_last
 from attn_jax.settings.value import setting
 
 
@@ -21,12 +21,12 @@ class Moving(Normalizer):
     moves = True
     positional = True
 
-    def start(self, p: Any, mask: Bool[Array, " S"]) -> Float[Array, " S"]:
+    def start(self, p: Any, mask: Bool[Array, " S"]) -> PyTree:
         return jnp.where(is_first(mask), 1.0, 0.0)
 
     def advance(
         self, p: Any, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past
-    ) -> Float[Array, " S"]:
+    ) -> PyTree:
         raise NotImplementedError
 
     def weights(
@@ -44,7 +44,8 @@ class Monotonic(Moving):
     In training, the expected alignment, with normal noise ε of standard deviation `noise`. In
     use, all weight is on the first position with e_j + r > 0, starting from the previous one; if
     there is none, all weights are 0 at this step and at all later ones. The score replaces the
-    paper's scaled energy.
+    paper's scaled energy. r is learned, at first the setting `r`: the authors' program advises -4
+    for long sources.
 
     Paper: Raffel et al. 2017, sections 2.2 (algorithm 1) to 2.5, equations 9 and 11 to 14.
     Cost: time T S, in log S parallel steps; memory T S.
@@ -52,25 +53,50 @@ class Monotonic(Moving):
     """
 
     noise: float = setting(1.0, low=0)
+    r: float = -1.0
 
     def init(self, rng: Array, Q: int, D: int) -> dict[str, Array]:
-        return {"r": jnp.full((), -1.0)}
+        return {"r": jnp.full((), self.r)}
 
     def advance(
         self, p: Any, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past
+    ) -> PyTree:
+        return expected(self.chances(p, scores, mask, past), past.own, mask)
+
+    def chances(
+        self, p: Any, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
+        """p, the probability of stopping at each position once it is reached."""
         energies = self.energies(scores) + p["r"]
         if past.rng is None:
-            chances = (energies > 0).astype(energies.dtype)
-        else:
-            # Noise makes the network prefer chances near 0 and 1: section 2.5.
-            noise = jax.random.normal(past.rng, energies.shape, energies.dtype)
-            chances = jax.nn.sigmoid(energies + self.noise * noise)
-        return expected(chances, past.own, mask)
+            return (energies > 0).astype(energies.dtype)
+        # Noise makes the network prefer chances near 0 and 1: section 2.5.
+        noise = jax.random.normal(past.rng, energies.shape, energies.dtype)
+        return jax.nn.sigmoid(energies + self.noise * noise)
 
     def energies(self, scores: Float[Array, "*C S"]) -> Float[Array, " S"]:
         """The scores that decide where to stop."""
         return scores
+
+
+class MmaH(Monotonic):
+    """`monotonic` that always stops, at the latest at the last position, where p = 1.
+
+    So no weight is lost: mass preservation. The paper has several such heads in each layer, which
+    stop at different places: give `model.heads`. Its loss of latency is `latency`.
+
+    Paper: Ma, Pino, Cross, Puzon and Gu 2020, section 2.2 (MMA-H). p = 1, and r = -2 at first, are
+    those of the authors' program.
+    Cost: time T S, in log S parallel steps; memory T S.
+    Sum: 1, if no score excludes a position.
+    """
+
+    r: float = -2.0
+
+    def chances(
+        self, p: Any, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        return jnp.where(is_last(mask), 1, super().chances(p, scores, mask, past))
 
 
 class Milk(Monotonic):
@@ -106,6 +132,15 @@ class Milk(Monotonic):
         return powers * recurrence(jnp.pad(growth, (0, 1)), parts, reverse=True)
 
 
+class MmaIl(MmaH, Milk):
+    """`milk` that always stops, at the latest at the last position: `mma_h` with soft attention.
+
+    Paper: Ma, Pino, Cross, Puzon and Gu 2020, section 2.2 (MMA-IL).
+    Cost: time T S, memory T S.
+    Sum: 1, if no score excludes a position.
+    """
+
+
 class Mocha(Milk):
     """β_j = Σ_{k=j}^{j+w-1} α_k exp(u_j) / Σ_{l=k-w+1}^{k} exp(u_l), α as in monotonic.
 
@@ -124,6 +159,63 @@ class Mocha(Milk):
         self, p: Any, scores: Float[Array, "2 S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
         return spread(past.own, scores[1], mask, self.chunk)
+
+
+class StableMocha(Mocha):
+    """`mocha` with α_j = p_j Π_{k<j} (1 - p_k) in training, whatever the previous step read.
+
+    Weights do not vanish over the steps, since each step starts anew from the first position. In
+    use it is `mocha`. This is the paper's order n = 1; with higher orders, chunks before the last
+    one are read too.
+
+    Paper: Miao et al. 2020, "Online hybrid CTC/attention end-to-end automatic speech recognition
+    architecture", section III.A, equations 23 to 27 (sMoChA).
+    Cost: time T S w, memory T S w.
+    Sum: at most 1.
+    """
+
+    r: float = -4.0
+
+    def advance(
+        self, p: Any, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        before = past.own if past.rng is None else self.start(p, past.mask)
+        return expected(self.chances(p, scores, mask, past), before, mask)
+
+
+class Truncated(Monotonic):
+    """α_j = p_j Π_{k<j} (1 - p_k) up to position t_i, p = σ(e + r + ε): soft, and never beyond t_i.
+
+    In training, t_i is the end of the source. In use, it is the first position from t_{i-1} on
+    with e + r > 0; if there is none, all weights are 0 at this step and at all later ones.
+
+    Paper: Miao et al. 2020, "Online hybrid CTC/attention end-to-end automatic speech recognition
+    architecture", section III.B, equations 28 to 33 (MTA).
+    Cost: time T S, in log S parallel steps; memory T S.
+    Sum: at most 1.
+    """
+
+    r: float = -4.0
+
+    def start(self, p: Any, mask: Bool[Array, " S"]) -> tuple[Array, Array]:
+        return super().start(p, mask), jnp.zeros(mask.shape)
+
+    def advance(
+        self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
+    ) -> tuple[Array, Array]:
+        end, _ = past.own  # 1 at t_{i-1}, and the weights
+        first = super().start(p, past.mask)
+        if past.rng is not None:
+            weights = expected(self.chances(p, scores, mask, past), first, mask)
+            return end, weights.astype(end.dtype)
+        end = expected(self.chances(p, scores, mask, past).astype(end.dtype), end, mask)
+        weights = expected(jax.nn.sigmoid(scores + p["r"]), first, mask)
+        return end, jnp.where(jnp.cumsum(end[::-1])[::-1] > 0, weights, 0).astype(end.dtype)
+
+    def weights(
+        self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        return past.own[1]
 
 
 class Stepwise(Moving):

@@ -149,8 +149,7 @@ class ConstrainedSoftmax(Normalizer):
     def weights(
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
-        bounds = jnp.where(mask, jnp.maximum(self.fertility - past.total, 0), 0)
-        bounds = bounds.astype(scores.dtype)
+        bounds = left_to_give(self.fertility, mask, past, scores.dtype)
         # Positions in the order in which they reach their bounds as all weights are raised.
         above = jnp.where(mask, scores - highest(scores, mask), -jnp.inf)
         order = jnp.argsort(jnp.where(bounds > 0, jnp.log(bounds) - above, -jnp.inf))
@@ -164,6 +163,51 @@ class ConstrainedSoftmax(Normalizer):
         at_bound = jnp.zeros_like(mask).at[order].set(full) & mask
         left = jnp.maximum(1 - jnp.sum(bounds, where=at_bound), 0)
         return jnp.where(at_bound, bounds, left * jax.nn.softmax(scores, where=mask & ~at_bound))
+
+
+class ConstrainedSparsemax(Normalizer):
+    """sparsemax with α_ij ≤ f - Σ_{k<i} α_kj: each position has f, its fertility, to give in all.
+
+    Weights are e_j - τ, but at least 0 and at most these bounds, τ such that they sum to 1. If all
+    bounds together are less than 1, weights are the bounds; the paper appends a word with an
+    unlimited one.
+
+    Paper: Malaviya, Ferreira and Martins 2018, section 3.2, proposition 1.
+    Cost: time T S log S, memory T S.
+    Sum: 1, or what the bounds sum to.
+    """
+
+    fertility: float = setting(2.0, above=0)
+    reads = ("total",)
+
+    def weights(
+        self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        bounds = left_to_give(self.fertility, mask, past, scores.dtype)
+        scores = jnp.clip(scores, -1e15, 1e15)  # sums of larger ones would overflow
+        # As τ falls, a position begins at e_j and is at its bound at e_j - b_j. Between two such
+        # turns, the sum rises by 1 for each that has begun and is not at its bound.
+        begins, ends = jax.lax.stop_gradient((scores, scores - bounds))
+        turns = jnp.concatenate([begins, ends])
+        order = jnp.argsort(-turns)
+        falling = turns[order]
+        slopes = jnp.cumsum(jnp.concatenate([mask, -mask.astype(jnp.int32)])[order])[:-1]
+        sums = jnp.cumsum(slopes * (falling[:-1] - falling[1:]))
+        turn = falling[jnp.argmax(sums >= 1)]  # the last before the sum is 1
+        enough = (sums >= 1).any()
+        at_bound = mask & ((ends >= turn) | ~enough)
+        between = mask & (begins >= turn) & ~at_bound
+        count = jnp.maximum(between.sum(), 1)
+        rest = 1 - jnp.sum(bounds, where=at_bound)
+        shares = scores - jnp.sum(scores, where=between) / count + rest / count
+        return jnp.where(at_bound, bounds, jnp.where(between, shares, 0))
+
+
+def left_to_give(
+    fertility: float, mask: Bool[Array, " S"], past: Past, dtype: Any
+) -> Float[Array, " S"]:
+    """f - Σ_{k<i} α_kj, at least 0, and 0 where the mask is False."""
+    return jnp.where(mask, jnp.maximum(fertility - past.total, 0), 0).astype(dtype)
 
 
 def sparse(scores: Float[Array, " S"], mask: Bool[Array, " S"], alpha: float) -> Float[Array, " S"]:

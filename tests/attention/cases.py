@@ -78,6 +78,8 @@ SCORE_LOOPS = {
     "soft_cap(location(positions=5), cap=0.5)": more.soft_cap(oracle.location, 0.5),
     "self_adaptive(additive, base=2)": more.self_adaptive(oracle.additive, 2),
     "length_scaled(additive)": more.length_scaled(oracle.additive),
+    "leaky(additive)": more.leaky(oracle.additive),
+    "transition_agent(general)": more.transition_agent(oracle.general),
     "mean": oracle.mean,
     "last": oracle.last,
     "projected(dot)": PROJECTED,
@@ -108,6 +110,11 @@ NORMALIZER_LOOPS = {
     "off_by_one": norm.off_by_one,
     "relu": norm.relu,
     "constrained_softmax(fertility=1.2)": norm.constrained_softmax(1.2),
+    "constrained_sparsemax(fertility=1.2)": norm.constrained_sparsemax(1.2),
+    "fusedmax(penalty=2)": norm.fusedmax(2),
+    "oscarmax(penalty=0.6)": norm.oscarmax(0.6),
+    "differential": norm.differential,
+    "continuous(bells=3)": norm.continuous(3),
     "smoothing": norm.smoothing,
     "annealed(first=0.7)": partial(oracle.softmax, tau=0.7),  # at the first training step
     "scalable_softmax": norm.scalable_softmax,
@@ -123,6 +130,13 @@ NORMALIZER_LOOPS = {
     "stepwise": norm.stepwise(hard=True),
     "stepwise(noise=0)": norm.stepwise(hard=False),
     "milk(noise=0)": norm.milk,
+    "mma_h": norm.mma_h(hard=True),
+    "mma_h(noise=0)": norm.mma_h(hard=False),
+    "mma_il(noise=0)": norm.mma_il,
+    "stable_mocha(chunk=2)": partial(oracle.hard_mocha, chunk=2),
+    "stable_mocha(noise=0, chunk=2)": norm.stable_mocha(2),
+    "truncated": norm.truncated(hard=True),
+    "truncated(noise=0)": norm.truncated(hard=False),
     "exponential": oracle.exponential,
     "forward": oracle.forward,
     "monotonic": oracle.hard_monotonic,
@@ -151,6 +165,7 @@ CASES = [
     case("location_aware(filters=3, width=5)", "local_p(half_width=2)", "sparsemax"),
     case("coverage", "local_m(half_width=2)", "entmax(alpha=1.2)"),
     case("relative(distance=2)", "full", "mocha(noise=0)"),
+    case("leaky(additive)", "full", "off_by_one"),
     case("location(positions=5)", "full", "monotonic(noise=0)"),
     case("pair(projected(dot), projected(dot))", "full", "mocha(noise=0)"),
     case("pair(projected(dot), additive)", "full", "mocha(chunk=2)"),
@@ -229,7 +244,7 @@ def by_loop(names, p, queries, annotations, mask):
     """The same by the oracle."""
     score, window, normalizer = names
     score_loop, normalizer_loop = SCORE_LOOPS[score], NORMALIZER_LOOPS[normalizer]
-    if plain(normalizer) in ("mocha", "milk") and plain(score) != "pair":
+    if made(normalizer=normalizer).score.scores == 2 and plain(score) != "pair":
         score_loop = oracle.pair(score_loop, score_loop)
     return oracle.attend(
         queries,

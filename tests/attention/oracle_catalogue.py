@@ -6,7 +6,15 @@ import numpy as np
 from scipy.stats import betabinom, logistic, norm
 
 from attn_jax.attention.content_scores import orthogonal
-from tests.attention.oracle import general, matvec, perceptron, scaled_dot, sigmoid, softmax
+from tests.attention.oracle import (
+    first,
+    general,
+    matvec,
+    perceptron,
+    scaled_dot,
+    sigmoid,
+    softmax,
+)
 
 
 def softplus(x):
@@ -94,6 +102,35 @@ def self_adaptive(score, base):
             + sum(x * y for x, y in zip(u, query, strict=True))
         )
         return [e / base**beta for e in score(query, annotations, mask, past, **compared)]
+
+    return loop
+
+
+def leaky(score):
+    def loop(query, annotations, mask, past, *, h, compared):
+        beside = score(query, [h, *annotations], [True, *mask], past, **compared)
+        return [e - beside[0] for e in beside[1:]]
+
+    return loop
+
+
+def transition_agent(score):
+    """Zhang, Ling and Dai 2018, algorithm 2."""
+
+    def loop(query, annotations, mask, past, *, w, v, b, compared):
+        u = 0.5
+        before = first(mask)
+        if past.step:
+            u = sigmoid(sum(w * past.context) + sum(v * past.query) + b)
+            before = past.weights
+        past.query = query
+        reached = [
+            (1 - u) * weight + u * (before[j - 1] if j else 0.0) for j, weight in enumerate(before)
+        ]
+        scores = score(query, annotations, mask, past, **compared)
+        return [
+            e + math.log(x) if x > 0 else -math.inf for e, x in zip(scores, reached, strict=True)
+        ]
 
     return loop
 

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from attn_jax import InputError, Mechanism, Score, Window
-from attn_jax.attention.compositions import Dropped, Pair, Projected
+from attn_jax.attention.compositions import Dropped, Leaky, Pair, Projected
+from attn_jax.attention.content_scores import FineGrained
+from attn_jax.attention.gates import Leak
 from attn_jax.attention.monotonic import Forward, Mocha, Monotonic
 from attn_jax.attention.moving_scores import Gmm
-from attn_jax.attention.normalizers import Exponential, Sigmoid, Softmax
+from attn_jax.attention.normalizers import Exponential, Selective, Sigmoid, Softmax
 from attn_jax.attention.position_scores import Location
 from attn_jax.attention.scores import Additive, Dot, General, Last, Mean
 from attn_jax.attention.sparse_normalizers import Entmax, Sparsemax
@@ -96,6 +98,10 @@ NO_LOGARITHMS = "the normalizer exponential needs logarithms of weights, which t
             "a pair of scores needs a normalizer that takes two, such as mocha: got pair, full",
         ),
         (lambda: Mechanism(Pair(Dot(), General()), Full(), Sigmoid()), "needs a normalizer that"),
+        (lambda: Mechanism(FineGrained(), Full(), Mocha()), "a normalizer of one score, without"),
+        (lambda: Mechanism(FineGrained(), Full(), Selective()), "of one score, without a state"),
+        (lambda: Mechanism(FineGrained(), gate=Leak()), "the gate leak makes the context of one"),
+        (lambda: Leaky(Location()), "takes a score of contents alone, not location"),
     ],
 )
 def test_refuses_what_makes_no_sense_together(parts, message):

@@ -12,9 +12,12 @@ from attn_jax.attention import (
     Dot,
     Elementwise,
     Embeddings,
+    FineGrained,
     General,
     Headwise,
     KeyValue,
+    Leak,
+    Leaky,
     LocalM,
     Mean,
     RmsNorm,
@@ -23,16 +26,21 @@ from attn_jax.attention import (
 )
 from attn_jax.errors import InputError
 from tests.attention import oracle
+from tests.attention import oracle_catalogue as more
+from tests.attention import oracle_normalizers as norm
 
 T, S, Q, D, E = 5, 7, 11, 14, 3
 MASK = np.arange(S) < 6
 VALUES = [Annotations(), Embeddings(), Sum(), KeyValue()]
-GATES = [Ungated(), Elementwise(), Headwise(), RmsNorm()]
+GATES = [Ungated(), Elementwise(), Headwise(), RmsNorm(), Leak()]
 MECHANISMS = [
     *(Mechanism(General(), values=values, gate=Elementwise()) for values in VALUES),
     *(Mechanism(Coverage(units=2), values=Sum(), gate=gate) for gate in GATES),
     Mechanism(General(), LocalM(half_width=2), values=KeyValue(), gate=Headwise()),
     Mechanism(Mean(), values=Embeddings()),
+    Mechanism(Leaky(General()), gate=Leak()),
+    Mechanism(FineGrained(units=2)),
+    Mechanism(FineGrained(units=2), LocalM(half_width=2), gate=Headwise()),
 ]
 every = pytest.mark.parametrize(
     "mechanism", MECHANISMS, ids=lambda m: "-".join(part.name for part in m.parts)
@@ -57,20 +65,37 @@ def loop(mechanism, p, queries, annotations, embeddings):
         values = 6 * np.sqrt(1 / 6) * (np.array(mapped) + embeddings)
     if kind is KeyValue:  # Daniluk et al. 2017, equations 5 to 8
         keys, values = annotations[:, ::2], annotations[:, 1::2]
-    score = {General: oracle.general, Coverage: oracle.coverage, Mean: oracle.mean}
-    _, weights = oracle.attend(
-        queries,
-        keys,
-        list(map(bool, MASK)),
-        lambda *seen: score[type(mechanism.score)](*seen, **p["score"]),
-        (lambda *seen: oracle.local_m(*seen, half_width=2))
-        if isinstance(mechanism.window, LocalM)
-        else oracle.full,
-        oracle.softmax,
-    )
+    score = {
+        General: oracle.general,
+        Coverage: oracle.coverage,
+        Mean: oracle.mean,
+        Leaky: more.leaky(oracle.general),
+        FineGrained: oracle.additive,  # Choi, Cho and Bengio 2018, equations 11 to 13
+    }
+
+    def weights_by(parameters):
+        _, weights = oracle.attend(
+            queries,
+            keys,
+            list(map(bool, MASK)),
+            lambda *seen: score[type(mechanism.score)](*seen, **parameters),
+            (lambda *seen: oracle.local_m(*seen, half_width=2))
+            if isinstance(mechanism.window, LocalM)
+            else oracle.full,
+            norm.off_by_one if isinstance(mechanism.score, Leaky) else oracle.softmax,
+        )
+        return weights
+
+    if isinstance(mechanism.score, FineGrained):  # a weight for each feature
+        W, U, V = (p["score"][name] for name in "WUV")
+        weights = np.stack([weights_by({"W": W, "U": U, "v": v}) for v in V.T], axis=-1)
+    else:
+        weights = weights_by(p["score"])[..., None]
     contexts = []
     for query, of_step in zip(queries, weights, strict=True):
         context = sum(w * v for w, v in zip(of_step, values, strict=True))
+        if gate is Leak:  # Chen, Sun and Liu 2021, equation 9
+            context = context + (1 - sum(of_step)) * p["gate"]["v"]
         if gate is Elementwise:  # Qiu et al. 2025, equation 5
             logits = oracle.matvec(p["gate"]["W"], query)
             context = context * [oracle.sigmoid(z) for z in logits]
@@ -80,7 +105,7 @@ def loop(mechanism, p, queries, annotations, embeddings):
             root = np.sqrt(sum(c * c for c in context) / len(context))
             context = p["gate"]["g"] * context / root
         contexts.append(context)
-    return np.array(contexts), np.array(weights)
+    return np.array(contexts), weights.mean(axis=-1)
 
 
 def step_by_step(mechanism, p, queries, annotations, embeddings):
