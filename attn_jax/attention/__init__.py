@@ -29,7 +29,6 @@ from attn_jax.attention.monotonic import (
     Forward,
     Milk,
     MmaH,
-    MmaIl,
     Mocha,
     Monotonic,
     StableMocha,

@@ -32,7 +32,6 @@ from attn_jax.attention.monotonic import (
     Forward,
     Milk,
     MmaH,
-    MmaIl,
     Mocha,
     Monotonic,
     StableMocha,
@@ -234,7 +233,6 @@ NORMALIZERS: dict[str, type[Normalizer]] = _by_name(
     Truncated,
     Milk,
     MmaH,
-    MmaIl,
     Stepwise,
     Forward,
 )

@@ -218,7 +218,7 @@ class Leaky(Around):
 
     def init(self, rng: Array, Q: int, D: int) -> dict[str, PyTree]:
         rng, rng_h = jax.random.split(rng)
-        return super().init(rng, Q, D) | {"h": jax.random.normal(rng_h, (D,))}
+        return super().init(rng, Q, D) | {"h": scaled_normal(rng_h, (D,))}
 
     def keys(self, p: Any, annotations: Float[Array, "S D"]) -> PyTree:
         nowhere = p["h"].astype(annotations.dtype)[None]

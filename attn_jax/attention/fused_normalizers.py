@@ -48,9 +48,9 @@ class Oscarmax(Normalizer):
     """argmax_α α · e - ‖α‖²/2 - λ Σ_{j<k} max(α_j, α_k): similar scores get equal weights.
 
     With the scores in descending order, it is sparsemax of y, the descending sequence nearest to
-    e_j - λ (n - j). The paper's proposition 2 takes the absolute values of scores in their order,
-    which depend on a number that is added to all of them, as weights do not. Both agree where no
-    score is negative.
+    e_j - λ (n - j). The authors' program takes the absolute values of scores in their order, and
+    raises what is below 0 to 0, so that weights depend on a number that is added to all scores.
+    Both agree where no e_j - λ (n - j) is negative.
 
     Paper: Niculae and Blondel 2017, section 3.2 (oscarmax); Zhong and Kwok 2012.
     Cost: time T S for each of a few passes and T S log S, memory T S.

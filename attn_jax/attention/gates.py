@@ -80,7 +80,7 @@ class Leak(Gate):
     """
 
     def init(self, rng: Array, Q: int, C: int) -> dict[str, Array]:
-        return {"v": jax.random.normal(rng, (C,))}
+        return {"v": scaled_normal(rng, (C,))}
 
     def context(
         self, p: Any, weights: Float[Array, " S"], values: Float[Array, "S C"]

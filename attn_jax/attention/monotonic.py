@@ -44,8 +44,8 @@ class Monotonic(Moving):
     In training, the expected alignment, with normal noise ε of standard deviation `noise`. In
     use, all weight is on the first position with e_j + r > 0, starting from the previous one; if
     there is none, all weights are 0 at this step and at all later ones. The score replaces the
-    paper's scaled energy. r is learned, at first the setting `r`: the authors' program advises -4
-    for long sources.
+    paper's scaled energy. r is learned, at first the setting `r`. The authors' program names -4,
+    with which attention is at first spread over the source.
 
     Paper: Raffel et al. 2017, sections 2.2 (algorithm 1) to 2.5, equations 9 and 11 to 14.
     Cost: time T S, in log S parallel steps; memory T S.
@@ -67,26 +67,23 @@ class Monotonic(Moving):
         self, p: Any, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
         """p, the probability of stopping at each position once it is reached."""
-        energies = self.energies(scores) + p["r"]
+        # Of two scores, the first decides where to stop.
+        energies = (scores if self.scores == 1 else scores[0]) + p["r"]
         if past.rng is None:
             return (energies > 0).astype(energies.dtype)
         # Noise makes the network prefer chances near 0 and 1: section 2.5.
         noise = jax.random.normal(past.rng, energies.shape, energies.dtype)
         return jax.nn.sigmoid(energies + self.noise * noise)
 
-    def energies(self, scores: Float[Array, "*C S"]) -> Float[Array, " S"]:
-        """The scores that decide where to stop."""
-        return scores
-
 
 class MmaH(Monotonic):
     """`monotonic` that always stops, at the latest at the last position, where p = 1.
 
     So no weight is lost: mass preservation. The paper has several such heads in each layer, which
-    stop at different places: give `model.heads`. Its loss of latency is `latency`.
+    stop at different places: give `model.heads`.
 
-    Paper: Ma, Pino, Cross, Puzon and Gu 2020, section 2.2 (MMA-H). p = 1, and r = -2 at first, are
-    those of the authors' program.
+    Paper: Ma, Pino, Cross, Puzon and Gu 2020, section 2.2 (MMA-H). p = 1 is the default of the
+    authors' program, which has r, at first -2, only with `--energy-bias`.
     Cost: time T S, in log S parallel steps; memory T S.
     Sum: 1, if no score excludes a position.
     """
@@ -99,23 +96,20 @@ class MmaH(Monotonic):
         return jnp.where(is_last(mask), 1, super().chances(p, scores, mask, past))
 
 
-class Milk(Monotonic):
-    """β_j = Σ_{k≥j} α_k exp(u_j) / Σ_{l≤k} exp(u_l), α as in monotonic: soft over all words read.
+class Milk(MmaH):
+    """β_j = Σ_{k≥j} α_k exp(u_j) / Σ_{l≤k} exp(u_l), α as in mma_h: soft over all words read.
 
-    Soft attention from the first word to where monotonic attention stops. There are two scores with
-    separate parameters: e decides where to stop, and u distributes the weight. The paper's loss of
-    latency is not part of this.
+    Soft attention from the first word to where monotonic attention stops, at the latest at the last
+    word. There are two scores with separate parameters: e decides where to stop, and u distributes
+    the weight. With several heads it is MMA-IL.
 
-    Paper: Arivazhagan et al. 2019, section 3.1, equations 9 and 10 (infinite lookback).
+    Paper: Arivazhagan et al. 2019, section 3.1, equations 9 and 10 (infinite lookback); Ma, Pino,
+    Cross, Puzon and Gu 2020, section 2.2 (MMA-IL).
     Cost: time T S, memory T S.
-    Sum: at most 1.
+    Sum: 1, if no score excludes a position.
     """
 
     scores = 2
-
-    def energies(self, scores: Float[Array, "2 S"]) -> Float[Array, " S"]:
-        """The scores that decide where to stop."""
-        return scores[0]
 
     def weights(
         self, p: Any, scores: Float[Array, "2 S"], mask: Bool[Array, " S"], past: Past
@@ -132,16 +126,7 @@ class Milk(Monotonic):
         return powers * recurrence(jnp.pad(growth, (0, 1)), parts, reverse=True)
 
 
-class MmaIl(MmaH, Milk):
-    """`milk` that always stops, at the latest at the last position: `mma_h` with soft attention.
-
-    Paper: Ma, Pino, Cross, Puzon and Gu 2020, section 2.2 (MMA-IL).
-    Cost: time T S, memory T S.
-    Sum: 1, if no score excludes a position.
-    """
-
-
-class Mocha(Milk):
+class Mocha(Monotonic):
     """β_j = Σ_{k=j}^{j+w-1} α_k exp(u_j) / Σ_{l=k-w+1}^{k} exp(u_l), α as in monotonic.
 
     Soft attention over a chunk of w = `chunk` positions, the last of which is where monotonic
@@ -153,6 +138,8 @@ class Mocha(Milk):
     Sum: at most 1.
     """
 
+    scores = 2
+
     chunk: int = setting(3, low=1)
 
     def weights(
@@ -161,38 +148,11 @@ class Mocha(Milk):
         return spread(past.own, scores[1], mask, self.chunk)
 
 
-class StableMocha(Mocha):
-    """`mocha` with α_j = p_j Π_{k<j} (1 - p_k) in training, whatever the previous step read.
+class Restarting(Monotonic):
+    """α_j = p_j Π_{k<j} (1 - p_k) in training, whatever the previous step read.
 
-    Weights do not vanish over the steps, since each step starts anew from the first position. In
-    use it is `mocha`. This is the paper's order n = 1; with higher orders, chunks before the last
-    one are read too.
-
-    Paper: Miao et al. 2020, "Online hybrid CTC/attention end-to-end automatic speech recognition
-    architecture", section III.A, equations 23 to 27 (sMoChA).
-    Cost: time T S w, memory T S w.
-    Sum: at most 1.
-    """
-
-    r: float = -4.0
-
-    def advance(
-        self, p: Any, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past
-    ) -> Float[Array, " S"]:
-        before = past.own if past.rng is None else self.start(p, past.mask)
-        return expected(self.chances(p, scores, mask, past), before, mask)
-
-
-class Truncated(Monotonic):
-    """α_j = p_j Π_{k<j} (1 - p_k) up to position t_i, p = σ(e + r + ε): soft, and never beyond t_i.
-
-    In training, t_i is the end of the source. In use, it is the first position from t_{i-1} on
-    with e + r > 0; if there is none, all weights are 0 at this step and at all later ones.
-
-    Paper: Miao et al. 2020, "Online hybrid CTC/attention end-to-end automatic speech recognition
-    architecture", section III.B, equations 28 to 33 (MTA).
-    Cost: time T S, in log S parallel steps; memory T S.
-    Sum: at most 1.
+    Weights do not vanish over the steps, since each starts anew from the first position. The state
+    is where the last step that stopped has stopped, and where this one does.
     """
 
     r: float = -4.0
@@ -201,29 +161,73 @@ class Truncated(Monotonic):
         return super().start(p, mask), jnp.zeros(mask.shape)
 
     def advance(
-        self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
+        self, p: Any, scores: Float[Array, "*C S"], mask: Bool[Array, " S"], past: Past
     ) -> tuple[Array, Array]:
-        end, _ = past.own  # 1 at t_{i-1}, and the weights
-        first = super().start(p, past.mask)
+        end, _ = past.own
+        chances = self.chances(p, scores, mask, past).astype(end.dtype)
         if past.rng is not None:
-            weights = expected(self.chances(p, scores, mask, past), first, mask)
-            return end, weights.astype(end.dtype)
-        end = expected(self.chances(p, scores, mask, past).astype(end.dtype), end, mask)
-        weights = expected(jax.nn.sigmoid(scores + p["r"]), first, mask)
-        return end, jnp.where(jnp.cumsum(end[::-1])[::-1] > 0, weights, 0).astype(end.dtype)
+            return end, expected(chances, super().start(p, past.mask), mask)
+        stops = expected(chances, end, mask)
+        return jnp.where(stops.any(), stops, end), stops
+
+
+class StableMocha(Restarting):
+    """`mocha` with α_j = p_j Π_{k<j} (1 - p_k) in training, whatever the previous step read.
+
+    In use it is `mocha`, but where a step finds no position, and so gives no weights, the next one
+    searches from the same place, as in the authors' program. This is the paper's order n = 1; with
+    higher orders, chunks before the last one are read too.
+
+    Paper: Miao et al. 2019; Miao et al. 2020, "Online hybrid CTC/attention end-to-end automatic
+    speech recognition architecture", section III.A, equations 23 to 27 (sMoChA).
+    Cost: time T S w, memory T S w.
+    Sum: at most 1.
+    """
+
+    scores = 2
+
+    chunk: int = setting(3, low=1)
+
+    def weights(
+        self, p: Any, scores: Float[Array, "2 S"], mask: Bool[Array, " S"], past: Past
+    ) -> Float[Array, " S"]:
+        return spread(past.own[1], scores[1], mask, self.chunk)
+
+
+class Truncated(Restarting):
+    """α_j = p_j Π_{k<j} (1 - p_k) up to position t_i, p = σ(e + r + ε): soft, and never beyond t_i.
+
+    In training, t_i is the end of the source. In use, it is the first position from t_{i-1} on
+    with e + r > 0; if there is none, all weights are 0 at this step, and t_i is t_{i-1}, as in the
+    authors' program.
+
+    Paper: Miao et al. 2020, "Online hybrid CTC/attention end-to-end automatic speech recognition
+    architecture", section III.B, equations 28 to 33 (MTA).
+    Cost: time T S, in log S parallel steps; memory T S.
+    Sum: at most 1.
+    """
 
     def weights(
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
-        return past.own[1]
+        _, stops = past.own
+        if past.rng is not None:
+            return stops
+        up_to = jnp.cumsum(stops[::-1])[::-1] > 0
+        first = Moving.start(self, p, past.mask)
+        soft = expected(jax.nn.sigmoid(scores + p["r"]), first, mask)
+        return jnp.where(up_to, soft, 0)
 
 
 class Stepwise(Moving):
-    """α_j = α⁻_j p_j + α⁻_{j-1} (1 - p_{j-1}), p = σ(e + ε): stay, or move on by one.
+    """α_j = α⁻_j p_j + α⁻_{j-1} (1 - p_{j-1}), p = σ(e + r + ε): stay, or move on by one.
 
     α⁻ are the weights of the previous step. Unlike in `monotonic`, nothing is skipped. In training,
-    the noise ε is normal, of standard deviation `noise`; in use, p is 1 where e is above 0, else 0.
-    At the last position, all weight stays. Weight on a position that is excluded is not shown.
+    the noise ε is normal, of standard deviation `noise`; in use, p is 1 where e + r is above 0,
+    else 0. r is learned, at first the setting `r`. The authors' program has 3.5, for frames of
+    speech, and `noise` 2, and is sensitive to r; where most steps move on, r is negative. At the
+    last position, all weight stays; in that program, what moves on from there is lost. Weight on a
+    position that is excluded is not shown.
 
     Paper: He, Deng and He 2019, section 3.1, equation 8, and section 3.2 for use.
     Cost: time T S, memory T S.
@@ -231,10 +235,15 @@ class Stepwise(Moving):
     """
 
     noise: float = setting(1.0, low=0)
+    r: float = 0.0
+
+    def init(self, rng: Array, Q: int, D: int) -> dict[str, Array]:
+        return {"r": jnp.full((), self.r)}
 
     def advance(
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
+        scores = scores + p["r"]
         if past.rng is None:
             stays = (scores > 0).astype(scores.dtype)
         else:

@@ -52,12 +52,14 @@ class Continuous(Normalizer):
     weights are smooth over neighbours, may be slightly negative, and sum to about 1.
 
     There are `bells` of each width σ_n, 0.1 and 0.5, evenly spaced in [0, 1]. σ² is at least
-    (1/S)²/12, the variance within a word: a choice made here. The paper has a sparse density, the
-    truncated parabola, too.
+    (1/S)²/12, the variance within a word: a choice made here. In the authors' program, an attention
+    that takes μ and σ² from softmax adds the context of softmax too; here it is the curve's alone.
+    It fits words at (j - ½)/S, with a ridge of 0.01. The paper has a sparse density, the truncated
+    parabola, too.
 
     Paper: Martins et al. 2020, section 3.2, equations 10 to 13, section 3.3, and section 4.
     Cost: time T S (1 + N) + S N² + N³ for N bells in all, memory T S + S N.
-    Sum: about 1.
+    Sum: about 1, less where the distribution reaches beyond the sentence.
     """
 
     non_negative = False

@@ -136,7 +136,9 @@ class ConstrainedSoftmax(Normalizer):
 
     Of the distributions below these bounds, the one nearest to softmax: positions that would exceed
     their bounds get these, and the others share the rest as in softmax. If all bounds together are
-    less than 1, weights are the bounds; the paper appends a word with an unlimited one.
+    less than 1, weights are the bounds; the paper appends a word with an unlimited one. The
+    authors' program can also add a multiple of the bounds to the scores, so that words with much
+    left to give are preferred, and take a fertility for each word from alignments.
 
     Paper: Malaviya, Ferreira and Martins 2018, section 3.1; Martins and Kreutzer 2017.
     Cost: time T S log S, memory T S.
@@ -184,7 +186,7 @@ class ConstrainedSparsemax(Normalizer):
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
         bounds = left_to_give(self.fertility, mask, past, scores.dtype)
-        scores = jnp.clip(scores, -1e15, 1e15)  # sums of larger ones would overflow
+        scores = self._closer(scores, mask)
         # As τ falls, a position begins at e_j and is at its bound at e_j - b_j. Between two such
         # turns, the sum rises by 1 for each that has begun and is not at its bound.
         begins, ends = jax.lax.stop_gradient((scores, scores - bounds))
@@ -201,6 +203,18 @@ class ConstrainedSparsemax(Normalizer):
         rest = 1 - jnp.sum(bounds, where=at_bound)
         shares = scores - jnp.sum(scores, where=between) / count + rest / count
         return jnp.where(at_bound, bounds, jnp.where(between, shares, 0))
+
+    def _closer(self, scores: Float[Array, " S"], mask: Bool[Array, " S"]) -> Float[Array, " S"]:
+        """Scores with the same weights, so close together that differences are precise.
+
+        Where the next lower score is further away than any bound, it begins only after all above it
+        are at theirs, however far away it is.
+        """
+        order = jnp.argsort(jnp.where(mask, -scores, jnp.inf))
+        falling = scores[order]
+        steps = jnp.where(mask[order][1:], falling[:-1] - falling[1:], 0)
+        closer = -jnp.cumsum(jnp.pad(jnp.minimum(steps, self.fertility + 1), (1, 0)))
+        return jnp.zeros_like(scores).at[order].set(closer)
 
 
 def left_to_give(

@@ -10,6 +10,7 @@ from tests.attention.oracle import (
     chances_of,
     entmax,
     first,
+    hard_mocha,
     mocha,
     null,
     sigmoid,
@@ -125,8 +126,8 @@ def evidential(scores, mask, past):
 
 
 def milk(scores, mask, past, *, r):
-    """Arivazhagan et al. 2019, equation 10."""
-    past.stopped = stopping(chances_of(scores[0], mask, r), past.stopped or first(mask))
+    """Arivazhagan et al. 2019, equation 10, stopping at the last word at the latest."""
+    past.stopped = stopping(preserving(scores[0], mask, r, False), past.stopped or first(mask))
     return lookback(scores[1], mask, past.stopped)
 
 
@@ -141,12 +142,12 @@ def lookback(scores, mask, stopped):
 def stepwise(hard):
     """He et al. 2019, equation 8; weight stays where no real word follows."""
 
-    def normalizer(scores, mask, past):
+    def normalizer(scores, mask, past, *, r):
         before = past.weights if past.step else first(mask)
         weights = [0.0] * len(mask)
         for j, weight in enumerate(before):
             follows = j + 1 < len(mask) and mask[j + 1]
-            stays = float(scores[j] > 0) if hard else sigmoid(scores[j])
+            stays = float(scores[j] + r > 0) if hard else sigmoid(scores[j] + r)
             stays = stays if follows else 1.0
             weights[j] += weight * stays
             if follows:
@@ -166,11 +167,6 @@ def mma_h(hard):
     return normalizer
 
 
-def mma_il(scores, mask, past, *, r):
-    past.stopped = stopping(preserving(scores[0], mask, r, False), past.stopped or first(mask))
-    return lookback(scores[1], mask, past.stopped)
-
-
 def preserving(scores, mask, r, hard):
     chances = chances_of(scores, mask, r)
     if hard:
@@ -179,12 +175,18 @@ def preserving(scores, mask, r, hard):
     return chances
 
 
-def stable_mocha(chunk):
-    """Miao et al. 2020, equation 23: as mocha, from the first word at each step."""
+def stable_mocha(chunk, hard):
+    """Miao et al. 2020, equation 23: as mocha, in training from the first word at each step."""
 
     def normalizer(scores, mask, past, *, r):
-        past.stopped = None
-        return mocha(scores, mask, past, r=r, chunk=chunk)
+        if not hard:
+            past.stopped = None
+            return mocha(scores, mask, past, r=r, chunk=chunk)
+        before = past.stopped
+        weights = hard_mocha(scores, mask, past, r=r, chunk=chunk)
+        if not any(past.stopped):
+            past.stopped = before
+        return weights
 
     return normalizer
 
@@ -196,11 +198,11 @@ def truncated(hard):
         weights = stopping(chances_of(scores, mask, r), first(mask))
         if not hard:
             return weights
-        past.end = getattr(past, "end", 0)
-        ends = (j for j in range(past.end, len(mask)) if mask[j] and scores[j] + r > 0)
-        past.end = next(ends, len(mask))
-        if past.end == len(mask):
+        begin = getattr(past, "end", 0)
+        ends = [j for j in range(begin, len(mask)) if mask[j] and scores[j] + r > 0]
+        if not ends:
             return [0.0] * len(mask)
+        past.end = ends[0]
         return [x if j <= past.end else 0.0 for j, x in enumerate(weights)]
 
     return normalizer

@@ -1,0 +1,99 @@
+"""How far mechanisms read beyond the lengths they were trained on, as docs/long-sources.png.
+
+`python -m experiments.long_sources --workdir=runs/more` takes a sweep over the tasks `copy` and
+`reverse`, as `experiments/presets/mechanisms.flags` describes it. Each run translates new sources
+of one to ten times the longest of its training.
+"""
+
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from absl import flags as absl_flags
+
+from attn_jax import load
+from attn_jax.attention import Additive, Full
+from attn_jax.cli import flags
+from attn_jax.cli.flags import FLAGS
+from attn_jax.cli.program import run
+from attn_jax.data.synthetic import TASKS
+from attn_jax.edits import edit_distance
+from attn_jax.reporting.comparisons import compare
+from attn_jax.reporting.runs import Run, find_runs
+
+TIMES = (1, 2, 5, 10)  # the longest source of the training
+SENTENCES = 50  # of each length
+
+
+def right(one: Run) -> list[float]:
+    """The share of symbols that a run writes correctly, in percent, at each length.
+
+    It is 100 less the symbol error rate, and at least 0.
+    """
+    translator = load(one.folder)
+    longest, symbols = one.options["data.longest"], one.options["data.symbols"]
+    translator.max_length = TIMES[-1] * longest + 1  # training left out what is longer
+    rng, found = np.random.default_rng(0), []
+    for times in TIMES:
+        sources = rng.integers(1, symbols + 1, (SENTENCES, times * longest))
+        targets = [numbers[TASKS[one.options["data.name"]](numbers)] for numbers in sources]
+        texts = [" ".join(map(str, numbers)) for numbers in sources]
+        written = [hypothesis.text.split() for hypothesis in translator.translate(texts)]
+        expected = [[*map(str, numbers)] for numbers in targets]
+        errors = np.mean([*map(edit_distance, written, expected)])
+        found.append(100 * max(0, 1 - errors / (times * longest)))
+    return found
+
+
+def knows_places(one: Run) -> bool:
+    """Whether its mechanism depends on positions or on earlier steps; or is the baseline."""
+    chosen = (one.options[f"model.{name}"] for name in ("score", "window", "normalizer"))
+    parts = [part for each in chosen if each is not None for part in each.parts()]
+    baseline = all(type(part) in (Additive, Full) for part in parts)
+    return baseline or any(part.positional or part.carried or part.is_stateful for part in parts)
+
+
+def draw(tables: dict[str, pd.DataFrame], path: Path) -> None:
+    """A panel for each task: systems, the best at ten times the length first, by lengths."""
+    rows = max(map(len, tables.values()))
+    figure, panels = plt.subplots(
+        1, len(tables), figsize=(5.2 * len(tables), 0.24 * rows + 1), layout="constrained"
+    )
+    for panel, (name, table) in zip(np.atleast_1d(panels), tables.items(), strict=True):
+        table = table.sort_values([*table.columns[::-1]], ascending=False)
+        panel.imshow(table, aspect="auto", cmap="viridis", vmin=0, vmax=100)
+        panel.set_xticks(range(len(TIMES)), [f"{times} times" for times in TIMES])
+        panel.set_yticks(range(len(table)), table.index, fontsize=7)
+        panel.set_title(f"{name}: symbols right, %", fontsize=9)
+        centred = {"ha": "center", "va": "center", "fontsize": 6}
+        for (row, column), value in np.ndenumerate(table.to_numpy()):
+            color = "white" if value < 60 else "black"
+            panel.text(column, row, f"{value:.0f}", color=color, **centred)
+    figure.savefig(path, dpi=150)
+
+
+def define() -> None:
+    """Defines the flags."""
+    flags.define_workdir("folder of a sweep over mechanisms and tasks")
+    absl_flags.DEFINE_string("figure", "docs/long-sources.png", "file of the figure")
+
+
+def main() -> None:
+    """Draws the figure, and prints the figures in it."""
+    runs, _ = find_runs(Path(FLAGS.workdir))
+    tables = {}
+    for comparison in compare(runs):
+        means = {
+            label: np.mean([*map(right, of_system)], axis=0)
+            for label, of_system in comparison.systems.items()
+            if knows_places(of_system[0])
+        }
+        tables[comparison.name] = pd.DataFrame.from_dict(means, orient="index", columns=[*TIMES])
+        print(comparison.name, tables[comparison.name].round(0).to_string(), sep="\n", flush=True)
+    draw(tables, Path(FLAGS.figure))
+
+
+if __name__ == "__main__":
+    run(sys.modules[__name__])
