@@ -96,7 +96,7 @@ from attn_jax.attention.scores import (
     ScaledDot,
 )
 from attn_jax.attention.signed_normalizers import Continuous, Differential
-from attn_jax.attention.sources import Combined, Concatenated, Flat, Hierarchical, One
+from attn_jax.attention.sources import Combined, Concatenated, Flat, Gated, Hierarchical, One
 from attn_jax.attention.sparse_normalizers import (
     ConstrainedSoftmax,
     ConstrainedSparsemax,

@@ -98,7 +98,7 @@ from attn_jax.attention.scores import (
     ScaledDot,
 )
 from attn_jax.attention.signed_normalizers import Continuous, Differential
-from attn_jax.attention.sources import Concatenated, Flat, Hierarchical, One, Sources
+from attn_jax.attention.sources import Concatenated, Flat, Gated, Hierarchical, One, Sources
 from attn_jax.attention.sparse_normalizers import (
     ConstrainedSoftmax,
     ConstrainedSparsemax,
@@ -240,7 +240,7 @@ WRAPPERS: dict[str, type[Normalizer]] = _by_name(Dropped)
 VALUES: dict[str, type[Values]] = _by_name(Annotations, Embeddings, Sum, KeyValue)
 GATES: dict[str, type[Gate]] = _by_name(Ungated, Elementwise, Headwise, RmsNorm, Leak)
 MIXING: dict[str, type[Mixing]] = _by_name(Apart, TalkingHeads)
-SOURCES: dict[str, type[Sources]] = _by_name(One, Flat, Hierarchical, Concatenated)
+SOURCES: dict[str, type[Sources]] = _by_name(One, Flat, Hierarchical, Concatenated, Gated)
 TABLES: dict[type[Part], Mapping[str, type[Part]]] = {
     Score: ChainMap(COMPOSITIONS, SCORES),  # a view: the scores first, also those added later
     Window: WINDOWS,

@@ -150,3 +150,36 @@ class Hierarchical(Combined):
         shares = jax.nn.softmax(widen(jnp.stack(scores))).astype(first.dtype)
         context = shares[0] * (first @ p["V1"]) + shares[1] * (second @ p["V2"])
         return context, shares
+
+
+class Gated(Combined):
+    """c = c¹ + tanh(g) c², g = 0 at first: the second source has no share until g is learned.
+
+    The weights of the second source are shown times |tanh(g)|.
+
+    In the paper, a layer with such a gate stands before the self-attention of each block of a
+    trained decoder, of which nothing else is trained, followed by a feed-forward map with a gate
+    of its own. Here, both contexts are of one query, where the decoder has its cross-attention.
+    There is no feed-forward map, and everything is trained from the start. The first state of a
+    recurrent decoder reads both sources, unless `model.first_state` is `zero`. Both contexts have
+    the same features in all decoders.
+
+    Paper: Rouditchenko et al. 2024, section 2, after Alayrac et al. 2022, section 2.2.
+    Cost: time T C, memory T C.
+    """
+
+    def size(self, first: int, second: int) -> int:
+        return first
+
+    def init(self, rng: Array, Q: int, C1: int, C2: int, O: int) -> dict[str, Array]:  # noqa: E741
+        return {"g": jnp.zeros(())}
+
+    def combined(
+        self,
+        p: Any,
+        state: Float[Array, " Q"],
+        first: Float[Array, " C1"],
+        second: Float[Array, " C2"],
+    ) -> tuple[Float[Array, " O"], Float[Array, "2"]]:
+        gate = jnp.tanh(p["g"]).astype(first.dtype)
+        return first + gate * second, jnp.stack([jnp.ones_like(gate), jnp.abs(gate)])

@@ -13,7 +13,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Key, PyTree
 
 from attn_jax.attention.gates import Ungated
-from attn_jax.attention.sources import Hierarchical
+from attn_jax.attention.sources import Combined, Concatenated
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import FAST
@@ -304,10 +304,10 @@ class LuongOverPositions(Luong):
             )
         if not isinstance(mechanism.gate, Ungated):
             raise InputError(f"{sums}, which model.gate={mechanism.gate.brief()} does not gate")
-        if isinstance(config.sources, Hierarchical):
+        if isinstance(config.sources, Combined) and not isinstance(config.sources, Concatenated):
             raise InputError(
-                f"{sums} of the first source, which model.sources=hierarchical mixes with the "
-                "second: give model.sources=concatenated or flat"
+                f"{sums} of the first source, which model.sources={config.sources.brief()} mixes "
+                "with the second: give model.sources=concatenated or flat"
             )
         super().__init__(config, summary_size, rngs=rngs)
 

@@ -115,7 +115,7 @@ def _refuse_positional(config: Model) -> None:
         raise InputError(
             "model.sources=flat puts the words of the second source behind those of the first, but "
             f"{' and '.join(found)} would take them for words of one sentence: give "
-            "model.sources=hierarchical or concatenated"
+            "model.sources=hierarchical, concatenated or gated"
         )
 
 

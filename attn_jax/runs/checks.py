@@ -54,7 +54,7 @@ def check(experiment: Experiment) -> None:
         raise InputError(
             f"model.sources={attended.brief()} attends to {attended.count}, and the data have "
             + (
-                "two sources: give model.sources=flat, hierarchical or concatenated"
+                "two sources: give model.sources=flat, hierarchical, concatenated or gated"
                 if sources == 2
                 else "one source: name a second by data.columns=1,2,3 or data.second_source"
             )

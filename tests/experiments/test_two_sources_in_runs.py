@@ -108,7 +108,7 @@ def test_a_posterior_is_that_of_the_first_source(tmp_path, files):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "the data have two sources: give model.sources=flat, hierarchical or concatenated"),
+        ({}, "the data have two sources: give model.sources=flat, hierarchical, concatenated or"),
         ({"data.name": "reverse", "model.sources": "flat"}, "name a second by data.columns=1,2,3"),
         (
             {

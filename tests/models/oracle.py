@@ -165,13 +165,19 @@ def mixed(attention, name, of_heads):
 
 
 def attend_to_both(attention, s, annotations, words):
-    """Contexts of two sources together: Zoph and Knight 2016, Libovický and Helcl 2017, 3.2."""
+    """Contexts of two sources together: Zoph and Knight 2016, Libovický and Helcl 2017, 3.2.
+
+    And Rouditchenko et al. 2024, whose gate is a number g.
+    """
     each = zip((attention.first, attention.second), annotations, words, strict=True)
     (c, of_first), (d, of_second) = (attend(one, s, h, x) for one, h, x in each)
     p = {name: double(value) for name, value in attention.parameters.get_value().items()}
     if attention.sources.name == "concatenated":
         both = np.concatenate([c, d])
         return (both @ p["W"] if p else both), np.concatenate([of_first, of_second], axis=1)
+    if attention.sources.name == "gated":
+        gate = np.tanh(p["g"])
+        return c + gate * d, np.concatenate([of_first, abs(gate) * of_second], axis=1)
     scores = [p["v"] @ np.tanh(s @ p["W"] + x @ p[U]) for x, U in ((c, "U1"), (d, "U2"))]
     beta, gamma = softmax(np.array(scores))
     context = beta * c @ p["V1"] + gamma * d @ p["V2"]

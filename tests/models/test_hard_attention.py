@@ -277,6 +277,7 @@ def test_dropout_is_of_features_the_same_at_all_positions(readout):
         ({"normalizer": "forward"}, "do not depend on earlier ones"),
         ({"gate": "headwise"}, "which model.gate=headwise does not gate"),
         ({"sources": "hierarchical"}, "which model.sources=hierarchical mixes with the second"),
+        ({"sources": "gated"}, "which model.sources=gated mixes with the second"),
     ],
 )
 @both

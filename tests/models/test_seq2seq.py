@@ -7,13 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.special
+from flax import nnx
 
 from attn_jax import Score
+from attn_jax.attention import Gated
 from attn_jax.errors import InputError
 from attn_jax.models.choices import DECODERS
 from attn_jax.models.protocols import Encoded, Source
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import Seq2Seq, initialize
+from attn_jax.models.two_attentions import TwoAttentions
 from attn_jax.tokens import BOS, EOS, PAD
 from attn_jax.training.checkpoints import named_leaves
 from tests.models import oracle
@@ -57,7 +60,15 @@ def make(*, seed=1, target_size=TARGET_SIZE, **options):
             for name, leaf in p["mixing"].items()
         }
         attention.shared.set_value({**p, "mixing": mixing})
+    if isinstance(config.sources, Gated):  # 0 at first, which would hide the second source
+        for number, attention in enumerate(attentions_to_two(model)):
+            attention.parameters.set_value({"g": jnp.float32(0.7 - number)})
     return model
+
+
+def attentions_to_two(model):
+    """The modules that attend to each of two sources."""
+    return [each for _, each in nnx.iter_modules(model) if isinstance(each, TwoAttentions)]
 
 
 def source_of(model):
@@ -126,6 +137,8 @@ MODELS = [
     {"decoder": "transformer", "encoder": "transformer", "sources": "concatenated", **GROUPS},
     {"decoder": "transformer", "sources": "hierarchical(units=7)", "heads": 2, **DEEP},
     {"decoder": "transformer", "encoder": "transformer", "sources": "flat", "heads": 2, **WIDE},
+    {"decoder": "bahdanau", "sources": "gated", "values": "key_value", **TWO},
+    {"decoder": "transformer", "sources": "gated", **DEEP},
     {"decoder": "luong", "sources": "concatenated", "readout": "marginal"},
     {"decoder": "luong", "sources": "concatenated", "readout": "monotonic_hmm"},
     {"decoder": "luong", "sources": "flat", "readout": "marginal"},
@@ -218,6 +231,16 @@ def test_both_sources_have_a_gradient_and_padding_has_none(options):
     ):
         of_words = np.any(np.asarray(words.embedding[...]), axis=-1)
         assert set(np.flatnonzero(of_words)) == set(ids) - {PAD}
+
+
+def test_a_closed_gate_lets_nothing_of_the_second_source_through():
+    """As at first, whatever rule draws the other parameters."""
+    config = model_options(sources="gated", first_state="zero", initialization="luong")
+    model = initialize.__wrapped__(config, (SOURCE_SIZE, SECOND), TARGET_SIZE, jax.random.key(1))
+    others = np.where(BOTH >= SOURCE_SIZE, SOURCE_SIZE + 5, BOTH)
+    found, alignment = log_probabilities(model, BOTH, TARGET)
+    np.testing.assert_array_equal(found, log_probabilities(model, others, TARGET)[0])
+    assert not np.any(alignment[0, ..., 3:])
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
