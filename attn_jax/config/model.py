@@ -93,6 +93,12 @@ class Model:
     head_size: int = option(
         0, "H, cross-attention: features of a head; 0: those of the context over N", low=0
     )
+    latent_size: int = option(
+        0,
+        "cross-attention: features of a vector from which the keys and values of all heads are "
+        "made; 0: from the annotation itself",
+        low=0,
+    )
     projection: str = option(
         "auto",
         "projection of queries and annotations for each head: linear, affine (with biases), none, "

@@ -12,11 +12,14 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
 
+from attn_jax.attention.sources import Flat
+from attn_jax.attention.values import Annotations
 from attn_jax.config import Model
 from attn_jax.errors import InputError, choose
 from attn_jax.models.linear import Linear
 
-OPTIONS = frozenset({"heads", "key_value_heads", "head_size", "projection"})  # that are used here
+# That are used here.
+OPTIONS = frozenset({"heads", "key_value_heads", "head_size", "latent_size", "projection"})
 
 
 class Sizes(NamedTuple):
@@ -114,6 +117,54 @@ class Heads(nnx.Module):
         return joined if self.output is None else self.output(joined)
 
 
+class LatentHeads(Heads):
+    """Keys and values of all heads from one vector of few features, c_j = W^DKV h_j.
+
+    k_j = W^UK c_j and v_j = W^UV c_j, where `keys` and `values` hold W^UK and W^UV of all heads.
+    That needs L (D + 2 K H) parameters, L the features of c, instead of 2 D K H.
+
+    DeepSeek-AI 2024 (DeepSeek-V2), section 2.1.2, equations 9 to 11. Not here: the compression of
+    queries (equations 12 and 13), which only saves memory in training; the features of queries and
+    keys that alone are rotated (section 2.1.3; the score `rotary` rotates all); and the root mean
+    square norm of c, which is in its program and not in its equations. The paper attends to the
+    words of the same sentence, here a decoder attends to its source. There, a cache holds c alone:
+    a score that is a dot product lets W^UK and W^UV go into the maps of queries and outputs. Here,
+    keys and values are made once per sentence and held, so that every score can read them.
+
+    Raises:
+      InputError: what is compared is not what is summed; or as for `Heads`.
+    """
+
+    def __init__(
+        self,
+        config: Model,
+        sizes: Sizes,
+        output_size: int,
+        *,
+        linear: Callable[..., Linear],
+        rngs: nnx.Rngs,
+    ):
+        of_one = config.values == Annotations(), not isinstance(config.sources, Flat)
+        if not all(of_one):
+            named = f"sources={config.sources.brief()}" if of_one[0] else f"values={config.values.brief()}"
+            raise InputError(
+                f"model.latent_size={config.latent_size} makes the key and the value of a position "
+                f"from one vector, but with model.{named} they are of two: leave it out"
+            )
+        latent = config.latent_size
+        super().__init__(
+            config, Sizes(sizes.Q, latent, latent), output_size, linear=linear, rngs=rngs
+        )
+        self.latent = linear(sizes.D, latent, rngs=rngs)
+
+    def keys_and_values(
+        self, compared: Float[Array, "B S D"], values: Float[Array, "B S D"]
+    ) -> tuple[Array, Array]:
+        """The keys [B, K, S, H] and the values of each head, both of what is compared."""
+        latent = self.latent(compared)
+        return super().keys_and_values(latent, latent)
+
+
 # The linear maps of `Heads`; `none` stands for `Unprojected`.
 LINEAR: dict[str, Callable[..., Linear]] = {
     "linear": partial(Linear, use_bias=False),
@@ -137,13 +188,15 @@ def make_projections(
     Raises:
       InputError: an option is unknown, or options cannot be combined.
     """
-    several = config.heads > 1 or config.head_size > 0 or config.key_value_heads > 0
+    given = config.head_size, config.key_value_heads, config.latent_size
+    several = config.heads > 1 or any(given)
     name = config.projection
     if name == "auto":
         name = "linear" if several else usual
     linear = choose(PROJECTIONS, name, "projection")
     if linear is not None:
-        return Heads(config, sizes, output_size, linear=linear, rngs=rngs)
+        kind = LatentHeads if config.latent_size else Heads
+        return kind(config, sizes, output_size, linear=linear, rngs=rngs)
     if several:
         raise InputError("heads need projections: give model.projection=linear or affine")
     if output_size != sizes.C:

@@ -194,6 +194,8 @@ def attend(attention, s, annotations, words):
     key_heads, groups = p["W"].shape[:2]
     projected = hasattr(heads, "queries")
     compared, summed = compared_and_summed(attention, annotations, words)
+    if hasattr(heads, "latent"):  # DeepSeek-AI 2024, equation 9
+        compared = summed = np.array([linear(heads.latent, h) for h in annotations])
     scores, values = [], []
     for k in range(key_heads):
         for g in range(groups):
