@@ -34,10 +34,11 @@ class One(Sources):
 
 
 class Flat(Sources):
-    """One mechanism over the annotations of both sources, projected: P¹ h¹_j and P² h²_j.
+    """One mechanism over both sources, which compares U_aᵏ hᵏ_j with a query, and sums U_cᵏ hᵏ_j.
 
-    The projections P map the annotations of both encoders to one space, in which they are compared
-    and summed: the paper's U_a and U_c, shared.
+    Each source k has its own U_aᵏ and U_cᵏ, which map to the size of annotations. An additive score
+    has a further U, of both sources, to its hidden units: U U_aᵏ stands for the paper's U_aᵏ. The
+    paper also tries U_aᵏ = U_cᵏ.
 
     Paper: Libovický and Helcl 2017, section 3.1.
     Cost: time S D², memory S D.

@@ -91,8 +91,9 @@ class Attention(nnx.Module):
     def project(self, encoded: Encoded) -> Attended:
         """The keys and values of one source, or of two in one row."""
         parts, p = self.mechanism.values, self.shared.get_value()["values"]
-        vectors, annotations, mask, _ = encoded
-        compared = jax.vmap(partial(parts.compared, p))(annotations)
+        vectors, annotations, mask, _, seen = encoded
+        seen = annotations if seen is None else seen
+        compared = jax.vmap(partial(parts.compared, p))(seen)
         values = jax.vmap(partial(parts.values, p))(annotations, vectors, mask)
         keys, values = self.projections.keys_and_values(compared, values)
         if self.mechanism.makes_keys:

@@ -144,12 +144,14 @@ class LatentHeads(Heads):
         linear: Callable[..., Linear],
         rngs: nnx.Rngs,
     ):
-        of_one = config.values == Annotations(), not isinstance(config.sources, Flat)
-        if not all(of_one):
-            named = f"sources={config.sources.brief()}" if of_one[0] else f"values={config.values.brief()}"
+        apart = "sources" if isinstance(config.sources, Flat) else ""
+        if config.values != Annotations():
+            apart = "values"
+        if apart:
+            told = f"model.{apart}={getattr(config, apart).brief()}"
             raise InputError(
                 f"model.latent_size={config.latent_size} makes the key and the value of a position "
-                f"from one vector, but with model.{named} they are of two: leave it out"
+                f"from one vector, but with {told} they are of two: leave it out"
             )
         latent = config.latent_size
         super().__init__(

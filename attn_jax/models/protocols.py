@@ -31,6 +31,7 @@ class Encoded(NamedTuple):
     annotations: PyTree[Float[Array, "B S D"]]
     mask: PyTree[Bool[Array, "B S"]]
     summary: Summary
+    compared: Float[Array, "B S D"] | None = None  # with queries, if not the annotations
 
     def each(self) -> tuple["Encoded", ...]:
         """Each of two sources."""

@@ -60,7 +60,7 @@ class SecondSource(nnx.Module):
 
     def joined(self, first: Encoded, second: Encoded) -> Encoded:
         """Both sources, each attended to by itself. The decoder starts from both summaries."""
-        vectors, annotations, mask, _ = zip(first, second, strict=True)
+        vectors, annotations, mask, *_ = zip(first, second, strict=True)
         return Encoded(vectors, annotations, mask, _summary(first, second))
 
 
@@ -83,11 +83,13 @@ class InOneRow(SecondSource):
         super().__init__(config, kind, first_size, size, rngs=rngs)
         _refuse_positional(config)
         features = config.annotation_size
-        self.of_first = Linear(features, features, use_bias=False, rngs=rngs)
-        self.of_second = Linear(features, features, use_bias=False, rngs=rngs)
+        # The paper's U_c of each source, and then its U_a.
+        self.of_first, self.of_second, self.keys_of_first, self.keys_of_second = (
+            Linear(features, features, use_bias=False, rngs=rngs) for _ in range(4)
+        )
 
     def joined(self, first: Encoded, second: Encoded) -> Encoded:
-        """Both sources in one row, their annotations mapped to one space."""
+        """Both sources in one row, mapped to one space to be compared and to one to be summed."""
         lengths = first.mask.sum(axis=1)
 
         def in_row(one: Array, other: Array) -> Array:
@@ -98,6 +100,7 @@ class InOneRow(SecondSource):
             in_row(self.of_first(first.annotations), self.of_second(second.annotations)),
             first.mask | behind(second.mask, lengths),
             _summary(first, second),
+            in_row(self.keys_of_first(first.annotations), self.keys_of_second(second.annotations)),
         )
 
 

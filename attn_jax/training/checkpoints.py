@@ -32,6 +32,9 @@ from attn_jax.training import processes
 # Parts of a path with which Orbax, or TensorStore below it, reads or writes another place.
 UNUSABLE = ("[", "\\", "**", "gs:/")
 
+# In the names of leaves: of some that version 0.2.0 did not have, and of what it used for both.
+SHARED = ".keys_of_", ".of_"
+
 
 class CheckpointMismatch(InputError):
     """The checkpoint is of another model."""
@@ -122,6 +125,9 @@ class Checkpoints:
         # It takes paths of any kind, though its types name another.
         place = cast(Any, self.place(step) / item)
         wanted, stored = named_leaves(like), ocp.PyTreeCheckpointHandler().restore(place)
+        for name in wanted.keys() - stored.keys():
+            if (earlier := name.replace(*SHARED)) in stored:
+                stored[name] = stored[earlier]
         expected, found = shapes(wanted), shapes(stored)
         for name in sorted(found.keys() | expected.keys()):
             if found.get(name) != expected.get(name):

@@ -1,6 +1,7 @@
 """RNNsearch and its parts in float64 loops over sentences and steps, from the papers."""
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -90,6 +91,19 @@ def in_one_row(model):
     return model.second is not None and hasattr(model.second, "of_first")
 
 
+class InOneRow(NamedTuple):
+    """The annotations of two sources, [S, D], as they are compared and as they are summed."""
+
+    compared: np.ndarray
+    summed: np.ndarray
+
+
+def apart(annotations):
+    """What is compared and what is summed of annotations, which is the same of one source."""
+    one_row = isinstance(annotations, InOneRow)
+    return annotations if one_row else (annotations, annotations)
+
+
 def encode(model, source):
     """The annotations [S, D], the summary and the last states of one unpadded sentence.
 
@@ -106,8 +120,13 @@ def encode(model, source):
     summary = np.concatenate([summary, other])
     if not in_one_row(model):
         return (first, second), summary, lasts
-    row = [linear(model.second.of_first, h) for h in first]
-    return np.array([*row, *(linear(model.second.of_second, h) for h in second)]), summary, lasts
+    maps = model.second
+    # Libovický and Helcl 2017, section 3.1: U_a of each source, and its U_c.
+    compared = [linear(maps.keys_of_first, h) for h in first]
+    compared += [linear(maps.keys_of_second, h) for h in second]
+    summed = [linear(maps.of_first, h) for h in first]
+    summed += [linear(maps.of_second, h) for h in second]
+    return InOneRow(np.array(compared), np.array(summed)), summary, lasts
 
 
 def read(encoder, vectors):
@@ -138,13 +157,14 @@ def read(encoder, vectors):
 def compared_and_summed(attention, annotations, words):
     """What queries are compared with, and what is summed, of each position."""
     kind, p = attention.mechanism.values.name, attention.shared.get_value()["values"]
+    compared, annotations = apart(annotations)
     if kind == "key_value":
-        return np.array([h[::2] for h in annotations]), np.array([h[1::2] for h in annotations])
+        return np.array([h[::2] for h in compared]), np.array([h[1::2] for h in annotations])
     if kind == "sum":
         mapped = [h @ double(p["W"]) if p else h for h in annotations]
         total = np.array([z + x for z, x in zip(mapped, words, strict=True)])
-        return annotations, np.sqrt(len(words)) * total  # the sentence has no padding
-    return annotations, words if kind == "embeddings" else annotations
+        return compared, np.sqrt(len(words)) * total  # the sentence has no padding
+    return compared, words if kind == "embeddings" else annotations
 
 
 def gated(attention, k, g, s, context):
@@ -283,7 +303,8 @@ def hard_attention(model, source, before):
     if hasattr(attention, "first"):
         attention, annotations, words = attention.first, annotations[0], words[0]
     weights = [attend(attention, s, annotations, words)[1][0] for s in states]
-    return hard_attention_oracle.hidden(model, states, weights, annotations, logits, others)
+    _, summed = apart(annotations)
+    return hard_attention_oracle.hidden(model, states, weights, summed, logits, others)
 
 
 def first_states(decoder, summary, lasts):

@@ -144,6 +144,7 @@ MODELS = [
     {"decoder": "luong", "sources": "concatenated", "readout": "marginal"},
     {"decoder": "luong", "sources": "concatenated", "readout": "monotonic_hmm"},
     {"decoder": "luong", "sources": "flat", "readout": "marginal"},
+    {"decoder": "luong", "sources": "flat", "values": "key_value"},
 ]
 
 

@@ -229,6 +229,17 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
         Checkpoints(tmp_path).restore(1, "model", other)
 
 
+def test_what_one_map_of_a_source_was_for_is_read_for_both(tmp_path):
+    """Of `model.sources=flat` in version 0.2.0."""
+    one, two = {"kernel": np.ones(2, np.float32)}, {"kernel": np.zeros(2, np.float32)}
+    earlier = {"second": {"of_first": one, "of_second": two}}
+    WritableCheckpoints(tmp_path, 2).save(1, earlier, LEAVES, Progress(), None)
+    now = {"second": {**earlier["second"], "keys_of_first": two, "keys_of_second": one}}
+    found = Checkpoints(tmp_path).restore(1, "model", now)["second"]
+    for name, expected in (("first", one), ("second", two)):
+        np.testing.assert_array_equal(found[f"keys_of_{name}"]["kernel"], expected["kernel"])
+
+
 @pytest.mark.parametrize("content", [b"", b"{}"])
 def test_a_run_goes_on_without_a_damaged_checkpoint(tmp_path, content):
     checkpoints = WritableCheckpoints(tmp_path, 2)
