@@ -41,8 +41,12 @@ class Sum(Values):
     """√S (h_j + x_j), S the length of the sentence; where their sizes differ, √S (W h_j + x_j).
 
     The scale makes up for the variance that a mean over S positions loses. The paper maps the
-    outputs of its encoder to the size of word vectors too. Its word vectors include positions; here
-    they do not.
+    outputs of its encoder to the size of word vectors too, and compares what it has mapped; here
+    h_j itself is compared. Its word vectors include positions; here they do not. Its queries add
+    the vector of the previous word to a map of the state (equation 1), and are compared by dot
+    products in each layer of a convolutional decoder; here, decoder and score are any. There, the
+    gradient of the encoder is divided by the number of these layers. Its program also scales
+    h_j + x_j by √½, which the paper says of residual sums alone, and its S counts padding.
 
     Paper: Gehring et al. 2017, section 3.3, equation 2, and section 3.4.
     Cost: time S D E, memory S E.
@@ -65,6 +69,11 @@ class KeyValue(Values):
 
     Every other feature belongs to the key, so that both directions of a bidirectional encoder have
     a share in keys and in values.
+
+    The paper's language model attends to its own earlier outputs. Of an output, k_t is also the
+    query, and v_t, or a third part p_t (key-value-predict), is what the next word is predicted from
+    beside the context. The encoder's h_j has no such part, since the decoder predicts: here, its
+    whole state is the query, and its whole state is read to predict.
 
     Paper: Daniluk, Rocktäschel, Welbl and Riedel 2017, section 3.1, equations 5 to 8.
     Cost: none.

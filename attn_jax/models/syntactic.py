@@ -25,9 +25,16 @@ class Syntactic(Recurrent):
     """α_i from s_{i-1},  s_i = f(s_{i-1}, Σ_j α_ij h_j),  p(y_i) from Σ_j α_ij x_j alone.
 
     The word vectors x_j know nothing of their neighbours, and the state knows nothing of the words
-    that were written. With several heads, α_ij is their mean. The paper has a second table of word
-    vectors for the encoder, whose h_j is made of the neighbours of a word; here one table serves
-    both, and any encoder.
+    that were written. With several heads, α_ij is their mean.
+
+    What the paper and its program have, and what is here:
+    - h_j from word vectors of a second table; one table serves both.
+    - An encoder of two bidirectional layers, of which the second reads [→h_{j-1}; ←h_{j+1}] of the
+      first, the states beside word j, and learned vectors at both ends; any encoder.
+    - e_ij = s_{i-1} · h_j; any score. Theirs is `dot`, with `hidden_size` equal to
+      `annotation_size`.
+    - Only the first query is made from the encoder's last states, by max(0, W h + b), and the
+      network f begins with zeros; f begins with `model.first_state`, which is the first query too.
 
     Russin, Jo, O'Reilly and Bengio 2019, section 3, equations 3 to 6.
 
