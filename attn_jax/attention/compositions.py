@@ -199,7 +199,7 @@ class Leaky(Around):
     that is no word: exp(e_j) / (exp(e_0) + Σ_k exp(e_k)). What is left goes to a learned value with
     the gate `leak`; without it, to a value of zeros.
 
-    Paper: Chen, Sun and Liu 2021 (Mask-Align), section 3.3, equation 9.
+    Paper: Chen, Sun and Liu 2021 (Mask-Align), the leaky attention.
     Cost: time T S, memory T S, besides those of the other score for one more position.
 
     Raises:

@@ -46,7 +46,7 @@ class FineGrained(Additive):
     read, are their means over features. The paper scores the previous word too, which some
     decoders' states know.
 
-    Paper: Choi, Cho and Bengio 2018, section 3.2, equations 11 to 13.
+    Paper: Choi, Cho and Bengio 2018, the fine-grained attention.
     Cost: time T S A C, memory T S C + S A.
 
     Raises:

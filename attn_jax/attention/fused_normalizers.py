@@ -24,7 +24,7 @@ class Fusedmax(Normalizer):
     ‖y - e‖²/2 + λ Σ_j |y_{j+1} - y_j|. As λ grows from 0, neighbours of y move towards one another,
     fuse where they meet, and never part (Hoefling 2010). Neighbours are real positions.
 
-    Paper: Niculae and Blondel 2017, section 3.2, and proposition 2 (fusedmax).
+    Paper: Niculae and Blondel 2017 (fusedmax).
     Cost: time T S for each pair that fuses, memory T S.
     Sum: 1.
     """
@@ -52,7 +52,7 @@ class Oscarmax(Normalizer):
     raises what is below 0 to 0, so that weights depend on a number that is added to all scores.
     Both agree where no e_j - λ (n - j) is negative.
 
-    Paper: Niculae and Blondel 2017, section 3.2 (oscarmax); Zhong and Kwok 2012.
+    Paper: Niculae and Blondel 2017 (oscarmax); Zhong and Kwok 2012.
     Cost: time T S for each of a few passes and T S log S, memory T S.
     Sum: 1.
     """

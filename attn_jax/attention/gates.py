@@ -75,7 +75,7 @@ class Leak(Gate):
 
     For normalizers whose weights sum to at most 1, such as `off_by_one` with the score `leaky`.
 
-    Paper: Chen, Sun and Liu 2021 (Mask-Align), section 3.3, equation 9.
+    Paper: Chen, Sun and Liu 2021 (Mask-Align), the leaky attention.
     Cost: time T C, memory T C.
     """
 

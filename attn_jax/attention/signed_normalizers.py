@@ -57,7 +57,7 @@ class Continuous(Normalizer):
     It fits words at (j - ½)/S, with a ridge of 0.01. The paper has a sparse density, the truncated
     parabola, too.
 
-    Paper: Martins et al. 2020, section 3.2, equations 10 to 13, section 3.3, and section 4.
+    Paper: Martins et al. 2020, the continuous softmax attention, and its program deep-spin/quati.
     Cost: time T S (1 + N) + S N² + N³ for N bells in all, memory T S + S N.
     Sum: about 1, less where the distribution reaches beyond the sentence.
     """

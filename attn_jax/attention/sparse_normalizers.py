@@ -174,7 +174,7 @@ class ConstrainedSparsemax(Normalizer):
     bounds together are less than 1, weights are the bounds; the paper appends a word with an
     unlimited one.
 
-    Paper: Malaviya, Ferreira and Martins 2018, section 3.2, proposition 1.
+    Paper: Malaviya, Ferreira and Martins 2018 (constrained sparsemax).
     Cost: time T S log S, memory T S.
     Sum: 1, or what the bounds sum to.
     """

@@ -209,7 +209,7 @@ def truncated(hard):
 
 
 def fusedmax(penalty):
-    """Niculae and Blondel 2017, section 3.2: |x| is the largest of u x, -1 ≤ u ≤ 1."""
+    """Niculae and Blondel 2017: |x| is the largest of u x, -1 ≤ u ≤ 1."""
 
     def normalizer(scores, mask, past):
         real = np.flatnonzero(mask)
@@ -220,7 +220,7 @@ def fusedmax(penalty):
 
 
 def oscarmax(penalty):
-    """Niculae and Blondel 2017, section 3.2: max(x, y) is the largest of u x + (1 - u) y."""
+    """Niculae and Blondel 2017: max(x, y) is the largest of u x + (1 - u) y."""
 
     def normalizer(scores, mask, past):
         real = np.flatnonzero(mask)

@@ -70,7 +70,7 @@ def loop(mechanism, p, queries, annotations, embeddings):
         Coverage: oracle.coverage,
         Mean: oracle.mean,
         Leaky: more.leaky(oracle.general),
-        FineGrained: oracle.additive,  # Choi, Cho and Bengio 2018, equations 11 to 13
+        FineGrained: oracle.additive,  # Choi, Cho and Bengio 2018
     }
 
     def weights_by(parameters):
@@ -94,7 +94,7 @@ def loop(mechanism, p, queries, annotations, embeddings):
     contexts = []
     for query, of_step in zip(queries, weights, strict=True):
         context = sum(w * v for w, v in zip(of_step, values, strict=True))
-        if gate is Leak:  # Chen, Sun and Liu 2021, equation 9
+        if gate is Leak:  # Chen, Sun and Liu 2021
             context = context + (1 - sum(of_step)) * p["gate"]["v"]
         if gate is Elementwise:  # Qiu et al. 2025, equation 5
             logits = oracle.matvec(p["gate"]["W"], query)
