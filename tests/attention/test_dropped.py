@@ -120,7 +120,7 @@ def test_combinations_are_refused_as_those_of_the_other(parts, message):
 
 def test_it_has_a_text_and_bounds():
     value = Dropped(Mocha(chunk=2), rate=0.2)
-    assert str(value) == "dropped(mocha(noise=1.0,chunk=2),rate=0.2)"
+    assert str(value) == "dropped(mocha(noise=1.0,r=-1.0,chunk=2),rate=0.2)"
     assert read(Normalizer, str(value)) == read(Normalizer, value.brief()) == value
     assert read(Normalizer, "dropped(softmax)") == Dropped(Softmax(), rate=0.1)
     with pytest.raises(InputError, match="dropped: rate must be at least 0 and less than 1"):
