@@ -211,7 +211,7 @@ class DynamicConvolution(Score):
         none = jnp.zeros((len(keys), self.units), features.dtype)
         energy = energies(p["b"], none, features, maps, p["v"])
         from_left = around(jnp.pad(weights, ((self.prior - 1) // 2, 0)), self.prior)[: len(keys)]
-        chances = beta_binomial(jnp.arange(self.prior), self.prior - 1, 0.1, 0.9)
+        chances = beta_binomial(self.prior, self.prior - 1, 0.1, 0.9)
         moved = from_left[:, ::-1] @ chances.astype(weights.dtype)
         return energy + jnp.log(jnp.maximum(moved, 1e-6))
 

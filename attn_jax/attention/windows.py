@@ -8,8 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import betaln, gammaln
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from attn_jax.attention.past import Past
 from attn_jax.attention.protocol import Window, scaled_normal, widen
@@ -239,18 +238,20 @@ class DiagonalPrior(Window):
         i = jnp.minimum(past.step + 1.0, T)
         a, b = self.sharpness * i, self.sharpness * (T - i + 1)
         gone = jnp.clip((past.train_step - self.steps) / self.fading, 0, 1)
-        prior = beta_binomial(jnp.arange(past.mask.size), S - 1, a, b)
+        prior = beta_binomial(past.mask.size, S - 1, a, b)
         return jnp.log(jnp.maximum(prior + gone * (1 - prior), 1e-8))
 
 
 def beta_binomial(
-    counts: Int[Array, " S"], most: Float[Array, ""] | int, a: Array | float, b: Array | float
+    size: int, most: Float[Array, ""] | int, a: Array | float, b: Array | float
 ) -> Float[Array, " S"]:
-    """The probabilities of counts, of `most` trials, in a beta-binomial distribution."""
-    j = counts.astype(float)
-    rest = jnp.maximum(most - j, 0)  # of more than all, the result means nothing
-    choices = gammaln(most + 1.0) - gammaln(j + 1) - gammaln(rest + 1)
-    return jnp.exp(choices + betaln(j + a, rest + b) - betaln(a, b))
+    """The probabilities of 0 to `size` - 1, of `most` trials, in a beta-binomial distribution."""
+    k = jnp.arange(size)
+    rest = jnp.maximum(most - k, 1)
+    # Each is a multiple of the one before: log-gamma is less precise, and takes long to compile.
+    growth = jnp.log(rest) + jnp.log(a + k) - jnp.log(k + 1) - jnp.log(b + rest - 1)
+    logarithms = jnp.cumsum(growth) - growth
+    return jax.nn.softmax(logarithms, where=k <= most)
 
 
 def within(mask: Bool[Array, " S"], centre: Array, half_width: int) -> Float[Array, " S"]:
