@@ -47,7 +47,35 @@ class Threshold(Extraction):
         return set(zip(sources.tolist(), targets.tolist(), strict=True))
 
 
-EXTRACTIONS: dict[str, type[Extraction]] = {one.name: one for one in (Argmax, Threshold)}
+class Monotonic(Extraction):
+    """The links of the largest product of weights among those that go from left to right.
+
+    Each word of the longer side has one link, to the same word as the word before it or to the next
+    one, and no word of the shorter side is left out. Kim, Kim, Kong and Yoon 2020, algorithm 1
+    (monotonic alignment search), where the target is longer.
+    """
+
+    def __call__(self, weights: np.ndarray) -> Links:
+        """The links, from weights [T, S]."""
+        if not weights.size:
+            return set()
+        if len(weights) < weights.shape[1]:
+            return turned(self(weights.T))
+        logarithms = np.log(np.maximum(weights, 1e-30))
+        best = np.full(weights.shape, -np.inf)  # of links so far, of which the last is this one
+        best[0, 0] = logarithms[0, 0]
+        for step in range(1, len(best)):
+            moved = np.append(-np.inf, best[step - 1, :-1])
+            best[step] = np.maximum(best[step - 1], moved) + logarithms[step]
+        links, at = set(), weights.shape[1] - 1
+        for step in reversed(range(len(best))):
+            links.add((at, step))
+            if at and best[step - 1, at - 1] > best[step - 1, at]:
+                at -= 1
+        return links
+
+
+EXTRACTIONS: dict[str, type[Extraction]] = {one.name: one for one in (Argmax, Threshold, Monotonic)}
 
 
 def turned(links: Links) -> Links:

@@ -142,7 +142,9 @@ def define() -> None:
     absl_flags.DEFINE_integer(
         "shift", 0, "take for each target word the weights of so many steps later", -1000, 1000
     )
-    absl_flags.DEFINE_string("links", "argmax", "links of weights: argmax or threshold(least=0.3)")
+    absl_flags.DEFINE_string(
+        "links", "argmax", "links of weights: argmax, threshold(least=0.3) or monotonic"
+    )
     absl_flags.DEFINE_string("reverse", "", "folder of a run from target to source")
     absl_flags.DEFINE_string(
         "symmetrization",
