@@ -27,7 +27,8 @@ from .drawing.exchange import page
 from .errors import InputError
 
 # Losses of the weights of attention, your own too.
-from .recipe.losses import LOSSES, Loss, Seen
+from .recipe.loss import Loss, Seen
+from .recipe.losses import LOSSES
 from .reporting.report import Answer, Report, report
 from .runs.comparing import compare
 from .runs.evaluation import evaluate

@@ -22,7 +22,8 @@ MAY_IMPORT = {
     "settings": {"errors", "settings"},
     "kernels": {"errors", "kernels"},
     "attention": {"errors", "settings", "kernels", "attention"},
-    "recipe": {"attention.head_names", "errors", "kernels.factors", "recipe", "settings", "tokens"},
+    "recipe": {"attention.head_names", "attention.windows", "errors", "kernels.factors"}
+    | {"recipe", "settings", "tokens"},
     "config": {"attention", "config", "errors", "recipe", "settings"},
     "records": {"__version__", "config", "errors", "files", "records", "settings"},
     "models": BASE | {"kernels", "attention", "models"},

@@ -13,7 +13,7 @@ from attn_jax.checks.findings import Advice
 from attn_jax.checks.subject import Subject, all_finite, difference
 from attn_jax.config.reading import PARTS, read
 from attn_jax.errors import InputError
-from attn_jax.recipe.losses import Loss
+from attn_jax.recipe.loss import Loss
 from attn_jax.records.own_code import check_source
 from attn_jax.settings.value import Value
 

@@ -11,10 +11,10 @@ from attn_jax.attention.head_names import Single
 from attn_jax.checks import declared
 from attn_jax.checks.findings import Advice, Check, first_problem
 from attn_jax.checks.subject import TOLERANCE, all_finite, difference
-from attn_jax.recipe.losses import Loss, total
+from attn_jax.recipe.loss import Loss, total
 from attn_jax.tokens import EOS, PAD, UNK, Batch
 
-S, T = 7, 5  # source words and target tokens of a pair
+S, T = 5, 7  # source words and target tokens of a pair: a token for each word, and more
 
 
 class Example(NamedTuple):
@@ -46,6 +46,13 @@ class Subject:
         self.shape = one.layer, one.head, T, S
         self.modules = {type(loss).__module__}
 
+        @jax.jit  # compiled once for each shape
+        @jax.value_and_grad
+        def of_weights(weights: Array, batch: Batch, rng: Array) -> Array:
+            return total(loss, weights, batch, jnp.ones((), jnp.int32), rng)
+
+        self._of_weights = of_weights
+
     def pair(self) -> Example:
         """Random weights, and links along the diagonal."""
         weights = np.random.default_rng(0).dirichlet(np.ones(S), (1, *self.shape[:3]))
@@ -55,15 +62,9 @@ class Subject:
 
     def at(self, pair: Example, seed: int = 0) -> tuple[Array, Array]:
         """The loss, and its gradient with respect to the weights."""
-        step, rng = jnp.ones((), jnp.int32), jax.random.split(jax.random.key(seed), 1)
         weights, links = (jnp.asarray(each, jnp.float32) for each in (pair.weights, pair.links))
-
-        @jax.value_and_grad
-        def of_weights(weights: Array) -> Array:
-            words = jnp.asarray(pair.source), jnp.asarray(pair.target)
-            return total(self.loss, weights, Batch(*words, links), step, rng)
-
-        return of_weights(weights)
+        batch = Batch(jnp.asarray(pair.source), jnp.asarray(pair.target), links)
+        return self._of_weights(weights, batch, jax.random.split(jax.random.key(seed), 1))
 
 
 def returned(subject: Subject) -> str | None:

@@ -10,7 +10,7 @@ from attn_jax.checks.mixing import Mixed
 from attn_jax.checks.subject import E, Subject, surrounded
 from attn_jax.checks.ways import fits
 from attn_jax.errors import InputError
-from attn_jax.recipe.losses import Loss
+from attn_jax.recipe.loss import Loss
 
 SIZES = (24, 32), (32, 32)  # Q, D: the first that a part takes
 # Before a run starts, what is compiled is called only a few times.

@@ -16,7 +16,8 @@ from attn_jax.cli.flags import FLAGS
 from attn_jax.config import TABLES
 from attn_jax.config.reading import PARTS, kind_of, read
 from attn_jax.errors import InputError
-from attn_jax.recipe.losses import LOSSES, Loss
+from attn_jax.recipe.loss import Loss
+from attn_jax.recipe.losses import LOSSES
 
 
 def part() -> Part | Mechanism | Loss:

@@ -21,7 +21,8 @@ from attn_jax.config.reading import (
     text_of,
 )
 from attn_jax.errors import InputError, choose
-from attn_jax.recipe.losses import LOSSES, UNITS, Loss, Unit
+from attn_jax.recipe.loss import UNITS, Loss, Unit
+from attn_jax.recipe.losses import LOSSES
 from attn_jax.recipe.optimizer import OPTIMIZERS, SCHEDULES, Optimizer, Schedule
 from attn_jax.recipe.orders import ORDERS, Order
 from attn_jax.recipe.precision import PRECISIONS, Precision

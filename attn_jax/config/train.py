@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from attn_jax.recipe.losses import LOSSES, Loss, Tokens, Unit
+from attn_jax.recipe.loss import Loss, Tokens, Unit
+from attn_jax.recipe.losses import LOSSES
 from attn_jax.recipe.optimizer import Adam, Constant, Optimizer, Schedule
 from attn_jax.recipe.orders import Bucketed, Order
 from attn_jax.recipe.precision import Float32, Precision

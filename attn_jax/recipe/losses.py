@@ -1,138 +1,13 @@
-"""Losses of the weights of attention, which training adds to the cross-entropy.
+"""Losses of where attention goes: how often, how far away, how sharply, which heads."""
 
-Each is a class whose fields are its settings and whose method is a pure function of one sentence
-and one head:
-
-    class Overused(Loss):
-        most: float = 2.0
-
-        def loss(self, seen):
-            return jnp.maximum(seen.weights.sum(axis=0) - self.most, 0).sum()
-
-A loss is a sum over the target tokens, and is divided as the cross-entropy is: by the tokens, or by
-the sentences. Where a paper takes the mean over target tokens, this division is that mean.
-"""
-
-from typing import Any, ClassVar, NamedTuple
-
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Float
 
 from attn_jax.attention.head_names import All, Heads, MeanHead
 from attn_jax.errors import InputError
-from attn_jax.settings.value import Value, setting
-from attn_jax.tokens import PAD, Batch
-
-
-class Unit(Value):
-    """What a loss is a mean over."""
-
-    def count(self, target: Int[Array, "B T"]) -> Int[Array, ""]:
-        """The number of them in a batch of target sentences."""
-        raise NotImplementedError
-
-
-class Tokens(Unit):
-    """Target tokens, the end of each sentence included."""
-
-    name = "token"
-
-    def count(self, target: Int[Array, "B T"]) -> Int[Array, ""]:
-        """The number of tokens."""
-        return (target != PAD).sum()
-
-
-class Sentences(Unit):
-    """Sentences, as in the older papers."""
-
-    name = "sentence"
-
-    def count(self, target: Int[Array, "B T"]) -> Int[Array, ""]:
-        """The number of sentences with any token."""
-        return (target != PAD).any(axis=1).sum()
-
-
-UNITS: dict[str, type[Unit]] = {one.name: one for one in (Tokens, Sentences)}
-
-
-class Seen(NamedTuple):
-    """What a loss sees of a pair of sentences.
-
-    Attributes:
-      weights: of attention, in float32, and 0 at padding on both sides.
-      source: ids, padded with `PAD`.
-      target: ids, likewise, `EOS` included.
-      known_links: see `links`; None unless the class says that it `needs_links`.
-      step: the number of training steps done.
-      rng: a random key.
-    """
-
-    weights: Float[Array, "*LN T S"]
-    source: Int[Array, " S"]
-    target: Int[Array, " T"]
-    known_links: Float[Array, "T S"] | None
-    step: Int[Array, ""]
-    rng: Key[Array, ""]
-
-    @property
-    def links(self) -> Float[Array, "T S"]:
-        """Known links, which sum to 1 over the source for each linked token, else to 0."""
-        if self.known_links is None:
-            raise InputError(
-                "a loss that reads seen.links says so: give its class needs_links = True"
-            )
-        return self.known_links
-
-    @property
-    def source_mask(self) -> Bool[Array, " S"]:
-        """True at the words of the source."""
-        return self.source != PAD
-
-    @property
-    def target_mask(self) -> Bool[Array, " T"]:
-        """True at the tokens of the target."""
-        return self.target != PAD
-
-    @property
-    def lengths(self) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """The numbers of source words and of target tokens, at least 1."""
-        sides = self.source_mask, self.target_mask
-        source, target = (jnp.maximum(side.sum(), 1).astype(jnp.float32) for side in sides)
-        return source, target
-
-
-class Loss(Value):
-    """A loss of the weights of attention: `loss` of one head, and over heads the mean of these.
-
-    Attributes:
-      weight: what it is multiplied with.
-      head: whose weights it concerns: the mean of all, a single one, or all, each by itself.
-    """
-
-    may_be_own = True
-    needs_links: ClassVar[bool] = False  # known links of the training pairs
-
-    weight: float = setting(1.0, above=0)
-    head: Heads = All()
-
-    def loss(self, seen: Seen) -> Float[Array, ""]:
-        """The loss of one head for a pair of sentences.
-
-        Args:
-          seen: with the weights of the head, [T, S].
-        """
-        raise NotImplementedError
-
-    def over_heads(self, seen: Seen) -> Float[Array, ""]:
-        """The loss of a pair of sentences. A loss that compares heads overrides it.
-
-        Args:
-          seen: with the weights of all layers and heads, [L, N, T, S].
-        """
-        weights = self.head.weights(seen.weights, f"train.losses: {self.word}: head")
-        of_head = jax.vmap(lambda one: _number(self, self.loss(seen._replace(weights=one))))
-        return of_head(weights).mean()
+from attn_jax.recipe.loss import Loss, Seen, logarithm, several, shares
+from attn_jax.recipe.monotonic_losses import DelayVariance, ForwardSum, Latency, Monotonicity
+from attn_jax.settings.value import setting
 
 
 class Coverage(Loss):
@@ -160,8 +35,7 @@ class Guided(Loss):
     head: Heads = MeanHead()
 
     def loss(self, seen: Seen) -> Float[Array, ""]:
-        shares = seen.weights / jnp.maximum(seen.weights.sum(axis=1, keepdims=True), 1)
-        return -(seen.links * jnp.log(jnp.maximum(shares, 1e-30))).sum()
+        return -(seen.links * logarithm(shares(seen.weights))).sum()
 
 
 class Diagonal(Loss):
@@ -203,74 +77,33 @@ class DoublyStochastic(Loss):
         return jnp.square(1 - received).sum(where=seen.source_mask)
 
 
-class Monotonicity(Loss):
-    """Σ_i max(0, m_i - m_{i+1} + δ S/T) / S, m_i = Σ_j j α_ij: attention that moves back.
+class Disagreement(Loss):
+    """1/N² Σ_n Σ_m Σ_i Σ_j α_nij α_mij: heads that attend to the same positions.
 
-    Rios, Amrhein, Aepli and Sennrich 2021, with the loss divided by the source length, as there.
+    For each layer of N heads, of which the mean is taken. It is minus the paper's disagreement on
+    attended positions, |Aⁿ ∘ Aᵐ|, with the sum of the elements for |·|, which it leaves open. As
+    there, n = m is included, so that a sharp head costs too. Its disagreements on subspaces and on
+    outputs are of values and contexts, which a loss does not see.
 
-    Attributes:
-      margin: δ: with 0, standing still costs nothing; with 1, each step has to go on by S/T, as the
-        diagonal does.
+    Li, Tu, Yang, Lyu and Zhang 2018, the disagreement on attended positions.
     """
 
-    margin: float = setting(0.0, low=0)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.head != All():
+            raise InputError(f"{self.name} compares the heads of each layer: leave out head")
 
-    def loss(self, seen: Seen) -> Float[Array, ""]:
-        S, T = seen.lengths
-        positions = seen.weights @ (1.0 + jnp.arange(seen.weights.shape[1]))
-        behind = positions[:-1] - positions[1:] + self.margin * S / T
-        return jnp.maximum(behind, 0).sum(where=seen.target_mask[1:]) / S
+    def over_heads(self, seen: Seen) -> Float[Array, ""]:
+        several(self, seen.weights.shape[1])
+        # Σ_n Σ_m α_n α_m is the square of Σ_n α_n.
+        overlaps = jnp.square(seen.weights.mean(axis=1)).sum(axis=(1, 2))
+        return overlaps.mean()
 
 
 LOSSES: dict[str, type[Loss]] = {
-    one.name: one for one in (Coverage, Guided, Diagonal, Entropy, DoublyStochastic, Monotonicity)
+    one.name: one
+    for one in (
+        *(Coverage, Guided, Diagonal, Entropy, DoublyStochastic, Disagreement),
+        *(Monotonicity, ForwardSum, Latency, DelayVariance),
+    )
 }
-
-
-def total(
-    loss: Loss,
-    weights: Float[Array, "B L N T S"],
-    batch: Batch,
-    step: Int[Array, ""],
-    rng: Key[Array, " B"],
-) -> Float[Array, ""]:
-    """The sum of a loss over the pairs of a batch, multiplied with its weight.
-
-    Args:
-      loss: the loss.
-      weights: of all layers and heads.
-      batch: the pairs; of two sources, the words of the first alone.
-      step: training steps done.
-      rng: a random key for each pair.
-
-    Raises:
-      InputError: it needs links, and there are none; it concerns a head that does not exist; or it
-        is not a number.
-    """
-    if loss.needs_links and batch.links is None:
-        raise InputError(f"the loss {loss.word} needs the links of the pairs")
-    source, target = batch.source, batch.target
-    links = batch.links if loss.needs_links else None
-    real = (target != PAD)[:, None, None, :, None] & (source != PAD)[:, None, None, None, :]
-    # What lies at padding may be anything, in the derivative too.
-    weights = jnp.where(real, weights, 0).astype(jnp.promote_types(weights.dtype, jnp.float32))
-
-    def of_pair(
-        weights: Float[Array, "L N T S"],
-        source: Int[Array, " S"],
-        target: Int[Array, " T"],
-        links: Float[Array, "T S"] | None,
-        rng: Key[Array, ""],
-    ) -> Float[Array, ""]:
-        return _number(loss, loss.over_heads(Seen(weights, source, target, links, step, rng)))
-
-    return loss.weight * jax.vmap(of_pair)(weights, source, target, links, rng).sum()
-
-
-def _number(loss: Loss, found: Any) -> Float[Array, ""]:
-    """What a loss has returned, after a check that it is one number."""
-    shape = getattr(found, "shape", None)
-    if shape != ():
-        told = type(found).__name__ if shape is None else f"shape {list(shape)}"
-        raise InputError(f"the loss {loss.word} gives {told}, not a number for a pair of sentences")
-    return found

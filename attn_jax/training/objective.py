@@ -10,7 +10,7 @@ from attn_jax.kernels.memory import by_parts
 from attn_jax.kernels.output_loss import LOGITS
 from attn_jax.models.randomness import split
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.recipe.losses import Loss, total
+from attn_jax.recipe.loss import Loss, total
 from attn_jax.tokens import BOS, EOS, PAD, Batch
 
 
@@ -38,7 +38,7 @@ class Objective:
           rng: a random key for each sentence.
 
         Raises:
-          InputError: a loss cannot be computed: see `losses.total`.
+          InputError: a loss cannot be computed: see `loss.total`.
         """
         source, target = batch.source, batch.target
         rng_words, rng_model, rng_losses = split(rng, 3)

@@ -14,7 +14,7 @@ from attn_jax.errors import InputError
 from attn_jax.models.attention import after_training
 from attn_jax.models.randomness import by_row
 from attn_jax.models.seq2seq import Seq2Seq
-from attn_jax.recipe.losses import Tokens, Unit
+from attn_jax.recipe.loss import Tokens, Unit
 from attn_jax.recipe.precision import Float32, Precision
 from attn_jax.tokens import PAD, Batch
 from attn_jax.training.devices import data_parallel

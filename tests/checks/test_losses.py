@@ -55,7 +55,7 @@ class OfSet(Fair):
 
 FAULTS = [
     (OfSet(), "value", "could not record it as"),
-    (PerToken(), "returned", r"PerToken gives shape \[5\], not a number for a pair"),
+    (PerToken(), "returned", r"PerToken gives shape \[7\], not a number for a pair"),
     (CountsPadding(), "padded", "changes by .* when the pair is padded: use the masks of `seen`"),
     (DividesByNothing(), "extreme", "of a pair without any word, or its gradient, is not finite"),
     (Logarithm(), "extreme", "of weights of 0 and 1, or its gradient, is not finite"),

@@ -27,7 +27,8 @@ from attn_jax.models.initializations import INITIALIZATIONS
 from attn_jax.models.readouts import READOUTS
 from attn_jax.models.recurrent import CELLS
 from attn_jax.models.stacks import FIRST_STATES, STACKS
-from attn_jax.recipe.losses import LOSSES, UNITS
+from attn_jax.recipe.loss import UNITS
+from attn_jax.recipe.losses import LOSSES
 from attn_jax.recipe.optimizer import OPTIMIZERS, SCHEDULES
 from attn_jax.recipe.orders import ORDERS
 from attn_jax.recipe.precision import PRECISIONS

@@ -175,6 +175,31 @@ def offsets() -> None:
     )
 
 
+def forward_sum() -> None:
+    """The loss of RAD-TTS and NeMo, without a prior; the last target is shorter than its source."""
+    lengths = torch.tensor([7, 5, 6]), torch.tensor([13, 11, 4])  # of sources and targets
+    real = torch.arange(7) < lengths[0][:, None]
+    scores = draw(18, 3, 13, 7).masked_fill(~real[:, None], -torch.inf)
+    weights = torch.softmax(2 * scores, dim=-1).requires_grad_()
+    padded = torch.nn.functional.pad(weights.clamp_min(1e-30).log(), (1, 0), value=-1)
+    losses = torch.nn.functional.ctc_loss(
+        padded.log_softmax(dim=-1).swapaxes(0, 1),
+        torch.arange(1, 8).repeat(3, 1),
+        target_lengths=lengths[0],
+        input_lengths=lengths[1],
+        reduction="none",
+        zero_infinity=True,
+    )
+    (gradient,) = torch.autograd.grad(losses.sum(), weights)
+    save(
+        "forward_sum",
+        weights=weights,
+        losses=losses,
+        gradient=gradient,
+        lengths=torch.stack(lengths),
+    )
+
+
 def recurrent(name: str, kind: type[torch.nn.RNNBase]) -> None:
     """Two bidirectional layers over sentences of different lengths, packed."""
     torch.manual_seed(2)
@@ -222,6 +247,7 @@ if __name__ == "__main__":
     additive()
     sparse()
     offsets()
+    forward_sum()
     recurrent("gru", torch.nn.GRU)
     recurrent("lstm", torch.nn.LSTM)
     recurrent("tanh", torch.nn.RNN)

@@ -21,6 +21,9 @@ from attn_jax.models.attention import Attention
 from attn_jax.models.blocks import CrossAttention
 from attn_jax.models.encoders import RecurrentEncoder
 from attn_jax.models.transformer import DecoderBlock, EncoderBlock
+from attn_jax.recipe.loss import total
+from attn_jax.recipe.losses import ForwardSum
+from attn_jax.tokens import EOS, PAD, Batch
 from tests.drawn import encoded
 
 close = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
@@ -82,6 +85,21 @@ def test_scores_of_offsets_of_x_transformers():
     for head, bias in enumerate(peer["alibi"]):
         found = scored_by(Alibi(), {}, peer, head=jnp.array(head), heads=jnp.array(6))
         close(found - products, bias)
+
+
+def test_torch_ctc_loss():
+    """As RAD-TTS uses it. The last of three targets is shorter than its source."""
+    peer = answers("forward_sum")
+    lengths = zip(reversed(peer["weights"].shape[1:]), peer["lengths"], strict=True)
+    ids = (jnp.where(jnp.arange(most) < of[:, None], EOS, PAD) for most, of in lengths)
+    batch, rng = Batch(*ids), jax.random.split(jax.random.key(0), 3)
+
+    def of_pairs(weights):
+        return total(ForwardSum(sharpness=None), weights[:, None, None], batch, jnp.array(0), rng)
+
+    found, gradient = jax.jit(jax.value_and_grad(of_pairs))(peer["weights"])
+    close(found, peer["losses"].sum())
+    close(gradient, peer["gradient"])
 
 
 def copied(peer, heads, projection):

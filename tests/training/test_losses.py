@@ -1,24 +1,29 @@
 """The losses of weights, by the equations of their papers in float64, one sentence at a time."""
 
+import functools
 import itertools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import betabinom
 
 from attn_jax.attention.head_names import MeanHead, Single
 from attn_jax.errors import InputError
+from attn_jax.recipe.loss import Loss, total
 from attn_jax.recipe.losses import (
     LOSSES,
     Coverage,
+    DelayVariance,
     Diagonal,
+    Disagreement,
     DoublyStochastic,
     Entropy,
+    ForwardSum,
     Guided,
-    Loss,
+    Latency,
     Monotonicity,
-    total,
 )
 from attn_jax.tokens import EOS, PAD, Batch
 
@@ -75,6 +80,73 @@ def monotonicity(alignment, links, loss):
     return sum(max(0.0, before - after + margin) for before, after in steps) / of_source
 
 
+@functools.cache
+def readings(of_target, of_source):
+    """Which word each token belongs to, from 1, or 0 for none: all words, from left to right."""
+    every = itertools.product(range(of_source + 1), repeat=of_target)
+    in_order = [*range(1, of_source + 1)]
+    return [
+        one for one in every if [word for word, _ in itertools.groupby(one) if word] == in_order
+    ]
+
+
+def forward_sum(alignment, links, loss):
+    """Badlani et al. 2021: -log of the sum of the probabilities of all readings.
+
+    The prior is their static one, and none of the words has a score of -1.
+    """
+    of_target, of_source = alignment.shape
+    chances = np.zeros((of_target, of_source + 1))
+    for t in range(1, of_target + 1):
+        chances[t - 1, 0] = np.exp(-1)
+        prior = np.ones(of_source)
+        if loss.sharpness is not None:
+            a, b = loss.sharpness * t, loss.sharpness * (of_target - t + 1)
+            prior = betabinom.pmf(range(of_source), of_source - 1, a, b)
+        chances[t - 1, 1:] = alignment[t - 1] * prior
+        chances[t - 1] /= chances[t - 1].sum()
+    all_of_them = readings(of_target, of_source)
+    found = sum(np.prod([chances[t, a] for t, a in enumerate(one)]) for one in all_of_them)
+    return -np.log(found) if all_of_them else 0.0
+
+
+def delays(alignment, loss):
+    """Arivazhagan et al. 2019: g_i = Σ_j j α_ij of each head, what is left on the last word."""
+    found = []
+    for weights in heads_of(loss, alignment):
+        of_head = []
+        for row in weights:
+            row = row.copy()
+            row[-1] += 1 - row.sum()
+            of_head.append(sum((j + 1) * a for j, a in enumerate(row)))
+        found.append(of_head)
+    return np.array(found)
+
+
+def latency(alignment, loss):
+    """Arivazhagan et al. 2019, section 3.2 (DAL), of Ma et al.'s weighted average of heads."""
+    *_, of_target, of_source = alignment.shape
+    gamma = of_target / of_source
+    lagging, before = 0.0, None
+    for i, of_heads in enumerate(delays(alignment, loss).T, start=1):
+        g = sum(np.exp(one) * one for one in of_heads) / sum(np.exp(one) for one in of_heads)
+        before = g if before is None else max(g, before + 1 / gamma)
+        lagging += before - (i - 1) / gamma
+    return lagging / of_target
+
+
+def delay_variance(alignment, loss):
+    """Ma et al. 2020: how far the delays of heads are from their mean, for the mean token."""
+    of_tokens = delays(alignment, loss).T
+    return np.mean([sum((of - one.mean()) ** 2 for of in one) / len(one) for one in of_tokens])
+
+
+def disagreement(alignment, loss):
+    """Li et al. 2018: 1/H² Σ_i Σ_j |A^i ∘ A^j| in a layer, of which the mean is taken."""
+    pairs = [(layer, i, j) for layer, i, j in np.ndindex(L, N, N)]
+    return sum((alignment[la, i] * alignment[la, j]).sum() for la, i, j in pairs) / len(pairs)
+
+
 ORACLES = {
     Coverage: coverage,
     Guided: guided,
@@ -82,7 +154,9 @@ ORACLES = {
     Entropy: entropy,
     DoublyStochastic: doubly_stochastic,
     Monotonicity: monotonicity,
+    ForwardSum: forward_sum,
 }
+OF_ALL_HEADS = {Disagreement: disagreement, Latency: latency, DelayVariance: delay_variance}
 SETTINGS = [
     Coverage(),
     Coverage(weight=0.3, head=MeanHead()),
@@ -95,6 +169,13 @@ SETTINGS = [
     DoublyStochastic(),
     Monotonicity(),
     Monotonicity(margin=0.5, weight=0.1),
+    ForwardSum(),
+    ForwardSum(sharpness=0.3, weight=0.2, head=MeanHead()),
+    ForwardSum(sharpness=None, head=Single(layer=1, head=2)),
+    Latency(),
+    Latency(weight=0.5, head=Single(layer=2, head=3)),
+    DelayVariance(),
+    Disagreement(),
 ]
 
 
@@ -132,6 +213,9 @@ def expected(loss, weights, links):
     found = 0.0
     for row, (words, tokens) in enumerate(LENGTHS):
         alignment = weights[row, ..., :tokens, :words].astype(np.float64)
+        if type(loss) in OF_ALL_HEADS:
+            found += OF_ALL_HEADS[type(loss)](alignment, loss)
+            continue
         heads = heads_of(loss, alignment)
         of_pair = [ORACLES[type(loss)](one, links[row, :tokens, :words], loss) for one in heads]
         found += sum(of_pair) / len(of_pair)
@@ -139,7 +223,7 @@ def expected(loss, weights, links):
 
 
 def test_every_loss_has_an_oracle():
-    assert {*ORACLES} == {*map(type, SETTINGS)} == {*LOSSES.values()}
+    assert {*ORACLES, *OF_ALL_HEADS} == {*map(type, SETTINGS)} == {*LOSSES.values()}
 
 
 @pytest.mark.parametrize("loss", SETTINGS, ids=str)
@@ -241,26 +325,6 @@ class Secretly(Loss):
         return (seen.weights * seen.links).sum()
 
 
-class Disagreement(Loss):
-    """The cosine of the weights of each pair of heads in a layer, after Li et al. 2018."""
-
-    def over_heads(self, seen):
-        lengths = jnp.sqrt(jnp.square(seen.weights).sum(axis=-1, keepdims=True) + 1e-9)
-        units = seen.weights / lengths
-        return jnp.einsum("LNTS,LMTS->", units, units) / units.shape[1] ** 2
-
-
-def test_a_loss_may_compare_heads(generator):
-    weights, source, target, links = batch(generator)
-    cosines = 0.0
-    for row, (_, tokens) in enumerate(LENGTHS):
-        for layer, one, other, step in np.ndindex(L, N, N, tokens):
-            pair = weights[row, layer, [one, other], step].astype(np.float64)
-            cosines += pair[0] @ pair[1] / np.prod(np.linalg.norm(pair, axis=1)) / N**2
-    found = of_batch(Disagreement(weight=2), weights, source, target, links)
-    np.testing.assert_allclose(found, 2 * cosines, rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("loss", "told"),
     [
@@ -268,6 +332,8 @@ def test_a_loss_may_compare_heads(generator):
         (Nothing(), "Nothing gives NoneType, not a number"),
         (Secretly(), "give its class needs_links = True"),
         (Entropy(head=Single(layer=3, head=1)), r"losses: entropy: head=3\.1 does not exist"),
+        (Latency(head=Single(layer=3, head=1)), r"losses: latency: head=3\.1 does not exist"),
+        (DelayVariance(head=MeanHead()), "delay_variance compares heads, and there is one"),
     ],
 )
 def test_what_is_no_loss_is_refused(loss, told, generator):

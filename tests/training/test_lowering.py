@@ -24,7 +24,7 @@ IDS = jnp.ones((3, 5), jnp.int32)
 
 @pytest.fixture(params=DECODERS)
 def model(request):
-    config = Model(decoder=request.param, dropout=0.1)
+    config = Model(decoder=request.param, dropout=0.1, heads=2)  # some losses compare heads
     return drawn(config, 11, 13)
 
 
