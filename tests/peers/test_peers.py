@@ -112,7 +112,7 @@ def copied(peer, heads, projection):
         hidden_size=width,
         annotation_size=annotation_size,
     )
-    block = CrossAttention(config, rngs=nnx.Rngs(0))
+    block = CrossAttention(config, 0, rngs=nnx.Rngs(0))
     projections = block.attention.projections
     for linear, name in (("queries", "query"), ("keys", "key"), ("values", "value")):
         getattr(projections, linear).kernel[...] = peer[f"W_{name}"]
@@ -243,7 +243,7 @@ def test_torch_transformer_layers(norm):
     annotations = encoder(source, everywhere, None)
     close(annotations[mask], peer["annotations"][mask])
 
-    decoder = DecoderBlock(config, rngs=nnx.Rngs(0))
+    decoder = DecoderBlock(config, 0, rngs=nnx.Rngs(0))
     copy_self_attention(decoder.self_attention, peer, "decoder")
     copy_cross_attention(decoder.cross_attention, peer, "decoder")
     copy_feed_forward(decoder.feed_forward, peer, "decoder", "norm3")
