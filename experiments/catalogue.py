@@ -61,11 +61,10 @@ FAMILIES = {
 }
 STATES = {
     "trains": "trains from flags",
-    "class": "one class away: what it needs, a part of one's own can see",
     "model": "needs a decoder, an encoder, a readout or a search of its own",
     "none": "not yet",
 }
-SHORT = {"trains": "", "class": "one class away", "model": "own model needed", "none": "not yet"}
+SHORT = {"trains": "", "model": "own model needed", "none": "not yet"}
 # Distinct numbers for the sizes, to recognise these in shapes; Q and D are even, for `rotary` and
 # `key_value`.
 Q, D, A, E, C, N = 1010, 1014, 1019, 1021, 1031, 103
