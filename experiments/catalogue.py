@@ -115,9 +115,9 @@ would be the same.
 `monotonic` and `mocha` use expected weights in training. In validation and decoding they make a
 hard decision at each source position: to stop there or to move on.
 
-With hard attention (`--model.decoder=luong` and `--model.readout=marginal` or `monotonic_hmm`) the
-weights are the probabilities of source positions. This needs one head, and weights that sum to 1:
-see [Hard attention](models.md#hard-attention).
+With hard attention (`--model.readout=marginal` and others) the weights are the probabilities of
+source positions. This needs one head, and weights that sum to 1: see
+[Hard attention](models.md#hard-attention).
 
 A score, window or normalizer that you write yourself is named `module:Class`, and works in the
 same places: see [Your own parts](own_parts.md). `./launch.sh check module:Class`, or

@@ -135,8 +135,7 @@ def define() -> None:
         ["weights", "posterior", "viterbi"],
         "what links are made of: the weights that the model has before it knows a target word; the "
         "posterior, how probable each source word is given the target word too; or viterbi, the "
-        "most probable alignment, of a run with --model.readout=marginal or "
-        "monotonic_hmm",
+        "most probable alignment, of a run with hard attention, such as --model.readout=marginal",
     )
     absl_flags.DEFINE_string("head", "mean", "weights of: mean, or layer.head as in 2.1")
     absl_flags.DEFINE_integer(

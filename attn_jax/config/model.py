@@ -48,8 +48,9 @@ class Model:
     readout: str = option(
         "auto",
         "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's; for hard "
-        "attention in luong: marginal (the exact sum over positions), monotonic_hmm (a hidden "
-        "Markov model that never goes back); or your own module:Class",
+        "attention in luong: marginal (the exact sum over positions), monotonic_marginal (which "
+        "never goes back), first_order (moves from the last position), monotonic_first_order, "
+        "monotonic_hmm (moves and weights); or your own module:Class",
     )
     score: Score = option(
         Additive(),
@@ -118,6 +119,7 @@ class Model:
     annotation_size: int = option(256, "D, size of an annotation, both directions together", low=2)
     hidden_size: int = option(256, "Q, units of the decoder state", low=1)
     readout_size: int = option(128, "maxout units before the output layer", low=1)
+    longest_move: int = option(5, "positions by which hard attention of order 1 may move", low=1)
     feedforward_size: int = option(512, "transformer: hidden units of the feed-forward maps", low=1)
     initialization: str = option(
         "standard",

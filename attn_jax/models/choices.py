@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError
-from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding, LuongOverPositions
+from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.encoders import LAYERS, RecurrentEncoder
 from attn_jax.models.marginal import Marginal
+from attn_jax.models.over_positions import LuongOverPositions
 from attn_jax.models.protocols import Decoder, Encoder
 from attn_jax.models.readouts import find_readout
 from attn_jax.models.syntactic import Syntactic
@@ -45,7 +46,8 @@ def options_of(config: Model) -> frozenset[str]:
     encoder = choose_or_import(ENCODERS, config.encoder, "encoder")
     decoder = choose_or_import(DECODERS, config.decoder, "decoder")
     readout = find_readout(config, decoder.usual_readout)
-    return OPTIONS | encoder.options | decoder.options | readout.options
+    used = OPTIONS | encoder.options | decoder.options | readout.options
+    return used if readout.reads_weights else used - {"score", "window", "normalizer"}
 
 
 def find_encoder(config: Model) -> Callable[..., Encoder]:

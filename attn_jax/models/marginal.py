@@ -76,6 +76,7 @@ class Marginal(nnx.Module):
     forms = FAST
     options: frozenset[str] = frozenset()
     positional = False  # depends on where words stand
+    reads_weights = True  # α of attention
 
     def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
         self.size = inputs

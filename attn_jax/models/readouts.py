@@ -10,8 +10,13 @@ from attn_jax.config import Model
 from attn_jax.models.embeddings import Separate
 from attn_jax.models.linear import Linear
 from attn_jax.models.marginal import Marginal
-from attn_jax.models.monotonic_hmm import MonotonicHMM
 from attn_jax.models.protocols import Source
+from attn_jax.models.transitions import (
+    FirstOrder,
+    MonotonicFirstOrder,
+    MonotonicHMM,
+    MonotonicMarginal,
+)
 from attn_jax.settings.grammar import choose_or_import
 from attn_jax.tokens import PAD
 
@@ -22,6 +27,8 @@ class FromFeatures(nnx.Module):
     See `protocols.Readout`. The weights of attention stay as they are, and nothing is carried from
     step to step.
     """
+
+    reads_weights = True
 
     def start(self, source: Source) -> tuple[()]:
         """Nothing is carried."""
@@ -101,7 +108,13 @@ class Concatenated(FromFeatures):
 Readout = Maxout | Concatenated | Marginal
 
 # Those that sum over the positions that a step may attend to.
-OVER_POSITIONS: dict[str, type[Marginal]] = {"marginal": Marginal, "monotonic_hmm": MonotonicHMM}
+OVER_POSITIONS: dict[str, type[Marginal]] = {
+    "marginal": Marginal,
+    "monotonic_marginal": MonotonicMarginal,
+    "first_order": FirstOrder,
+    "monotonic_first_order": MonotonicFirstOrder,
+    "monotonic_hmm": MonotonicHMM,
+}
 READOUTS: dict[str, type[Readout]] = {
     "maxout": Maxout,
     "linear": Concatenated,

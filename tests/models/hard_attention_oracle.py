@@ -18,13 +18,27 @@ class Hidden(NamedTuple):
     transitions: np.ndarray  # [T, S, S], p(a_i = k | a_{i-1} = j); the first step is from j = 0
 
 
-def transition(alpha, moves):
-    """p(a_i = k | a_{i-1} = j) of the monotonic model, with `moves` [S, M] of each j."""
-    size = len(alpha)
+def transition(readout, alpha, moves):
+    """p(a_i = k | a_{i-1} = j), with `moves` [S, M] of each j."""
+    kind, size, w = type(readout).__name__, len(alpha), getattr(readout, "window", None)
+
+    def score(j, k):
+        if kind == "Marginal":
+            return alpha[k]
+        if kind == "FirstOrder":  # moves of -w ... w
+            return np.exp(moves[j][k - j + w]) if abs(k - j) <= w else 0
+        if k < j:
+            return 0
+        if kind == "MonotonicMarginal":
+            return alpha[k]
+        if kind == "MonotonicFirstOrder":
+            return np.exp(moves[j][k - j]) if k - j <= w else 0
+        assert kind == "MonotonicHMM"
+        return alpha[k] * np.exp(moves[j][min(k - j, w)])
+
     table = np.zeros((size, size))
     for j in range(size):
-        for k in range(j, size):
-            table[j, k] = alpha[k] * np.exp(moves[j][min(k - j, len(moves[j]) - 1)])
+        table[j] = [score(j, k) for k in range(size)]
         if not table[j].any():  # nowhere to go
             table[j, j] = 1
         table[j] /= table[j].sum()
@@ -56,11 +70,10 @@ def hidden(model, states, weights, annotations, logits, others):
     for s, alpha, other in zip(states, weights, others, strict=True):
         each = read_positions(decoder, np.concatenate([other, s]), contexts)
         words.append([softmax(logits(model, h)) for h in each])
-        if type(readout).__name__ == "Marginal":
-            transitions.append(np.tile(alpha, (len(alpha), 1)))
-        else:
+        moves = None
+        if hasattr(readout, "moves"):
             moves = [linear(readout.moves_from, c) + linear(readout.moves, s) for c in contexts]
-            transitions.append(transition(alpha, moves))
+        transitions.append(transition(readout, alpha, moves))
     return Hidden(np.array(words), np.array(transitions))
 
 

@@ -302,8 +302,10 @@ def hard_attention(model, source, before):
     others, _ = of_second_source(model, source, states)
     if hasattr(attention, "first"):
         attention, annotations, words = attention.first, annotations[0], words[0]
-    weights = [attend(attention, s, annotations, words)[1][0] for s in states]
     _, summed = apart(annotations)
+    weights = np.ones((len(states), len(summed)))  # of a readout that reads none
+    if model.decoder.readout.reads_weights:
+        weights = [attend(attention, s, annotations, words)[1][0] for s in states]
     return hard_attention_oracle.hidden(model, states, weights, summed, logits, others)
 
 

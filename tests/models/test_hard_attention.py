@@ -17,8 +17,9 @@ from attn_jax.decoding.options import Search
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import FAST, PLAIN
 from attn_jax.kernels.memory import Held
-from attn_jax.models import marginal, monotonic_hmm
+from attn_jax.models import marginal, transitions
 from attn_jax.models.randomness import by_row
+from attn_jax.models.readouts import OVER_POSITIONS
 from attn_jax.models.seq2seq import with_forms
 from attn_jax.tokens import BOS, EOS, PAD, Batch
 from attn_jax.training.loop import recipe_of
@@ -29,19 +30,30 @@ from tests.options import train_options
 from tests.stages import slow
 
 TARGET = np.array([[7, 5, 18, 9, EOS], [10, 12, EOS, PAD, PAD], [6, EOS, PAD, PAD, PAD]])
-OVER_POSITIONS = ["marginal", "monotonic_hmm"]
-both = pytest.mark.parametrize("readout", OVER_POSITIONS)
+both = pytest.mark.parametrize("readout", ["marginal", "monotonic_hmm"])
+every = pytest.mark.parametrize("readout", OVER_POSITIONS)
+each = pytest.mark.parametrize(
+    "readout",
+    [
+        pytest.param(name, marks=[] if name in ("marginal", "monotonic_hmm") else slow)
+        for name in OVER_POSITIONS
+    ],
+)
+READ_WEIGHTS = [name for name, readout in OVER_POSITIONS.items() if readout.reads_weights]
 ALONE = {"combination": "log_probabilities"}
 
 
 def sharp(readout, **options):
     """A model whose weights and moves differ much between positions."""
-    model = make(decoder="luong", readout=readout, **options)
+    model = make(decoder="luong", readout=readout, longest_move=2, **options)
     return jax.tree.map(lambda leaf: 3 * leaf, model)
 
 
-@both
-@pytest.mark.parametrize("options", [{}, {"normalizer": "sparsemax"}], ids=str)
+@pytest.mark.parametrize(
+    ("readout", "options"),
+    [(readout, {}) for readout in OVER_POSITIONS]
+    + [(readout, {"normalizer": "sparsemax"}) for readout in READ_WEIGHTS],
+)
 def test_sums_and_maxima_are_those_over_all_alignments(readout, options):
     """In float64, where the weights of the oracle are those of the model."""
     narrow = sharp(readout, **options)
@@ -79,7 +91,7 @@ def with_weights(model, source, target, weights):
         oracle.attend = found
 
 
-@both
+@every
 def test_the_loss_is_that_of_the_log_probabilities(readout):
     model = sharp(readout)
     reading = model.read(SOURCE, TARGET)
@@ -90,29 +102,43 @@ def test_the_loss_is_that_of_the_log_probabilities(readout):
     )
 
 
-def test_the_monotonic_alignment_never_goes_back():
-    model = sharp("monotonic_hmm")
+@pytest.mark.parametrize(
+    ("readout", "least", "most"),
+    [
+        ("monotonic_marginal", 0, 5),
+        ("first_order", -2, 2),
+        ("monotonic_first_order", 0, 2),
+        ("monotonic_hmm", 0, 5),
+    ],
+)
+def test_no_move_is_outside_of_the_window(readout, least, most):
+    model = sharp(readout)
     path = model.best_alignment(model.read(SOURCE, TARGET), TARGET).argmax(axis=-1)
-    moves = np.diff(np.asarray(path), axis=1)[TARGET[:, 1:] != PAD]
-    assert np.all(moves >= 0)
+    moves = np.diff(np.asarray(path), axis=1, prepend=0)[TARGET != PAD]
+    assert np.all((moves >= least) & (moves <= most))
 
 
 def test_where_no_weight_is_left_ahead_the_alignment_stays():
     log_weights = marginal.logarithm(jnp.array([[0.5, 0.5, 0.0, 0.0]]))
-    found = jnp.exp(monotonic_hmm.log_transitions(log_weights, jnp.zeros((1, 4, 3))))
+    readout = sharp("monotonic_marginal").decoder.readout
     expected = [[0.5, 0.5, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-    np.testing.assert_allclose(found[0], expected, atol=1e-7)
+    np.testing.assert_allclose(
+        jnp.exp(readout.transitions(log_weights, None))[0], expected, atol=1e-7
+    )
 
 
 def test_moves_beyond_the_longest_have_its_score():
     moves = jnp.array([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]])
-    found = np.triu(monotonic_hmm.shifted(moves)[0])
+    found = np.triu(transitions.shifted(moves, 0)[0])
     expected = [[1, 2, 2, 2], [0, 3, 4, 4], [0, 0, 5, 6], [0, 0, 0, 7]]
     np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(monotonic_hmm.shifted(moves[:, :1])[0], [[1]])
+    np.testing.assert_array_equal(transitions.shifted(moves[:, :1], 0)[0], [[1]])
+    found = np.triu(transitions.shifted(moves, 1)[0], -1)  # of -1 and of 0 and more
+    expected = [[2, 2, 2, 2], [3, 4, 4, 4], [0, 5, 6, 6], [0, 0, 7, 8]]
+    np.testing.assert_array_equal(found, expected)
 
 
-@both
+@each
 def test_the_derivative_is_that_of_differences(readout, generator):
     model = make(**LUONG, readout=readout)
     with jax.enable_x64(True):
@@ -135,7 +161,7 @@ LUONG = {"decoder": "luong", "projection": "affine"}
 
 
 @slow
-@both
+@each
 def test_plain_forms_give_the_same(readout):
     model = make(**LUONG, readout=readout)
 
@@ -147,7 +173,7 @@ def test_plain_forms_give_the_same(readout):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
-@both
+@each
 def test_parts_of_the_steps_give_the_same(readout, monkeypatch):
     model = sharp(readout)
 
@@ -197,7 +223,7 @@ def test_no_array_has_all_words_at_all_positions_of_all_steps(readout, monkeypat
     assert largest_array(together.jaxpr) == of_part
 
 
-@both
+@each
 @pytest.mark.parametrize(
     "search", [Search(), Search(beam_size=4, n_best=3)], ids=["greedy", "beam"]
 )
@@ -230,7 +256,7 @@ def test_viterbi_marks_one_position_of_each_step():
 
 
 @slow
-@both
+@every
 def test_rows_of_padding_and_bfloat16_train_with_finite_numbers(readout):
     """And all parameters move."""
     source, target = (np.vstack([ids, 0 * ids[:1]]).astype(np.int32) for ids in (SOURCE, TARGET))
@@ -247,14 +273,14 @@ def test_rows_of_padding_and_bfloat16_train_with_finite_numbers(readout):
 
 
 @pytest.mark.parametrize("values", ["embeddings", "sum", "key_value"])
-@both
+@each
 def test_positions_are_read_by_any_values(readout, values):
     """Whose sizes differ from those of annotations."""
     model = make(decoder="luong", readout=readout, values=values)
     assert np.all(np.isfinite(model.loss(model.read(SOURCE, TARGET), TARGET)))
 
 
-@both
+@each
 def test_dropout_is_of_features_the_same_at_all_positions(readout):
     model = make(decoder="luong", readout=readout, dropout=0.5)
     steps = model.read(SOURCE, TARGET, by_row(jax.random.key(0), 3)).steps
@@ -286,6 +312,16 @@ def test_refuses_what_is_no_distribution_over_positions(readout, options, messag
         make(**({"decoder": "luong", "readout": readout} | options))
 
 
+def test_without_weights_there_is_no_mechanism():
+    """What is given of one makes no difference."""
+    plain, other = (
+        make(decoder="luong", readout="first_order", **options)
+        for options in ({}, {"score": "location_aware", "normalizer": "sigmoid"})
+    )
+    assert jax.tree.structure(plain) == jax.tree.structure(other)
+    assert not plain.decoder.attention.parameters.get_value()["score"]
+
+
 @both
 def test_refuses_label_smoothing(readout):
     model = make(decoder="luong", readout=readout)
@@ -299,7 +335,7 @@ def test_refuses_alignments_of_a_model_that_does_not_sum_over_them():
         model.posterior(model.read(SOURCE, TARGET), TARGET)
 
 
-@both
+@each
 def test_embeddings_may_be_tied(readout):
     model = make(decoder="luong", readout=readout, embeddings="tied", embedding_size=22)
     reading = model.read(SOURCE, TARGET)

@@ -113,7 +113,8 @@ MODELS = [
     {"decoder": "luong", "readout": "marginal", "cell": "lstm", "decoder_layers": 2},
     {"decoder": "luong", "readout": "marginal", "projection": "affine", "head_size": 6, **WIDE},
     {"decoder": "luong", "readout": "monotonic_hmm", "encoder": "unidirectional"},
-    {"decoder": "luong", "readout": "monotonic_hmm", "projection": "affine", **WIDE},
+    {"decoder": "luong", "readout": "monotonic_marginal", "projection": "affine", **WIDE},
+    {"decoder": "luong", "readout": "first_order", "longest_move": 1, "projection": "affine"},
     {"decoder": "bahdanau", "values": "embeddings", "gate": "elementwise"},
     {"decoder": "luong", "values": "sum"},
     {"decoder": "luong", "values": "key_value", "gate": "headwise", "heads": 2},
@@ -142,7 +143,7 @@ MODELS = [
     {"decoder": "bahdanau", "sources": "gated", "values": "key_value", **TWO},
     {"decoder": "transformer", "sources": "gated", **DEEP},
     {"decoder": "luong", "sources": "concatenated", "readout": "marginal"},
-    {"decoder": "luong", "sources": "concatenated", "readout": "monotonic_hmm"},
+    {"decoder": "luong", "sources": "concatenated", "readout": "monotonic_first_order"},
     {"decoder": "luong", "sources": "flat", "readout": "marginal"},
     {"decoder": "luong", "sources": "flat", "values": "key_value"},
 ]
@@ -288,7 +289,7 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ),
         ({"encoder": "lstm"}, "unknown encoder 'lstm'; allowed: bidirectional, .*, transformer"),
         ({"decoder": "bahdanaw"}, r"did you mean bahdanau\?"),
-        ({"readout": "x"}, "allowed: maxout, linear, marginal, monotonic_hmm"),
+        ({"readout": "x"}, "allowed: maxout, linear, marginal, monotonic_marginal, first_order"),
         ({"score": "dot"}, "dot compares queries and annotations of one size, got 22 and 20"),
         ({"annotation_size": 7}, "must be even, got 7"),
         (

@@ -1,62 +1,28 @@
-"""The readout of hard monotonic attention: a hidden Markov model of the positions.
+"""Hard attention whose positions are a hidden Markov model: all but the transitions.
 
-The forward algorithm sums over all alignments that never go back. In use, each step hands what it
-believes of its position to the next one, which knows the word that was chosen.
+The forward algorithm sums over all alignments. In use, each step hands what it believes of its
+position to the next one, which knows the word that was chosen.
 
 B sentences, S positions, T steps, M moves.
 """
 
+import abc
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from attn_jax.config import Model
 from attn_jax.models.embeddings import Separate
-from attn_jax.models.linear import Linear
 from attn_jax.models.marginal import LOW, Marginal, Over, Steps, mixed, total
 from attn_jax.models.protocols import Source
 
 
-def log_transitions(
-    log_weights: Float[Array, "B S"], moves: Float[Array, "B S M"]
-) -> Float[Array, "B S S"]:
-    """log p(a_i = k | a_{i-1} = j) over k: 1{k ≥ j} α_ik exp(u_{k-j}), normalised.
-
-    Where no weight is left at or after j, the alignment stays at j.
-
-    Args:
-      log_weights: log α_ik.
-      moves: u_0 ... u_{M-1} for each j; longer moves have the score of the longest.
-    """
-    places = jnp.arange(log_weights.shape[-1])
-    ahead = places >= places[:, None]
-    reached = ahead & (log_weights > LOW / 2)[:, None, :]
-    stays = ~reached.any(axis=-1, keepdims=True) & (places == places[:, None])
-    scores = jnp.where(reached, log_weights[:, None, :] + shifted(moves), jnp.where(stays, 0, LOW))
-    return jnp.where(reached | stays, jax.nn.log_softmax(scores), LOW)
-
-
-def shifted(moves: Float[Array, "B S M"]) -> Float[Array, "B S S"]:
-    """The scores of moves from j to k, u_{min(k - j, M - 1)}; for k < j without a meaning.
-
-    Row j is moved by j to the right: rows are joined, and cut again one number shorter.
-    """
-    rows, size, _ = moves.shape
-    longer = jnp.broadcast_to(moves[..., -1:], (rows, size, size))
-    scores = jnp.concatenate([moves, longer], axis=-1)[..., :size]
-    joined = jnp.pad(scores, ((0, 0), (0, 0), (0, size))).reshape(rows, -1)
-    return joined[:, : size * (2 * size - 1)].reshape(rows, size, -1)[..., :size]
-
-
 def forward(
     likelihoods: Float[Array, "B T S"],
-    log_weights: Float[Array, "B T S"],
-    moves: Float[Array, "B T M"],
-    moves_from: Float[Array, "B S M"],
+    known: PyTree[Float[Array, "B T ..."]],
+    transitions: Callable[[PyTree[Float[Array, "B ..."]]], Float[Array, "B S S"]],
     real: Bool[Array, "B T"],
     over: Over,
     recomputed: Callable,
@@ -68,7 +34,8 @@ def forward(
 
     Args:
       likelihoods: log p(y_i | s_i, h_k).
-      log_weights, moves: of the steps; `moves_from`: of the positions.
+      known: what is known of the steps.
+      transitions: log p(a_i = k | a_{i-1} = j), from what is known of a step.
       real: False at steps of padding, which leave f as it is.
       over: how alignments are put together, `total` or `best`.
       recomputed: of `Forms`.
@@ -79,62 +46,83 @@ def forward(
 
     @recomputed
     def advance(before: Array, inputs: tuple) -> tuple[Array, Array]:
-        likelihoods, log_weights, moves, real = inputs
-        transitions = log_transitions(log_weights, moves[:, None] + moves_from)
-        predicted = over(before[..., None] + transitions, 1)  # one move, before the word is seen
+        likelihoods, known, real = inputs
+        # One move, before the word is seen.
+        predicted = over(before[..., None] + transitions(known), 1)
         after = jnp.where(real[:, None], predicted + likelihoods, before)
         # `predicted` is p(y_<i, a_i = k), and the sum of `before` is p(y_<i): their quotient is the
         # prior.
         return after, predicted - over(before, 1)[:, None]
 
-    by_step = jax.tree.map(
-        lambda leaf: jnp.swapaxes(leaf, 0, 1), (likelihoods, log_weights, moves, real)
-    )
-    last, prior = jax.lax.scan(advance, first_place(log_weights[:, 0]), by_step)
+    by_step = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), (likelihoods, known, real))
+    last, prior = jax.lax.scan(advance, first_place(likelihoods[:, 0]), by_step)
     return over(last, 1), jnp.swapaxes(prior, 0, 1)
 
 
-def first_place(log_weights: Float[Array, "B S"]) -> Float[Array, "B S"]:
+def first_place(like: Float[Array, "B S"]) -> Float[Array, "B S"]:
     """log p(a_0 = j): the alignment comes from the first position."""
-    places = jnp.arange(log_weights.shape[-1])
-    return jnp.broadcast_to(jnp.where(places == 0, 0.0, LOW), log_weights.shape)
+    places = jnp.arange(like.shape[-1])
+    return jnp.broadcast_to(jnp.where(places == 0, 0.0, LOW), like.shape)
 
 
 class Belief(NamedTuple):
-    """What a step of `MonotonicHMM` hands to the next one, which knows the word that was chosen."""
+    """What a step of `HiddenMarkov` hands to the next one, which knows the word that was chosen."""
 
     of_states: Float[Array, "B F"]
     log_prior: Float[Array, "B S"]  # log p(a_i = j | y_<i, x)
     normalizers: Float[Array, "B S"]  # of the probabilities of words at each position
 
 
-class MonotonicHMM(Marginal):
-    """p(a_i = k | a_{i-1} = j) ∝ 1{k ≥ j} α_ik exp(u_{k-j}): hard attention that never goes back.
+class HiddenMarkov(Marginal):
+    """p(y, a) = Π_i p(a_i | a_{i-1}, y_<i, x) p(y_i | s_i, h_{a_i}).
 
-    u = U [c_j; s_i] + b, and a_0 is the first position. Without u, it is the paper's 0-mono. The
-    paper's order 1 has exp(u) alone, without α, for moves of less than M positions; here longer
-    ones have the score of the longest. A weight that rounds to 0 in float32 counts as 0.
-
-    Paper: Wu and Cotterell 2019, sections 3 and 4.
-    Cost: S times the output layer, which training computes twice; T S² for the transitions.
+    Kinds differ in their transitions, and in nothing else. a_0 is the first position, as in the
+    paper's program, where it is a mark before the first word; here it is the first word.
     """
 
     positional = True
-    MOVES = 6  # M, of 0 to 4 positions and of 5 or more
 
-    def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
-        super().__init__(config, inputs, rngs=rngs)
-        _, read = config.values.sizes(config.annotation_size, config.embedding_size)
-        self.moves_from = Linear(read, self.MOVES, use_bias=False, rngs=rngs)
-        self.moves = Linear(config.hidden_size, self.MOVES, rngs=rngs)
+    @abc.abstractmethod
+    def scores(
+        self,
+        log_weights: Float[Array, "B S"],
+        moves: PyTree[Float[Array, "B S M"]],
+        shift: Int[Array, "S S"],
+    ) -> Float[Array, "B S S"]:
+        """log p(a_i = k | a_{i-1} = j) of each j over k, up to a number; `LOW` where it is 0.
 
-    def of_positions(self, contexts: Float[Array, "B S O"]) -> Float[Array, "B S M"]:
-        """The part of the positions that are left in the scores of moves."""
-        return self.moves_from(contexts)
+        Args:
+          log_weights: log α_ik.
+          moves: the scores of moves from each j, u, or None.
+          shift: k - j.
+        """
 
-    def of_states(self, outputs: Float[Array, "B *T H"]) -> Float[Array, "B *T M"]:
-        """The part of the states in the scores of moves."""
-        return self.moves(outputs)
+    def transitions(
+        self, log_weights: Float[Array, "B S"], moves: PyTree[Float[Array, "B S M"]]
+    ) -> Float[Array, "B S S"]:
+        """log p(a_i = k | a_{i-1} = j) of each j over k.
+
+        No position has a probability whose weight is 0. Where none is left that j may move to, the
+        alignment stays at j.
+        """
+        places = jnp.arange(log_weights.shape[-1])
+        shift = places - places[:, None]
+        scores = self.scores(log_weights, moves, shift)
+        reached = (scores > LOW / 2) & (log_weights > LOW / 2)[:, None]
+        stays = ~reached.any(axis=-1, keepdims=True) & (shift == 0)
+        scores = jnp.where(reached, scores, jnp.where(stays, 0, LOW))
+        return jnp.where(reached | stays, jax.nn.log_softmax(scores), LOW)
+
+    def _between(self, source: Source) -> Callable:
+        """The transitions of a step, from its part of `Steps`."""
+
+        def transitions(known: tuple) -> Float[Array, "B S S"]:
+            log_weights, of_states = known
+            of_positions = source.projected.moves
+            moves = jax.tree.map(lambda s, h: s[:, None] + h, of_states, of_positions)
+            return self.transitions(log_weights, moves)
+
+        return transitions
 
     def start(self, source: Source) -> Belief:
         """The belief before the first step: at the first position, whatever the word before."""
@@ -157,8 +145,7 @@ class MonotonicHMM(Marginal):
         features = jnp.tanh(source.projected.features + carried.of_states[:, None])
         of_word = jnp.einsum("BSF,BF->BS", features, matrix.T[word]) + bias[word][:, None]
         filtered = jax.nn.log_softmax(carried.log_prior + of_word - carried.normalizers)
-        moves = steps.moves[:, None] + source.projected.moves
-        transitions = log_transitions(steps.log_weights, moves)
+        transitions = self._between(source)((steps.log_weights, steps.moves))
         prior = total(filtered[..., None] + transitions, 1)
 
         now = jax.tree.map(lambda leaf: leaf[:, None], steps)
@@ -201,8 +188,9 @@ class MonotonicHMM(Marginal):
         over: Over,
     ) -> tuple[Float[Array, " B"], Float[Array, "B T S"]]:
         """The forward algorithm over known words."""
-        of_steps = likelihoods, steps.log_weights, steps.moves
-        return forward(*of_steps, source.projected.moves, real, over, self.forms.recomputed)
+        known = steps.log_weights, steps.moves
+        moving = self._between(source)
+        return forward(likelihoods, known, moving, real, over, self.forms.recomputed)
 
 
 def _shown(
