@@ -48,7 +48,7 @@ class Model:
     readout: str = option(
         "auto",
         "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's; for hard "
-        "attention in luong: marginal (the exact sum over positions), monotonic_marginal (which "
+        "attention: marginal (the exact sum over positions), monotonic_marginal (which "
         "never goes back), first_order (moves from the last position), monotonic_first_order, "
         "monotonic_hmm (moves and weights); or your own module:Class",
     )

@@ -7,7 +7,7 @@ from attn_jax.errors import InputError
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.encoders import LAYERS, RecurrentEncoder
 from attn_jax.models.marginal import Marginal
-from attn_jax.models.over_positions import LuongOverPositions
+from attn_jax.models.over_positions import LuongOverPositions, TransformerOverPositions
 from attn_jax.models.protocols import Decoder, Encoder
 from attn_jax.models.readouts import find_readout
 from attn_jax.models.syntactic import Syntactic
@@ -27,6 +27,11 @@ DECODERS: dict[str, type[Decoder]] = {
     "transformer": Transformer,
 }
 
+# What they are with a readout over positions.
+OVER_POSITIONS: dict[type[Decoder], type[Decoder]] = {
+    Luong: LuongOverPositions,
+    Transformer: TransformerOverPositions,
+}
 
 # The options of every model; the parts that others choose say what they use.
 OPTIONS = frozenset(
@@ -70,10 +75,10 @@ def find_decoder(config: Model) -> Callable[..., Decoder]:
         raise InputError(f"model.decoder={config.decoder} is not a decoder: it has no `step`")
     if config.readout == "auto" or not issubclass(find_readout(config, ""), Marginal):
         return decoder
-    if decoder is not Luong:
+    if decoder not in OVER_POSITIONS:
         raise InputError(
             f"model.readout={config.readout} sums over the positions of each step, and so needs a "
-            "decoder whose states do not depend on earlier ones: give model.decoder=luong, got "
-            f"{config.decoder}"
+            "decoder whose states do not depend on earlier ones: give model.decoder=luong or "
+            f"transformer, got {config.decoder}"
         )
-    return LuongOverPositions
+    return OVER_POSITIONS[decoder]

@@ -1,4 +1,4 @@
-"""The decoders of hard attention: each position of the source is read by itself.
+"""The decoders of hard attention, which read each position of the source by itself.
 
 Their states depend on previous words alone, and not on earlier alignments, which therefore can be
 summed over.
@@ -18,11 +18,17 @@ from attn_jax.attention.sources import Combined, Concatenated
 from attn_jax.attention.windows import Full
 from attn_jax.config import Model
 from attn_jax.errors import InputError
+from attn_jax.kernels.forms import FAST
+from attn_jax.models.blocks import make_last_norm
 from attn_jax.models.decoders import Luong
+from attn_jax.models.dropout import make_dropout
+from attn_jax.models.linear import Linear
 from attn_jax.models.marginal import Steps, logarithm
 from attn_jax.models.protocols import Encoded, Source
 from attn_jax.models.randomness import split
-from attn_jax.models.readouts import find_readout
+from attn_jax.models.readouts import find_readout, make_readout
+from attn_jax.models.transformer import EncoderBlock, InputEmbedding
+from attn_jax.models.two_attentions import make_attention
 
 
 class OfPositions(NamedTuple):
@@ -125,6 +131,62 @@ class LuongOverPositions(OverPositions, Luong):
         return state, self.cell.output(state)
 
     _outputs = Luong._outputs
+
+
+class TransformerOverPositions(OverPositions):
+    """s_i from self-attention to the previous words: blocks without cross-attention.
+
+    So the decoder sees the source in h̃_ij alone, as a recurrent one does.
+    """
+
+    forms = FAST
+
+    def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
+        config, width = checked(config), config.hidden_size
+        self.input_embedding = InputEmbedding(config, width, rngs=rngs)
+        self.blocks = nnx.List(
+            [EncoderBlock(config, width, rngs=rngs) for _ in range(config.decoder_layers)]
+        )
+        self.norm = make_last_norm(config, width, rngs=rngs)
+        self.attention = make_attention(
+            config, width, config.annotation_size, projection="linear", rngs=rngs
+        )
+        self.combine = Linear(self.attention.size + width, width, use_bias=False, rngs=rngs)
+        self.readout = make_readout(config, width, "", rngs=rngs)
+        self.dropout = make_dropout(config)
+
+    def start(self, source: Source, length: int) -> PyTree:
+        """The state before the first word; targets have at most `length` words."""
+        rows = len(source.first_mask)
+        caches = tuple(block.self_attention.empty(rows, length) for block in self.blocks)
+        return (jnp.zeros((), jnp.int32), caches), self.attention.begin(source.mask)
+
+    def _next(self, state: PyTree, embedding: Float[Array, "B E"]) -> tuple[PyTree, Array]:
+        index, caches = state
+        features = self.input_embedding(embedding[:, None], index[None], None)[:, 0]
+        following = []
+        for block, before in zip(self.blocks, caches, strict=True):
+            after, features = block.self_attention.step(before, index, features)
+            features = block.feed_forward(features)
+            following.append(after)
+        return (index + 1, tuple(following)), self._normed(features)
+
+    def _outputs(
+        self,
+        embeddings: Float[Array, "B T E"],
+        source: Source,
+        rng_in: Key[Array, " B"] | None,
+        rng_steps: Key[Array, " B"] | None,
+    ) -> Float[Array, "B T Q"]:
+        steps = embeddings.shape[1]
+        features = self.input_embedding(embeddings, jnp.arange(steps), rng_in)
+        causal = jnp.tri(steps, dtype=bool)[None]
+        for block, rng in zip(self.blocks, split(rng_steps, len(self.blocks)), strict=True):
+            features = block(features, causal, rng)
+        return self._normed(features)
+
+    def _normed(self, features: Float[Array, "... Q"]) -> Float[Array, "... Q"]:
+        return features if self.norm is None else self.norm(features)
 
 
 def checked(config: Model) -> Model:

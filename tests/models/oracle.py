@@ -262,7 +262,7 @@ def decode(model, order, source, before):
     if model.sums_over_alignments:
         hidden = hard_attention(model, source, before)
         prior, words = hard_attention_oracle.filtered(hidden, before)
-        _, second = of_second_source(model, source, luong_states(model, source, before))
+        _, second = of_second_source(model, source, states_of_words(model, source, before))
         return np.log(words), np.concatenate([prior, second], axis=1)[None, None]
     if order == "transformer":
         features, alignment = transformer_oracle.decode(model.decoder, vectors, annotations, read)
@@ -272,10 +272,12 @@ def decode(model, order, source, before):
     return np.array([logits(model, f) for f in features]), alignment
 
 
-def luong_states(model, source, before):
-    """The states [T, H] of Luong's decoder, which depend on the words alone."""
-    _, summary, lasts = encode(model, source)
+def states_of_words(model, source, before):
+    """The states [T, H] of a decoder of hard attention, which depend on the words alone."""
     vectors = [double(model.words.target_words.embedding)[word] for word in before]
+    if hasattr(model.decoder, "blocks"):
+        return transformer_oracle.states(model.decoder, vectors)
+    _, summary, lasts = encode(model, source)
     cell = Cells(model.decoder.cell, first_states(model.decoder, summary, lasts))
     lowest = cell.cells[0].cell
     return [cell.read(linear(lowest.input, y)) for y in vectors]
@@ -295,10 +297,10 @@ def of_second_source(model, source, states):
 
 
 def hard_attention(model, source, before):
-    """The hidden Markov model of one sentence of Luong's decoder."""
+    """The hidden Markov model of one sentence."""
     annotations, *_ = encode(model, source)
     words, attention = word_vectors(model, source), model.decoder.attention
-    states = luong_states(model, source, before)
+    states = states_of_words(model, source, before)
     others, _ = of_second_source(model, source, states)
     if hasattr(attention, "first"):
         attention, annotations, words = attention.first, annotations[0], words[0]

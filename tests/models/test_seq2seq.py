@@ -115,6 +115,8 @@ MODELS = [
     {"decoder": "luong", "readout": "monotonic_hmm", "encoder": "unidirectional"},
     {"decoder": "luong", "readout": "monotonic_marginal", "projection": "affine", **WIDE},
     {"decoder": "luong", "readout": "first_order", "longest_move": 1, "projection": "affine"},
+    {"decoder": "transformer", "readout": "marginal", "decoder_layers": 2, "self_heads": 2},
+    {"decoder": "transformer", "readout": "first_order", "norm": "pre", "positions": "rotary"},
     {"decoder": "bahdanau", "values": "embeddings", "gate": "elementwise"},
     {"decoder": "luong", "values": "sum"},
     {"decoder": "luong", "values": "key_value", "gate": "headwise", "heads": 2},

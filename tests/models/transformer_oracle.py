@@ -83,6 +83,15 @@ def encode(encoder, vectors):
     return annotations, annotations.mean(axis=0), []
 
 
+def states(decoder, vectors):
+    """The states of a decoder that sees previous words alone."""
+    xs = enter(decoder.input_embedding, vectors)
+    for block in decoder.blocks:
+        xs = self_attend(block.self_attention, xs, lambda t: range(t + 1))
+        xs = [feed(block.feed_forward, x) for x in xs]
+    return last(decoder, xs)
+
+
 def decode(decoder, vectors, annotations, attend):
     """The features and the alignment; `attend` is the cross-attention of one query."""
     xs, alignment = enter(decoder.input_embedding, vectors), []
