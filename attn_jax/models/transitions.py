@@ -32,7 +32,7 @@ class MonotonicMarginal(HiddenMarkov):
 
     The paper's 0-mono. Its program gives moves back a factor of 1e-7 in place of 0.
 
-    Paper: Wu and Cotterell 2019, sections 3 and 4.
+    Paper: Wu and Cotterell 2019; read in its program, neural-transducer.
     Cost: S times the output layer, which training computes twice; T S² for the transitions.
     """
 
@@ -53,7 +53,7 @@ class FirstOrder(HiddenMarkov):
     one attends to depends on where one was. The program multiplies h_j by a matrix first, which is
     here a part of U, and adds 1e-7 to each probability.
 
-    Paper: Wu and Cotterell 2019, sections 3 and 4.
+    Paper: Wu and Cotterell 2019; read in its program, neural-transducer.
     Cost: S times the output layer, which training computes twice; T S² for the transitions.
     """
 
@@ -92,7 +92,7 @@ class MonotonicFirstOrder(FirstOrder):
     The paper's 1-mono. Its program computes all 2 w + 1 scores and masks those of moves back, which
     gives the same; and it gives these a factor of 1e-7 in place of 0.
 
-    Paper: Wu and Cotterell 2019, sections 3 and 4.
+    Paper: Wu and Cotterell 2019; read in its program, neural-transducer.
     Cost: S times the output layer, which training computes twice; T S² for the transitions.
     """
 
