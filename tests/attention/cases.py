@@ -243,7 +243,7 @@ def by_loop(names, p, queries, annotations, mask):
     """The same by the oracle."""
     score, window, normalizer = names
     score_loop, normalizer_loop = SCORE_LOOPS[score], NORMALIZER_LOOPS[normalizer]
-    if made(normalizer=normalizer).score.scores == 2 and plain(score) != "pair":
+    if read(Normalizer, normalizer).scores == 2 and plain(score) != "pair":
         score_loop = oracle.pair(score_loop, score_loop)
     return oracle.attend(
         queries,

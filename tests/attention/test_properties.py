@@ -22,6 +22,7 @@ from attn_jax import (
     begin,
 )
 from attn_jax.attention import monotonic
+from attn_jax.attention.fused_normalizers import Fusedmax
 from attn_jax.attention.scores import Dot
 from attn_jax.attention.sparse_normalizers import Entmax, sparse
 from attn_jax.attention.windows import AdaptiveSpan, LocalM, LocalP
@@ -179,7 +180,8 @@ def test_weights_are_exactly_zero_outside_the_window(window, normalizer, generat
 
 
 NEEDED = {"exponential": "gmm"}  # the score without which there is no such normalizer
-SEEN = {"adaptive_span": AdaptiveSpan(longest=10)}  # so that it ends within the sentence
+# So that the span ends within the sentence, and that neighbours fuse.
+SEEN = {"adaptive_span": AdaptiveSpan(longest=10), "fusedmax": Fusedmax(penalty=5)}
 PARTS = {"score": SCORES, "window": WINDOWS, "normalizer": NORMALIZERS}
 
 
