@@ -120,7 +120,7 @@ def attend_all(
     def one(sentence: Sentence, memory: Memory, queries: Array, rng: Array | None) -> tuple:
         attended, of_head, now = _one_head(m, p, sentence, memory, rng, len(queries))
         made = steps.make_queries(m, of_head, queries[None, None, None])
-        weights = steps.weigh_all(m, Apart(), of_head, attended, made, now)
+        weights, _ = steps.weigh_all(m, Apart(), of_head, attended, made, now)
         contexts, weights = steps.add_up(m, of_head, weights, attended.values, now.rng)
         return steps.gate(m, of_head, queries[None], contexts)[0, :, 0, 0], weights[0, 0, 0]
 

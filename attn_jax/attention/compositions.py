@@ -326,6 +326,9 @@ class Dropped(Normalizer):
     ) -> Float[Array, " S"]:
         return self.normalizer.weights(p, scores, mask, past)
 
+    def stops(self, own: PyTree) -> Float[Array, " S"] | None:
+        return self.normalizer.stops(own)
+
     def summed(self, weights: Float[Array, " S"], rng: Array) -> Float[Array, " S"]:
         kept = jax.random.bernoulli(rng, 1 - self.rate, weights.shape)
         return jnp.where(kept, weights / (1 - self.rate), 0)

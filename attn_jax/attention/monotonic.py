@@ -111,6 +111,9 @@ class Milk(MmaH):
 
     scores = 2
 
+    def stops(self, own: Float[Array, " S"]) -> Float[Array, " S"]:
+        return own
+
     def weights(
         self, p: Any, scores: Float[Array, "2 S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
@@ -141,6 +144,9 @@ class Mocha(Monotonic):
     scores = 2
 
     chunk: int = setting(3, low=1)
+
+    def stops(self, own: Float[Array, " S"]) -> Float[Array, " S"]:
+        return own
 
     def weights(
         self, p: Any, scores: Float[Array, "2 S"], mask: Bool[Array, " S"], past: Past
@@ -187,6 +193,9 @@ class StableMocha(Restarting):
     scores = 2
 
     chunk: int = setting(3, low=1)
+
+    def stops(self, own: tuple[Array, Array]) -> Float[Array, " S"]:
+        return own[1]
 
     def weights(
         self, p: Any, scores: Float[Array, "2 S"], mask: Bool[Array, " S"], past: Past

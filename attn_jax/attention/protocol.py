@@ -194,6 +194,16 @@ class Normalizer(Weigher):
         """
         raise NotImplementedError
 
+    def stops(self, own: PyTree) -> Float[Array, " S"] | None:
+        """The probabilities of stopping at each position, if weights are spread from these.
+
+        For losses that see where reading stops; None: the weights themselves.
+
+        Args:
+          own: the state after a step.
+        """
+        return None
+
     def summed(self, weights: Float[Array, " S"], rng: Array) -> Float[Array, " S"]:
         """The weights that are summed in training; all else sees those that it is given.
 

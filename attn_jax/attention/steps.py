@@ -67,6 +67,13 @@ class Attended(NamedTuple):
     values: Float[Array, "B K S C"]
 
 
+class Weighed(NamedTuple):
+    """Weights, and the probabilities that reading stops at a position, from which they spread."""
+
+    weights: Float[Array, "*any S"]
+    stops: Float[Array, "*any S"]
+
+
 class Now(NamedTuple):
     """What the parts of a mechanism may see at a step, besides their inputs."""
 
@@ -199,12 +206,14 @@ def weigh(
 
 def weigh_all(
     m: Mechanism, mixing: Mixing, p: PyTree, attended: Attended, queries: Queries, now: Now
-) -> Float[Array, "B K G T *C S"]:
+) -> tuple[Float[Array, "B K G T *C S"], Float[Array, "B K G T S"] | None]:
     """The weights of T queries, one after another where one depends on the previous ones.
 
     Otherwise all at once. Those of scores with hidden units are computed for some queries at a
     time, since the units of all would take T S A numbers; on a CPU for one, whose units its caches
     hold.
+
+    Where a normalizer spreads its weights from where reading stops, these are the second result.
 
     Args:
       m, mixing, p: as for `weigh`.
@@ -216,22 +225,22 @@ def weigh_all(
     of_step = partial(weigh, m, mixing, p, attended)
     by_step = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 3, 0), (queries, rngs))
 
-    def following(memory: Memory, inputs: tuple) -> tuple[Memory, Float[Array, "B K G *C S"]]:
+    def following(memory: Memory, inputs: tuple) -> tuple[Memory, tuple]:
         queries, rng = inputs
         memory, weights = of_step(queries, Now(memory, mask, rng))
         contexts, shown = add_up(m, p, weights, attended.values, rng)
-        return remember(memory, shown, contexts), weights
+        return remember(memory, shown, contexts), (weights, stops(m, memory))
 
     if m.looks_back:
-        _, weights = jax.lax.scan(following, first, by_step)
-        return jnp.moveaxis(weights, 0, 3)
+        _, made = jax.lax.scan(following, first, by_step)
+        return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 3), made)
     count = jax.tree.leaves(queries)[0].shape[3]
     numbers = None if first.step is None else first.step + jnp.arange(count)
 
     if not m.has_hidden_units:
         of_memory = Memory._make(0 if name == "step" else None for name in Memory._fields)
         over = jax.vmap(of_step, (3, Now._make((of_memory, None, 3))), (0, 3))
-        return over(queries, Now(first._replace(step=numbers), mask, rngs))[1]
+        return over(queries, Now(first._replace(step=numbers), mask, rngs))[1], None
 
     def one(inputs: tuple) -> Float[Array, "B K G *C S"]:
         (queries, rng), number = inputs
@@ -243,7 +252,14 @@ def weigh_all(
     together = UNITS.here() // max(1, units)
     together = together if together > 1 else None
     weights = jax.lax.map(one, (by_step, numbers), batch_size=together)
-    return jnp.moveaxis(weights, 0, 3)
+    return jnp.moveaxis(weights, 0, 3), None
+
+
+def stops(m: Mechanism, memory: Memory) -> Float[Array, "B K G S"] | None:
+    """Where reading has stopped at a step, if the weights are spread from there."""
+    if not m.normalizer.is_stateful:
+        return None
+    return jax.vmap(jax.vmap(jax.vmap(m.normalizer.stops)))(memory.own.normalizer)
 
 
 def add_up(

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from attn_jax.attention import steps
 from attn_jax.attention.compositions import Pair
 from attn_jax.attention.mixing import Apart
-from attn_jax.attention.steps import Attended, Memory, Now
+from attn_jax.attention.steps import Attended, Memory, Now, Weighed
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import FAST
@@ -156,7 +156,8 @@ class Attention(nnx.Module):
         contexts, weights = steps.add_up(*given)
         memory = steps.remember(memory, weights, contexts)
         context = self.projections.combine(steps.gate(m, p, query, contexts))
-        return memory, context, _in_row(weights)
+        stops = None if rng is None else steps.stops(m, memory)
+        return memory, context, _shown(weights, stops)
 
     def __call__(
         self,
@@ -169,9 +170,10 @@ class Attention(nnx.Module):
         m, p = self.mechanism, self._p
         now = Now(self.begin(mask), mask, self._by_head(rng, queries.shape[1]))
         made = steps.make_queries(m, p, jnp.moveaxis(self.projections.query(queries), 1, 3))
-        weights = steps.weigh_all(m, self.mixing, p, attended, made, now)
+        weights, stops = steps.weigh_all(m, self.mixing, p, attended, made, now)
         contexts, weights = steps.add_up(m, p, weights, attended.values, now.rng)
-        return self.projections.combine(steps.gate(m, p, queries, contexts)), _in_row(weights)
+        shown = _shown(weights, None if rng is None else stops)
+        return self.projections.combine(steps.gate(m, p, queries, contexts)), shown
 
     @property
     def _p(self) -> PyTree:
@@ -187,6 +189,11 @@ class Attention(nnx.Module):
 def _in_row(weights: Float[Array, "B K G *T S"]) -> Float[Array, "B N *T S"]:
     """The weights of all heads in one row."""
     return weights.reshape(len(weights), -1, *weights.shape[3:])
+
+
+def _shown(weights: Array, stops: Array | None) -> PyTree:
+    """What decoders pass on: weights, in training with where reading stops if that is another."""
+    return _in_row(weights) if stops is None else Weighed(_in_row(weights), _in_row(stops))
 
 
 def _check_mixing(config: Model, heads: int) -> None:

@@ -122,7 +122,8 @@ class Recurrent(nnx.Module):
         first = self.start(source, count)
         _, made = self.forms.scan(type(self).advance, (self, source), first, inputs)
         outputs, weights = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), made)
-        return self.features(outputs, embeddings, rng_out), jnp.moveaxis(weights, 1, 2)[:, None]
+        weights = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 2)[:, None], weights)
+        return self.features(outputs, embeddings, rng_out), weights
 
 
 class Bahdanau(Recurrent):
@@ -221,7 +222,8 @@ class Luong(Recurrent):
         outputs = self._outputs(embeddings, source, rng_in, rng_steps)
         contexts, weights = self.attention(outputs, source.projected, source.mask, rng_attention)
         attentional = self._attentional(outputs, contexts)
-        return self.features(attentional, embeddings, rng_out), weights[:, None]
+        weights = jax.tree.map(lambda leaf: leaf[:, None], weights)
+        return self.features(attentional, embeddings, rng_out), weights
 
     def _outputs(
         self,

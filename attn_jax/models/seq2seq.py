@@ -40,7 +40,7 @@ class Reading(NamedTuple):
 
     steps: PyTree  # what the probabilities of each step are computed from, leaves [B, T, ...]
     source: Source
-    weights: Float[Array, "B L N T S"]  # of each layer and head
+    weights: PyTree[Float[Array, "B L N T S"]]  # of each layer and head; in training, see `Weighed`
 
 
 class Seq2Seq(nnx.Module):

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import jax
 from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
@@ -71,7 +72,7 @@ class Syntactic(Recurrent):
         memory, context, weights = self.attention.step(
             memory, self.cell.output(hidden), forms, source.mask, inputs.rng_attention
         )
-        alignment = weights.mean(axis=1)[:, None, None]  # as of one head
+        alignment = jax.tree.leaves(weights)[0].mean(axis=1)[:, None, None]  # as of one head
         meaning = self.forms.mixture(alignment, meanings[:, None])[:, 0, 0]
         hidden = self.cell(hidden, self.cell.input(context), inputs.rng_cell)
         return (hidden, memory), (meaning, weights)

@@ -205,4 +205,5 @@ class Transformer(nnx.Module):
         for block, projected, rng_block in zip(self.blocks, source.projected, rngs, strict=True):
             features, weights = block(features, projected, source.mask, rng_block)
             of_layers.append(weights)
-        return self._read(features), jnp.stack(of_layers, axis=1)
+        weights = jax.tree.map(lambda *layers: jnp.stack(layers, axis=1), *of_layers)
+        return self._read(features), weights

@@ -7,10 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from attn_jax.attention.sources import Combined
-from attn_jax.attention.steps import Attended, Memory
+from attn_jax.attention.steps import Attended, Memory, Weighed
 from attn_jax.attention.windows import Full
 from attn_jax.config import Model
 from attn_jax.models.attention import Attention, widened
@@ -112,17 +112,23 @@ class TwoAttentions(nnx.Module):
 
 
 def _in_row(
-    weights: tuple[Float[Array, "B N *T S"], Float[Array, "B N *T S"]],
+    weights: tuple[PyTree[Float[Array, "B N *T S"]], PyTree[Float[Array, "B N *T S"]]],
     shares: Float[Array, "B *T 2"],
     mask: Masks,
-) -> Float[Array, "B N *T S"]:
+) -> PyTree[Float[Array, "B N *T S"]]:
     """The weights of both sources in one row, multiplied with the share of their source."""
     # [B, *T, 2] as two arrays [B, 1, *T, 1], the same for all heads and positions.
     of_first, of_second = jnp.moveaxis(shares, -1, 0)[:, :, None, ..., None]
     # The second source begins behind the words of the first, not behind its padding.
     lengths = mask[0].sum(axis=1)
-    moved = jnp.moveaxis(behind(jnp.moveaxis(weights[1], -1, 1), lengths), 1, -1)
-    return of_first * weights[0] + of_second * moved
+
+    def in_row(first: Array, second: Array) -> Array:
+        moved = jnp.moveaxis(behind(jnp.moveaxis(second, -1, 1), lengths), 1, -1)
+        return of_first * first + of_second * moved
+
+    pairs = (each if isinstance(each, Weighed) else (each, each) for each in weights)
+    found = Weighed(*map(in_row, *pairs))
+    return found if any(isinstance(each, Weighed) for each in weights) else found.weights
 
 
 AnyAttention = Attention | TwoAttentions

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.attention.head_names import All, Heads
 from attn_jax.errors import InputError
@@ -61,6 +61,8 @@ class Seen(NamedTuple):
 
     Attributes:
       weights: of attention, in float32, and 0 at padding on both sides.
+      stops: the probabilities of stopping at each word, from which weights such as those of `milk`
+        and `mocha` are spread; else the weights.
       source: ids, padded with `PAD`.
       target: ids, likewise, `EOS` included.
       known_links: see `links`; None unless the class says that it `needs_links`.
@@ -69,6 +71,7 @@ class Seen(NamedTuple):
     """
 
     weights: Float[Array, "*LN T S"]
+    stops: Float[Array, "*LN T S"]
     source: Int[Array, " S"]
     target: Int[Array, " T"]
     known_links: Float[Array, "T S"] | None
@@ -130,14 +133,21 @@ class Loss(Value):
         Args:
           seen: with the weights of all layers and heads, [L, N, T, S].
         """
-        weights = self.head.weights(seen.weights, f"train.losses: {self.word}: head")
-        of_head = jax.vmap(lambda one: _number(self, self.loss(seen._replace(weights=one))))
-        return of_head(weights).mean()
+        both = (self.chosen(weights) for weights in (seen.weights, seen.stops))
+
+        def of_head(weights: Array, stops: Array) -> Array:
+            return _number(self, self.loss(seen._replace(weights=weights, stops=stops)))
+
+        return jax.vmap(of_head)(*both).mean()
+
+    def chosen(self, weights: Float[Array, "L N T S"]) -> Float[Array, "H T S"]:
+        """Those of the heads that it concerns."""
+        return self.head.weights(weights, f"train.losses: {self.word}: head")
 
 
 def total(
     loss: Loss,
-    weights: Float[Array, "B L N T S"],
+    weights: PyTree[Float[Array, "B L N T S"]],
     batch: Batch,
     step: Int[Array, ""],
     rng: Key[Array, " B"],
@@ -146,7 +156,7 @@ def total(
 
     Args:
       loss: the loss.
-      weights: of all layers and heads.
+      weights: of all layers and heads; or a pair of them and where reading stops.
       batch: the pairs; of two sources, the words of the first alone.
       step: training steps done.
       rng: a random key for each pair.
@@ -161,18 +171,24 @@ def total(
     links = batch.links if loss.needs_links else None
     real = (target != PAD)[:, None, None, :, None] & (source != PAD)[:, None, None, None, :]
     # What lies at padding may be anything, in the derivative too.
-    weights = jnp.where(real, weights, 0).astype(jnp.promote_types(weights.dtype, jnp.float32))
+    weights, *stops = (
+        jnp.where(real, each, 0).astype(jnp.promote_types(each.dtype, jnp.float32))
+        for each in jax.tree.leaves(weights)
+    )
 
     def of_pair(
         weights: Float[Array, "L N T S"],
+        stops: Float[Array, "L N T S"],
         source: Int[Array, " S"],
         target: Int[Array, " T"],
         links: Float[Array, "T S"] | None,
         rng: Key[Array, ""],
     ) -> Float[Array, ""]:
-        return _number(loss, loss.over_heads(Seen(weights, source, target, links, step, rng)))
+        seen = Seen(weights, stops, source, target, links, step, rng)
+        return _number(loss, loss.over_heads(seen))
 
-    return loss.weight * jax.vmap(of_pair)(weights, source, target, links, rng).sum()
+    stopping = stops[0] if stops else weights
+    return loss.weight * jax.vmap(of_pair)(weights, stopping, source, target, links, rng).sum()
 
 
 def shares(weights: Float[Array, "*N T S"]) -> Float[Array, "*N T S"]:

@@ -72,9 +72,8 @@ class Latency(Loss):
     Differentiable average lagging. g_i is how many words have been read before target token i, as
     expected by α, the probabilities of stopping at each word: Σ_j j α_ij, and S if reading stops
     nowhere. Of several heads, it is Σ_n g_ni softmax_n(g_ni), so that the latest ones count most.
-    The mean over tokens is added to a sum, as in the papers. The weights must be α themselves, as
-    with `monotonic`, `stepwise` or `forward`. Those of `milk` and `mocha` are spread over words
-    before the one where reading stops, which this does not see.
+    The mean over tokens is added to a sum, as in the papers. α are the weights of `monotonic`,
+    `mma_h`, `stepwise` or `forward`, and what those of `milk` and `mocha` are spread from.
 
     Arivazhagan et al. 2019, section 3.2. Several heads: Ma, Pino, Cross, Puzon and Gu 2020, the
     weighted average; their first program takes S where reading stops nowhere.
@@ -111,6 +110,6 @@ def _delays(loss: Loss, seen: Seen) -> Float[Array, "H T"]:
     Larger weights would otherwise always lower it, so that they are taken as shares.
     """
     S, _ = seen.lengths
-    stops = shares(loss.head.weights(seen.weights, f"train.losses: {loss.word}: head"))
+    stops = shares(loss.chosen(seen.stops))
     left = S - (1.0 + jnp.arange(stops.shape[-1]))
     return S - (stops * left).sum(axis=-1)

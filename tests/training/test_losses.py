@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom
 
+from attn_jax.attention import Concatenated, Dot, Dropped, General, Milk, Mocha
 from attn_jax.attention.head_names import MeanHead, Single
+from attn_jax.config import Model
 from attn_jax.errors import InputError
+from attn_jax.models.randomness import by_row
 from attn_jax.recipe.loss import Loss, total
 from attn_jax.recipe.losses import (
     LOSSES,
@@ -26,6 +29,7 @@ from attn_jax.recipe.losses import (
     Monotonicity,
 )
 from attn_jax.tokens import EOS, PAD, Batch
+from tests.drawn import drawn
 
 B, L, N, T, S = 4, 2, 3, 6, 5
 LENGTHS = ((5, 6), (3, 4), (5, 2), (1, 1))  # source words, target tokens
@@ -347,3 +351,52 @@ def test_guidance_needs_links(generator):
     ids = (jnp.asarray(each, jnp.int32) for each in (source, target))
     with pytest.raises(InputError, match="the loss guided needs the links of the pairs"):
         total(Guided(), jnp.asarray(weights), Batch(*ids), jnp.asarray(0), rng)
+
+
+class Stopping(Loss):
+    """Σ_i Σ_j j s_ij, s the probabilities of stopping."""
+
+    def loss(self, seen):
+        return (seen.stops @ (1.0 + jnp.arange(seen.stops.shape[1]))).sum()
+
+
+SIZES = {"embedding_size": 4, "annotation_size": 6, "hidden_size": 6, "readout_size": 4}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"decoder": "bahdanau"},
+        {"decoder": "luong"},
+        {"decoder": "syntactic"},
+        {"decoder": "transformer", "decoder_layers": 2, "heads": 2},
+    ],
+    ids=lambda options: options["decoder"],
+)
+@pytest.mark.parametrize("normalizer", [Milk(noise=0), Dropped(Mocha(noise=0), rate=0.5)], ids=str)
+def test_a_loss_sees_where_reading_stops(options, normalizer):
+    config = Model(score=General(), normalizer=normalizer, **SIZES, **options)
+    model = drawn(config, 9, 9)
+    batch = Batch(jnp.array([[4, 5, 6, 7]]), jnp.array([[4, 5, EOS]]))
+    rngs = by_row(jax.random.key(0), 1)
+    weights, stops = model.read(batch.source, batch.target, rngs).weights
+    # Weights are spread to the left of where reading stops, and none is lost.
+    np.testing.assert_allclose(weights.sum(-1), stops.sum(-1), rtol=1e-5)
+    right = [np.cumsum(each[..., ::-1], axis=-1) for each in (weights, stops)]
+    assert np.all(right[0] <= right[1] + 1e-6)
+    assert not np.allclose(*right)
+    found = total(Stopping(), (weights, stops), batch, jnp.asarray(0), rngs)
+    places = (stops * np.arange(1, 5)).sum(axis=(3, 4)).mean()
+    np.testing.assert_allclose(found, places, rtol=1e-5)
+
+
+def test_a_loss_sees_where_reading_of_two_sources_stops():
+    sources = Concatenated(score=Dot())
+    config = Model(score=General(), normalizer=Milk(), sources=sources, **SIZES)
+    model = drawn(config, (9, 9), 9)
+    # The words of the second source stand behind those of the first, numbered after them.
+    source = jnp.array([[4, 5, 6, 13, 14]])
+    reading = model.read(source, jnp.array([[4, EOS]]), by_row(jax.random.key(0), 1))
+    weights, stops = reading.weights
+    np.testing.assert_allclose(weights[..., 3:], stops[..., 3:], rtol=1e-6)
+    assert not np.allclose(weights[..., :3], stops[..., :3])
