@@ -6,7 +6,7 @@ import pytest
 
 from attn_jax import GATES, MIXING, NORMALIZERS, SCORES, VALUES, WINDOWS, config
 from attn_jax.attention import Dot, LocalP, Sparsemax
-from attn_jax.attention.catalogue import WRAPPERS
+from attn_jax.attention.catalogue import COMPOSITIONS, WRAPPERS
 from attn_jax.cli.flag_files import PRESETS
 from attn_jax.cli.sweep_flags import read_systems
 from attn_jax.errors import InputError
@@ -210,7 +210,7 @@ def test_the_preset_names_every_mechanism():
         for system in read_systems(PRESETS / "mechanisms.txt")
         for option, value in system.items()
     }
-    composed = {"soft_cap", "self_adaptive", "length_scaled"}
+    composed = {*COMPOSITIONS} - {"pair", "projected"}
     assert {name for option, name in named if option == "model.score"} == {*SCORES} | composed
     implied = {"softmax", "exponential"}  # by the scores above
     normalizers = {n for o, n in named if o == "model.normalizer"}

@@ -127,7 +127,7 @@ def test_any_mechanism_is_mixed_alike_at_once_and_step_by_step(generator, option
     def total(attention, queries, annotations):
         rng, nowhere = jax.random.split(jax.random.key(1), B), mask.at[1].set(False)
         found = attention(queries, attention.project(encoded(annotations)), nowhere, rng)
-        return sum(jnp.square(each).sum() for each in found)
+        return sum(jnp.square(each).sum() for each in jax.tree.leaves(found))
 
     gradients = jax.jit(jax.grad(total, (0, 1, 2)))(attention, queries, annotations)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))
