@@ -1,8 +1,8 @@
 """How far mechanisms read beyond the lengths they were trained on, as docs/long-sources.png.
 
-`python -m experiments.long_sources --workdir=runs/more` takes a sweep over the tasks `copy` and
-`reverse`, as `experiments/presets/mechanisms.flags` describes it. Each run translates new sources
-of one to ten times the longest of its training.
+`python -m experiments.benchmarks.long_sources --workdir=runs/more` takes a sweep over the tasks
+`copy` and `reverse`, as `experiments/presets/mechanisms.flags` describes it. Each run translates
+new sources of one to ten times the longest of its training.
 """
 
 import sys
