@@ -131,7 +131,18 @@ class Evidential(Normalizer):
         return jax.nn.softmax(above + jnp.log(evident + self.floor), where=mask)
 
 
-class ConstrainedSoftmax(Normalizer):
+class Constrained(Normalizer):
+    """What normalizers have in common that bound α_ij by f - Σ_{k<i} α_kj, f the `fertility`."""
+
+    fertility: float = setting(2.0, above=0)
+    reads = ("total",)
+
+    def bounds(self, mask: Bool[Array, " S"], past: Past, dtype: Any) -> Float[Array, " S"]:
+        """f - Σ_{k<i} α_kj, at least 0, and 0 where the mask is False."""
+        return jnp.where(mask, jnp.maximum(self.fertility - past.total, 0), 0).astype(dtype)
+
+
+class ConstrainedSoftmax(Constrained):
     """softmax with α_ij ≤ f - Σ_{k<i} α_kj: each position has f, its fertility, to give in all.
 
     Of the distributions below these bounds, the one nearest to softmax: positions that would exceed
@@ -145,13 +156,10 @@ class ConstrainedSoftmax(Normalizer):
     Sum: 1, or what the bounds sum to.
     """
 
-    fertility: float = setting(2.0, above=0)
-    reads = ("total",)
-
     def weights(
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
-        bounds = left_to_give(self.fertility, mask, past, scores.dtype)
+        bounds = self.bounds(mask, past, scores.dtype)
         # Positions in the order in which they reach their bounds as all weights are raised.
         above = jnp.where(mask, scores - highest(scores, mask), -jnp.inf)
         order = jnp.argsort(jnp.where(bounds > 0, jnp.log(bounds) - above, -jnp.inf))
@@ -167,7 +175,7 @@ class ConstrainedSoftmax(Normalizer):
         return jnp.where(at_bound, bounds, left * jax.nn.softmax(scores, where=mask & ~at_bound))
 
 
-class ConstrainedSparsemax(Normalizer):
+class ConstrainedSparsemax(Constrained):
     """sparsemax with α_ij ≤ f - Σ_{k<i} α_kj: each position has f, its fertility, to give in all.
 
     Weights are e_j - τ, but at least 0 and at most these bounds, τ such that they sum to 1. If all
@@ -179,13 +187,10 @@ class ConstrainedSparsemax(Normalizer):
     Sum: 1, or what the bounds sum to.
     """
 
-    fertility: float = setting(2.0, above=0)
-    reads = ("total",)
-
     def weights(
         self, p: Any, scores: Float[Array, " S"], mask: Bool[Array, " S"], past: Past
     ) -> Float[Array, " S"]:
-        bounds = left_to_give(self.fertility, mask, past, scores.dtype)
+        bounds = self.bounds(mask, past, scores.dtype)
         scores = self._closer(scores, mask)
         # As τ falls, a position begins at e_j and is at its bound at e_j - b_j. Between two such
         # turns, the sum rises by 1 for each that has begun and is not at its bound.
@@ -215,13 +220,6 @@ class ConstrainedSparsemax(Normalizer):
         steps = jnp.where(mask[order][1:], falling[:-1] - falling[1:], 0)
         closer = -jnp.cumsum(jnp.pad(jnp.minimum(steps, self.fertility + 1), (1, 0)))
         return jnp.zeros_like(scores).at[order].set(closer)
-
-
-def left_to_give(
-    fertility: float, mask: Bool[Array, " S"], past: Past, dtype: Any
-) -> Float[Array, " S"]:
-    """f - Σ_{k<i} α_kj, at least 0, and 0 where the mask is False."""
-    return jnp.where(mask, jnp.maximum(fertility - past.total, 0), 0).astype(dtype)
 
 
 def sparse(scores: Float[Array, " S"], mask: Bool[Array, " S"], alpha: float) -> Float[Array, " S"]:
