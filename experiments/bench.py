@@ -112,8 +112,9 @@ BENCHMARKS: dict[str, Callable[[int], Iterator[tuple[str, Mapping[str, Any]]]]] 
     "start": start,
     "kernels": kernels,
     "serving": serving,
+    "faults": faults,
 }
-FAULTS = {"faults": faults}  # tells no times, and is run only if asked for
+ASKED = ("large", "faults")  # run only if asked for: one is for a GPU, the other tells no times
 
 
 def shown(figure: Any) -> str:
@@ -143,7 +144,8 @@ def define() -> None:
     absl_flags.DEFINE_string(
         "peers", "", "the Python of an environment with the peers; by default, one is made"
     )
-    absl_flags.DEFINE_list("only", list(BENCHMARKS), f"benchmarks; also {', '.join(FAULTS)}")
+    usual = [name for name in BENCHMARKS if name not in ASKED]
+    absl_flags.DEFINE_list("only", usual, f"benchmarks; also {', '.join(ASKED)}")
     absl_flags.DEFINE_integer("rounds", 7, "repetitions of each side", lower_bound=1)
 
 
@@ -152,7 +154,7 @@ def main() -> None:
     if sys.platform != "linux":
         raise InputError("only Linux tells the memory of processes as the benchmark measures it")
     folder = Path(FLAGS.workdir)
-    chosen = {name: choose(BENCHMARKS | FAULTS, name, "benchmark") for name in FLAGS.only}
+    chosen = {name: choose(BENCHMARKS, name, "benchmark") for name in FLAGS.only}
     if chosen.keys() & GROUPS:
         FLAGS.peers = FLAGS.peers or installed_peers()
         one_device(FLAGS.peers)

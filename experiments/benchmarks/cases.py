@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 # Small models, all of whose layers have `size` features.
@@ -35,12 +36,12 @@ def step(name: str, peers: tuple[str, ...], **settings: Any) -> Case:
     return Case(name, tokens, "target tokens", settings, sides)
 
 
-def training() -> Iterator[Case]:
+def training(**sizes: int) -> Iterator[Case]:
     """Training steps of three systems, in both precisions."""
     systems, precisions = ("rnnsearch", "luong", "transformer"), ("float32", "bfloat16")
     for system, precision in itertools.product(systems, precisions):
         peers = ("PyTorch", "PyTorch, compiled")
-        yield step(f"{system}, {precision}", peers, system=system, precision=precision)
+        yield step(f"{system}, {precision}", peers, system=system, precision=precision, **sizes)
 
 
 def growth() -> Iterator[Case]:
@@ -73,6 +74,7 @@ def attention() -> Iterator[Case]:
 
 GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
     "training": training,
+    "large": partial(training, size=1024, batch=256),
     "growth": growth,
     "attention": attention,
 }
