@@ -10,9 +10,30 @@ SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 class Batch(NamedTuple):
     """Sentence pairs as ids, padded with `PAD`: arrays of NumPy, and of JAX in a training step."""
 
-    source: Any  # [B, S]
+    source: Any  # [B, S], or `Copyable`
     target: Any  # [B, T], each ending in `EOS`; the model puts `BOS` before them
     links: Any = None  # [B, T, S], as weights, where all pairs have some
+
+
+class Copyable(NamedTuple):
+    """Source sentences, with what it writes to copy each word, for a model that copies.
+
+    A word that the target vocabulary of V words lacks is written as V + the place in its source
+    where it first stands. Targets have such ids too.
+    """
+
+    words: Any  # [B, S], ids of the source vocabulary, padded with `PAD`
+    copies: Any  # [B, S], ids of the target vocabulary, or V + a place
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """B, S."""
+        return self.words.shape
+
+
+def ids_of(source: Any) -> Any:
+    """The ids of source sentences, [B, S], which may be `Copyable`."""
+    return source.words if isinstance(source, Copyable) else source
 
 
 def written(tokens: Sequence[str], steps: int) -> list[str]:

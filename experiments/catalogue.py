@@ -42,7 +42,7 @@ from attn_jax.attention.scores import General
 from attn_jax.cli.flags import FLAGS
 from attn_jax.cli.program import run
 from attn_jax.errors import InputError
-from attn_jax.models.readouts import OVER_POSITIONS
+from attn_jax.models.readouts import OVER_POSITIONS, OVER_WORDS
 from attn_jax.reporting.comparisons import compare
 from attn_jax.reporting.printing import markdown, mean_and_deviation
 from attn_jax.reporting.runs import Run, find_runs
@@ -118,6 +118,9 @@ hard decision at each source position: to stop there or to move on.
 With hard attention (`--model.readout=marginal` and others) the weights are the probabilities of
 source positions. This needs one head, and weights that sum to 1: see
 [Hard attention](models.md#hard-attention).
+
+Some readouts copy words of the source (`--model.readout=copynet` and others), also those that the
+vocabulary lacks: see [Copying](models.md#copying).
 
 A score, window or normalizer that you write yourself is named `module:Class`, and works in the
 same places: see [Your own parts](own_parts.md). `./launch.sh check module:Class`, or
@@ -294,6 +297,7 @@ def mechanisms() -> str:
         "Mixing": MIXING,
     }
     made = {title: catalogue(table) for title, table in tables.items()}
+    made["Readouts of source words"] = without_parameters(OVER_WORDS)
     made["Readouts over positions"] = without_parameters(OVER_POSITIONS)
     made["Sources"] = without_parameters(SOURCES)
     sections = [f"## {title}\n\n{markdown(table, bars)}\n" for title, table in made.items()]

@@ -15,7 +15,7 @@ from attn_jax.models.protocols import Summary
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.models.stacks import make_stack
 from attn_jax.settings.grammar import own_names
-from attn_jax.tokens import SPECIALS
+from attn_jax.tokens import SPECIALS, Copyable
 
 B, S, T = 2, 3, 4  # sentences, source and target words
 SMALLEST = len(SPECIALS) + 1  # words in a vocabulary
@@ -67,7 +67,8 @@ def _check_decoder(config: Model, rng: jax.Array) -> None:
     which = f"model.decoder={config.decoder}"
     model = untrained(config, rng)
     decoder = model.decoder
-    source = model.encode(jnp.ones((B, S), jnp.int32))
+    words = jnp.ones((B, S), jnp.int32)
+    source = model.encode(Copyable(words, words) if model.copies else words)
     state = decoder.start(source, T)
     word, words = jnp.zeros((B, config.embedding_size)), jnp.zeros((B, T, config.embedding_size))
     if isinstance(decoder, Recurrent):
@@ -87,6 +88,8 @@ def _check_decoder(config: Model, rng: jax.Array) -> None:
             f"{which}: `step` must return state, features and weights, got {_shapes(returned)}"
         )
     *others, weights = returned
+    if model.copies:  # such a readout takes vectors of any size
+        features = jnp.shape(others[1])[-1]
     _compare(f"{which}: `step`", "state, features", (*others,), (state, jnp.zeros((B, features))))
     _check_weights(f"{which}: the last output of `step`", weights, "B L N S")
     every = jnp.zeros((B, T, features)), jnp.zeros((*weights.shape[:3], T, S))

@@ -47,7 +47,9 @@ class Model:
     )
     readout: str = option(
         "auto",
-        "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's; for hard "
+        "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's; lexical "
+        "(with a translation of the attended words); pointer (all words are copied from the "
+        "source), pointer_generator, copynet (some are); for hard "
         "attention: marginal (the exact sum over positions), monotonic_marginal (which "
         "never goes back), first_order (moves from the last position), monotonic_first_order, "
         "monotonic_hmm (moves and weights); or your own module:Class",

@@ -11,12 +11,13 @@ import grain
 import numpy as np
 
 from attn_jax.config import Train
+from attn_jax.data.copying import Open, copied, copies_of
 from attn_jax.data.links import LinkTable
 from attn_jax.data.pretokens import Cut, CutText
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.recipe.orders import Plan, make_shapes
 from attn_jax.settings.fields import LARGEST
-from attn_jax.tokens import EOS, PAD, Batch
+from attn_jax.tokens import EOS, PAD, Batch, Copyable
 
 AT_ONCE = 2**16  # sentences whose ids are looked up at a time
 
@@ -29,7 +30,7 @@ class Ids:
       vocabulary: gives the ids.
     """
 
-    def __init__(self, cut: Cut, vocabulary: Vocabulary):
+    def __init__(self, cut: Cut, vocabulary: Vocabulary | Open):
         self._size = len(vocabulary)
         tokens = vocabulary.tokens_of(cut.types)
         # The ids of all types, one after another; how many those of a type are, and from where.
@@ -83,6 +84,7 @@ class TrainingPairs:
       target: the target vocabulary.
       max_length: most tokens of a side.
       links: of all pairs of the text, where attention is guided.
+      copying: whether the model copies words, which makes sources `Copyable`.
     """
 
     def __init__(
@@ -92,9 +94,14 @@ class TrainingPairs:
         target: Vocabulary,
         max_length: int,
         links: LinkTable | None = None,
+        copying: bool = False,
     ):
         self._sides = Ids(text.source, source), Ids(text.target, target)
-        self._links = links
+        self._links, self._known, self._open = links, len(target), None
+        if copying:
+            others: dict[str, int] = {}
+            sides = (text.source, source), (text.target, target)
+            self._open = [Ids(cut, Open(side, target, others)) for cut, side in sides]
         lengths = np.stack([side.lengths for side in self._sides], axis=1)
         self._fits = np.all((lengths > 0) & (lengths <= max_length), axis=1)
         self._numbers = np.flatnonzero(self._fits)
@@ -117,11 +124,18 @@ class TrainingPairs:
     def batch(self, indices: np.ndarray, source_length: int, target_length: int) -> Batch:
         """Some pairs, padded to these lengths."""
         numbers = self._numbers[indices]
-        source, target = self._sides
-        links = self._links
+        (source, target), links = self._sides, self._links
+        ids = source.padded(numbers, source_length, [])
+        if self._open is None:
+            of_target = target.padded(numbers, target_length, [EOS])
+        else:
+            source, target = self._open
+            of_source = source.padded(numbers, source_length, [])
+            ids = Copyable(ids, copies_of(of_source, self._known))
+            of_target = copied(target.padded(numbers, target_length, [EOS]), of_source, self._known)
         return Batch(
-            source.padded(numbers, source_length, []),
-            target.padded(numbers, target_length, [EOS]),
+            ids,
+            of_target,
             None if links is None else links.matrix(numbers, source_length, target_length),
         )
 

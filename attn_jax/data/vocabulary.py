@@ -2,6 +2,7 @@
 
 import abc
 import base64
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, chain, pairwise
 
@@ -89,19 +90,38 @@ class Vocabulary(abc.ABC):
         """The ids of tokens, `UNK` for unknown ones."""
         return [self._ids.get(token, UNK) for token in tokens]
 
+    def open_ids(self, tokens: Iterable[str], others: dict[str, int]) -> list[int]:
+        """The ids of tokens, and numbers from V on for unknown ones, which `others` remembers.
+
+        Args:
+          tokens: of a text.
+          others: the numbers of unknown tokens so far; new ones are added.
+        """
+
+        def number(token: str) -> int:
+            return others.setdefault(token, len(self) + len(others))
+
+        special = SPECIALS[UNK]
+        return [
+            self._ids[token] if token in self._ids else UNK if token == special else number(token)
+            for token in tokens
+        ]
+
     def unknown(self, sentences: Iterable[Sentence]) -> list[str]:
         """The unknown tokens of sentences, without duplicates."""
         tokens = dict.fromkeys(token for sentence in sentences for token in sentence.tokens)
         return [token for token in tokens if token not in self._ids]
 
-    def decode(self, ids: Iterable[int]) -> list[str]:
-        """The tokens of ids, up to the first `EOS`."""
-        tokens = []
-        for index in ids:
-            if index == EOS:
-                break
-            tokens.append(self.tokens[index])
-        return tokens
+    def decode(self, ids: Iterable[int], source: Sequence[str] = ()) -> list[str]:
+        """The tokens of ids, up to the first `EOS`.
+
+        Args:
+          ids: of this vocabulary, of V tokens; or V + the place of a token that is copied.
+          source: the tokens that may be copied.
+        """
+        known = len(self)
+        written = itertools.takewhile(lambda index: index != EOS, ids)
+        return [self.tokens[i] if i < known else source[i - known] for i in written]
 
     @classmethod
     def build(

@@ -10,13 +10,13 @@ from attn_jax.decoding.beam import beam, flat, tiled
 from attn_jax.decoding.ensemble import Models, stepping
 from attn_jax.decoding.options import Search, forbidding
 from attn_jax.decoding.search import SearchResult, StepFunction, generate, greedy, sampler
-from attn_jax.tokens import PAD
+from attn_jax.tokens import PAD, Copyable, ids_of
 
 
 @functools.partial(jax.jit, static_argnames=("combination", "search", "longest", "expansion"))
 def decode(
     models: Models,
-    source: Int[Array, "B S"],
+    source: Int[Array, "B S"] | Copyable,
     rngs: Array | None = None,
     *,
     combination: str,
@@ -37,7 +37,7 @@ def decode(
       longest: most words of any translation, `EOS` excluded.
       expansion: target tokens for a source token, of which the default limit is twice as many.
     """
-    lengths = (source != PAD).sum(axis=1)
+    lengths = (ids_of(source) != PAD).sum(axis=1)
     # Without a limit, a translation has at most 2 `expansion` words for each source token and 20
     # more, but not fewer than it must have. `EOS` is one more.
     asked, least = search.max_length, search.min_length

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from attn_jax.decoding.ensemble import Models
 from attn_jax.decoding.forced import force
 from attn_jax.models.seq2seq import Seq2Seq, with_uniform_weights
-from attn_jax.tokens import BOS, PAD
+from attn_jax.tokens import BOS, PAD, Copyable, ids_of
 
 SEED = 0  # of the positions that are drawn
 
@@ -33,7 +33,11 @@ class Explained(NamedTuple):
 
 @functools.partial(jax.jit, static_argnames="combination")
 def explain(
-    models: Models, source: Int[Array, "B S"], target: Int[Array, "B T"], *, combination: str
+    models: Models,
+    source: Int[Array, "B S"] | Copyable,
+    target: Int[Array, "B T"],
+    *,
+    combination: str,
 ) -> Explained:
     """Explains the predictions of one model of one source, which attends."""
     (model,) = models
@@ -47,7 +51,7 @@ def explain(
 
 
 def _without(
-    model: Seq2Seq, source: Int[Array, "B S"], target: Int[Array, "B T"]
+    model: Seq2Seq, source: Int[Array, "B S"] | Copyable, target: Int[Array, "B T"]
 ) -> tuple[list[Float[Array, "B T"]], Float[Array, "B T S"]]:
     """The first three log-probabilities of an `Explained`, and its weights."""
     encoded = model.encode(source)
@@ -73,7 +77,7 @@ def _without(
         other = jnp.where(others > 0, without(nth + (nth >= most)), jnp.nan)
         return after, (of_word, without(most), other, weights)
 
-    inputs = before.T, target.T, _drawn(source, target.shape[1]).T
+    inputs = before.T, target.T, _drawn(ids_of(source), target.shape[1]).T
     _, (*found, weights) = jax.lax.scan(advance, model.start(encoded, target.shape[1]), inputs)
     return [of_word.T for of_word in found], jnp.swapaxes(weights, 0, 1)
 
@@ -91,14 +95,14 @@ def _drawn(source: Int[Array, "B S"], steps: int) -> Float[Array, "B T"]:
 
 
 def importance(
-    model: Seq2Seq, source: Int[Array, "B S"], target: Int[Array, "B T"]
+    model: Seq2Seq, source: Int[Array, "B S"] | Copyable, target: Int[Array, "B T"]
 ) -> Float[Array, "B T S"]:
     """|gradient × input|: how much each source word adds to each target word, by its derivative.
 
     It is that of the log-probability of the target word, through the encoder and the weights too,
     in the direction of the vector of the source word.
     """
-    vectors = model.vectors(source)
+    vectors = model.vectors(ids_of(source))
 
     def at_step(step: Int[Array, ""]) -> Float[Array, "B S"]:
         written = target[:, step]

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.decoding.ensemble import Models, all_layers, combined, stepping
 from attn_jax.kernels.memory import Held, by_parts
-from attn_jax.tokens import BOS, PAD
+from attn_jax.tokens import BOS, PAD, Copyable
 
 # Known target words whose probabilities are held at once; at least those of one step of the batch.
 WORDS = Held(cpu=2**8, other=2**12)
@@ -31,7 +31,11 @@ class Forced(NamedTuple):
 
 @functools.partial(jax.jit, static_argnames="combination")
 def force(
-    models: Models, source: Int[Array, "B S"], target: Int[Array, "B T"], *, combination: str
+    models: Models,
+    source: Int[Array, "B S"] | Copyable,
+    target: Int[Array, "B T"],
+    *,
+    combination: str,
 ) -> Forced:
     """Runs the models over known targets, each ending in `EOS`."""
 
@@ -55,7 +59,11 @@ def force(
 
 @functools.partial(jax.jit, static_argnames="combination")
 def posterior(
-    models: Models, source: Int[Array, "B S"], target: Int[Array, "B T"], *, combination: str
+    models: Models,
+    source: Int[Array, "B S"] | Copyable,
+    target: Int[Array, "B T"],
+    *,
+    combination: str,
 ) -> tuple[Float[Array, "B T S"], Float[Array, "B T S"]]:
     """The posterior alignment of known targets: p(a_i = j | y_i) ∝ α_ij p(y_i | a_i = j).
 
@@ -109,7 +117,11 @@ def posterior(
 
 @functools.partial(jax.jit, static_argnames="combination")
 def value_sizes(
-    models: Models, source: Int[Array, "B S"], target: Int[Array, "B T"], *, combination: str
+    models: Models,
+    source: Int[Array, "B S"] | Copyable,
+    target: Int[Array, "B T"],
+    *,
+    combination: str,
 ) -> Float[Array, "B L N 1 S"] | None:
     """The length of what each head sums of each position, the same at all steps.
 
@@ -122,7 +134,11 @@ def value_sizes(
 
 @functools.partial(jax.jit, static_argnames="combination")
 def viterbi(
-    models: Models, source: Int[Array, "B S"], target: Int[Array, "B T"], *, combination: str
+    models: Models,
+    source: Int[Array, "B S"] | Copyable,
+    target: Int[Array, "B T"],
+    *,
+    combination: str,
 ) -> Float[Array, "B T S"]:
     """1 on the most probable alignment of known targets, 0 elsewhere.
 

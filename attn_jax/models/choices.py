@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError
+from attn_jax.models.copying import OneSoftmax
+from attn_jax.models.copynet import CopyNet
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.encoders import LAYERS, RecurrentEncoder
 from attn_jax.models.marginal import Marginal
@@ -73,7 +75,17 @@ def find_decoder(config: Model) -> Callable[..., Decoder]:
     decoder = choose_or_import(DECODERS, config.decoder, "decoder")
     if not hasattr(decoder, "step"):
         raise InputError(f"model.decoder={config.decoder} is not a decoder: it has no `step`")
-    if config.readout == "auto" or not issubclass(find_readout(config, ""), Marginal):
+    if config.readout == "auto":
+        return decoder
+    readout = find_readout(config, "")
+    if issubclass(readout, OneSoftmax):
+        if decoder is not Bahdanau:
+            raise InputError(
+                "model.readout=copynet needs the state of its own decoder: give "
+                f"model.decoder=bahdanau, got {config.decoder}"
+            )
+        return CopyNet
+    if not issubclass(readout, Marginal):
         return decoder
     if decoder not in OVER_POSITIONS:
         raise InputError(
@@ -82,3 +94,9 @@ def find_decoder(config: Model) -> Callable[..., Decoder]:
             f"transformer, got {config.decoder}"
         )
     return OVER_POSITIONS[decoder]
+
+
+def copies_words(config: Model) -> bool:
+    """Whether a model with these options copies words of its source."""
+    decoder = choose_or_import(DECODERS, config.decoder, "decoder")
+    return getattr(find_readout(config, getattr(decoder, "usual_readout", "")), "copies", False)

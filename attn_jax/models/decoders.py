@@ -37,6 +37,7 @@ class Inputs(NamedTuple):
     words: Float[Array, "B G"]  # the vectors of the previous words, projected
     rng_cell: Key[Array, " B"] | None = None
     rng_attention: Key[Array, " B"] | None = None
+    copied: Any = None  # where the previous word stands, bool [B, S]; for `CopyNet`
 
 
 class Recurrent(nnx.Module):
@@ -90,18 +91,22 @@ class Recurrent(nnx.Module):
         """What `advance` reads of the vectors of the previous words."""
         return self.cell.input(embeddings)
 
+    def known(self, embeddings: Float[Array, "*T B E"], source: Source) -> Inputs:
+        """What is known of a step, or of all steps, but for random keys."""
+        return Inputs(self.inputs(embeddings))
+
     def features(
         self,
         outputs: PyTree,
         embeddings: Float[Array, "B *T E"],
         rng: Key[Array, " B"] | None = None,
-    ) -> Float[Array, "B *T F"]:
+    ) -> PyTree[Float[Array, "B ..."]]:
         """What the output layer reads, from what `advance` has returned, at one step or at all."""
         return self.readout(self.dropout(outputs, rng))
 
     def step(self, state: PyTree, embedding: Float[Array, "B E"], source: Source) -> OneStep:
         """The next state, the features for the output layer, and the weights."""
-        inputs = Inputs(self.inputs(embedding))
+        inputs = self.known(embedding, source)
         state, (outputs, weights) = self.advance(source, state, inputs)
         return state, self.features(outputs, embedding), weights[:, None]
 
@@ -114,10 +119,9 @@ class Recurrent(nnx.Module):
         """
         rng_in, rng_cell, rng_attention, rng_out = split(rng, 4)
         embeddings, count = self.dropout(embeddings, rng_in), embeddings.shape[1]
-        inputs = Inputs(
-            self.inputs(jnp.swapaxes(embeddings, 0, 1)),
-            self.dropout.steps(rng_cell, count, len(self.cell.cells)),
-            split_stacked(rng_attention, count),
+        inputs = self.known(jnp.swapaxes(embeddings, 0, 1), source)._replace(
+            rng_cell=self.dropout.steps(rng_cell, count, len(self.cell.cells)),
+            rng_attention=split_stacked(rng_attention, count),
         )
         first = self.start(source, count)
         _, made = self.forms.scan(type(self).advance, (self, source), first, inputs)
@@ -154,7 +158,7 @@ class Bahdanau(Recurrent):
 
     def features(
         self, outputs: PyTree, embeddings: Array, rng: Key[Array, " B"] | None = None
-    ) -> Float[Array, "B *T F"]:
+    ) -> PyTree[Float[Array, "B ..."]]:
         """The readout of the new state, the previous word and the context."""
         output, context = outputs
         return self.dropout(self.readout(output, embeddings, context), rng)

@@ -23,7 +23,7 @@ class Separate(nnx.Module):
       config: its sizes.
       source_size: words in the source vocabulary.
       target_size: V, words in the target vocabulary.
-      features: F, what the output layer reads.
+      features: F, what the output layer reads; 0: there is none.
       rngs: for the initial parameters.
     """
 
@@ -37,7 +37,8 @@ class Separate(nnx.Module):
         size = config.embedding_size
         self.source_words = nnx.Embed(source_size, size, rngs=rngs)
         self.target_words = nnx.Embed(target_size, size, rngs=rngs)
-        self.output = nnx.Linear(features, target_size, rngs=rngs)
+        if features:
+            self.output = nnx.Linear(features, target_size, rngs=rngs)
 
     def source_vectors(self, words: Int[Array, "B S"]) -> Float[Array, "B S E"]:
         """The vectors of source words."""

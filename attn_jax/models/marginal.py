@@ -75,6 +75,7 @@ class Marginal(nnx.Module):
 
     forms = FAST
     options: frozenset[str] = frozenset()
+    copies = False
     positional = False  # depends on where words stand
     reads_weights = True  # α of attention
 

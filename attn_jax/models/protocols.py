@@ -7,7 +7,7 @@ sentence, is given in training alone.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 from flax import nnx
@@ -45,6 +45,9 @@ class Source(NamedTuple):
     projected: PyTree  # what the decoder's `project` returns, such as `Attended`
     mask: PyTree[Bool[Array, "B S"]]  # a pair if each of two sources is attended to by itself
     summary: Summary
+    vectors: PyTree[Float[Array, "B S E"]] = None  # of the words; of each source
+    copies: Any = None  # of a `Copyable`, int [B, S]
+    previous: Any = None  # the previous words of a model that copies, int [B, *T]
 
     @property
     def first_mask(self) -> Bool[Array, "B S"]:
@@ -126,7 +129,8 @@ class Readout(Protocol):
     step; `models.marginal` sums them over positions.
     """
 
-    size: int  # F, features of what the output layer reads
+    size: int  # F, features of what the output layer reads; 0: there is none
+    copies: bool  # whether it gives source words that the vocabulary lacks: then V is V + S
 
     def start(self, source: Source) -> PyTree:
         """What is carried from step to step in use, besides the state of the decoder."""

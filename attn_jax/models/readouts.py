@@ -7,6 +7,14 @@ from flax import nnx
 from jaxtyping import Array, Float, Int
 
 from attn_jax.config import Model
+from attn_jax.models.copying import (
+    Copying,
+    OneSoftmax,
+    Pointer,
+    PointerGenerator,
+    of_source,
+    refuse_two_sources,
+)
 from attn_jax.models.embeddings import Separate
 from attn_jax.models.linear import Linear
 from attn_jax.models.marginal import Marginal
@@ -29,6 +37,8 @@ class FromFeatures(nnx.Module):
     """
 
     reads_weights = True
+    copies = False
+    positional = False
 
     def start(self, source: Source) -> tuple[()]:
         """Nothing is carried."""
@@ -105,8 +115,56 @@ class Concatenated(FromFeatures):
         return jnp.concatenate(inputs, axis=-1)
 
 
-Readout = Maxout | Concatenated | Marginal
+class Lexical(Concatenated):
+    """W^o h̃ + b^o + W^ℓ h^ℓ + b^ℓ, with h^ℓ a translation of the words that are attended to.
 
+    f^ℓ = tanh(Σ_j α_j f_j) and h^ℓ = tanh(W f^ℓ) + f^ℓ, with the vector f_j of word j. Here h̃ are
+    the inputs of the readout.
+
+    Paper: Nguyen and Chiang 2018, section 4.
+    Cost: time T (S E + E² + E V).
+    """
+
+    def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
+        refuse_two_sources(config)
+        self.size = inputs + config.embedding_size
+        self.words = Linear(config.embedding_size, config.embedding_size, use_bias=False, rngs=rngs)
+
+    def step(
+        self,
+        words: Separate,
+        carried: tuple[()],
+        word: Int[Array, " B"],
+        source: Source,
+        steps: Float[Array, "B F"],
+        weights: Float[Array, "B L N S"],
+    ) -> tuple[tuple[()], Float[Array, "B V"], Float[Array, "B L N S"]]:
+        steps, weights = self.read(words, word, source, steps, weights)
+        return super().step(words, carried, word, source, steps, weights)
+
+    def read(
+        self,
+        words: Separate,
+        target: Int[Array, " B *T"],
+        source: Source,
+        steps: Float[Array, "B *T I"],
+        weights: Float[Array, "B L N *T S"],
+    ) -> tuple[Float[Array, "B *T F"], Float[Array, "B L N *T S"]]:
+        attended = jnp.einsum("b...s,bse->b...e", of_source(weights), source.vectors)
+        lexical = jnp.tanh(attended)
+        lexical = jnp.tanh(self.words(lexical)) + lexical
+        return jnp.concatenate([steps, lexical], axis=-1), weights
+
+
+Readout = Maxout | Concatenated | Copying | Marginal
+
+# Those that read the words of the source, besides annotations.
+OVER_WORDS: dict[str, type[Lexical] | type[Copying]] = {
+    "lexical": Lexical,
+    "pointer": Pointer,
+    "pointer_generator": PointerGenerator,
+    "copynet": OneSoftmax,
+}
 # Those that sum over the positions that a step may attend to.
 OVER_POSITIONS: dict[str, type[Marginal]] = {
     "marginal": Marginal,
@@ -118,6 +176,7 @@ OVER_POSITIONS: dict[str, type[Marginal]] = {
 READOUTS: dict[str, type[Readout]] = {
     "maxout": Maxout,
     "linear": Concatenated,
+    **OVER_WORDS,
     **OVER_POSITIONS,
 }
 

@@ -32,7 +32,7 @@ from attn_jax.models.marginal import Marginal, Over, best, total
 from attn_jax.models.protocols import Encoded, Source
 from attn_jax.models.randomness import split
 from attn_jax.models.second_source import make_second
-from attn_jax.tokens import BOS, PAD
+from attn_jax.tokens import BOS, PAD, UNK, Copyable, ids_of
 
 
 class Reading(NamedTuple):
@@ -123,7 +123,7 @@ class Seq2Seq(nnx.Module):
 
     def encode(
         self,
-        source: Int[Array, "B S"],
+        source: Int[Array, "B S"] | Copyable,
         rng: Key[Array, " B"] | None = None,
         vectors: Float[Array, "B S E"] | None = None,
     ) -> Source:
@@ -132,15 +132,20 @@ class Seq2Seq(nnx.Module):
         The words of a second source follow those of the first: see `models.second_source`. Of a
         single source, `vectors` may be given in place of those of its words.
         """
+        copies = source.copies if isinstance(source, Copyable) else None
+        if self.copies and copies is None:
+            raise InputError("a model that copies words takes sources as attn_jax.tokens.Copyable")
         if self.second is None:
-            vectors = self.vectors(source) if vectors is None else vectors
-            encoded = self._encode(vectors, source != PAD, rng)
+            words = self.first_source(source)
+            vectors = self.vectors(words) if vectors is None else vectors
+            encoded = self._encode(vectors, words != PAD, rng)
         else:
             rng_first, rng_second = split(rng, 2)
             words = self.first_source(source)
             first = self._encode(self.words.source_vectors(words), words != PAD, rng_first)
-            encoded = self.second.joined(first, self.second.encode(source, rng_second))
-        return Source(self.decoder.project(encoded), encoded.mask, encoded.summary)
+            encoded = self.second.joined(first, self.second.encode(ids_of(source), rng_second))
+        projected = self.decoder.project(encoded)
+        return Source(projected, encoded.mask, encoded.summary, encoded.vectors, copies)
 
     def _encode(
         self,
@@ -151,13 +156,20 @@ class Seq2Seq(nnx.Module):
         annotations, summary = self.encoder(vectors, mask, rng)
         return Encoded(vectors, annotations, mask, summary)
 
-    def first_source(self, source: Int[Array, "B S"]) -> Int[Array, "B S"]:
+    def first_source(self, source: Int[Array, "B S"] | Copyable) -> Int[Array, "B S"]:
         """The words of the first source alone."""
-        return source if self.second is None else self.second.first(source)
+        words = ids_of(source)
+        return words if self.second is None else self.second.first(words)
+
+    def previous(self, words: Int[Array, "*any"]) -> Float[Array, "*any E"]:
+        """The vectors of previous target words; that of `UNK` for those that are copied."""
+        if self.copies:
+            words = jnp.where(words < self.target_size, words, UNK)
+        return self.words.target_vectors(words)
 
     def read(
         self,
-        source: Int[Array, "B S"],
+        source: Int[Array, "B S"] | Copyable,
         target: Int[Array, "B T"],
         rng: Key[Array, " B"] | None = None,
         vectors: Float[Array, "B S E"] | None = None,
@@ -174,10 +186,14 @@ class Seq2Seq(nnx.Module):
         """
         rng_encoder, rng_decoder = split(rng, 2)
         before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
-        encoded = self.encode(source, rng_encoder, vectors)
-        made = self.decoder(self.words.target_vectors(before), encoded, rng_decoder)
+        encoded = self._after(before, self.encode(source, rng_encoder, vectors))
+        made = self.decoder(self.previous(before), encoded, rng_decoder)
         steps, weights = self.decoder.readout.read(self.words, target, encoded, *made)
         return Reading(steps, encoded, weights)
+
+    def _after(self, words: Int[Array, " B *T"], source: Source) -> Source:
+        """The source, with the previous words if the model copies."""
+        return source._replace(previous=words) if self.copies else source
 
     def log_probabilities(self, steps: PyTree, source: Source) -> Float[Array, "B *T V"]:
         """The log-probabilities of all words, in nats, at some steps of a `Reading`.
@@ -220,6 +236,11 @@ class Seq2Seq(nnx.Module):
         return jnp.stack(sizes, axis=1)
 
     @property
+    def copies(self) -> bool:
+        """Whether it takes sources as `Copyable`, and gives the words that these have more."""
+        return self.decoder.readout.copies
+
+    @property
     def sums_over_alignments(self) -> bool:
         """Whether alignments are latent variables, which have a posterior."""
         return isinstance(self.decoder.readout, Marginal)
@@ -255,7 +276,8 @@ class Seq2Seq(nnx.Module):
           source: the encoded sentences.
         """
         state, carried = state
-        state, *made = self.decoder.step(state, self.words.target_vectors(word), source)
+        source = self._after(word, source)
+        state, *made = self.decoder.step(state, self.previous(word), source)
         carried, log_probabilities, weights = self.decoder.readout.step(
             self.words, carried, word, source, *made
         )

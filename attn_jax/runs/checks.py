@@ -21,7 +21,7 @@ from attn_jax.data.synthetic import TASKS
 from attn_jax.decoding.batches import SHORTEST
 from attn_jax.errors import InputError, choose, failure
 from attn_jax.evaluation.metrics import METRICS, make_bleu
-from attn_jax.models.choices import options_of
+from attn_jax.models.choices import copies_words, options_of
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.heads import Sizes
 from attn_jax.models.seq2seq import Seq2Seq
@@ -29,7 +29,7 @@ from attn_jax.recipe.optimizer import Linear
 from attn_jax.recipe.orders import Shape
 from attn_jax.records.own_code import import_modules, imported_late, own_modules, own_options
 from attn_jax.settings.grammar import own_names
-from attn_jax.tokens import PAD, UNK, Batch
+from attn_jax.tokens import PAD, UNK, Batch, Copyable
 from attn_jax.training.loop import recipe_of
 from attn_jax.training.step import init_state, train_step
 
@@ -58,6 +58,12 @@ def check(experiment: Experiment) -> None:
                 if sources == 2
                 else "one source: name a second by data.columns=1,2,3 or data.second_source"
             )
+        )
+    levels = {experiment.data.source_level, experiment.data.target_level}
+    if len(levels) > 1 and copies_words(experiment.model):
+        raise InputError(
+            f"model.readout={experiment.model.readout} copies source tokens, which are of another "
+            f"kind than target tokens: give one level for both, not {' and '.join(sorted(levels))}"
         )
     kind = choose(EMBEDDINGS, experiment.model.embeddings, "kind of embeddings")
     if issubclass(kind, Shared) and experiment.data.vocabulary != "joint":
@@ -104,6 +110,8 @@ def check_step(experiment: Experiment, shape: Shape) -> Seq2Seq:
 
     def one_step(rng: jax.Array) -> tuple:
         ids = jnp.ones((rows, source), jnp.int32), jnp.ones((rows, target), jnp.int32)
+        if copies_words(experiment.model):
+            ids = Copyable(ids[0], ids[0]), ids[1]
         batch = Batch(*ids, links=jnp.ones((rows, target, source)))
         state = init_state(untrained(experiment.model, rng), recipe)
         return train_step(state, batch, rng, recipe=recipe)

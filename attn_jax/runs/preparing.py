@@ -23,6 +23,7 @@ from attn_jax.data.text_checks import (
 )
 from attn_jax.data.vocabulary import Vocabulary, known
 from attn_jax.errors import InputError, choose
+from attn_jax.models.choices import copies_words
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.recipe import precision
 from attn_jax.records import manifest, run_files
@@ -184,7 +185,8 @@ def training_pairs(
     if experiment.data.links and not guided:
         raise InputError("data.links guide attention only with train.losses=guided or so")
     links = links_of(experiment.data, examples, text.lengths()) if guided else None
-    pairs = TrainingPairs(text, source, target, max_length, links)
+    copying = copies_words(experiment.model)
+    pairs = TrainingPairs(text, source, target, max_length, links, copying)
     if not len(pairs):
         raise InputError(
             f"every training pair is empty or longer than train.max_length={max_length} tokens"

@@ -21,6 +21,7 @@ import numpy as np
 from jax import export as jax_export
 from jaxtyping import Array, Int
 
+from attn_jax.data.copying import copyable
 from attn_jax.data.run_vocabularies import as_json, from_json
 from attn_jax.data.sentences import Sentence, pad
 from attn_jax.data.vocabulary import Vocabulary
@@ -31,7 +32,7 @@ from attn_jax.errors import InputError, reason
 from attn_jax.files import reading, writing
 from attn_jax.records import strict_json
 from attn_jax.startup import start
-from attn_jax.tokens import BOS, EOS, PAD, UNK
+from attn_jax.tokens import BOS, EOS, PAD, UNK, Copyable
 from attn_jax.translation.given_pairs import refuse_one
 from attn_jax.translation.hypothesis import Hypothesis
 from attn_jax.translation.loading import Place, load
@@ -54,7 +55,8 @@ def export(
     """Writes decoding to one file: a function of token ids, with its parameters, and vocabularies.
 
     `attn_jax.load_exported` translates text with the file. It is a zip archive, of which JAX alone
-    can run `decode.jax`. This function takes ids [batch_size, source_length], int32, padded with 0.
+    can run `decode.jax`. This function takes ids [batch_size, source_length], int32, padded with 0;
+    with a model that copies, the `copies` of `attn_jax.tokens.Copyable` too.
     It returns, for K hypotheses of each sentence, their ids [batch_size, K, T], up to and including
     the end of the sentence (3) and then 0, their log-probabilities and scores, each
     [batch_size, K], and their weights [batch_size, K, L, N, T, S]. It runs wherever
@@ -90,11 +92,13 @@ def export(
             f"batch_size at least 1, got {source_length} and {batch_size}"
         )
 
-    def of_ids(source: Int[Array, "B S"]) -> tuple[Array, ...]:
-        return tuple(decode(translator.models, source, search=search, **translator.settings))
+    def of_ids(*source: Int[Array, "B S"]) -> tuple[Array, ...]:
+        ids = Copyable(*source) if translator.copies else source[0]
+        return tuple(decode(translator.models, ids, search=search, **translator.settings))
 
     ids = jax.ShapeDtypeStruct((batch_size, source_length), jnp.int32)
-    exported = jax_export.export(jax.jit(of_ids), platforms=PLATFORMS)(ids)
+    arguments = [ids] * (2 if translator.copies else 1)
+    exported = jax_export.export(jax.jit(of_ids), platforms=PLATFORMS)(*arguments)
     members = {
         FUNCTION: bytes(exported.serialize()),
         SOURCE: as_json(translator.source).encode(),
@@ -116,6 +120,7 @@ def _about(exported: jax_export.Exported, search: Search) -> dict[str, Any]:
         "n_best": n_best,
         "target_length": target_length,
         "search": dataclasses.asdict(search),
+        "copies": len(exported.in_avals) > 1,
         "ids": {"pad": PAD, "unknown": UNK, "begin": BOS, "end": EOS},
         "platforms": PLATFORMS,
         "versions": {name: version(name) for name in ("jax", "jaxlib")},
@@ -228,8 +233,10 @@ class Exported:
     def _of_batch(self, sources: list[Sentence]) -> Iterator[list[Hypothesis]]:
         size, length = self.about["batch_size"], self.about["source_length"]
         ids = [self.source.ids(source.tokens) for source in sources]
-        batch = pad(ids + [[]] * (size - len(ids)), length)
-        results = jax.device_get(SearchResult(*self._run(batch)))
+        batch = (pad(ids + [[]] * (size - len(ids)), length),)
+        if self.about.get("copies"):  # not in files of earlier versions
+            batch, _ = copyable(batch[0], [source.tokens for source in sources], self.target)
+        results = jax.device_get(SearchResult(*self._run(*batch)))
         for row, source in enumerate(sources):
             finite = np.flatnonzero(np.isfinite(results.score[row]))
             if not finite.size:

@@ -7,6 +7,7 @@ from typing import Any, overload
 import jax
 import numpy as np
 
+from attn_jax.data.copying import copyable
 from attn_jax.data.sentences import Sentence, pad
 from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.decoding.batches import in_order
@@ -57,7 +58,10 @@ class GivenPairs:
                     f"a model of {_plus(sizes[0])} source and {sizes[1]} target tokens "
                     f"does not go with vocabularies of {_plus(source.sizes)} and {len(target)}"
                 )
+        if len({model.copies for model in models}) > 1:
+            raise InputError("a model that copies words and one that does not have other words")
         self.models = tuple(models)
+        self.copies = self.models[0].copies
         self._heads = sum(model.heads for model in models)
         self.source = source
         self.target = target
@@ -216,6 +220,11 @@ class GivenPairs:
         def over(indices: np.ndarray, rows: int, length: int) -> Iterator[Any]:
             source = padded_batch([source_ids[i] for i in indices], rows, length)
             target = padded_batch([target_ids[i] for i in indices], rows, length)
+            if self.copies:
+                texts = [
+                    [of_side[i].tokens for i in indices] for of_side in (source_cut, target_cut)
+                ]
+                source, target = copyable(source, texts[0], self.target, texts[1])
             results = jax.device_get(run(self.models, source, target, combination=self.combination))
             for row, index in enumerate(indices):
                 real = len(target_ids[index]), len(source_ids[index])

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Int
 
+from attn_jax.data.copying import copyable
 from attn_jax.data.sentences import Sentence
 from attn_jax.data.vocabulary import Vocabulary, copies
 from attn_jax.decoding.batches import BATCH, in_flight, in_order, shapes
@@ -17,7 +18,7 @@ from attn_jax.decoding.decode import decode
 from attn_jax.decoding.options import Search, replaced, search_of
 from attn_jax.decoding.search import SearchResult
 from attn_jax.errors import InputError
-from attn_jax.tokens import PAD
+from attn_jax.tokens import PAD, Copyable
 from attn_jax.translation.given_pairs import GivenPairs, Text, padded_batch, refuse_one
 from attn_jax.translation.hypothesis import Hypothesis
 
@@ -192,7 +193,9 @@ class Translator(GivenPairs):
 
         def run(shape: tuple[int, int]) -> None:
             # Sentences without a token, whose translations end at once.
-            self._decoded(np.zeros(shape, np.int32), np.arange(shape[0]), search)
+            batch = np.zeros(shape, np.int32)
+            batch = Copyable(batch, batch) if self.copies else batch
+            self._decoded(batch, np.arange(shape[0]), search)
 
         in_flight(run, shapes(lengths, rows, self._per_pair(search)))
 
@@ -217,6 +220,9 @@ class Translator(GivenPairs):
 
         def of_batch(indices: np.ndarray, rows: int, length: int) -> Iterator[list[Hypothesis]]:
             batch = padded_batch([sources[i] for i in indices], rows, length)
+            if self.copies:
+                texts = [sentences[i].tokens for i in indices]
+                batch, _ = copyable(batch, texts, self.target)
             results = self._decoded(batch, first + np.resize(indices, rows), search)
             for row, index in enumerate(indices):
                 hypotheses = [
@@ -244,7 +250,10 @@ class Translator(GivenPairs):
         return max(search.beam_size, search.n_best) * self._heads * self._expansion
 
     def _decoded(
-        self, batch: Int[np.ndarray, "B S"], places: Int[np.ndarray, " B"], search: Search
+        self,
+        batch: Int[np.ndarray, "B S"] | Copyable,
+        places: Int[np.ndarray, " B"],
+        search: Search,
     ) -> SearchResult:
         """The results of a padded batch, whose samples depend on the places of its sentences."""
         rngs = None
@@ -301,7 +310,7 @@ class Translator(GivenPairs):
 def hypothesis_of(result: SearchResult, source: Sentence, target: Vocabulary) -> Hypothesis:
     """A hypothesis from one result, [T] and [L, N, T, S], of a search for a source sentence."""
     steps = np.count_nonzero(result.tokens != PAD)
-    tokens = target.decode(result.tokens[:steps].tolist())
+    tokens = target.decode(result.tokens[:steps].tolist(), source.tokens)
     return Hypothesis(
         target.join(tokens),
         tokens,

@@ -8,7 +8,7 @@ import pytest
 
 from attn_jax import GATES, MIXING, NORMALIZERS, SCORES, SOURCES, VALUES, WINDOWS
 from attn_jax.attention.catalogue import COMPOSITIONS, WRAPPERS
-from attn_jax.models.readouts import OVER_POSITIONS
+from attn_jax.models.readouts import OVER_POSITIONS, OVER_WORDS
 from experiments import catalogue
 from tests.attention.cases import NORMALIZER_LOOPS, SCORE_LOOPS, WINDOW_LOOPS, plain
 
@@ -36,7 +36,9 @@ def test_every_mechanism_has_formula_cost_and_paper(table):
         assert told[column].all(), column
 
 
-@pytest.mark.parametrize("classes", [OVER_POSITIONS, SOURCES], ids=["readouts", "sources"])
+@pytest.mark.parametrize(
+    "classes", [OVER_POSITIONS, OVER_WORDS, SOURCES], ids=["positions", "words", "sources"]
+)
 def test_what_has_no_parameters_of_a_head_has_formula_cost_and_paper(classes):
     assert catalogue.without_parameters(classes).map(bool).all(axis=None)
 
@@ -54,7 +56,7 @@ def test_what_is_published_is_counted():
     """Of 135, these train; `test_a_row_that_trains_has_an_oracle` is about them."""
     assert catalogue.published()["number"].tolist() == list(range(1, 136))
     assert set(catalogue.published()["state"]) == set(catalogue.STATES)
-    assert len(TRAINS) == 108
+    assert len(TRAINS) == 112
 
 
 @pytest.mark.parametrize("row", [*TRAINS.itertuples()], ids=lambda row: row.mechanism)

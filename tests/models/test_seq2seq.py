@@ -291,7 +291,7 @@ def test_dropout_is_of_the_given_rng_and_off_without():
         ),
         ({"encoder": "lstm"}, "unknown encoder 'lstm'; allowed: bidirectional, .*, transformer"),
         ({"decoder": "bahdanaw"}, r"did you mean bahdanau\?"),
-        ({"readout": "x"}, "allowed: maxout, linear, marginal, monotonic_marginal, first_order"),
+        ({"readout": "x"}, "allowed: maxout, linear, lexical, pointer, pointer_generator, copynet"),
         ({"score": "dot"}, "dot compares queries and annotations of one size, got 22 and 20"),
         ({"annotation_size": 7}, "must be even, got 7"),
         (
