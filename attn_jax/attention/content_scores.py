@@ -56,9 +56,12 @@ class FineGrained(Additive):
     scores = None
 
     def init(self, rng: Array, Q: int, D: int) -> dict[str, Array]:
-        rng, rng_V = jax.random.split(rng)
-        shared = super().init(rng, Q, D)
-        return {"W": shared["W"], "U": shared["U"], "V": scaled_normal(rng_V, (self.units, D))}
+        rng_W, rng_U, rng_V = jax.random.split(rng, 3)
+        return {
+            "W": scaled_normal(rng_W, (Q, self.units)),
+            "U": scaled_normal(rng_U, (D, self.units)),
+            "V": scaled_normal(rng_V, (self.units, D)),
+        }
 
     def score(
         self, p: Any, query: Float[Array, " A"], keys: Float[Array, "S A"], past: Past

@@ -17,7 +17,7 @@ from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.models.linear import Linear
 from attn_jax.models.protocols import Encoded, Encoder, Summary
-from attn_jax.models.readouts import OVER_POSITIONS
+from attn_jax.models.readouts import find_readout
 from attn_jax.tokens import PAD
 
 
@@ -112,7 +112,7 @@ def _refuse_positional(config: Model) -> None:
         for part in one.parts()
         if isinstance(part, Weigher) and part.positional
     ]
-    if config.readout in OVER_POSITIONS and OVER_POSITIONS[config.readout].positional:
+    if find_readout(config, "linear").positional:
         found.append(f"model.readout={config.readout}")
     if found:
         raise InputError(
