@@ -5,7 +5,11 @@
 new sources of one to ten times the longest of its training.
 """
 
+import os
 import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -47,6 +51,11 @@ def right(one: Run) -> list[float]:
     return found
 
 
+def mean(of_system: Sequence[Run]) -> np.ndarray:
+    """The mean of `right` over the runs of a system."""
+    return np.mean([*map(right, of_system)], axis=0)
+
+
 def knows_places(one: Run) -> bool:
     """Whether its mechanism depends on positions or on earlier steps; or is the baseline."""
     chosen = (one.options[f"model.{name}"] for name in ("score", "window", "normalizer"))
@@ -83,13 +92,16 @@ def define() -> None:
 def main() -> None:
     """Draws the figure, and prints the figures in it."""
     runs, _ = find_runs(Path(FLAGS.workdir))
-    tables = {}
+    tables, cores = {}, len(os.sched_getaffinity(0))
+    # Most of the time, programs are compiled, each by one core, for all runs of a system.
+    pool = ProcessPoolExecutor(cores, mp_context=get_context("spawn"))
     for comparison in compare(runs):
-        means = {
-            label: np.mean([*map(right, of_system)], axis=0)
+        chosen = {
+            label: of_system
             for label, of_system in comparison.systems.items()
             if knows_places(of_system[0])
         }
+        means = dict(zip(chosen, pool.map(mean, chosen.values()), strict=True))
         tables[comparison.name] = pd.DataFrame.from_dict(means, orient="index", columns=[*TIMES])
         print(comparison.name, tables[comparison.name].round(0).to_string(), sep="\n", flush=True)
     draw(tables, Path(FLAGS.figure))
