@@ -24,6 +24,7 @@ from attn_jax.models.transitions import (
     MonotonicFirstOrder,
     MonotonicHMM,
     MonotonicMarginal,
+    SegmentToSegment,
 )
 from attn_jax.settings.grammar import choose_or_import
 from attn_jax.tokens import PAD
@@ -172,6 +173,7 @@ OVER_POSITIONS: dict[str, type[Marginal]] = {
     "first_order": FirstOrder,
     "monotonic_first_order": MonotonicFirstOrder,
     "monotonic_hmm": MonotonicHMM,
+    "ssnt": SegmentToSegment,
 }
 READOUTS: dict[str, type[Readout]] = {
     "maxout": Maxout,

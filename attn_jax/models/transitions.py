@@ -3,6 +3,7 @@
 B sentences, S positions, T steps, M moves. j is the previous position, k the next one.
 """
 
+import jax
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Int, PyTree
@@ -46,27 +47,17 @@ class MonotonicMarginal(HiddenMarkov):
         return jnp.where(shift >= 0, log_weights[:, None], LOW)
 
 
-class FirstOrder(HiddenMarkov):
-    """p(a_i = k | a_{i-1} = j) ∝ 1{|k-j| ≤ w} exp(u_{k-j}), u = U [s_i; h_j] + b: of order 1.
+class ByMoves(HiddenMarkov):
+    """What those have in common whose transitions are scores U [s_i; h_j] + b of moves from j.
 
-    w is `model.longest_move`, 5 as in the paper's program. There is no α, and so no score: where
-    one attends to depends on where one was. The program multiplies h_j by a matrix first, which is
-    here a part of U, and adds 1e-7 to each probability.
-
-    Paper: Wu and Cotterell 2019; read in its program, neural-transducer.
-    Cost: S times the output layer, which training computes twice; T S² for the transitions.
+    Where one attends to depends on where one was. So there is no α, and no score.
     """
 
-    options = frozenset({"longest_move"})
     reads_weights = False
-    monotonic = False
 
-    def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
+    def __init__(self, config: Model, inputs: int, moves: int, *, rngs: nnx.Rngs):
         super().__init__(config, inputs, rngs=rngs)
-        self.window = config.longest_move
-        self.back = 0 if self.monotonic else self.window  # the longest move back
         _, read = config.values.sizes(config.annotation_size, config.embedding_size)
-        moves = self.back + 1 + self.window
         self.moves_from = Linear(read, moves, use_bias=False, rngs=rngs)
         self.moves = Linear(config.hidden_size, moves, rngs=rngs)
 
@@ -77,6 +68,25 @@ class FirstOrder(HiddenMarkov):
     def of_states(self, outputs: Float[Array, "B *T H"]) -> Float[Array, "B *T M"]:
         """The part of the states in the scores of moves."""
         return self.moves(outputs)
+
+
+class FirstOrder(ByMoves):
+    """p(a_i = k | a_{i-1} = j) ∝ 1{|k-j| ≤ w} exp(u_{k-j}), u = U [s_i; h_j] + b: of order 1.
+
+    w is `model.longest_move`, 5 as in the paper's program, which multiplies h_j by a matrix first,
+    here a part of U, and adds 1e-7 to each probability.
+
+    Paper: Wu and Cotterell 2019; read in its program, neural-transducer.
+    Cost: S times the output layer, which training computes twice; T S² for the transitions.
+    """
+
+    options = frozenset({"longest_move"})
+    monotonic = False
+
+    def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
+        self.window = config.longest_move
+        self.back = 0 if self.monotonic else self.window  # the longest move back
+        super().__init__(config, inputs, self.back + 1 + self.window, rngs=rngs)
 
     def scores(
         self, log_weights: Float[Array, "B S"], moves: Float[Array, "B S M"], shift: Array
@@ -97,6 +107,32 @@ class MonotonicFirstOrder(FirstOrder):
     """
 
     monotonic = True
+
+
+class SegmentToSegment(ByMoves):
+    """p(a_i = k | a_{i-1} = j) = e_k Π_{j≤l<k} (1 - e_l), e_j = σ(u · [s_i; h_j] + b), for k ≥ j.
+
+    At each position a word is emitted, with the probability e, or the source is read on (SSNT). The
+    paper leaves open what follows the last position: there, e = 1.
+
+    Paper: Yu, Buys and Blunsom 2016, sections 2 and 3.
+    Cost: S times the output layer, which training computes twice; T S² for the transitions.
+    """
+
+    def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
+        super().__init__(config, inputs, 1, rngs=rngs)
+
+    def scores(
+        self, log_weights: Float[Array, "B S"], moves: Float[Array, "B S 1"], shift: Array
+    ) -> Float[Array, "B S S"]:
+        """log e_k + Σ_{j≤l<k} log (1 - e_l), for k ≥ j."""
+        real = log_weights > LOW / 2
+        is_last = real & ~jnp.pad(real, ((0, 0), (0, 1)))[:, 1:]
+        emits = jnp.where(is_last, 0, jax.nn.log_sigmoid(moves[..., 0]))
+        reads_on = jax.nn.log_sigmoid(-moves[..., 0])
+        before = jnp.cumsum(reads_on, axis=1) - reads_on  # the sum over l < j
+        passed = before[:, None] - before[..., None]
+        return jnp.where(shift >= 0, emits[:, None] + passed, LOW)
 
 
 class MonotonicHMM(MonotonicFirstOrder):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.models.arithmetic import linear, softmax
+from tests.models.arithmetic import linear, sigmoid, softmax
 
 
 class Hidden(NamedTuple):
@@ -37,6 +37,11 @@ def transition(readout, alpha, moves):
         return alpha[k] * np.exp(moves[j][min(k - j, w)])
 
     table = np.zeros((size, size))
+    if kind == "SegmentToSegment":  # Yu, Buys and Blunsom 2016
+        emits = [*sigmoid(np.ravel(moves))[:-1], 1]
+        for j, k in itertools.combinations_with_replacement(range(size), 2):
+            table[j, k] = emits[k] * np.prod([1 - emits[read] for read in range(j, k)])
+        return table
     for j in range(size):
         table[j] = [score(j, k) for k in range(size)]
         if not table[j].any():  # nowhere to go

@@ -115,6 +115,7 @@ MODELS = [
     {"decoder": "luong", "readout": "monotonic_hmm", "encoder": "unidirectional"},
     {"decoder": "luong", "readout": "monotonic_marginal", "projection": "affine", **WIDE},
     {"decoder": "luong", "readout": "first_order", "longest_move": 1, "projection": "affine"},
+    {"decoder": "luong", "readout": "ssnt", "encoder": "unidirectional", "cell": "lstm"},
     {"decoder": "transformer", "readout": "marginal", "decoder_layers": 2, "self_heads": 2},
     {"decoder": "transformer", "readout": "first_order", "norm": "pre", "positions": "rotary"},
     {"decoder": "bahdanau", "values": "embeddings", "gate": "elementwise"},
