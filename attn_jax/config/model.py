@@ -52,8 +52,8 @@ class Model:
         "source), pointer_generator, copynet (some are); for hard "
         "attention: marginal (the exact sum over positions), monotonic_marginal (which "
         "never goes back), first_order (moves from the last position), monotonic_first_order, "
-        "monotonic_hmm (moves and weights), ssnt (emits a word or reads on); or your own "
-        "module:Class",
+        "monotonic_hmm (moves and weights), ssnt (emits a word or reads on); trained by a bound: "
+        "reinforce, variational, variational_sampled; or your own module:Class",
     )
     score: Score = option(
         Additive(),

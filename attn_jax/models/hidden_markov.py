@@ -118,7 +118,7 @@ class HiddenMarkov(Marginal):
 
         def transitions(known: tuple) -> Float[Array, "B S S"]:
             log_weights, of_states = known
-            of_positions = source.projected.moves
+            of_positions = source.projected.own
             moves = jax.tree.map(lambda s, h: s[:, None] + h, of_states, of_positions)
             return self.transitions(log_weights, moves)
 
@@ -149,7 +149,7 @@ class HiddenMarkov(Marginal):
         prior = total(filtered[..., None] + transitions, 1)
 
         now = jax.tree.map(lambda leaf: leaf[:, None], steps)
-        logits = self._logits(words, source, now)[:, 0]
+        logits = self._logits(words, source.projected.features[:, None], now)[:, 0]
         normalizers = jax.nn.logsumexp(logits, axis=-1)
         belief = Belief(steps.of_states, prior, normalizers)
         return belief, mixed(logits, normalizers, prior), _shown(prior, weights, source)

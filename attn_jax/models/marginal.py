@@ -17,7 +17,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.config import Model
 from attn_jax.errors import InputError
@@ -41,6 +41,7 @@ class Steps(NamedTuple):
     log_weights: Float[Array, "B *T S"]  # log α_ij, `LOW` where α_ij = 0
     log_prior: Float[Array, "B *T S"]  # log p(a_i = j | y_<i, x)
     moves: PyTree[Float[Array, "B *T M"]]  # the part of the state in the scores of moves, or None
+    noise: Float[Array, "B *T S"] | None = None  # in training, where positions are sampled
 
 
 def logarithm(weights: Float[Array, "*any"]) -> Float[Array, "*any"]:
@@ -86,6 +87,12 @@ class Marginal(nnx.Module):
         """The part of the positions in the scores of moves: there are none."""
         return None
 
+    def noise(
+        self, rng: Key[Array, " B"] | None, like: Float[Array, "B *T S"]
+    ) -> Float[Array, "B *T S"] | None:
+        """What the loss draws positions with: it draws none."""
+        return None
+
     def of_states(self, outputs: Float[Array, "B *T H"]) -> PyTree[Float[Array, "B *T M"]]:
         """The part of the states in the scores of moves: there are none."""
         return None
@@ -123,7 +130,7 @@ class Marginal(nnx.Module):
         """log Σ_j p(a_i = j | y_<i, x) p(y_i | s_i, h_j) of all words, in nats."""
 
         def of_part(steps: Steps) -> Float[Array, "B T V"]:
-            logits = self._logits(words, source, steps)
+            logits = self._logits(words, source.projected.features[:, None], steps)
             return mixed(logits, jax.nn.logsumexp(logits, axis=-1), steps.log_prior)
 
         rows, *times, places = steps.log_prior.shape
@@ -150,8 +157,14 @@ class Marginal(nnx.Module):
                 "a readout over positions has the likelihood of the target words alone, and none "
                 "of the whole vocabulary that train.label_smoothing could spread: leave it out"
             )
+        return -self._maximised(words, target, source, steps).sum()
+
+    def _maximised(
+        self, words: Separate, target: Int[Array, "B T"], source: Source, steps: Steps
+    ) -> Float[Array, " B"]:
+        """log p(y | x)."""
         likelihoods = self._likelihoods(words, target, source, steps)
-        return -self._joint(likelihoods, source, steps, target != PAD, total).sum()
+        return self._joint(likelihoods, source, steps, target != PAD, total)
 
     def alignment(
         self,
@@ -190,26 +203,32 @@ class Marginal(nnx.Module):
 
         @self.forms.recomputed
         def of_part(part: tuple[Steps, Int[Array, "B T"]]) -> Float[Array, "B T S"]:
-            steps, target = part
-            logits = self._logits(words, source, steps)
-            return -cross_entropy(logits, jnp.broadcast_to(target[..., None], logits.shape[:-1]))
+            return self._of_known(words, source.projected.features[:, None], *part)
 
         rows, _, places = steps.log_weights.shape
         return by_parts(of_part, (steps, target), self._at_once(words, rows, places))
 
-    def _logits(self, words: Separate, source: Source, steps: Steps) -> Float[Array, "B T S V"]:
-        """The outputs of the output layer at each position."""
-        features = self._features(source, steps)
+    def _of_known(
+        self,
+        words: Separate,
+        read: Float[Array, "B _ P F"],
+        steps: Steps,
+        target: Int[Array, "B T"],
+    ) -> Float[Array, "B T P"]:
+        """log p(y_i | s_i, c) of known words, for each of the P contexts of a step."""
+        logits = self._logits(words, read, steps)
+        return -cross_entropy(logits, jnp.broadcast_to(target[..., None], logits.shape[:-1]))
+
+    def _logits(
+        self, words: Separate, read: Float[Array, "B _ P F"], steps: Steps
+    ) -> Float[Array, "B T P V"]:
+        """The outputs of the output layer for each of the contexts of a step, given as W_c c."""
+        # h̃ = tanh(W_c [c; s_i]), after dropout.
+        features = jnp.tanh(read + steps.of_states[..., None, :]) * steps.kept[..., None, :]
         matrix, bias = words.output_layer()
         # As rows, so that the derivative of the matrix is one plain product.
         rows = self.forms.product(features.reshape(-1, self.size), matrix) + bias
         return rows.reshape(*features.shape[:-1], -1)
-
-    def _features(self, source: Source, steps: Steps) -> Float[Array, "B T S F"]:
-        """h̃_ij = tanh(W_c [h_j; s_i]), after dropout."""
-        of_positions = source.projected.features[:, None]
-        both = jnp.tanh(of_positions + steps.of_states[..., None, :])
-        return both * steps.kept[..., None, :]
 
     def _at_once(self, words: Separate, rows: int, places: int) -> int:
         """How many steps of a batch are computed at once."""

@@ -36,7 +36,7 @@ class OfPositions(NamedTuple):
 
     attended: PyTree  # keys and values
     features: Float[Array, "B S F"]  # W_c c_j, c_j the context if all weight is on position j
-    moves: PyTree[Float[Array, "B S M"]]  # the part of c_j in the scores of moves, or None
+    own: PyTree[Float[Array, "B S M"]]  # what the readout itself computes from c_j, or None
 
 
 class OverPositions(nnx.Module):
@@ -113,7 +113,8 @@ class OverPositions(nnx.Module):
         of_states = self.forms.product(rest, of_rest)
         kept = self.dropout(jnp.ones_like(of_states), rng)
         log_weights = logarithm(jnp.where(mask, weights, 0))
-        return Steps(of_states, kept, log_weights, log_weights, self.readout.of_states(outputs))
+        moves, noise = self.readout.of_states(outputs), self.readout.noise(rng, log_weights)
+        return Steps(of_states, kept, log_weights, log_weights, moves, noise)
 
     def _matrices(self) -> list[Array]:
         """The parts of W_c, for the context of a position and for all else that is read."""

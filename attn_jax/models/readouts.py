@@ -26,6 +26,7 @@ from attn_jax.models.transitions import (
     MonotonicMarginal,
     SegmentToSegment,
 )
+from attn_jax.models.variational import Reinforce, Variational, VariationalSampled
 from attn_jax.settings.grammar import choose_or_import
 from attn_jax.tokens import PAD
 
@@ -174,6 +175,9 @@ OVER_POSITIONS: dict[str, type[Marginal]] = {
     "monotonic_first_order": MonotonicFirstOrder,
     "monotonic_hmm": MonotonicHMM,
     "ssnt": SegmentToSegment,
+    "reinforce": Reinforce,
+    "variational": Variational,
+    "variational_sampled": VariationalSampled,
 }
 READOUTS: dict[str, type[Readout]] = {
     "maxout": Maxout,

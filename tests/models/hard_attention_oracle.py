@@ -1,6 +1,7 @@
 """Hard attention in float64 loops, from the papers; the sums also over all alignments one by one.
 
-Wu, Shapiro and Cotterell 2018, section 3; Wu and Cotterell 2019, sections 3 and 4.
+Wu, Shapiro and Cotterell 2018, section 3; Wu and Cotterell 2019, sections 3 and 4. The bounds of
+the likelihood: Xu et al. 2015, section 4.1; Deng et al. 2018, section 4.
 """
 
 import itertools
@@ -23,7 +24,7 @@ def transition(readout, alpha, moves):
     kind, size, w = type(readout).__name__, len(alpha), getattr(readout, "window", None)
 
     def score(j, k):
-        if kind == "Marginal":
+        if kind in ("Marginal", "Variational"):
             return alpha[k]
         if kind == "FirstOrder":  # moves of -w ... w
             return np.exp(moves[j][k - j + w]) if abs(k - j) <= w else 0
@@ -109,3 +110,20 @@ def enumerated(model, target):
         if probability > most:
             most, path = probability, alignment
     return together, posterior / together, path
+
+
+def bound(model, q, target):
+    """E_q[log p(y | x, a)] - KL(q(a) ‖ p(a | x)) of q [T, S], for independent positions."""
+    found = 0.0
+    for i, y in enumerate(target):
+        prior = model.transitions[i, 0]
+        for j, of_position in enumerate(q[i]):
+            found += of_position * np.log(model.words[i, j, y])
+            found -= of_position * np.log(of_position / prior[j])
+    return found
+
+
+def inferred(readout, annotations, vectors):
+    """q(a_i = j | x, y) [T, S], from the outputs [T, A] of the network over the target words."""
+    keys = [linear(readout.compared, h) for h in annotations]
+    return np.array([softmax(np.array([t @ k for k in keys])) for t in vectors])
