@@ -114,7 +114,7 @@ class Reinforce(Bounded):
     and λ_e = 0.02. Its baseline is a moving average; here it is soft attention's likelihood, of
     Deng et al. 2018, section 4. It reads Σ_j α_ij h_j for half of the sentences, which is left out.
 
-    Paper: Xu et al. 2015, section 4.1, equations 10 to 12; the baseline Deng et al. 2018.
+    Paper: Xu et al. 2015, section 4.1, and its program, arctic-captions; Deng et al. 2018.
     Cost: in training twice the output layer, of which one without a derivative; in use S times.
     """
 
