@@ -71,9 +71,9 @@ def draw(tables: dict[str, pd.DataFrame], path: Path) -> None:
     for panel, (name, table) in zip(np.atleast_1d(panels), tables.items(), strict=True):
         table = table.sort_values([*table.columns[::-1]], ascending=False)
         panel.imshow(table, aspect="auto", cmap="viridis", vmin=0, vmax=100)
-        panel.set_xticks(range(len(TIMES)), [f"{times} times" for times in TIMES])
+        panel.set_xticks(range(len(TIMES)), [f"{times}\N{MULTIPLICATION SIGN}" for times in TIMES])
         panel.set_yticks(range(len(table)), table.index, fontsize=7)
-        panel.set_title(f"{name}: symbols right, %", fontsize=9)
+        panel.set_title(f"{name}: % right", fontsize=9)
         centred = {"ha": "center", "va": "center", "fontsize": 6}
         for (row, column), value in np.ndenumerate(table.to_numpy()):
             color = "white" if value < 60 else "black"
