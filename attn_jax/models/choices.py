@@ -94,9 +94,3 @@ def find_decoder(config: Model) -> Callable[..., Decoder]:
             f"transformer, got {config.decoder}"
         )
     return OVER_POSITIONS[decoder]
-
-
-def copies_words(config: Model) -> bool:
-    """Whether a model with these options copies words of its source."""
-    decoder = choose_or_import(DECODERS, config.decoder, "decoder")
-    return getattr(find_readout(config, getattr(decoder, "usual_readout", "")), "copies", False)

@@ -21,7 +21,7 @@ from attn_jax.data.synthetic import TASKS
 from attn_jax.decoding.batches import SHORTEST
 from attn_jax.errors import InputError, choose, failure
 from attn_jax.evaluation.metrics import METRICS, make_bleu
-from attn_jax.models.choices import copies_words, options_of
+from attn_jax.models.choices import options_of
 from attn_jax.models.embeddings import EMBEDDINGS, Shared
 from attn_jax.models.heads import Sizes
 from attn_jax.models.seq2seq import Seq2Seq
@@ -59,12 +59,6 @@ def check(experiment: Experiment) -> None:
                 else "one source: name a second by data.columns=1,2,3 or data.second_source"
             )
         )
-    levels = {experiment.data.source_level, experiment.data.target_level}
-    if len(levels) > 1 and copies_words(experiment.model):
-        raise InputError(
-            f"model.readout={experiment.model.readout} copies source tokens, which are of another "
-            f"kind than target tokens: give one level for both, not {' and '.join(sorted(levels))}"
-        )
     kind = choose(EMBEDDINGS, experiment.model.embeddings, "kind of embeddings")
     if issubclass(kind, Shared) and experiment.data.vocabulary != "joint":
         raise InputError(
@@ -93,6 +87,12 @@ def check(experiment: Experiment) -> None:
                 f"{' and '.join(late)} must be imported at the top of your module: a function that "
                 "does so when it is called makes arrays of it part of what JAX traces"
             )
+        levels = {experiment.data.source_level, experiment.data.target_level}
+        if model.copies and len(levels) > 1:
+            raise InputError(
+                f"model.readout={experiment.model.readout} copies source tokens, which are not of "
+                f"the kind of target tokens: give both one level, not {' and '.join(sorted(levels))}"
+            )
         for sizes in dict.fromkeys(attention.projections.sizes for attention in model.attentions):
             check_parts(experiment.model, sizes)
         check_encoder(experiment.model)
@@ -110,10 +110,11 @@ def check_step(experiment: Experiment, shape: Shape) -> Seq2Seq:
 
     def one_step(rng: jax.Array) -> tuple:
         ids = jnp.ones((rows, source), jnp.int32), jnp.ones((rows, target), jnp.int32)
-        if copies_words(experiment.model):
+        model = untrained(experiment.model, rng)
+        if model.copies:
             ids = Copyable(ids[0], ids[0]), ids[1]
         batch = Batch(*ids, links=jnp.ones((rows, target, source)))
-        state = init_state(untrained(experiment.model, rng), recipe)
+        state = init_state(model, recipe)
         return train_step(state, batch, rng, recipe=recipe)
 
     with _own_failures(experiment):

@@ -23,7 +23,6 @@ from attn_jax.data.text_checks import (
 )
 from attn_jax.data.vocabulary import Vocabulary, known
 from attn_jax.errors import InputError, choose
-from attn_jax.models.choices import copies_words
 from attn_jax.models.seq2seq import Seq2Seq, initialize
 from attn_jax.recipe import precision
 from attn_jax.records import manifest, run_files
@@ -99,7 +98,8 @@ def prepared(workdir: Path, experiment: Experiment, corpus: Corpus) -> Ready:
     held_out = {split: corpus.sentences(split, source, target) for split in splits}
     for split, examples in held_out.items():
         check_lengths(split, examples, experiment.data.max_length)
-    pairs = training_pairs(experiment, corpus.examples("train"), text, source, target)
+    examples = corpus.examples("train")
+    pairs = training_pairs(experiment, examples, text, source, target, copying=model.copies)
     counts = pairs.counts()
     if config.initial:
         check_known(config.initial, counts, source, target)
@@ -173,6 +173,7 @@ def training_pairs(
     text: CutText,
     source: Vocabulary,
     target: Vocabulary,
+    copying: bool,
 ) -> TrainingPairs:
     """The pairs as ids, without those that are too long or have a side without any token.
 
@@ -185,7 +186,6 @@ def training_pairs(
     if experiment.data.links and not guided:
         raise InputError("data.links guide attention only with train.losses=guided or so")
     links = links_of(experiment.data, examples, text.lengths()) if guided else None
-    copying = copies_words(experiment.model)
     pairs = TrainingPairs(text, source, target, max_length, links, copying)
     if not len(pairs):
         raise InputError(

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 
 from attn_jax.errors import InputError
-from attn_jax.models.choices import copies_words
 from attn_jax.models.copying import DEAREST
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.tokens import BOS, EOS, PAD, UNK, Copyable
 from tests.models import oracle
 from tests.models.arithmetic import double, linear, sigmoid, softmax
 from tests.models.test_seq2seq import SOURCE, TARGET_SIZE, make
-from tests.options import model_options
 
 V = TARGET_SIZE
 # Words of the vocabulary, one of them twice, and words that it lacks, one of them twice.
@@ -173,7 +171,7 @@ def test_refuses_what_does_not_fit(options, message):
 
 
 def test_a_model_that_copies_needs_copies():
-    assert copies_words(model_options(readout="pointer"))
-    assert not copies_words(model_options())
+    assert make(readout="pointer").copies
+    assert not make().copies
     with pytest.raises(InputError, match="takes sources as"):
         make(readout="pointer").encode(BOTH.words)

@@ -741,7 +741,7 @@ def test_what_has_no_weights_that_could_be_others_is_not_explained(options, why)
 def test_pairs_with_an_empty_side_are_left_out():
     examples = [Example("a", "b"), Example("\t ", "b"), Example("a " * 200, "b")]
     text = cut_pairs(examples, ("words", "words"))
-    pairs = training_pairs(Experiment(), examples, text, Symbols(["a"]), Symbols(["b"]))
+    pairs = training_pairs(Experiment(), examples, text, Symbols(["a"]), Symbols(["b"]), False)
     assert (pairs.lengths.tolist(), pairs.left_out) == ([[1, 2]], 2)
     source, target, _ = pairs.batch(np.array([0]), 1, 2)
     assert (source.tolist(), target.tolist()) == ([[4]], [[4, EOS]])
