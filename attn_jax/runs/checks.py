@@ -90,8 +90,9 @@ def check(experiment: Experiment) -> None:
         levels = {experiment.data.source_level, experiment.data.target_level}
         if model.copies and len(levels) > 1:
             raise InputError(
-                f"model.readout={experiment.model.readout} copies source tokens, which are not of "
-                f"the kind of target tokens: give both one level, not {' and '.join(sorted(levels))}"
+                f"model.readout={experiment.model.readout} copies source tokens, which are not "
+                "of the kind of target tokens: give both one level, not "
+                f"{' and '.join(sorted(levels))}"
             )
         for sizes in dict.fromkeys(attention.projections.sizes for attention in model.attentions):
             check_parts(experiment.model, sizes)
