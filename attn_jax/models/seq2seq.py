@@ -161,11 +161,18 @@ class Seq2Seq(nnx.Module):
         words = ids_of(source)
         return words if self.second is None else self.second.first(words)
 
-    def previous(self, words: Int[Array, "*any"]) -> Float[Array, "*any E"]:
-        """The vectors of previous target words; that of `UNK` for those that are copied."""
+    def _after(
+        self, words: Int[Array, " B *T"], source: Source
+    ) -> tuple[Float[Array, "B *T E"], Source]:
+        """The vectors of previous target words, and the source.
+
+        Words that are copied have the vector of `UNK`, and the source of a model that copies has
+        the previous words.
+        """
         if self.copies:
+            source = source._replace(previous=words)
             words = jnp.where(words < self.target_size, words, UNK)
-        return self.words.target_vectors(words)
+        return self.words.target_vectors(words), source
 
     def read(
         self,
@@ -186,14 +193,10 @@ class Seq2Seq(nnx.Module):
         """
         rng_encoder, rng_decoder = split(rng, 2)
         before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
-        encoded = self._after(before, self.encode(source, rng_encoder, vectors))
-        made = self.decoder(self.previous(before), encoded, rng_decoder)
+        previous, encoded = self._after(before, self.encode(source, rng_encoder, vectors))
+        made = self.decoder(previous, encoded, rng_decoder)
         steps, weights = self.decoder.readout.read(self.words, target, encoded, *made)
         return Reading(steps, encoded, weights)
-
-    def _after(self, words: Int[Array, " B *T"], source: Source) -> Source:
-        """The source, with the previous words if the model copies."""
-        return source._replace(previous=words) if self.copies else source
 
     def log_probabilities(self, steps: PyTree, source: Source) -> Float[Array, "B *T V"]:
         """The log-probabilities of all words, in nats, at some steps of a `Reading`.
@@ -276,8 +279,8 @@ class Seq2Seq(nnx.Module):
           source: the encoded sentences.
         """
         state, carried = state
-        source = self._after(word, source)
-        state, *made = self.decoder.step(state, self.previous(word), source)
+        previous, source = self._after(word, source)
+        state, *made = self.decoder.step(state, previous, source)
         carried, log_probabilities, weights = self.decoder.readout.step(
             self.words, carried, word, source, *made
         )
