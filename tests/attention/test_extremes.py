@@ -25,13 +25,20 @@ from attn_jax.attention.moving_scores import Gmm
 from attn_jax.config.reading import read
 from tests.attention.cases import as_arrays, parameters
 from tests.options import with_units
+from tests.stages import full
 
 XLA = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
 FLAGS = {
     "XLA's own": {**XLA, "xla_cpu_prefer_vector_width": 256},
     "launch.sh": {**XLA, "xla_cpu_prefer_vector_width": 512},
 }
-with_flags = pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS)
+with_flags = pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param(flags, id=name, marks=[] if name == "launch.sh" else full)
+        for name, flags in FLAGS.items()
+    ],
+)
 
 
 def compiled(function, flags, *inputs):

@@ -14,7 +14,7 @@ from attn_jax.checks.subject import all_finite
 from tests.attention.cases import CASES, made
 from tests.attention.test_past import OWN
 from tests.attention.test_values import MECHANISMS
-from tests.stages import slow
+from tests.stages import full, slow
 
 # Masks, padding, nothing but padding, steps one by one, gradients of zeros: by the same programs.
 LAWS = [check for check in CHECKS if check.at_start or check.find is numbers.gradients]
@@ -24,11 +24,19 @@ OTHERS = [
     Mechanism(Projected(Dot())),
     *(Mechanism(General(), normalizer=Dropped(one)) for one in (Softmax(), Monotonic())),
 ]
-every = pytest.mark.parametrize(
-    "mechanism",
-    [*(pytest.param(made(*one.values), id=one.id) for one in CASES), *OTHERS],
-    ids=lambda mechanism: "-".join(part.word for part in mechanism.parts),
-)
+
+
+def cases():
+    """The first stage has a mechanism with each kind of part, and the second all others."""
+    seen = set()
+    for one in [*(made(*one.values) for one in CASES), *OTHERS]:
+        kinds = {type(part) for part in one.parts}
+        name = "-".join(part.word for part in one.parts)
+        yield pytest.param(one, id=name, marks=[] if kinds - seen else full)
+        seen |= kinds
+
+
+every = pytest.mark.parametrize("mechanism", [*cases()])
 
 
 def check_nothing_but_padding(subject, dtype):
