@@ -1,8 +1,9 @@
 """The two stages of the tests.
 
 The first (`./launch.sh test`) has the units. The second has whole programs, and more cases of what
-the first has a case of, which are marked `full`; `--all` runs both. Of products of cases, both leave out all but a few that contain each
-option: the others are marked `slow`, and run with `-m slow`.
+the first has a case of, which are marked `full`; `--all` runs both. Of products of cases, both
+leave out all but a few that contain each option: the others are marked `slow`, and run with
+`-m slow`.
 """
 
 from collections.abc import Mapping
