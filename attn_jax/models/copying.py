@@ -23,7 +23,7 @@ from attn_jax.kernels.memory import by_parts
 from attn_jax.kernels.output_loss import LOGITS
 from attn_jax.models.embeddings import Separate
 from attn_jax.models.linear import Linear
-from attn_jax.models.marginal import LOW, logarithm
+from attn_jax.models.marginal import LOW, logarithm, refuse_smoothing
 from attn_jax.models.protocols import Source
 from attn_jax.tokens import EOS, PAD
 
@@ -115,11 +115,7 @@ class Copying(nnx.Module):
         Raises:
           InputError: there is label smoothing.
         """
-        if label_smoothing:
-            raise InputError(
-                "a readout that copies has the probability of the target words alone, and none of "
-                "the whole vocabulary that train.label_smoothing could spread: leave it out"
-            )
+        refuse_smoothing("a readout that copies", label_smoothing)
 
         @self.forms.recomputed
         def of_part(part: tuple[PyTree, Int[Array, "B T"]]) -> Float[Array, "B T"]:

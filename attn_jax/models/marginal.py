@@ -152,11 +152,7 @@ class Marginal(nnx.Module):
         Raises:
           InputError: there is label smoothing.
         """
-        if label_smoothing:
-            raise InputError(
-                "a readout over positions has the likelihood of the target words alone, and none "
-                "of the whole vocabulary that train.label_smoothing could spread: leave it out"
-            )
+        refuse_smoothing("a readout over positions", label_smoothing)
         return -self._maximised(words, target, source, steps).sum()
 
     def _maximised(
@@ -233,6 +229,15 @@ class Marginal(nnx.Module):
     def _at_once(self, words: Separate, rows: int, places: int) -> int:
         """How many steps of a batch are computed at once."""
         return LOGITS.here() // (rows * places * words.target_size)
+
+
+def refuse_smoothing(readout: str, label_smoothing: float) -> None:
+    """Raises InputError if there is label smoothing."""
+    if label_smoothing:
+        raise InputError(
+            f"{readout} has the likelihood of the target words alone, and none of the whole "
+            "vocabulary that train.label_smoothing could spread: leave it out"
+        )
 
 
 def mixed(

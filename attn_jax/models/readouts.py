@@ -56,16 +56,17 @@ class FromFeatures(nnx.Module):
         weights: Float[Array, "B L N S"],
     ) -> tuple[tuple[()], Float[Array, "B V"], Float[Array, "B L N S"]]:
         """The log-probabilities of the next word."""
-        return carried, words.log_probabilities(steps), weights
+        steps, weights = self.read(words, word, source, steps, weights)
+        return carried, self.log_probabilities(words, source, steps), weights
 
     def read(
         self,
         words: Separate,
-        target: Int[Array, "B T"],
+        target: Int[Array, " B *T"],
         source: Source,
-        steps: Float[Array, "B T F"],
-        weights: Float[Array, "B L N T S"],
-    ) -> tuple[Float[Array, "B T F"], Float[Array, "B L N T S"]]:
+        steps: Float[Array, "B *T F"],
+        weights: Float[Array, "B L N *T S"],
+    ) -> tuple[Float[Array, "B *T F"], Float[Array, "B L N *T S"]]:
         """The features and the weights."""
         return steps, weights
 
@@ -131,18 +132,6 @@ class Lexical(Concatenated):
         refuse_two_sources(config)
         self.size = inputs + config.embedding_size
         self.words = Linear(config.embedding_size, config.embedding_size, use_bias=False, rngs=rngs)
-
-    def step(
-        self,
-        words: Separate,
-        carried: tuple[()],
-        word: Int[Array, " B"],
-        source: Source,
-        steps: Float[Array, "B F"],
-        weights: Float[Array, "B L N S"],
-    ) -> tuple[tuple[()], Float[Array, "B V"], Float[Array, "B L N S"]]:
-        steps, weights = self.read(words, word, source, steps, weights)
-        return super().step(words, carried, word, source, steps, weights)
 
     def read(
         self,
