@@ -11,7 +11,7 @@ from attn_jax.models.encoders import LAYERS, RecurrentEncoder
 from attn_jax.models.marginal import Marginal
 from attn_jax.models.over_positions import LuongOverPositions, TransformerOverPositions
 from attn_jax.models.protocols import Decoder, Encoder
-from attn_jax.models.readouts import find_readout
+from attn_jax.models.readouts import Readout, find_readout
 from attn_jax.models.syntactic import Syntactic
 from attn_jax.models.transformer import Transformer, TransformerEncoder
 from attn_jax.settings.grammar import choose_or_import, own_names
@@ -29,10 +29,10 @@ DECODERS: dict[str, type[Decoder]] = {
     "transformer": Transformer,
 }
 
-# What they are with a readout over positions.
-OVER_POSITIONS: dict[type[Decoder], type[Decoder]] = {
-    Luong: LuongOverPositions,
-    Transformer: TransformerOverPositions,
+# What they are with a readout that needs states of its own, or one derived from it.
+WITH_READOUT: dict[type[Readout], dict[type[Decoder], type[Decoder]]] = {
+    OneSoftmax: {Bahdanau: CopyNet},
+    Marginal: {Luong: LuongOverPositions, Transformer: TransformerOverPositions},
 }
 
 # The options of every model; the parts that others choose say what they use.
@@ -70,7 +70,7 @@ def find_decoder(config: Model) -> Callable[..., Decoder]:
     """The class of the decoder selected by the options.
 
     Raises:
-      InputError: there is no such decoder, or it has no readout over positions.
+      InputError: there is no such decoder, or the readout does not work with it.
     """
     decoder = choose_or_import(DECODERS, config.decoder, "decoder")
     if not hasattr(decoder, "step"):
@@ -78,19 +78,12 @@ def find_decoder(config: Model) -> Callable[..., Decoder]:
     if config.readout == "auto":
         return decoder
     readout = find_readout(config, "")
-    if issubclass(readout, OneSoftmax):
-        if decoder is not Bahdanau:
-            raise InputError(
-                "model.readout=copynet needs the state of its own decoder: give "
-                f"model.decoder=bahdanau, got {config.decoder}"
-            )
-        return CopyNet
-    if not issubclass(readout, Marginal):
+    kinds = next((kinds for kind, kinds in WITH_READOUT.items() if issubclass(readout, kind)), None)
+    if kinds is None:
         return decoder
-    if decoder not in OVER_POSITIONS:
+    if decoder not in kinds:
+        named = " or ".join(name for name, kind in DECODERS.items() if kind in kinds)
         raise InputError(
-            f"model.readout={config.readout} sums over the positions of each step, and so needs a "
-            "decoder whose states do not depend on earlier ones: give model.decoder=luong or "
-            f"transformer, got {config.decoder}"
+            f"model.readout={config.readout} works with model.decoder={named}, got {config.decoder}"
         )
-    return OVER_POSITIONS[decoder]
+    return kinds[decoder]

@@ -47,7 +47,7 @@ class Source(NamedTuple):
     summary: Summary
     vectors: PyTree[Float[Array, "B S E"]] = None  # of the words; of each source
     copies: Any = None  # of a `Copyable`, int [B, S]
-    previous: Any = None  # the previous words of a model that copies, int [B, *T]
+    previous: Any = None  # the previous target words, int [B, *T]
 
     @property
     def first_mask(self) -> Bool[Array, "B S"]:

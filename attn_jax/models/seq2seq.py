@@ -164,13 +164,12 @@ class Seq2Seq(nnx.Module):
     def _after(
         self, words: Int[Array, " B *T"], source: Source
     ) -> tuple[Float[Array, "B *T E"], Source]:
-        """The vectors of previous target words, and the source.
+        """The vectors of previous target words, and the source with these words.
 
-        Words that are copied have the vector of `UNK`, and the source of a model that copies has
-        the previous words.
+        Words that are copied have the vector of `UNK`.
         """
+        source = source._replace(previous=words)
         if self.copies:
-            source = source._replace(previous=words)
             words = jnp.where(words < self.target_size, words, UNK)
         return self.words.target_vectors(words), source
 

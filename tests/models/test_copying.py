@@ -162,7 +162,10 @@ def test_lexical_translates_the_attended_words():
             {"readout": "pointer_generator", "mixing": "talking_heads", "heads": 2},
             "must be probabilities",
         ),
-        ({"readout": "copynet", "decoder": "luong"}, "give model.decoder=bahdanau, got luong"),
+        (
+            {"readout": "copynet", "decoder": "luong"},
+            "works with model.decoder=bahdanau, got luong",
+        ),
     ],
 )
 def test_refuses_what_does_not_fit(options, message):

@@ -298,8 +298,6 @@ def test_dropout_is_of_features_the_same_at_all_positions(readout):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"decoder": "bahdanau"}, "give model.decoder=luong or transformer, got bahdanau"),
-        ({"decoder": "luong_input_feeding"}, "whose states do not depend on earlier ones"),
         ({"heads": 2}, "each head would have its own: leave out model.heads"),
         ({"normalizer": "sigmoid"}, "those of additive, full, sigmoid need not sum to 1"),
         ({"normalizer": "null"}, "need not sum to 1"),
@@ -316,6 +314,14 @@ def test_dropout_is_of_features_the_same_at_all_positions(readout):
 def test_refuses_what_is_no_distribution_over_positions(readout, options, message):
     with pytest.raises(InputError, match=f"model.readout={readout} sums over.*{message}"):
         make(**({"decoder": "luong", "readout": readout} | options))
+
+
+@pytest.mark.parametrize("decoder", ["bahdanau", "luong_input_feeding"])
+@both
+def test_refuses_a_decoder_whose_states_depend_on_earlier_positions(readout, decoder):
+    message = f"{readout} works with model.decoder=luong or transformer, got {decoder}"
+    with pytest.raises(InputError, match=message):
+        make(decoder=decoder, readout=readout)
 
 
 def test_without_weights_there_is_no_mechanism():
