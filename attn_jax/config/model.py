@@ -49,7 +49,8 @@ class Model:
         "auto",
         "maxout (deep output), linear (straight to the vocabulary), or auto: the paper's; lexical "
         "(with a translation of the attended words); pointer (all words are copied from the "
-        "source), pointer_generator, copynet (some are); for hard "
+        "source), pointer_generator, copynet (some are); edits (copies, deletes, inserts and "
+        "replaces), edits_oracle (trained on shortest edits); for hard "
         "attention: marginal (the exact sum over positions), monotonic_marginal (which "
         "never goes back), first_order (moves from the last position), monotonic_first_order, "
         "monotonic_hmm (moves and weights), ssnt (emits a word or reads on); trained by a bound: "

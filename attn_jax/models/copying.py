@@ -36,6 +36,28 @@ def of_source(weights: PyTree[Float[Array, "B L N *T S"]]) -> Float[Array, "B *T
     return jax.tree.leaves(weights)[0][:, -1].mean(axis=1)
 
 
+def over_words(
+    generated: Float[Array, "B *T V"], positions: Float[Array, "B *T S"], source: Source
+) -> Float[Array, "B *T V+S"]:
+    """log (p(w, generated) + Σ_{j: x_j = w} p(j, copied)); -∞ of words that cannot be written.
+
+    Args:
+      generated: log p(w, generated) of all words of the vocabulary.
+      positions: log p(j, copied) of all positions.
+      source: the words of the positions.
+    """
+    size = generated.shape[-1]
+
+    def by_word(copies: Int[Array, " S"], copied: Float[Array, "*T S"]) -> Array:
+        nothing = jnp.zeros((*copied.shape[:-1], size + len(copies)))
+        return nothing.at[..., copies].add(copied)
+
+    copied = logarithm(jax.vmap(by_word)(source.copies, jnp.exp(positions)))
+    of_known = jnp.logaddexp(generated, copied[..., :size])
+    every = jnp.concatenate([of_known, copied[..., size:]], axis=-1)
+    return jnp.where(every > LOW / 2, every, -jnp.inf)
+
+
 class Copying(nnx.Module):
     """What readouts that copy have in common: p(w) = p(w, generated) + Σ_{j: x_j = w} p(j, copied).
 
@@ -90,17 +112,7 @@ class Copying(nnx.Module):
         self, words: Separate, source: Source, steps: PyTree[Float[Array, "B ..."]]
     ) -> Float[Array, "B *T V+S"]:
         """The log-probabilities of all words, in nats; -∞ of those that cannot be written."""
-        generated, positions = self.joint(words, steps)
-        size = generated.shape[-1]
-
-        def by_word(copies: Int[Array, " S"], copied: Float[Array, "*T S"]) -> Array:
-            nothing = jnp.zeros((*copied.shape[:-1], size + len(copies)))
-            return nothing.at[..., copies].add(copied)
-
-        copied = logarithm(jax.vmap(by_word)(source.copies, jnp.exp(positions)))
-        of_known = jnp.logaddexp(generated, copied[..., :size])
-        every = jnp.concatenate([of_known, copied[..., size:]], axis=-1)
-        return jnp.where(every > LOW / 2, every, -jnp.inf)
+        return over_words(*self.joint(words, steps), source)
 
     def loss(
         self,

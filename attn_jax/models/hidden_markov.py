@@ -152,7 +152,7 @@ class HiddenMarkov(Marginal):
         logits = self._logits(words, source.projected.features[:, None], now)[:, 0]
         normalizers = jax.nn.logsumexp(logits, axis=-1)
         belief = Belief(steps.of_states, prior, normalizers)
-        return belief, mixed(logits, normalizers, prior), _shown(prior, weights, source)
+        return belief, mixed(logits, normalizers, prior), shown(prior, weights, source)
 
     def read(
         self,
@@ -166,7 +166,7 @@ class HiddenMarkov(Marginal):
         likelihoods = self._likelihoods(words, target, source, steps)
         every = jnp.ones(target.shape, bool)  # as in use, where nobody knows what is padding
         _, prior = self._forward(likelihoods, source, steps, every, total)
-        return steps._replace(log_prior=prior), _shown(prior, weights, source)
+        return steps._replace(log_prior=prior), shown(prior, weights, source)
 
     def _joint(
         self,
@@ -193,7 +193,7 @@ class HiddenMarkov(Marginal):
         return forward(likelihoods, known, moving, real, over, self.forms.recomputed)
 
 
-def _shown(
+def shown(
     log_prior: Float[Array, "B *T S"], weights: Float[Array, "B 1 1 *T S"], source: Source
 ) -> Float[Array, "B 1 1 *T S"]:
     """The prior in place of the weights of the first source; those of a second one stay."""

@@ -25,6 +25,7 @@ from attn_jax.kernels.forms import FAST
 from attn_jax.kernels.memory import Held, by_parts
 from attn_jax.kernels.output_loss import cross_entropy
 from attn_jax.models.embeddings import Separate
+from attn_jax.models.linear import Linear
 from attn_jax.models.protocols import Source
 from attn_jax.tokens import PAD
 
@@ -130,7 +131,7 @@ class Marginal(nnx.Module):
         """log Σ_j p(a_i = j | y_<i, x) p(y_i | s_i, h_j) of all words, in nats."""
 
         def of_part(steps: Steps) -> Float[Array, "B T V"]:
-            logits = self._logits(words, source.projected.features[:, None], steps)
+            logits = self._logits(words, self._places(source)[:, None], steps)
             return mixed(logits, jax.nn.logsumexp(logits, axis=-1), steps.log_prior)
 
         rows, *times, places = steps.log_prior.shape
@@ -199,10 +200,31 @@ class Marginal(nnx.Module):
 
         @self.forms.recomputed
         def of_part(part: tuple[Steps, Int[Array, "B T"]]) -> Float[Array, "B T S"]:
-            return self._of_known(words, source.projected.features[:, None], *part)
+            return self._of_known(words, read[:, None], *part)
 
-        rows, _, places = steps.log_weights.shape
-        return by_parts(of_part, (steps, target), self._at_once(words, rows, places))
+        read = self._places(source)
+        at_once = self._at_once(words, *read.shape[:2])
+        return by_parts(of_part, (steps, target), at_once)
+
+    def _of_one(
+        self,
+        words: Separate,
+        target: Int[Array, "B T"],
+        read: Float[Array, "B T F"],
+        steps: Steps,
+    ) -> Float[Array, "B T"]:
+        """log p(y_i | s_i, c) of known words, for one context of each step, given as W_c c."""
+
+        @self.forms.recomputed
+        def of_part(part: tuple) -> Float[Array, "B T"]:
+            read, *known = part
+            return self._of_known(words, read[..., None, :], *known)[..., 0]
+
+        return by_parts(of_part, (read, steps, target), self._at_once(words, len(read), 1))
+
+    def _places(self, source: Source) -> Float[Array, "B S F"]:
+        """W_c c_j of each position that may be read."""
+        return source.projected.features
 
     def _of_known(
         self,
@@ -229,6 +251,29 @@ class Marginal(nnx.Module):
     def _at_once(self, words: Separate, rows: int, places: int) -> int:
         """How many steps of a batch are computed at once."""
         return LOGITS.here() // (rows * places * words.target_size)
+
+
+class ByMoves(Marginal):
+    """What those have in common that score moves from position j by U [s_i; h_j] + b.
+
+    Where one attends to depends on where one was. So there is no α, and no score.
+    """
+
+    reads_weights = False
+
+    def __init__(self, config: Model, inputs: int, moves: int, *, rngs: nnx.Rngs):
+        super().__init__(config, inputs, rngs=rngs)
+        _, read = config.values.sizes(config.annotation_size, config.embedding_size)
+        self.moves_from = Linear(read, moves, use_bias=False, rngs=rngs)
+        self.moves = Linear(config.hidden_size, moves, rngs=rngs)
+
+    def of_positions(self, contexts: Float[Array, "B S O"]) -> Float[Array, "B S M"]:
+        """The part of the positions that are left in the scores of moves."""
+        return self.moves_from(contexts)
+
+    def of_states(self, outputs: Float[Array, "B *T H"]) -> Float[Array, "B *T M"]:
+        """The part of the states in the scores of moves."""
+        return self.moves(outputs)
 
 
 def refuse_smoothing(readout: str, label_smoothing: float) -> None:

@@ -15,6 +15,7 @@ from attn_jax.models.copying import (
     of_source,
     refuse_two_sources,
 )
+from attn_jax.models.edits import Edits, EditsOracle
 from attn_jax.models.embeddings import Separate
 from attn_jax.models.linear import Linear
 from attn_jax.models.marginal import Marginal
@@ -150,11 +151,13 @@ class Lexical(Concatenated):
 Readout = Maxout | Concatenated | Copying | Marginal
 
 # Those that read the words of the source, besides annotations.
-OVER_WORDS: dict[str, type[Lexical] | type[Copying]] = {
+OVER_WORDS: dict[str, type[Lexical] | type[Copying] | type[Edits]] = {
     "lexical": Lexical,
     "pointer": Pointer,
     "pointer_generator": PointerGenerator,
     "copynet": OneSoftmax,
+    "edits": Edits,
+    "edits_oracle": EditsOracle,
 }
 # Those that sum over the positions that a step may attend to.
 OVER_POSITIONS: dict[str, type[Marginal]] = {

@@ -10,8 +10,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from attn_jax.config import Model
 from attn_jax.models.hidden_markov import HiddenMarkov
-from attn_jax.models.linear import Linear
-from attn_jax.models.marginal import LOW
+from attn_jax.models.marginal import LOW, ByMoves
 
 
 def shifted(moves: Float[Array, "B S M"], back: int) -> Float[Array, "B S S"]:
@@ -47,30 +46,7 @@ class MonotonicMarginal(HiddenMarkov):
         return jnp.where(shift >= 0, log_weights[:, None], LOW)
 
 
-class ByMoves(HiddenMarkov):
-    """What those have in common whose transitions are scores U [s_i; h_j] + b of moves from j.
-
-    Where one attends to depends on where one was. So there is no α, and no score.
-    """
-
-    reads_weights = False
-
-    def __init__(self, config: Model, inputs: int, moves: int, *, rngs: nnx.Rngs):
-        super().__init__(config, inputs, rngs=rngs)
-        _, read = config.values.sizes(config.annotation_size, config.embedding_size)
-        self.moves_from = Linear(read, moves, use_bias=False, rngs=rngs)
-        self.moves = Linear(config.hidden_size, moves, rngs=rngs)
-
-    def of_positions(self, contexts: Float[Array, "B S O"]) -> Float[Array, "B S M"]:
-        """The part of the positions that are left in the scores of moves."""
-        return self.moves_from(contexts)
-
-    def of_states(self, outputs: Float[Array, "B *T H"]) -> Float[Array, "B *T M"]:
-        """The part of the states in the scores of moves."""
-        return self.moves(outputs)
-
-
-class FirstOrder(ByMoves):
+class FirstOrder(ByMoves, HiddenMarkov):
     """p(a_i = k | a_{i-1} = j) ∝ 1{|k-j| ≤ w} exp(u_{k-j}), u = U [s_i; h_j] + b: of order 1.
 
     w is `model.longest_move`, 5 as in the paper's program, which multiplies h_j by a matrix first,
@@ -109,7 +85,7 @@ class MonotonicFirstOrder(FirstOrder):
     monotonic = True
 
 
-class SegmentToSegment(ByMoves):
+class SegmentToSegment(ByMoves, HiddenMarkov):
     """p(a_i = k | a_{i-1} = j) = e_k Π_{j≤l<k} (1 - e_l), e_j = σ(u · [s_i; h_j] + b), for k ≥ j.
 
     At each position a word is emitted, with the probability e, or the source is read on (SSNT). The

@@ -14,7 +14,6 @@ from flax import nnx
 from jaxtyping import Array, Float, Int, Key
 
 from attn_jax.config import Model
-from attn_jax.kernels.memory import by_parts
 from attn_jax.models.embeddings import Separate
 from attn_jax.models.encoders import Bidirectional
 from attn_jax.models.linear import Linear
@@ -86,22 +85,6 @@ class Bounded(Marginal):
         weights, positions = jnp.exp(steps.log_weights), source.projected.features
         mean = jnp.einsum("BTS,BSF->BTF", weights, positions)
         return self._of_one(words, target, mean, steps)
-
-    def _of_one(
-        self,
-        words: Separate,
-        target: Int[Array, "B T"],
-        read: Float[Array, "B T F"],
-        steps: Steps,
-    ) -> Float[Array, "B T"]:
-        """log p(y_i | s_i, c) of known words, for one context of each step, given as W_c c."""
-
-        @self.forms.recomputed
-        def of_part(part: tuple) -> Float[Array, "B T"]:
-            read, *known = part
-            return self._of_known(words, read[..., None, :], *known)[..., 0]
-
-        return by_parts(of_part, (read, steps, target), self._at_once(words, len(read), 1))
 
 
 class Reinforce(Bounded):

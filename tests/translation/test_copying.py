@@ -51,10 +51,16 @@ def test_text_that_is_translated_has_the_ids_of_training():
     np.testing.assert_array_equal(target, expected)
 
 
+DECODERS = {"edits": "luong"}
+
+
 def translator(*readouts):
     sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
     models = [
-        initialize(Model(readout=readout, **sizes), V, V, jax.random.key(seed))
+        initialize(
+            Model(decoder=DECODERS.get(readout, "bahdanau"), readout=readout, **sizes),
+            *(V, V, jax.random.key(seed)),
+        )
         for seed, readout in enumerate(readouts)
     ]
     return Translator(models, ENGLISH, GERMAN)
@@ -66,6 +72,7 @@ def translator(*readouts):
         ("copynet",),
         pytest.param(("pointer_generator",), marks=full),
         pytest.param(("pointer", "pointer_generator"), marks=full),
+        pytest.param(("edits", "copynet"), marks=full),
     ],
 )
 def test_what_is_found_scores_what_it_was_found_with(readouts):
