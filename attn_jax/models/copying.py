@@ -16,6 +16,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Int, PyTree
 
 from attn_jax.attention.mixing import Apart
+from attn_jax.attention.sources import Concatenated, One
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import FAST
@@ -31,9 +32,11 @@ from attn_jax.tokens import EOS, PAD
 DEAREST = 69.0
 
 
-def of_source(weights: PyTree[Float[Array, "B L N *T S"]]) -> Float[Array, "B *T S"]:
-    """The mean over the heads of the last layer that attends."""
-    return jax.tree.leaves(weights)[0][:, -1].mean(axis=1)
+def of_first(weights: PyTree[Float[Array, "B L N *T S"]], source: Source) -> Float[Array, "B *T S"]:
+    """The weights of the first source: the mean over the heads of the last layer that attends."""
+    mean = jax.tree.leaves(weights)[0][:, -1].mean(axis=1)
+    mask = source.first_mask
+    return jnp.where(mask.reshape(len(mask), *[1] * (mean.ndim - 2), -1), mean, 0)
 
 
 def over_words(
@@ -71,7 +74,7 @@ class Copying(nnx.Module):
     positional = False
 
     def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
-        refuse_two_sources(config)
+        refuse_mixed_sources(config)
         self.size = inputs
 
     @abc.abstractmethod
@@ -181,7 +184,7 @@ class Pointer(Copying):
     ) -> tuple[Choice, Float[Array, "B L N *T S"]]:
         """What `joint` takes, and the weights."""
         generates = self.generates(steps)[..., 0]
-        return Choice(self._features(steps), generates, of_source(weights)), weights
+        return Choice(self._features(steps), generates, of_first(weights, source)), weights
 
     def _features(self, steps: Float[Array, "*any I"]) -> Float[Array, "*any F"]:
         """None: there is no output layer."""
@@ -254,18 +257,19 @@ class OneSoftmax(Copying):
         return normalized[..., : words.target_size], normalized[..., words.target_size :]
 
 
-def refuse_two_sources(config: Model) -> None:
-    """Raises InputError if there are two."""
-    if config.sources.count > 1:
+def refuse_mixed_sources(config: Model) -> None:
+    """Raises InputError if the first of two sources is not attended to by itself."""
+    if not isinstance(config.sources, One | Concatenated):
         raise InputError(
-            f"model.readout={config.readout} reads the words of one source: leave out "
-            f"model.sources={config.sources.brief()}"
+            f"model.readout={config.readout} reads the words of the first source, which "
+            f"model.sources={config.sources.brief()} mixes with the second: give "
+            "model.sources=concatenated"
         )
 
 
 def refuse_no_distribution(config: Model) -> None:
-    """Raises InputError if the weights are no probabilities of the positions of one source."""
-    refuse_two_sources(config)
+    """Raises InputError if the weights are no probabilities of positions of the first source."""
+    refuse_mixed_sources(config)
     mechanism: Any = config.mechanism
     if not mechanism.sums_to_one or not isinstance(config.mixing, Apart):
         named = ", ".join(part.word for part in (*mechanism, config.mixing) if part.word)

@@ -1,6 +1,6 @@
 """CopyNet: a decoder that reads the annotations of the word that it copied."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ class Read(NamedTuple):
     """What is computed from the annotations once per sentence."""
 
     attended: PyTree  # keys and values
-    annotations: Float[Array, "B S D"]
+    annotations: Float[Array, "B S D"]  # of the first source
     keys: Float[Array, "B S H"]  # tanh(W_c h_j)
 
 
@@ -46,7 +46,7 @@ class CopyNet(Bahdanau):
 
     def project(self, encoded: Encoded) -> Read:
         """Keys and values, the annotations, and the keys of copying."""
-        annotations: Any = encoded.annotations
+        annotations, *_ = jax.tree.leaves(encoded.annotations)
         keys = jnp.tanh(self.copied(annotations))
         return Read(super().project(encoded), annotations, keys)
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Int
@@ -12,8 +13,8 @@ from attn_jax.models.copying import (
     OneSoftmax,
     Pointer,
     PointerGenerator,
-    of_source,
-    refuse_two_sources,
+    of_first,
+    refuse_mixed_sources,
 )
 from attn_jax.models.edits import Edits, EditsOracle
 from attn_jax.models.embeddings import Separate
@@ -130,7 +131,7 @@ class Lexical(Concatenated):
     """
 
     def __init__(self, config: Model, inputs: int, *, rngs: nnx.Rngs):
-        refuse_two_sources(config)
+        refuse_mixed_sources(config)
         self.size = inputs + config.embedding_size
         self.words = Linear(config.embedding_size, config.embedding_size, use_bias=False, rngs=rngs)
 
@@ -142,7 +143,8 @@ class Lexical(Concatenated):
         steps: Float[Array, "B *T I"],
         weights: Float[Array, "B L N *T S"],
     ) -> tuple[Float[Array, "B *T F"], Float[Array, "B L N *T S"]]:
-        attended = jnp.einsum("b...s,bse->b...e", of_source(weights), source.vectors)
+        vectors, *_ = jax.tree.leaves(source.vectors)
+        attended = jnp.einsum("b...s,bse->b...e", of_first(weights, source), vectors)
         lexical = jnp.tanh(attended)
         lexical = jnp.tanh(self.words(lexical)) + lexical
         return jnp.concatenate([steps, lexical], axis=-1), weights
