@@ -1,5 +1,8 @@
 __version__: str
 
+# Attention as a module for a decoder of somebody else's.
+from . import nn
+
 # Mechanisms: parts, your own too, and how they compute weights and contexts.
 from .attention.attend import Sentence, attend, attend_all, attend_step, begin
 from .attention.catalogue import GATES, MIXING, NORMALIZERS, SCORES, SOURCES, VALUES, WINDOWS
@@ -90,6 +93,7 @@ __all__ = [
     "inner",
     "load",
     "load_exported",
+    "nn",
     "page",
     "report",
     "scaled_normal",

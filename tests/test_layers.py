@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "config": {"attention", "config", "errors", "recipe", "settings"},
     "records": {"__version__", "config", "errors", "files", "records", "settings"},
     "models": BASE | {"kernels", "attention", "models"},
+    "nn": {"attention", "config", "errors", "models"},
     "checks": BASE | {"attention", "models", "checks"},
     "data": BASE | {"data"},
     "training": BASE | {"attention.head_names", "kernels", "models", "training"},

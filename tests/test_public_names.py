@@ -7,7 +7,7 @@ GATES LOSSES MIXING NORMALIZERS SCORES SOURCES VALUES WINDOWS
 Answer Data Experiment Gate Hypothesis InputError Loss Mechanism Memory Mixing Model Normalizer
 Part Past Report Score Seen Sentence Slurm Train Translator Trials Values Window
 attend attend_all attend_step begin check compare evaluate export heat_map inner
-load load_exported page
+load load_exported nn page
 report scaled_normal setting start sweep train
 tuned_sweep
 """

@@ -73,6 +73,12 @@ def test_a_program_with_attention_and_no_model_learns(folder):
     assert last < 0.05
 
 
+def test_the_module_in_a_decoder_of_ones_own(folder):
+    parts = "class Block(nnx", "block.cross_attention.step", "class LinenBlock"
+    run("-c", "\n".join(map(block, parts)), cwd=folder)
+    run("-c", block("def by_head"), cwd=folder)
+
+
 def test_a_loss_and_an_optimizer_of_ones_own(folder):
     command = [sys.executable, "-c", block("Recipe(loss")]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
