@@ -3,6 +3,9 @@ __version__: str
 # Attention as a module for a decoder of somebody else's.
 from . import nn
 
+# When words were spoken.
+from .alignment.times import Timed, word_times
+
 # Mechanisms: parts, your own too, and how they compute weights and contexts.
 from .attention.attend import Sentence, attend, attend_all, attend_step, begin
 from .attention.catalogue import GATES, MIXING, NORMALIZERS, SCORES, SOURCES, VALUES, WINDOWS
@@ -26,8 +29,10 @@ from .config import Data, Experiment, Model, Train
 from .drawing.alignments import heat_map
 from .drawing.exchange import page
 
-# Errors and settings of values.
+# Errors, and weights of models of other toolkits.
 from .errors import InputError
+from .hugging_face import weights_of
+from .pairs import save_weights
 
 # Losses of the weights of attention, your own too.
 from .recipe.loss import Loss, Seen
@@ -76,6 +81,7 @@ __all__ = [
     "Seen",
     "Sentence",
     "Slurm",
+    "Timed",
     "Train",
     "Translator",
     "Trials",
@@ -96,10 +102,13 @@ __all__ = [
     "nn",
     "page",
     "report",
+    "save_weights",
     "scaled_normal",
     "setting",
     "start",
     "sweep",
     "train",
     "tuned_sweep",
+    "weights_of",
+    "word_times",
 ]

@@ -10,7 +10,8 @@ import pytest
 import attn_jax
 
 PACKAGE = Path(attn_jax.__file__).parent
-BASE = {"errors", "files", "tokens", "edits", "cache", "settings", "recipe", "config", "records"}
+BASE = {"errors", "files", "tokens", "edits", "cache", "pairs", "settings", "recipe", "config"}
+BASE |= {"records"}
 # In this order: a room knows only those before it.
 MAY_IMPORT = {
     "errors": set(),
@@ -18,6 +19,8 @@ MAY_IMPORT = {
     "edits": {"tokens"},
     "files": {"errors"},
     "cache": {"errors"},
+    "pairs": {"errors", "files"},
+    "hugging_face": {"errors", "pairs"},
     "startup": {"cache", "errors"},
     "settings": {"errors", "settings"},
     "kernels": {"errors", "kernels"},

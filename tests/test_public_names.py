@@ -5,11 +5,11 @@ import attn_jax
 NAMES = """
 GATES LOSSES MIXING NORMALIZERS SCORES SOURCES VALUES WINDOWS
 Answer Data Experiment Gate Hypothesis InputError Loss Mechanism Memory Mixing Model Normalizer
-Part Past Report Score Seen Sentence Slurm Train Translator Trials Values Window
+Part Past Report Score Seen Sentence Slurm Timed Train Translator Trials Values Window
 attend attend_all attend_step begin check compare evaluate export heat_map inner
 load load_exported nn page
-report scaled_normal setting start sweep train
-tuned_sweep
+report save_weights scaled_normal setting start sweep train
+tuned_sweep weights_of word_times
 """
 
 

@@ -151,17 +151,22 @@ def between(units: Callable, pairs: Pairs, weights: list) -> list[np.ndarray]:
     return converted
 
 
-def check_same_tokens(pairs: Pairs, reverse: Pairs) -> None:
-    """Raises InputError if the run of the opposite direction splits a pair into other tokens.
+def check_same_units(pairs: Pairs, reverse: Pairs, unit: str) -> None:
+    """Raises InputError if the two directions do not have the same units.
 
     Args:
-      pairs: sources and targets, as one run cuts them.
-      reverse: targets and sources, as the other run cuts them.
+      pairs: sources and targets, as one direction cuts them.
+      reverse: targets and sources, as the other cuts them.
+      unit: a name in `UNITS`.
     """
+    if len(pairs[0]) != len(reverse[0]):
+        raise InputError(
+            f"the two directions have {len(pairs[0])} and {len(reverse[0])} pairs: give the same"
+        )
     for number, of_pair in enumerate(zip(*pairs, *reverse[::-1], strict=True), start=1):
-        source, target, source_again, target_again = (sentence.tokens for sentence in of_pair)
+        source, target, source_again, target_again = (UNITS[unit](one)[0] for one in of_pair)
         if (source, target) != (source_again, target_again):
-            raise InputError(
-                f"the two runs cut pair {number} into different tokens: combine links between "
-                "words, without --unit=token"
+            rather = (
+                ": combine links between words, without --unit=token" if unit == "token" else ""
             )
+            raise InputError(f"the two directions cut pair {number} into different {unit}s{rather}")

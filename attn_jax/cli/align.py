@@ -3,10 +3,12 @@
 `./launch.sh align --workdir=runs/en-fr --sources=a.en --targets=a.fr > a.links`
 writes, for each pair of lines, a line of links between words (`source-target`, from 0), or with
 `--unit=token` between the model's tokens, such as characters. With `--reverse=runs/fr-en`, it
-combines the links of both directions; with `--gold=FILE`, it scores them. All other output goes to
-standard error.
+combines the links of both directions; with `--gold=FILE`, it scores them. `--workdir=a.npz` takes
+weights of another toolkit, with their pairs, in place of a run. All other output goes to standard
+error.
 """
 
+import dataclasses
 import sys
 from functools import partial
 from pathlib import Path
@@ -25,8 +27,7 @@ from attn_jax.alignment.extraction import (
 from attn_jax.alignment.units import (
     UNITS,
     Texts,
-    check_same_tokens,
-    cut,
+    check_same_units,
 )
 from attn_jax.attention.head_names import HEADS, Head
 from attn_jax.cli import flags
@@ -47,6 +48,7 @@ from attn_jax.runs.aligning import (
     table_of_errors,
     write_page,
 )
+from attn_jax.runs.weighing import FILES, OfFile, OfRun, System
 from attn_jax.translation.loading import load
 
 TABLES = {Extraction: EXTRACTIONS, Symmetrization: SYMMETRIZATIONS, Head: HEADS}
@@ -68,19 +70,36 @@ def read_gold_of(path: str, pairs: Texts) -> list[Gold]:
     return read_gold(Path(path), sizes, FLAGS.gold_first)
 
 
-def read_development() -> Development | None:
+def texts_of(system: System) -> Texts:
+    """The texts of pairs."""
+    sources, targets = ([sentence.text for sentence in side] for side in system.pairs)
+    return sources, targets
+
+
+def read_system(workdir: str, sources: str, targets: str) -> System:
+    """What aligns two files of text; or the pairs of a file of weights, in place of a run."""
+    if Path(workdir).suffix in FILES:
+        return OfFile(workdir)
+    return OfRun(load(workdir), read_text(sources, targets))
+
+
+def read_development(system: System, turned_round: bool = False) -> Development | None:
     """The pairs and gold links to choose a head and shift on; None if no flag names them.
 
-    Raises:
-      InputError: only some of the flags are given, or the files do not fit together.
+    Args:
+      system: whose head is chosen.
+      turned_round: whether it is that of the opposite direction.
     """
-    paths = FLAGS.dev_sources, FLAGS.dev_targets, FLAGS.dev_gold
-    if not any(paths):
+    if not FLAGS.dev_gold:
         return None
-    if not all(paths):
-        raise InputError("give all of --dev_sources, --dev_targets and --dev_gold, or none")
-    pairs = read_text(FLAGS.dev_sources, FLAGS.dev_targets)
-    return pairs, read_gold_of(FLAGS.dev_gold, pairs)
+    if not isinstance(system, OfRun):
+        chosen_on = OfFile(FLAGS.dev_weights)
+        return chosen_on, read_gold_of(FLAGS.dev_gold, texts_of(chosen_on))
+    texts = read_text(FLAGS.dev_sources, FLAGS.dev_targets)
+    golds = read_gold_of(FLAGS.dev_gold, texts)
+    if turned_round:
+        texts, golds = texts[::-1], [Gold(*map(turned, gold)) for gold in golds]
+    return OfRun(system.translator, texts), golds
 
 
 def print_errors(links: dict[str, list[Links]], golds: list[Gold]) -> None:
@@ -92,8 +111,35 @@ def print_errors(links: dict[str, list[Links]], golds: list[Gold]) -> None:
         print(f"warning: {why}", file=sys.stderr)
 
 
+def check_files() -> None:
+    """Raises InputError if flags do not name what is aligned."""
+    is_file = Path(FLAGS.workdir).suffix in FILES
+    if FLAGS.reverse and (Path(FLAGS.reverse).suffix in FILES) != is_file:
+        raise InputError("--workdir and --reverse must be two runs, or two files of weights")
+    texts = "sources", "targets"
+    texts_of_dev = "dev_sources", "dev_targets"
+    if is_file:
+        given = [name for name in (*texts, *texts_of_dev) if FLAGS[name].value]
+        if given:
+            raise InputError(f"--{given[0]} is for a run: {FLAGS.workdir} has its own pairs")
+        if bool(FLAGS.dev_weights) != bool(FLAGS.dev_gold):
+            raise InputError("give both of --dev_weights and --dev_gold, or none")
+        if FLAGS.dev_weights and FLAGS.reverse:
+            raise InputError("--dev_weights is of one direction: with --reverse, give --head")
+        return
+    for name in texts:
+        if not FLAGS[name].value:
+            raise InputError(f"give --{name}")
+    if FLAGS.dev_weights:
+        raise InputError("--dev_weights is for a file of weights: give --dev_sources")
+    dev = [bool(FLAGS[name].value) for name in (*texts_of_dev, "dev_gold")]
+    if any(dev) and not all(dev):
+        raise InputError("give all of --dev_sources, --dev_targets and --dev_gold, or none")
+
+
 def check_flags() -> None:
     """Raises InputError if flags do not fit together."""
+    check_files()
     chosen = [name for name in ("head", "shift", "dev_gold") if FLAGS[name].present]
     if FLAGS.of != "weights" and chosen:
         raise InputError(f"--{chosen[0]} chooses among weights: leave it out with --of={FLAGS.of}")
@@ -120,9 +166,9 @@ def check_flags() -> None:
 
 def define() -> None:
     """Defines the flags."""
-    flags.define_workdir("folder of a run")
-    flags.define_needed("sources", "file of source sentences")
-    flags.define_needed("targets", "file of their translations")
+    flags.define_workdir("folder of a run; or weights of another toolkit, a file .npz or .json")
+    absl_flags.DEFINE_string("sources", "", "file of source sentences, for a run")
+    absl_flags.DEFINE_string("targets", "", "file of their translations")
     absl_flags.DEFINE_enum(
         "unit",
         "word",
@@ -144,7 +190,7 @@ def define() -> None:
     absl_flags.DEFINE_string(
         "links", "argmax", "links of weights: argmax, threshold(least=0.3) or monotonic"
     )
-    absl_flags.DEFINE_string("reverse", "", "folder of a run from target to source")
+    absl_flags.DEFINE_string("reverse", "", "folder of a run, or weights, from target to source")
     absl_flags.DEFINE_string(
         "symmetrization",
         "grow_diag_final_and",
@@ -158,6 +204,7 @@ def define() -> None:
     )
     for side in ("sources", "targets", "gold"):
         absl_flags.DEFINE_string(f"dev_{side}", "", f"{side} to choose the best head and shift on")
+    absl_flags.DEFINE_string("dev_weights", "", "of a file of weights, those to choose them on")
     absl_flags.DEFINE_string(
         "weights",
         "",
@@ -174,7 +221,12 @@ def main() -> None:
     check_flags()
     if FLAGS.figures:  # made first: if it cannot be, nothing has been computed in vain
         Path(FLAGS.figures).mkdir(parents=True, exist_ok=True)
-    texts = read_text(FLAGS.sources, FLAGS.targets)
+    symmetrize = read_value(Symmetrization, FLAGS.symmetrization)
+    if FLAGS.reverse and Path(FLAGS.reverse).suffix not in FILES:
+        check_opposite(FLAGS.workdir, FLAGS.reverse)
+    system = read_system(FLAGS.workdir, FLAGS.sources, FLAGS.targets)
+    reverse = read_system(FLAGS.reverse, FLAGS.targets, FLAGS.sources) if FLAGS.reverse else None
+    texts = texts_of(system)
     golds = read_gold_of(FLAGS.gold, texts) if FLAGS.gold else None
     how = Alignment(
         FLAGS.unit,
@@ -182,27 +234,21 @@ def main() -> None:
         read_value(Head, FLAGS.head),
         FLAGS.shift,
         read_value(Extraction, FLAGS.links),
-        read_development(),
+        read_development(system),
     )
-    symmetrize = read_value(Symmetrization, FLAGS.symmetrization)
-    if FLAGS.reverse:
-        check_opposite(FLAGS.workdir, FLAGS.reverse)
-    translator = load(FLAGS.workdir)
-    reverse = load(FLAGS.reverse) if FLAGS.reverse else None
     if FLAGS.unit == "word" and all(len(words_of(text)) == 1 for side in texts for text in side):
         print("each line is one word: --unit=token links what is in it", file=sys.stderr)
-    pairs = cut(translator, texts)
-    reversed_pairs = cut(reverse, (texts[1], texts[0])) if reverse else None
-    if reversed_pairs and FLAGS.unit == "token":
-        check_same_tokens(pairs, reversed_pairs)
+    if reverse:
+        check_same_units(system.pairs, reverse.pairs, FLAGS.unit)
 
-    forward = how.weights("forward", translator, pairs)
+    forward = how.weights("forward", system)
     links = {"forward": list(map(how.extract, forward))}
     weights: dict[str, Any] = {f"forward_{nth}": of_pair for nth, of_pair in enumerate(forward)}
     chosen = "forward"
     directions = {"forward": forward}
-    if reverse and reversed_pairs:
-        backward = how.turned().weights("reverse", reverse, reversed_pairs)
+    if reverse:
+        of_reverse = dataclasses.replace(how, development=read_development(reverse, True))
+        backward = of_reverse.weights("reverse", reverse)
         weights |= {f"reverse_{nth}": of_pair for nth, of_pair in enumerate(backward)}
         directions["reverse"] = [of_pair.T for of_pair in backward]
         links["reverse"] = [turned(how.extract(of_pair)) for of_pair in backward]
@@ -217,9 +263,9 @@ def main() -> None:
         with writing(Path(FLAGS.weights)) as (beside,), beside.open("wb") as file:
             np.savez(file, **weights)
     if FLAGS.figures:
-        draw_all(Path(FLAGS.figures), translator, pairs, forward, FLAGS.unit)
+        draw_all(Path(FLAGS.figures), system, forward, FLAGS.unit)
     if FLAGS.page:
-        write_page(Path(FLAGS.page), translator, texts, pairs, directions, golds, FLAGS.unit)
+        write_page(Path(FLAGS.page), system, directions, golds, FLAGS.unit)
     # Printed last, since the reader of the links may close the pipe.
     for of_pair in links[chosen]:
         print(pharaoh(of_pair))

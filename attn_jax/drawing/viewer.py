@@ -1,14 +1,15 @@
 """What the viewer shows of a sentence: tokens, errors, gold links, measures and weights."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from attn_jax.drawing.document import Limits, Room, document
 from attn_jax.edits import edits_of
 from attn_jax.files import write_whole
+from attn_jax.pairs import Weighed
 from attn_jax.tokens import bracketed
 
 MOST_STEPS = 200  # most steps shown of a sentence, which a poorly trained model may never end
@@ -85,15 +86,6 @@ def of_system(name: str, weights: np.ndarray, sentences: list[dict[str, Any]]) -
     """A system as the viewer reads it, with its sentences; the weights are of any of them."""
     layers, heads = weights.shape[:2]
     return {"name": name, "seed": None, "layers": layers, "heads": heads, "sentences": sentences}
-
-
-class Weighed(NamedTuple):
-    """The tokens, or other units, of a pair of texts, and the weights between them."""
-
-    source: Sequence[str]  # S
-    target: Sequence[str]  # T, with the end of the sentence if it has weights
-    weights: np.ndarray  # [L, N, T, S]
-    links: Collection[tuple[int, int]] = ()  # those known to be right, of source and target
 
 
 def write_viewer(

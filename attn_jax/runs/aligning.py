@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attn_jax.alignment.accuracy import alignment_counts, alignment_error
-from attn_jax.alignment.extraction import Extraction, turned
+from attn_jax.alignment.extraction import Extraction
 from attn_jax.alignment.units import (
     UNITS,
-    Pairs,
     Reading,
-    Texts,
     between,
-    cut,
     masses,
     read,
     readings,
@@ -24,21 +21,20 @@ from attn_jax.alignment.units import (
 )
 from attn_jax.attention.head_names import Head
 from attn_jax.data.alignment_files import Gold, Links
-from attn_jax.data.text_checks import warn_of_unknown
 from attn_jax.drawing.alignments import heads, heat_map
 from attn_jax.drawing.style import save
-from attn_jax.drawing.viewer import Weighed, write_viewer
+from attn_jax.drawing.viewer import write_viewer
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import ratios_differ
+from attn_jax.pairs import Weighed
 from attn_jax.reporting.printing import p_cell
-from attn_jax.tokens import EOS, SPECIALS
+from attn_jax.runs.weighing import System
 from attn_jax.translation.loading import experiment_of, located
-from attn_jax.translation.translator import Translator
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Development = tuple[Texts, list[Gold]]  # pairs to choose a reading on, and their gold links
+Development = tuple[System, list[Gold]]  # pairs to choose a reading on, and their gold links
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,61 +57,48 @@ class Alignment:
     extract: Extraction
     development: Development | None = None
 
-    def weights(self, name: str, translator: Translator, pairs: Pairs) -> list[np.ndarray]:
+    def weights(self, name: str, system: System) -> list[np.ndarray]:
         """The weights [T, S] between the units of each pair.
 
         Prints which weights were read, and warns of what the model does not know.
 
         Args:
           name: what messages call the direction.
-          translator: the model of the direction.
-          pairs: its source and target sentences.
+          system: what aligns the pairs in this direction.
         """
-        sides = {"source": translator.source, "target": translator.target}
-        for (side, vocabulary), sentences in zip(sides.items(), pairs, strict=True):
-            warn_of_unknown(vocabulary, sentences, f"{name}, {side}: ")
-        return between(UNITS[self.unit], pairs, self._of_tokens(name, translator, pairs))
+        system.warn(name)
+        return between(UNITS[self.unit], system.pairs, self._of_tokens(name, system))
 
-    def _of_tokens(self, name: str, translator: Translator, pairs: Pairs) -> list[np.ndarray]:
+    def _of_tokens(self, name: str, system: System) -> list[np.ndarray]:
         if self.of != "weights":
-            return [of_pair[:-1] for of_pair in translator.align(*pairs, of=self.of)]
-        weights = [np.asarray(pair.weights) for pair in translator.force(*pairs)]
+            return system.aligned(self.of)
+        weights = system.weights()
         if self.development:
-            reading = best_reading(translator, *self.development, self.extract)
+            reading = best_reading(*self.development, self.extract)
         else:
             layers, heads, *_ = weights[0].shape
             reading = Reading(self.head.place(layers, heads, "--head"), self.shift)
         shares = masses(weights, reading)
-        print(
-            f"{name}: {reading}; mean weight of target words on no source word "
-            f"{shares['null_mass']:.1f} %, of the end of the sentence on the last source word "
-            f"{shares['end_mass']:.1f} %",
-            file=sys.stderr,
-        )
+        told = f"{name}: {reading}; mean weight of target words on no source word "
+        told += f"{shares['null_mass']:.1f} %"
+        if system.knows_ends:
+            told += (
+                f", of the end of the sentence on the last source word {shares['end_mass']:.1f} %"
+            )
+        print(told, file=sys.stderr)
         return [read(of_pair, reading) for of_pair in weights]
 
-    def turned(self) -> "Alignment":
-        """The same for the opposite direction."""
-        if self.development is None:
-            return self
-        texts, golds = self.development
-        others = texts[::-1], [Gold(*map(turned, gold)) for gold in golds]
-        return dataclasses.replace(self, development=others)
 
-
-def best_reading(
-    translator: Translator, texts: Texts, golds: list[Gold], extract: Callable
-) -> Reading:
+def best_reading(system: System, golds: list[Gold], extract: Callable) -> Reading:
     """The layer, head and shift whose links have the lowest error."""
-    pairs = cut(translator, texts)
-    forced = translator.force(*pairs)
+    weights = system.weights()
 
     def error(reading: Reading) -> float:
-        weights = [read(np.asarray(pair.weights), reading) for pair in forced]
-        links = list(map(extract, between(words, pairs, weights)))
+        read_so = [read(of_pair, reading) for of_pair in weights]
+        links = list(map(extract, between(words, system.pairs, read_so)))
         return alignment_error(links, golds)["alignment_error_rate"] if any(links) else 100.0
 
-    layers, heads, *_ = forced[0].weights.shape
+    layers, heads, *_ = weights[0].shape
     return min(readings(layers, heads), key=error)
 
 
@@ -157,30 +140,25 @@ def table_of_errors(links: dict[str, list[Links]], golds: list[Gold]) -> "pd.Dat
     return pd.DataFrame(rows, columns=heading)
 
 
-def draw_all(
-    folder: Path, translator: Translator, pairs: Pairs, weights: list[np.ndarray], unit: str
-) -> None:
+def draw_all(folder: Path, system: System, weights: list[np.ndarray], unit: str) -> None:
     """Draws the weights between the units of each pair.
 
     If the model has several heads, also draws the weights of each head between tokens.
     """
     units = UNITS[unit]
-    drawn = zip(weights, translator.force(*pairs), *pairs, strict=True)
-    for number, (of_pair, forced, source, target) in enumerate(drawn, start=1):
+    drawn = zip(weights, system.shown(), *system.pairs, strict=True)
+    for number, (of_pair, shown, source, target) in enumerate(drawn, start=1):
         sources, _ = units(source)
         targets, _ = units(target)
         save(heat_map(of_pair, sources, targets), folder / f"alignment-{number}.png")
-        if forced.weights[..., 0, 0].size > 1:
-            tokens = [*target.tokens, SPECIALS[EOS]]
-            figure = heads(np.asarray(forced.weights), source.tokens, tokens)
+        if shown.weights[..., 0, 0].size > 1:
+            figure = heads(shown.weights, shown.source, shown.target)
             save(figure, folder / f"heads-{number}.png")
 
 
 def write_page(
     file: Path,
-    translator: Translator,
-    texts: Texts,
-    pairs: Pairs,
+    system: System,
     directions: dict[str, list[np.ndarray]],
     golds: list[Gold] | None,
     unit: str,
@@ -189,15 +167,13 @@ def write_page(
 
     Args:
       file: of the page.
-      translator: the model of the forward direction.
-      texts: the pairs.
-      pairs: the same, cut into tokens.
+      system: what aligns the pairs, forward.
       directions: the weights [T, S] between the units of each pair, from which links are made.
       golds: the gold links of each pair, if known.
       unit: a name in `UNITS`.
     """
     units = UNITS[unit]
-    sides = [[units(sentence)[0] for sentence in of_side] for of_side in pairs]
+    sides = [[units(sentence)[0] for sentence in of_side] for of_side in system.pairs]
     links = [gold.possible for gold in golds] if golds else [()] * len(sides[0])
     systems = {
         f"{name}, {unit}s": list(
@@ -205,15 +181,13 @@ def write_page(
         )
         for name, weights in directions.items()
     }
-    own = [np.asarray(forced.weights) for forced in translator.force(*pairs)]
+    own = system.shown()
     # Of a model with one head, links may be made of the same weights.
     same = (
-        np.array_equal(linked[None, None], weights[:, :, :-1])
-        for linked, weights in zip(directions["forward"], own, strict=True)
+        np.array_equal(linked[None, None], pair.weights[:, :, : len(linked)])
+        for linked, pair in zip(directions["forward"], own, strict=True)
     )
     if not all(same):
-        systems["each layer and head, tokens"] = [
-            Weighed(source.tokens, [*target.tokens, SPECIALS[EOS]], weights)
-            for source, target, weights in zip(*pairs, own, strict=True)
-        ]
-    write_viewer(file, list(zip(*texts, strict=True)), systems)
+        systems["each layer and head, tokens"] = own
+    texts = zip(*([sentence.text for sentence in side] for side in system.pairs), strict=True)
+    write_viewer(file, list(texts), systems)

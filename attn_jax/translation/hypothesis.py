@@ -65,7 +65,8 @@ class Hypothesis:
         Args:
           path: of the file, which is replaced if it exists.
         """
-        from attn_jax.drawing.viewer import Weighed, write_viewer
+        from attn_jax.drawing.viewer import write_viewer
+        from attn_jax.pairs import Weighed
 
         pair = Weighed(self.source.tokens, self.steps, self.weights)
         write_viewer(Path(path), [(self.source.text, self.text)], {"": [pair]})

@@ -97,6 +97,8 @@ RAGGED = [[[[0.5, 0.5, 0], [1]]]]
         ({"links": [[0, 0], [1]]}, "links must be pairs of places"),
         ({"links": [(0.5, 1)]}, "links must be pairs of places"),
         ({"weight": WEIGHTS}, "has an unknown 'weight'"),
+        ({"source_words": [0, 1]}, "source_words must be the number of the word of each of the 3"),
+        ({"target_words": [0, 2]}, "target_words must be the number of the word of each of the 2"),
     ],
 )
 def test_what_does_not_fit_is_refused_and_nothing_written(tmp_path, change, why):

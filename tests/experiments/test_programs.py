@@ -21,6 +21,7 @@ from attn_jax.data.vocabulary import Symbols
 from attn_jax.records import manifest
 from attn_jax.runs.aligning import best_reading
 from attn_jax.runs.folder import alone
+from attn_jax.runs.weighing import OfRun
 from tests.experiments.programs import SMALL, program, refused, works
 from tests.reporting.test_page import data_of
 from tests.stages import full
@@ -785,7 +786,7 @@ def test_align_links_the_tokens_of_a_word(workdir, spelt, tmp_path):
         assert "each line is one word" not in done.stderr
     assert widths["token"] > widths["word"]
     line = refused(*command, "--unit=token", f"--reverse={workdir}")
-    assert "the two runs cut pair 1 into different tokens" in line
+    assert "the two directions cut pair 1 into different tokens" in line
     (tmp_path / "a").write_text("123\n")
     said = works("align", f"--workdir={spelt}", text[0], f"--targets={tmp_path / 'a'}").stderr
     assert "each line is one word: --unit=token links what is in it" in said
@@ -813,7 +814,9 @@ def test_the_best_head_and_shift_are_those_of_the_lowest_error():
             return [SimpleNamespace(weights=weights) for _ in sources]
 
     links = frozenset({(3, 0), (2, 1), (1, 2), (0, 3)})
-    reading = best_reading(Translator(), (["a b c d"], ["d c b a"]), [Gold(links, links)], Argmax())
+    reading = best_reading(
+        OfRun(Translator(), (["a b c d"], ["d c b a"])), [Gold(links, links)], Argmax()
+    )
     assert reading == Reading((0, 1), 1)
 
 
@@ -835,6 +838,8 @@ def test_the_best_head_and_shift_are_those_of_the_lowest_error():
         (["--gold_first=1", "--gold={0}/gold"], "is counted from 0: give gold_first=0"),
         (["--reverse={0}"], "is not the folder of a run"),
         (["--unit=token", "--gold={0}/gold"], "and gold links are of words"),
+        (["--reverse=a.npz"], "must be two runs, or two files of weights"),
+        (["--dev_weights=a.npz"], "is for a file of weights: give --dev_sources"),
     ],
 )
 def test_align_refuses_what_does_not_fit(workdir, pairs, flags, message):

@@ -14,10 +14,11 @@ import pytest
 
 from attn_jax import config
 from attn_jax.drawing.document import RAW, STATIC, Limits, Room, document, packed
-from attn_jax.drawing.viewer import MOST, Weighed, measures, write_viewer
+from attn_jax.drawing.viewer import MOST, measures, write_viewer
 from attn_jax.edits import edit_distance, edits_of
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import holm
+from attn_jax.pairs import Weighed
 from attn_jax.records import run_files
 from attn_jax.reporting import tables
 from attn_jax.reporting.cautions import cautions

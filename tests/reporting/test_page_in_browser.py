@@ -8,8 +8,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, expect, sync_playwright
 
-from attn_jax.drawing.viewer import Weighed, write_viewer
+from attn_jax.drawing.viewer import write_viewer
 from attn_jax.evaluation.metrics import error_rate
+from attn_jax.pairs import Weighed
 from attn_jax.reporting.report import report
 from tests.reporting.test_report import write_run
 from tests.stages import full

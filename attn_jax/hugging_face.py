@@ -1,0 +1,155 @@
+"""Attention out of encoder-decoders of Hugging Face: Marian, T5, BART, Whisper and others.
+
+They are models of PyTorch; neither it nor `transformers` is imported here.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from attn_jax.errors import InputError
+from attn_jax.pairs import Weighed
+
+RATE = 16000  # samples of speech per second that Whisper reads
+SAMPLES = 320  # of speech for each annotation of Whisper, of 20 ms
+BEGINS_WORD = "▁", "Ġ"  # marks of SentencePiece and of byte-level tokens
+
+
+def weights_of(
+    model: Any,
+    processor: Any,
+    sources: Sequence[Any],
+    targets: Sequence[str] | None = None,
+    **generation: Any,
+) -> list[Weighed]:
+    """The weights of cross-attention of each pair of a source and a target.
+
+        pairs = attn_jax.weights_of(model, tokenizer, ["The cat sits."], num_beams=4)
+        attn_jax.page("a.html", pairs)
+
+    The model reads what it has generated once more, as a given target. So the weights are those of
+    each hypothesis itself, also of a beam, whose hypotheses change places.
+
+    Args:
+      model: an encoder-decoder of `transformers`.
+      processor: its tokenizer; for speech its processor.
+      sources: texts; for speech arrays [samples] of 16,000 samples per second.
+      targets: texts; None: what the model generates.
+      generation: options of `model.generate`, such as `num_beams=4`. With
+        `num_return_sequences=2`, there are two pairs of each source.
+
+    Returns:
+      Pairs as `page`, `save_weights` and `word_times` take them, one sentence after another. Target
+      tokens end with that of the end of the sentence. The source tokens of speech are times in
+      seconds, one for each annotation.
+
+    Raises:
+      InputError: the model gives no weights of cross-attention, or the arguments do not fit.
+    """
+    if targets is not None and len(targets) != len(sources):
+        raise InputError(f"got {len(sources)} sources, but {len(targets)} targets")
+    if targets is not None and generation:
+        raise InputError(f"{', '.join(generation)}: nothing is generated where targets are given")
+    if isinstance(sources, str):
+        raise InputError(f"expected a list of sources, got one: {sources[:60]!r}")
+    before = getattr(model.config, "_attn_implementation", None)
+    training = model.training
+    model.eval()
+    if before is not None:
+        model.set_attn_implementation("eager")  # others have no weights
+    try:
+        return [
+            pair
+            for number, source in enumerate(sources)
+            for pair in _of_source(
+                model, processor, source, None if targets is None else targets[number], generation
+            )
+        ]
+    finally:
+        model.train(training)
+        if before is not None:
+            model.set_attn_implementation(before)
+
+
+def _of_source(
+    model: Any, processor: Any, source: Any, target: str | None, generation: dict[str, Any]
+) -> Iterator[Weighed]:
+    """The pairs of one source."""
+    tokenizer = getattr(processor, "tokenizer", processor)
+    is_text = isinstance(source, str)
+    inputs = (
+        tokenizer(source, return_tensors="pt")
+        if is_text
+        else processor(source, sampling_rate=RATE, return_tensors="pt")
+    ).to(model.device)
+    if is_text:
+        ids = inputs["input_ids"][0].tolist()
+        shown, words = _shown(tokenizer, ids), _words(tokenizer, ids)
+    else:
+        shown = [f"{number * SAMPLES / RATE:.2f}" for number in range(-(-len(source) // SAMPLES))]
+        words = None
+    for written in _targets(model, tokenizer, inputs, target, generation):
+        weights = _weights(model, inputs, written)[..., : len(shown)]
+        labels = written[1:]
+        yield Weighed(
+            shown[: weights.shape[-1]],
+            _shown(tokenizer, labels),
+            weights,
+            source_words=words,
+            target_words=_words(tokenizer, labels),
+        )
+
+
+def _targets(
+    model: Any, tokenizer: Any, inputs: Any, target: str | None, generation: dict[str, Any]
+) -> Iterator[list[int]]:
+    """The ids that the decoder reads, from the token that begins a target to that of its end."""
+    begins = model.generation_config.decoder_start_token_id
+    begins = model.config.decoder_start_token_id if begins is None else begins
+    if target is None:
+        found = model.generate(**inputs, **generation).tolist()
+    else:
+        found = [tokenizer(text_target=target)["input_ids"]]
+    # Whisper's begin with the language and the task. It leaves these, and the end, out of what it
+    # generates.
+    prefix = getattr(tokenizer, "prefix_tokens", None) or [begins]
+    end = tokenizer.eos_token_id
+    for ids in found:
+        ids = ids if ids[0] == begins else [*prefix, *ids, end]
+        ends = [place for place, token in enumerate(ids) if token == end]
+        yield ids[: min((place for place in ends if place), default=len(ids)) + 1]
+
+
+def _weights(model: Any, inputs: Any, ids: list[int]) -> np.ndarray:
+    """The weights [L, N, T, S] of the steps that predict each token after the first."""
+    import torch  # the user's
+
+    before = torch.tensor([ids[:-1]], device=model.device)
+    with torch.no_grad():
+        output = model(**inputs, decoder_input_ids=before, output_attentions=True)
+    layers = getattr(output, "cross_attentions", None)
+    if not layers or layers[0] is None:
+        raise InputError(f"{type(model).__name__} gives no weights of cross-attention")
+    return np.concatenate([layer.float().cpu().numpy() for layer in layers])
+
+
+def _shown(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+    """Tokens as people read them: byte-level ones as text."""
+    tokens = tokenizer.convert_ids_to_tokens(ids)
+    if not any(token.startswith("Ġ") for token in tokens):
+        return tokens
+    texts = (tokenizer.decode([number]) for number in ids)
+    return [text.replace(" ", "▁") or token for text, token in zip(texts, tokens, strict=True)]
+
+
+def _words(tokenizer: Any, ids: Sequence[int]) -> list[int]:
+    """The index of the word of each token; -1 for special ones, and for Whisper's times."""
+    special, words, count = {*tokenizer.all_special_ids}, [], 0
+    for number, token in zip(ids, tokenizer.convert_ids_to_tokens(ids), strict=True):
+        if number in special or token.startswith("<|"):
+            words.append(-1)
+            continue
+        count += token.startswith(BEGINS_WORD) or not count
+        words.append(count - 1)
+    return words
