@@ -47,6 +47,7 @@ from attn_jax.runs.aligning import (
     draw_all,
     table_of_errors,
     write_page,
+    write_scores,
 )
 from attn_jax.runs.weighing import FILES, OfFile, OfRun, System
 from attn_jax.translation.loading import load
@@ -145,6 +146,8 @@ def check_flags() -> None:
         raise InputError(f"--{chosen[0]} chooses among weights: leave it out with --of={FLAGS.of}")
     if "dev_gold" in chosen[1:]:
         raise InputError(f"give --{chosen[0]} or --dev_gold, which chooses it")
+    if FLAGS.of != "weights" and FLAGS.scores:
+        raise InputError(f"--scores is of weights: leave it out with --of={FLAGS.of}")
     if FLAGS["gold_first"].present and not (FLAGS.gold or FLAGS.dev_gold):
         raise InputError("--gold_first needs --gold or --dev_gold")
     if FLAGS.unit == "token" and (FLAGS.gold or FLAGS.dev_gold):
@@ -158,6 +161,8 @@ def check_flags() -> None:
         FLAGS.weights.endswith(".npz") and Path(FLAGS.weights).parent.is_dir()
     ):
         raise InputError(f"--weights must be a file .npz in a folder that exists: {FLAGS.weights}")
+    if FLAGS.scores and not (FLAGS.scores.endswith(".tsv") and Path(FLAGS.scores).parent.is_dir()):
+        raise InputError(f"--scores must be a file .tsv in a folder that exists: {FLAGS.scores}")
     if FLAGS.page and not (FLAGS.page.endswith(".html") and Path(FLAGS.page).parent.is_dir()):
         raise InputError(f"--page must be a file .html in a folder that exists: {FLAGS.page}")
     if FLAGS.figures and Path(FLAGS.figures).is_file():
@@ -209,6 +214,12 @@ def define() -> None:
         "weights",
         "",
         "file .npz for the weights [T, S] between units: forward_0, …; with --reverse reverse_0, …",
+    )
+    absl_flags.DEFINE_string(
+        "scores",
+        "",
+        "file .tsv for figures of the weights of each pair, which need no gold links: sharpness, "
+        "coverage, the distance from uniform weights, and the share on special tokens",
     )
     absl_flags.DEFINE_string("figures", "", "folder for a heat map of each pair")
     absl_flags.DEFINE_string(
@@ -262,6 +273,8 @@ def main() -> None:
     if FLAGS.weights:
         with writing(Path(FLAGS.weights)) as (beside,), beside.open("wb") as file:
             np.savez(file, **weights)
+    if FLAGS.scores:
+        write_scores(Path(FLAGS.scores), system, how.reading(system.shown()[0].weights))
     if FLAGS.figures:
         draw_all(Path(FLAGS.figures), system, forward, FLAGS.unit)
     if FLAGS.page:

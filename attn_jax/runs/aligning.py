@@ -10,11 +10,13 @@ import numpy as np
 
 from attn_jax.alignment.accuracy import alignment_counts, alignment_error
 from attn_jax.alignment.extraction import Extraction
+from attn_jax.alignment.judging import judged
 from attn_jax.alignment.units import (
     UNITS,
     Reading,
     between,
     masses,
+    of_head,
     read,
     readings,
     words,
@@ -26,6 +28,7 @@ from attn_jax.drawing.style import save
 from attn_jax.drawing.viewer import write_viewer
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import ratios_differ
+from attn_jax.files import write_whole
 from attn_jax.pairs import Weighed
 from attn_jax.reporting.printing import p_cell
 from attn_jax.runs.weighing import System
@@ -73,11 +76,7 @@ class Alignment:
         if self.of != "weights":
             return system.aligned(self.of)
         weights = system.weights()
-        if self.development:
-            reading = best_reading(*self.development, self.extract)
-        else:
-            layers, heads, *_ = weights[0].shape
-            reading = Reading(self.head.place(layers, heads, "--head"), self.shift)
+        reading = self.reading(weights[0])
         shares = masses(weights, reading)
         told = f"{name}: {reading}; mean weight of target words on no source word "
         told += f"{shares['null_mass']:.1f} %"
@@ -87,6 +86,13 @@ class Alignment:
             )
         print(told, file=sys.stderr)
         return [read(of_pair, reading) for of_pair in weights]
+
+    def reading(self, weights: np.ndarray) -> Reading:
+        """Which of the weights [L, N, T, S] are read."""
+        if self.development:
+            return best_reading(*self.development, self.extract)
+        layers, heads, *_ = weights.shape
+        return Reading(self.head.place(layers, heads, "--head"), self.shift)
 
 
 def best_reading(system: System, golds: list[Gold], extract: Callable) -> Reading:
@@ -138,6 +144,24 @@ def table_of_errors(links: dict[str, list[Links]], golds: list[Gold]) -> "pd.Dat
         p = "" if name == best else p_cell(ratios_differ(shares[best], shares[name]))
         rows.append([name, *(f"{value:.1f}" for value in error.values()), p])
     return pd.DataFrame(rows, columns=heading)
+
+
+def write_scores(file: Path, system: System, reading: Reading) -> None:
+    """Writes what `judged` says of each pair, and its texts, as a table with tabs.
+
+    Args:
+      file: of the table, which is replaced if it exists.
+      system: what aligns the pairs.
+      reading: which weights are taken.
+    """
+    lines: list[str] = []
+    for pair, *sides in zip(system.shown(), *system.pairs, strict=True):
+        figures = judged(of_head(pair.weights, reading), pair.source_words)
+        if not lines:
+            lines.append("\t".join([*figures, "source", "target"]))
+        texts = (side.text.replace("\t", " ") for side in sides)
+        lines.append("\t".join([*(f"{value:.4g}" for value in figures.values()), *texts]))
+    write_whole(file, "\n".join(lines) + "\n")
 
 
 def draw_all(folder: Path, system: System, weights: list[np.ndarray], unit: str) -> None:

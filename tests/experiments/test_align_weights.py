@@ -34,7 +34,11 @@ def test_links_pictures_and_a_page(tmp_path):
     gold = tmp_path / "gold"
     gold.write_text(f"{LINKS}\n" * 2)
     more = f"--figures={tmp_path / 'pictures'}", f"--page={tmp_path / 'a.html'}"
-    done = works("align", run, f"--gold={gold}", *more)
+    done = works("align", run, f"--gold={gold}", *more, f"--scores={tmp_path / 'a.tsv'}")
+    names, first, _ = (tmp_path / "a.tsv").read_text("utf-8").splitlines()
+    scores = dict(zip(names.split("\t"), first.split("\t"), strict=True))
+    assert float(scores["special"]) == pytest.approx(100 * (0.8 + 0.7 + 0.6 + 0.7 + 1) / 5)
+    assert (scores["source"], scores["target"]) == ("the black cat", "le chat noir")
     assert done.stdout == f"{LINKS}\n" * 2
     assert "forward" in done.stderr
     assert (tmp_path / "pictures" / "alignment-2.png").is_file()
