@@ -7,6 +7,7 @@ import html
 import string
 import zlib
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,19 @@ def document(title: str, data: dict[str, Any]) -> str:
         script=scripts[1],
         data=base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), 9, RAW)).decode(),
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """A page that was written to a file. It shows itself in a notebook, as a frame."""
+
+    path: Path
+
+    def _repr_html_(self) -> str:
+        text = html.escape(self.path.read_text("utf-8"))
+        return (
+            f'<iframe srcdoc="{text}" title="{self.path.name}" width="100%" height="700"></iframe>'
+        )
 
 
 def _read(name: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from attn_jax.drawing.document import Page
 from attn_jax.drawing.viewer import write_viewer
 from attn_jax.errors import InputError
 from attn_jax.pairs import Given, PathLike, Weighed, read_pairs
@@ -13,12 +14,13 @@ from attn_jax.pairs import Given, PathLike, Weighed, read_pairs
 ROUNDING = 0.05  # by which the weights of a target token may sum to more than 1
 
 
-def page(path: PathLike, systems: PathLike | Given | Mapping[str, PathLike | Given]) -> None:
+def page(path: PathLike, systems: PathLike | Given | Mapping[str, PathLike | Given]) -> Page:
     """Writes an HTML file that shows what each token looks at, in a browser, without a network.
 
         attn_jax.page("a.html", [{"source": ["a", "b"], "target": ["B"], "weights": [[[[0, 1]]]]}])
 
-    Warns of weights that look like logits, which it draws all the same.
+    What is returned shows itself in a notebook. Warns of weights that look like logits, which it
+    draws all the same.
 
     Args:
       path: of the page, which is replaced if it exists.
@@ -42,7 +44,7 @@ def page(path: PathLike, systems: PathLike | Given | Mapping[str, PathLike | Giv
         if told := _unlike_weights(pairs):
             warnings.warn(f"{name or 'systems'}: {told}", stacklevel=2)
     texts = [(" ".join(pair.source), " ".join(pair.target)) for pair in first]
-    write_viewer(Path(path), texts, read)
+    return write_viewer(Path(path), texts, read)
 
 
 def _unlike_weights(pairs: Sequence[Weighed]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attn_jax.drawing.document import Limits, Room, document
+from attn_jax.drawing.document import Limits, Page, Room, document
 from attn_jax.edits import edits_of
 from attn_jax.files import write_whole
 from attn_jax.pairs import Weighed
@@ -90,8 +90,8 @@ def of_system(name: str, weights: np.ndarray, sentences: list[dict[str, Any]]) -
 
 def write_viewer(
     path: Path, texts: Sequence[tuple[str, str]], systems: Mapping[str, Sequence[Weighed]]
-) -> None:
-    """Writes a page that shows pairs of texts under one or several systems.
+) -> Page:
+    """Writes a page that shows pairs of texts under one or several systems, and returns it.
 
     Args:
       path: of the page.
@@ -115,6 +115,7 @@ def write_viewer(
         notes.append(f"{room.left_out} arrays of weights are not: it would be too large.")
     one = {"name": "", "comparison": None, "charts": [], "splits": [split]}
     write_whole(path, document(TITLE, {"title": TITLE, "sets": [one], "notes": notes}))
+    return Page(path)
 
 
 def entry(pair: Weighed, room: Room) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from attn_jax.data.sentences import Sentence
 from attn_jax.tokens import written
 
 if TYPE_CHECKING:
+    from attn_jax.drawing.document import Page
     from attn_jax.drawing.style import Picture
 
 
@@ -59,8 +60,10 @@ class Hypothesis:
 
         return heads(self.weights, self.source.tokens, self.steps)
 
-    def page(self, path: str | os.PathLike[str]) -> None:
+    def page(self, path: str | os.PathLike[str]) -> Page:
         """Writes an HTML file that shows what each token looks at, in a browser, without a network.
+
+        What is returned shows itself in a notebook.
 
         Args:
           path: of the file, which is replaced if it exists.
@@ -69,7 +72,7 @@ class Hypothesis:
         from attn_jax.pairs import Weighed
 
         pair = Weighed(self.source.tokens, self.steps, self.weights)
-        write_viewer(Path(path), [(self.source.text, self.text)], {"": [pair]})
+        return write_viewer(Path(path), [(self.source.text, self.text)], {"": [pair]})
 
     def _repr_html_(self) -> str:
         from attn_jax.drawing.hover import hover

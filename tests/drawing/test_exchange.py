@@ -1,6 +1,7 @@
 """Weights of other toolkits: the format, the recipes of the docs, and what is refused."""
 
 import contextlib
+import html
 import json
 import re
 from pathlib import Path
@@ -42,6 +43,8 @@ def test_files_and_python_show_the_same(tmp_path):
         attn_jax.page(tmp_path / "page.html", given)
         pages.append((tmp_path / "page.html").read_text("utf-8"))
     assert len({*pages}) == 1
+    shows_itself = attn_jax.page(tmp_path / "page.html", pairs)._repr_html_()
+    assert html.unescape(re.search('srcdoc="(.*?)"', shows_itself, re.DOTALL)[1]) == pages[0]
     sentences, (system,) = shown(tmp_path / "page.html")
     assert [one["source"] for one in sentences] == ["a b </s>"] * 2
     assert (system["layers"], system["heads"]) == (2, 4)
