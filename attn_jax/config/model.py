@@ -54,7 +54,8 @@ class Model:
         "attention: marginal (the exact sum over positions), monotonic_marginal (which "
         "never goes back), first_order (moves from the last position), monotonic_first_order, "
         "monotonic_hmm (moves and weights), ssnt (emits a word or reads on); trained by a bound: "
-        "reinforce, variational, variational_sampled; or your own module:Class",
+        "reinforce, variational, variational_sampled; whose next state reads the posterior: "
+        "posterior, posterior_proximity, posterior_monotonic; or your own module:Class",
     )
     score: Score = option(
         Additive(),

@@ -8,8 +8,10 @@ from attn_jax.models.copying import OneSoftmax
 from attn_jax.models.copynet import CopyNet
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.encoders import LAYERS, RecurrentEncoder
+from attn_jax.models.fed_with_posterior import FedWithPosterior
 from attn_jax.models.marginal import Marginal
 from attn_jax.models.over_positions import LuongOverPositions, TransformerOverPositions
+from attn_jax.models.posterior import Posterior
 from attn_jax.models.protocols import Decoder, Encoder
 from attn_jax.models.readouts import Readout, find_readout
 from attn_jax.models.syntactic import Syntactic
@@ -32,6 +34,7 @@ DECODERS: dict[str, type[Decoder]] = {
 # What they are with a readout that needs states of its own, or one derived from it.
 WITH_READOUT: dict[type[Readout], dict[type[Decoder], type[Decoder]]] = {
     OneSoftmax: {Bahdanau: CopyNet},
+    Posterior: {LuongInputFeeding: FedWithPosterior},
     Marginal: {Luong: LuongOverPositions, Transformer: TransformerOverPositions},
 }
 

@@ -43,6 +43,8 @@ class Steps(NamedTuple):
     log_prior: Float[Array, "B *T S"]  # log p(a_i = j | y_<i, x)
     moves: PyTree[Float[Array, "B *T M"]]  # the part of the state in the scores of moves, or None
     noise: Float[Array, "B *T S"] | None = None  # in training, where positions are sampled
+    # log Σ_y of the outputs at each position, where the decoder has needed them.
+    normalizers: Float[Array, "B *T S"] | None = None
 
 
 def logarithm(weights: Float[Array, "*any"]) -> Float[Array, "*any"]:

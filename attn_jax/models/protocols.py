@@ -48,6 +48,7 @@ class Source(NamedTuple):
     vectors: PyTree[Float[Array, "B S E"]] = None  # of the words; of each source
     copies: Any = None  # of a `Copyable`, int [B, S]
     previous: Any = None  # the previous target words, int [B, *T]
+    words: Separate | None = None  # with the output layer, for a decoder that reads it
 
     @property
     def first_mask(self) -> Bool[Array, "B S"]:

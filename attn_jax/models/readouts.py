@@ -20,6 +20,7 @@ from attn_jax.models.edits import Edits, EditsOracle
 from attn_jax.models.embeddings import Separate
 from attn_jax.models.linear import Linear
 from attn_jax.models.marginal import Marginal
+from attn_jax.models.posterior import Posterior, PosteriorMonotonic, PosteriorProximity
 from attn_jax.models.protocols import Source
 from attn_jax.models.transitions import (
     FirstOrder,
@@ -172,6 +173,9 @@ OVER_POSITIONS: dict[str, type[Marginal]] = {
     "reinforce": Reinforce,
     "variational": Variational,
     "variational_sampled": VariationalSampled,
+    "posterior": Posterior,
+    "posterior_proximity": PosteriorProximity,
+    "posterior_monotonic": PosteriorMonotonic,
 }
 READOUTS: dict[str, type[Readout]] = {
     "maxout": Maxout,

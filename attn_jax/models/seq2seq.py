@@ -29,6 +29,7 @@ from attn_jax.models.choices import find_decoder, find_encoder
 from attn_jax.models.embeddings import make_embeddings
 from attn_jax.models.initializations import initialized
 from attn_jax.models.marginal import Marginal, Over, best, total
+from attn_jax.models.posterior import Posterior
 from attn_jax.models.protocols import Encoded, Source
 from attn_jax.models.randomness import split
 from attn_jax.models.second_source import make_second
@@ -169,6 +170,8 @@ class Seq2Seq(nnx.Module):
         Words that are copied have the vector of `UNK`.
         """
         source = source._replace(previous=words)
+        if isinstance(self.decoder.readout, Posterior):
+            source = source._replace(words=self.words)
         if self.copies:
             words = jnp.where(words < self.target_size, words, UNK)
         return self.words.target_vectors(words), source
@@ -195,7 +198,7 @@ class Seq2Seq(nnx.Module):
         previous, encoded = self._after(before, self.encode(source, rng_encoder, vectors))
         made = self.decoder(previous, encoded, rng_decoder)
         steps, weights = self.decoder.readout.read(self.words, target, encoded, *made)
-        return Reading(steps, encoded, weights)
+        return Reading(steps, encoded._replace(words=None), weights)
 
     def log_probabilities(self, steps: PyTree, source: Source) -> Float[Array, "B *T V"]:
         """The log-probabilities of all words, in nats, at some steps of a `Reading`.

@@ -9,6 +9,7 @@ import pytest
 from attn_jax import config
 from attn_jax.config import Model
 from attn_jax.models.choices import DECODERS, ENCODERS, options_of
+from attn_jax.models.posterior import Posterior
 from attn_jax.models.readouts import OVER_POSITIONS, READOUTS
 from attn_jax.models.recurrent import CELLS
 from attn_jax.models.seq2seq import initialize
@@ -97,7 +98,10 @@ def test_parts_declare_what_they_use(encoder, decoder):
         options = small | {"encoder": encoder, "decoder": decoder, "cell": cell}
         assert read_by(**options) == options_of(model_options(**options))
     for readout in READOUTS:
-        if readout in OVER_POSITIONS and decoder not in ("luong", "transformer"):
+        fed = issubclass(READOUTS[readout], Posterior)
+        if fed and decoder != "luong_input_feeding":
+            continue  # refused
+        if readout in OVER_POSITIONS and not fed and decoder not in ("luong", "transformer"):
             continue  # refused
         if readout == "copynet" and decoder != "bahdanau":
             continue  # refused

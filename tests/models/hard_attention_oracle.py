@@ -1,7 +1,8 @@
 """Hard attention in float64 loops, from the papers; the sums also over all alignments one by one.
 
 Wu, Shapiro and Cotterell 2018, section 3; Wu and Cotterell 2019, sections 3 and 4. The bounds of
-the likelihood: Xu et al. 2015, section 4.1; Deng et al. 2018, section 4.
+the likelihood: Xu et al. 2015, section 4.1; Deng et al. 2018, section 4. States that are fed with
+the posterior: Shankar and Sarawagi 2019, section 2.2.
 """
 
 import itertools
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.models.arithmetic import linear, sigmoid, softmax
+from tests.models.arithmetic import double, linear, sigmoid, softmax
 
 
 class Hidden(NamedTuple):
@@ -81,6 +82,48 @@ def hidden(model, states, weights, annotations, logits, others):
             moves = [linear(readout.moves_from, c) + linear(readout.moves, s) for c in contexts]
         transitions.append(transition(readout, alpha, moves))
     return Hidden(np.array(words), np.array(transitions))
+
+
+def energy(readout, move):
+    """k(a_t, a_{t-1}) of Shankar and Sarawagi 2019, below equation 6, of a_t - a_{t-1}."""
+    kind = type(readout).__name__
+    if kind == "PosteriorProximity":
+        return double(readout.delta)[move + 2] if abs(move) < 3 else 0
+    if kind == "PosteriorMonotonic":
+        return double(readout.delta) ** (move - 1) if move > 0 else 0
+    assert kind == "Posterior"
+    return 0
+
+
+def fed_with_posterior(model, cell, before, contexts, attend, logits):
+    """What each step compares, [T, H], and the model of one sentence; `before` are y_<i.
+
+    Shankar and Sarawagi 2019, equations 3 to 6 and 11 to 13. `attend` gives the weights [S] and
+    what else is read [C].
+    """
+    decoder, places = model.decoder, range(len(contexts))
+    vectors, fed = double(model.words.target_words.embedding), np.zeros(len(contexts[0]))
+    queries, words, transitions, prior, posterior = [], [], [], None, None
+    for y in before:
+        if words:
+            joint = [prior[j] * words[-1][j, y] for j in places]
+            posterior = [of_place / sum(joint) for of_place in joint]
+            fed = sum(posterior[j] * contexts[j] for j in places)
+        last = cell.hidden
+        gates = linear(cell.cells[0].cell.input, vectors[y]) + linear(decoder.feed, fed)
+        s = cell.read(gates)
+        queries.append(s if type(decoder.readout).__name__ == "Posterior" else last)
+        alpha, other = attend(queries[-1])
+        table = np.array([alpha for _ in places])
+        if posterior is not None:
+            for j, k in itertools.product(places, places):
+                table[j, k] *= np.exp(energy(decoder.readout, k - j))
+            table /= table.sum(axis=1, keepdims=True)
+        prior = alpha if posterior is None else np.array(posterior) @ table
+        each = read_positions(decoder, np.concatenate([other, s]), contexts)
+        words.append(np.array([softmax(logits(model, h)) for h in each]))
+        transitions.append(table)
+    return queries, Hidden(np.array(words), np.array(transitions))
 
 
 def filtered(model, before):

@@ -273,10 +273,15 @@ def decode(model, order, source, before):
 
 
 def states_of_words(model, source, before):
-    """The states [T, H] of a decoder of hard attention, which depend on the words alone."""
+    """The states [T, H] with which a decoder of hard attention attends.
+
+    They depend on the words alone, or on the posteriors of earlier positions too.
+    """
     vectors = [double(model.words.target_words.embedding)[word] for word in before]
     if hasattr(model.decoder, "blocks"):
         return transformer_oracle.states(model.decoder, vectors)
+    if hasattr(model.decoder, "feed"):
+        return fed_with_posterior(model, source, before)[0]
     _, summary, lasts = encode(model, source)
     cell = Cells(model.decoder.cell, first_states(model.decoder, summary, lasts))
     lowest = cell.cells[0].cell
@@ -298,6 +303,8 @@ def of_second_source(model, source, states):
 
 def hard_attention(model, source, before):
     """The hidden Markov model of one sentence."""
+    if hasattr(model.decoder, "feed"):
+        return fed_with_posterior(model, source, before)[1]
     annotations, *_ = encode(model, source)
     words, attention = word_vectors(model, source), model.decoder.attention
     states = states_of_words(model, source, before)
@@ -309,6 +316,22 @@ def hard_attention(model, source, before):
     if model.decoder.readout.reads_weights:
         weights = [attend(attention, s, annotations, words)[1][0] for s in states]
     return hard_attention_oracle.hidden(model, states, weights, summed, logits, others)
+
+
+def fed_with_posterior(model, source, before):
+    """The states with which a decoder attends that is fed with the posterior; and its model."""
+    annotations, summary, lasts = encode(model, source)
+    words, attention = word_vectors(model, source), model.decoder.attention
+    if hasattr(attention, "first"):
+        attention, annotations, words = attention.first, annotations[0], words[0]
+
+    def attends(s):
+        others, _ = of_second_source(model, source, [s])
+        return attend(attention, s, annotations, words)[1][0], others[0]
+
+    cell = Cells(model.decoder.cell, first_states(model.decoder, summary, lasts))
+    contexts = hard_attention_oracle.contexts_of(attention, apart(annotations)[1])
+    return hard_attention_oracle.fed_with_posterior(model, cell, before, contexts, attends, logits)
 
 
 def first_states(decoder, summary, lasts):

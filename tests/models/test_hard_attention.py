@@ -18,6 +18,7 @@ from attn_jax.errors import InputError
 from attn_jax.kernels.forms import FAST, PLAIN
 from attn_jax.kernels.memory import Held
 from attn_jax.models import marginal, transitions
+from attn_jax.models.posterior import Posterior
 from attn_jax.models.randomness import by_row
 from attn_jax.models.readouts import OVER_POSITIONS
 from attn_jax.models.seq2seq import with_forms
@@ -28,7 +29,7 @@ from attn_jax.training.step import init_state, train_step
 from tests.models import hard_attention_oracle, oracle
 from tests.models.test_seq2seq import SOURCE, TARGET_SIZE, make
 from tests.options import train_options
-from tests.stages import slow
+from tests.stages import full, slow
 
 TARGET = np.array([[7, 5, 18, 9, EOS], [10, 12, EOS, PAD, PAD], [6, EOS, PAD, PAD, PAD]])
 # In use they are `marginal`: see `test_variational`.
@@ -36,20 +37,24 @@ BOUNDED = [name for name, kind in OVER_POSITIONS.items() if issubclass(kind, Bou
 EXACT = [name for name in OVER_POSITIONS if name not in BOUNDED]
 both = pytest.mark.parametrize("readout", ["marginal", "monotonic_hmm"])
 every = pytest.mark.parametrize("readout", EXACT)
+MARKS = {"marginal": [], "monotonic_hmm": [], "posterior": full}
 each = pytest.mark.parametrize(
-    "readout",
-    [
-        pytest.param(name, marks=[] if name in ("marginal", "monotonic_hmm") else slow)
-        for name in EXACT
-    ],
+    "readout", [pytest.param(name, marks=MARKS.get(name, slow)) for name in EXACT]
 )
 READ_WEIGHTS = [name for name in EXACT if OVER_POSITIONS[name].reads_weights]
 ALONE = {"combination": "log_probabilities"}
 
 
-def sharp(readout, decoder="luong", **options):
+def made(readout, make=make, **options):
+    """A model with the recurrent decoder of the readout."""
+    fed = issubclass(OVER_POSITIONS[readout], Posterior)
+    decoder = "luong_input_feeding" if fed else "luong"
+    return make(**{"decoder": decoder, "readout": readout} | options)
+
+
+def sharp(readout, **options):
     """A model whose weights and moves differ much between positions."""
-    model = make(decoder=decoder, readout=readout, longest_move=2, **options)
+    model = made(readout, longest_move=2, **options)
     return jax.tree.map(lambda leaf: 3 * leaf, model)
 
 
@@ -146,7 +151,7 @@ def test_moves_beyond_the_longest_have_its_score():
 
 @each
 def test_the_derivative_is_that_of_differences(readout, generator):
-    model = make(**LUONG, readout=readout)
+    model = made(readout, projection="affine")
     with jax.enable_x64(True):
         wide = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), model)
         along = jax.tree.map(lambda leaf: jnp.asarray(generator.normal(size=leaf.shape)), wide)
@@ -163,13 +168,10 @@ def test_the_derivative_is_that_of_differences(readout, generator):
     np.testing.assert_allclose(slope, differences, rtol=1e-6)
 
 
-LUONG = {"decoder": "luong", "projection": "affine"}
-
-
 @slow
 @each
 def test_plain_forms_give_the_same(readout):
-    model = make(**LUONG, readout=readout)
+    model = made(readout, projection="affine")
 
     def loss(model):
         return model.loss(model.read(SOURCE, TARGET), TARGET)
@@ -215,7 +217,7 @@ def largest_array(jaxpr):
 def test_no_array_has_all_words_at_all_positions_of_all_steps(readout, monkeypatch):
     rows, places, steps, vocabulary = 2, 7, 12, 3001
     monkeypatch.setattr(marginal, "LOGITS", Held(2 * rows * places * vocabulary, 0))
-    model = make(**LUONG, readout=readout, target_size=vocabulary)
+    model = made(readout, projection="affine", target_size=vocabulary)
     ids = np.ones((rows, places), np.int32), np.ones((rows, steps), np.int32)
 
     def loss(model):
@@ -233,9 +235,11 @@ def test_no_array_has_all_words_at_all_positions_of_all_steps(readout, monkeypat
 @pytest.mark.parametrize(
     "search", [Search(), Search(beam_size=4, n_best=3)], ids=["greedy", "beam"]
 )
-@pytest.mark.parametrize("decoder", ["luong", pytest.param("transformer", marks=slow)])
+@pytest.mark.parametrize("decoder", ["recurrent", pytest.param("transformer", marks=slow)])
 def test_search_finds_what_forcing_says(readout, search, decoder):
-    model = sharp(readout, decoder)
+    if decoder == "transformer" and issubclass(OVER_POSITIONS[readout], Posterior):
+        pytest.skip("it has a decoder of its own")
+    model = sharp(readout, **{} if decoder == "recurrent" else {"decoder": decoder})
     found = decode((model,), SOURCE, **ALONE, search=search, longest=6)
     for nth in range(search.n_best):
         result = jax.tree.map(lambda leaf, nth=nth: np.asarray(leaf[:, nth]), found)
@@ -268,7 +272,7 @@ def test_rows_of_padding_and_bfloat16_train_with_finite_numbers(readout):
     """And all parameters move."""
     source, target = (np.vstack([ids, 0 * ids[:1]]).astype(np.int32) for ids in (SOURCE, TARGET))
     for options in ({}, {"compute": "bfloat16"}, {"scheduled_sampling": 0.5, "sampling_steps": 1}):
-        model = make.__wrapped__(decoder="luong", readout=readout, dropout=0.2)
+        model = made(readout, make.__wrapped__, dropout=0.2)
         before = jax.tree.map(np.array, model)
         recipe = recipe_of(train_options(losses="coverage(weight=0.1)", warmup_steps=0, **options))
         state = init_state(model, recipe)
@@ -283,13 +287,13 @@ def test_rows_of_padding_and_bfloat16_train_with_finite_numbers(readout):
 @each
 def test_positions_are_read_by_any_values(readout, values):
     """Whose sizes differ from those of annotations."""
-    model = make(decoder="luong", readout=readout, values=values)
+    model = made(readout, values=values)
     assert np.all(np.isfinite(model.loss(model.read(SOURCE, TARGET), TARGET)))
 
 
 @each
 def test_dropout_is_of_features_the_same_at_all_positions(readout):
-    model = make(decoder="luong", readout=readout, dropout=0.5)
+    model = made(readout, dropout=0.5)
     steps = model.read(SOURCE, TARGET, by_row(jax.random.key(0), 3)).steps
     assert {*np.unique(steps.kept)} == {0, 2}
     assert np.all(model.read(SOURCE, TARGET).steps.kept == 1)
@@ -324,6 +328,12 @@ def test_refuses_a_decoder_whose_states_depend_on_earlier_positions(readout, dec
         make(decoder=decoder, readout=readout)
 
 
+def test_refuses_a_decoder_that_is_not_fed_with_the_posterior():
+    message = "posterior works with model.decoder=luong_input_feeding, got luong"
+    with pytest.raises(InputError, match=message):
+        make(decoder="luong", readout="posterior")
+
+
 def test_without_weights_there_is_no_mechanism():
     """What is given of one makes no difference."""
     plain, other = (
@@ -349,7 +359,7 @@ def test_refuses_alignments_of_a_model_that_does_not_sum_over_them():
 
 @each
 def test_embeddings_may_be_tied(readout):
-    model = make(decoder="luong", readout=readout, embeddings="tied", embedding_size=22)
+    model = made(readout, embeddings="tied", embedding_size=22)
     reading = model.read(SOURCE, TARGET)
     assert np.isfinite(model.loss(reading, TARGET))
 

@@ -145,7 +145,12 @@ MODELS = [
     {"decoder": "transformer", "encoder": "transformer", "sources": "flat", "heads": 2, **WIDE},
     {"decoder": "bahdanau", "sources": "gated", "values": "key_value", **TWO},
     {"decoder": "transformer", "sources": "gated", **DEEP},
+    {"decoder": "luong_input_feeding", "readout": "posterior", **LUONG},
+    {"decoder": "luong_input_feeding", "readout": "posterior_proximity", "projection": "affine"},
+    {"decoder": "luong_input_feeding", "readout": "posterior_monotonic", "cell": "lstm"},
     {"decoder": "luong", "sources": "concatenated", "readout": "marginal"},
+    {"decoder": "luong_input_feeding", "sources": "concatenated", "readout": "posterior"},
+    {"decoder": "luong_input_feeding", "sources": "flat", "readout": "posterior_monotonic"},
     {"decoder": "luong", "sources": "concatenated", "readout": "monotonic_first_order"},
     {"decoder": "luong", "sources": "flat", "readout": "marginal"},
     {"decoder": "luong", "sources": "flat", "values": "key_value"},
@@ -203,7 +208,8 @@ def test_no_gradient_from_padding_or_the_future(options):
         mask = jnp.asarray(SOURCE) != PAD
         annotations, summary = model.encoder(source_vectors, mask)
         encoded = Encoded(source_vectors, annotations, mask, summary)
-        source = Source(model.decoder.project(encoded), mask, summary)
+        known = {"previous": jnp.asarray(TARGET), "words": model.words}
+        source = Source(model.decoder.project(encoded), mask, summary, **known)
         steps, _ = model.decoder(target_vectors, source)
         return (model.log_probabilities(steps, source)[:, step] ** 2).sum()
 
