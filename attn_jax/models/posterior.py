@@ -32,7 +32,7 @@ class Posterior(Marginal):
     the largest prior, and mixes the posterior with the prior in equal parts since it then is too
     sparse, all positions are summed here, and the posterior is that of Bayes' rule.
 
-    Paper: Shankar and Sarawagi 2019, section 2.2, equations 3, 5 and 11 to 13.
+    Paper: Shankar and Sarawagi 2019, section 2.2, equations 3, 5 and 11 to 13; read as submitted.
     Cost: S times the output layer, which training computes twice, one step after another.
     """
 
@@ -61,8 +61,10 @@ class Posterior(Marginal):
 
         @self.forms.recomputed
         def normalizers(words: Separate, source: Source, steps: Steps) -> Float[Array, "B S"]:
-            logits = self._logits(words, source.projected.features, steps)
-            return jax.nn.logsumexp(logits, axis=-1)
+            # As `log_probabilities` has them, so that a step in use computes them once.
+            now = jax.tree.map(lambda leaf: leaf[:, None], steps)
+            logits = self._logits(words, source.projected.features[:, None], now)
+            return jax.nn.logsumexp(logits, axis=-1)[:, 0]
 
         return steps._replace(normalizers=normalizers(words, source, steps))
 

@@ -1,5 +1,6 @@
 """Readouts over positions: sums over alignments, best alignments, what is held, what is refused."""
 
+import itertools
 import math
 
 import jax
@@ -106,6 +107,10 @@ def with_weights(model, source, target, weights):
 def test_the_loss_is_that_of_the_log_probabilities(readout):
     model = sharp(readout)
     reading = model.read(SOURCE, TARGET)
+    assert_its_loss_is_that_of_its_log_probabilities(model, reading)
+
+
+def assert_its_loss_is_that_of_its_log_probabilities(model, reading):
     every = model.log_probabilities(reading.steps, reading.source)
     of_word = np.take_along_axis(np.asarray(every), TARGET[..., None], axis=-1)[..., 0]
     np.testing.assert_allclose(
@@ -252,6 +257,28 @@ def test_search_finds_what_forcing_says(readout, search, decoder):
         np.testing.assert_allclose(weights[0].sum(axis=-1), 1, rtol=1e-4)
 
 
+@full
+@pytest.mark.parametrize("readout", ["posterior", "posterior_proximity", "posterior_monotonic"])
+def test_search_finds_the_best_of_all_sequences(readout):
+    """And the probabilities of all sequences of three words sum to 1."""
+    words = 6
+    model = sharp(readout, target_size=words)
+    every = np.array([*itertools.product(range(words), repeat=3)])
+    reading = model.read(np.repeat(SOURCE[:1], len(every), axis=0), every)
+    each = np.asarray(model.log_probabilities(reading.steps, reading.source))
+    of_words = np.take_along_axis(each, every[..., None], axis=-1)[..., 0]
+    np.testing.assert_allclose(np.exp(of_words.sum(axis=1)).sum(), 1, rtol=1e-5)
+
+    ends = (every == EOS).argmax(axis=1)
+    after = np.arange(3) > ends[:, None]
+    possible = (every == EOS).any(axis=1) & np.all((every == PAD) == after, axis=1)
+    possible &= np.all(every != BOS, axis=1)
+    scores = np.where(possible, of_words.sum(axis=1, where=~after), -np.inf)
+    found = decode((model,), SOURCE[:1], **ALONE, search=Search(beam_size=36), longest=2)
+    np.testing.assert_array_equal(found.tokens[0, 0], every[scores.argmax()])
+    np.testing.assert_allclose(found.log_probability[0, 0], scores.max(), rtol=1e-4)
+
+
 def test_an_ensemble_has_the_mean_of_the_posteriors():
     models = sharp("marginal"), sharp("monotonic_hmm")
     alignment, alone = posterior(models, SOURCE, TARGET, **ALONE)
@@ -294,8 +321,9 @@ def test_positions_are_read_by_any_values(readout, values):
 @each
 def test_dropout_is_of_features_the_same_at_all_positions(readout):
     model = made(readout, dropout=0.5)
-    steps = model.read(SOURCE, TARGET, by_row(jax.random.key(0), 3)).steps
-    assert {*np.unique(steps.kept)} == {0, 2}
+    reading = model.read(SOURCE, TARGET, by_row(jax.random.key(0), 3))
+    assert {*np.unique(reading.steps.kept)} == {0, 2}
+    assert_its_loss_is_that_of_its_log_probabilities(model, reading)
     assert np.all(model.read(SOURCE, TARGET).steps.kept == 1)
 
 
