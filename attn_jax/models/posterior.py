@@ -46,9 +46,13 @@ class Posterior(Marginal):
         self, words: Separate, word: Int[Array, " B"], source: Source, steps: Steps
     ) -> Float[Array, "B S"]:
         """log p(a_i = j | y_≤i, x) of one step, from its word y_i; `LOW` before the first step."""
-        likelihoods = self._of_known(words, source.projected.features, steps, word)
-        possible = steps.log_prior > LOW / 2
-        return jnp.where(possible, jax.nn.log_softmax(steps.log_prior + likelihoods), LOW)
+
+        @self.forms.recomputed
+        def likelihoods(words: Separate, read: Array, steps: Steps, word: Array) -> Array:
+            return self._of_known(words, read, steps, word)
+
+        joint = steps.log_prior + likelihoods(words, source.projected.features, steps, word)
+        return jnp.where(steps.log_prior > LOW / 2, jax.nn.log_softmax(joint), LOW)
 
     def prior(
         self, log_posterior: Float[Array, "B S"], log_weights: Float[Array, "B S"]
@@ -60,13 +64,13 @@ class Posterior(Marginal):
         """One step with the logarithms of the sums over all words, of each position."""
 
         @self.forms.recomputed
-        def normalizers(words: Separate, source: Source, steps: Steps) -> Float[Array, "B S"]:
+        def normalizers(words: Separate, read: Array, steps: Steps) -> Array:
             # As `log_probabilities` has them, so that a step in use computes them once.
             now = jax.tree.map(lambda leaf: leaf[:, None], steps)
-            logits = self._logits(words, source.projected.features[:, None], now)
-            return jax.nn.logsumexp(logits, axis=-1)[:, 0]
+            return jax.nn.logsumexp(self._logits(words, read[:, None], now), axis=-1)[:, 0]
 
-        return steps._replace(normalizers=normalizers(words, source, steps))
+        features = source.projected.features
+        return steps._replace(normalizers=normalizers(words, features, steps))
 
     def _of_known(
         self,

@@ -198,6 +198,7 @@ class Seq2Seq(nnx.Module):
         previous, encoded = self._after(before, self.encode(source, rng_encoder, vectors))
         made = self.decoder(previous, encoded, rng_decoder)
         steps, weights = self.decoder.readout.read(self.words, target, encoded, *made)
+        # Without parameters: what is read is of the batch alone.
         return Reading(steps, encoded._replace(words=None), weights)
 
     def log_probabilities(self, steps: PyTree, source: Source) -> Float[Array, "B *T V"]:
