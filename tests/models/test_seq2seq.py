@@ -147,7 +147,6 @@ MODELS = [
     {"decoder": "transformer", "sources": "gated", **DEEP},
     {"decoder": "luong_input_feeding", "readout": "posterior", **LUONG},
     {"decoder": "luong_input_feeding", "readout": "posterior_proximity", "projection": "affine"},
-    {"decoder": "luong_input_feeding", "readout": "posterior_monotonic", "cell": "lstm"},
     {"decoder": "luong", "sources": "concatenated", "readout": "marginal"},
     {"decoder": "luong_input_feeding", "sources": "concatenated", "readout": "posterior_monotonic"},
     {"decoder": "luong_input_feeding", "sources": "flat", "readout": "posterior"},
