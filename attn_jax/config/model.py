@@ -38,7 +38,8 @@ class Model:
         "bahdanau",
         "bahdanau: attends from s_{i-1}; luong: from the new state; luong_input_feeding: the same, "
         "and h̃ is fed into the next state; syntactic: the state reads annotations, and words come "
-        "from word vectors alone; transformer: in each block; or your own",
+        "from word vectors alone; cif: integrates the source from left to right, without scores; "
+        "transformer: in each block; or your own",
     )
     first_state: str = option(
         "bridge",

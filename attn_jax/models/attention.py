@@ -14,8 +14,12 @@ from attn_jax.attention.steps import Attended, Memory, Now, Weighed
 from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import FAST
+from attn_jax.models import heads
 from attn_jax.models.heads import Sizes, Unprojected, make_projections
 from attn_jax.models.protocols import Encoded
+
+# That are used here.
+OPTIONS = heads.OPTIONS | {"score", "window", "normalizer", "values", "gate", "mixing"}
 
 
 class Attention(nnx.Module):

@@ -9,6 +9,7 @@ from attn_jax.models.copynet import CopyNet
 from attn_jax.models.decoders import Bahdanau, Luong, LuongInputFeeding
 from attn_jax.models.encoders import LAYERS, RecurrentEncoder
 from attn_jax.models.fed_with_posterior import FedWithPosterior
+from attn_jax.models.integrate_and_fire import Cif
 from attn_jax.models.marginal import Marginal
 from attn_jax.models.over_positions import LuongOverPositions, TransformerOverPositions
 from attn_jax.models.posterior import Posterior
@@ -28,6 +29,7 @@ DECODERS: dict[str, type[Decoder]] = {
     "luong": Luong,
     "luong_input_feeding": LuongInputFeeding,
     "syntactic": Syntactic,
+    "cif": Cif,
     "transformer": Transformer,
 }
 
@@ -40,8 +42,7 @@ WITH_READOUT: dict[type[Readout], dict[type[Decoder], type[Decoder]]] = {
 
 # The options of every model; the parts that others choose say what they use.
 OPTIONS = frozenset(
-    {"encoder", "decoder", "score", "window", "normalizer", "values", "gate", "mixing", "sources"}
-    | {"embeddings", "embedding_size", "initialization"}
+    {"encoder", "decoder", "sources", "embeddings", "embedding_size", "initialization"}
 )
 
 

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Key, PyTree
 
 from attn_jax.config import Model
 from attn_jax.kernels.forms import FAST
-from attn_jax.models import heads, stacks
+from attn_jax.models import attention, stacks
 from attn_jax.models.dropout import make_dropout
 from attn_jax.models.linear import Linear
 from attn_jax.models.protocols import Encoded, Source
@@ -51,20 +51,23 @@ class Recurrent(nnx.Module):
     usual_readout: str  # what `model.readout=auto` stands for
     options = (
         stacks.OPTIONS
-        | heads.OPTIONS
+        | attention.OPTIONS
         | {"embedding_size", "annotation_size", "hidden_size", "decoder_layers"}
         | {"first_state", "readout"}
     )
 
     def __init__(self, config: Model, summary_size: int, *, rngs: nnx.Rngs):
-        self.attention = make_attention(
-            config, config.hidden_size, config.annotation_size, projection="none", rngs=rngs
-        )
+        self.attention = self.make_attention(config, rngs)
         self.first_state = make_first_state(config, summary_size, rngs=rngs)
         self.cell = make_stack(
             config, config.embedding_size, config.hidden_size, config.decoder_layers, rngs=rngs
         )
         self.dropout = make_dropout(config)
+
+    def make_attention(self, config: Model, rngs: nnx.Rngs) -> Any:
+        """What `advance` attends with."""
+        sizes = config.hidden_size, config.annotation_size
+        return make_attention(config, *sizes, projection="none", rngs=rngs)
 
     def project(self, encoded: Encoded) -> PyTree:
         """The keys and values of the annotations."""

@@ -236,3 +236,12 @@ class Decoder(Protocol):
           rng: a random key for each sentence, for dropout and what attention does in training.
         """
         ...
+
+
+@runtime_checkable
+class AddsLoss(Protocol):
+    """A decoder whose training has a loss besides that of the target words."""
+
+    def added_loss(self, source: Source, target: Int[Array, "B T"]) -> Float[Array, ""]:
+        """The sum over sentences of what is added, in use of the source alone."""
+        ...

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from attn_jax.config import Model
 from attn_jax.errors import choose
-from attn_jax.models import blocks, heads
+from attn_jax.models import attention, blocks
 from attn_jax.models.blocks import (
     POSITIONS,
     CrossAttention,
@@ -155,7 +155,7 @@ class Transformer(nnx.Module):
     usual_readout = "linear"
     options = (
         blocks.OPTIONS
-        | heads.OPTIONS
+        | attention.OPTIONS
         | {"embedding_size", "annotation_size", "hidden_size", "decoder_layers", "readout"}
     )
 

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from attn_jax.kernels.memory import by_parts
 from attn_jax.kernels.output_loss import LOGITS
+from attn_jax.models.protocols import AddsLoss
 from attn_jax.models.randomness import split
 from attn_jax.models.seq2seq import Seq2Seq
 from attn_jax.recipe.loss import Loss, total
@@ -48,6 +49,8 @@ class Objective:
             inputs = sampled(model, source, target, share, rng_words)
         reading = model.read(source, inputs, rng_model)
         found = model.loss(reading, target, self.label_smoothing)
+        if isinstance(model.decoder, AddsLoss):
+            found += model.decoder.added_loss(reading.source, target)
         seen = batch._replace(source=model.first_source(source))
         for number, loss in enumerate(self.losses, start=1):
             rngs = jax.vmap(jax.random.fold_in, (0, None))(rng_losses, number)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.models import hard_attention_oracle, transformer_oracle
+from tests.models import hard_attention_oracle, integrate_and_fire_oracle, transformer_oracle
 from tests.models.arithmetic import double, linear, sigmoid, softmax
 
 
@@ -258,6 +258,9 @@ def decode(model, order, source, before):
     """Logits [T, V] and alignment [L, N, T, S] of one sentence, with an additive score."""
     annotations, *handed = encode(model, source)
     read = partial(attend, words=word_vectors(model, source))
+    if order == "cif":  # its context does not depend on the query
+        order = "bahdanau"
+        read = integrate_and_fire_oracle.attend(model.decoder.attention, annotations)
     vectors = [double(model.words.target_words.embedding)[word] for word in before]
     if model.sums_over_alignments:
         hidden = hard_attention(model, source, before)

@@ -42,7 +42,9 @@ def lowers(function, *arguments):
 
 
 def test_the_training_step(model):
-    config = Train(label_smoothing=0.1, losses=tuple(kind() for kind in LOSSES.values()))
+    compare = ("disagreement", "delay_variance") if model.heads == 1 else ()  # heads
+    losses = tuple(kind() for name, kind in LOSSES.items() if name not in compare)
+    config = Train(label_smoothing=0.1, losses=losses)
     step = partial(train_step.__wrapped__, recipe=recipe_of(config))
     rng = jax.random.key_data(jax.random.key(0))
 
