@@ -131,6 +131,7 @@ def runs_of(*options):
         {"model.encoder": "transformer", "model.decoder": "transformer", "model.cell": "lstm"},
         {"model.norm": "pre"},
         {"model.decoder": "luong", "model.readout_size": 9},
+        {"model.decoder": "cif", "model.score": "dot"},
         {"data.name": "dates", "data.longest": 9},
     ],
     ids=str,
