@@ -16,8 +16,9 @@ from attn_jax.models.decoders import AllSteps, Bahdanau
 from attn_jax.models.linear import Linear
 from attn_jax.models.protocols import Encoded, Source
 from attn_jax.models.readouts import FromFeatures, find_readout
-from attn_jax.tokens import BOS, EOS, PAD
+from attn_jax.tokens import EOS, PAD
 
+MOST = 2  # words that a position may stand for
 FIRES = 0.5  # of a unit of weight, which is all that a vector in the middle of a sentence has
 
 
@@ -37,17 +38,17 @@ class IntegrateAndFire(nnx.Module):
     def __init__(self, config: Model, *, rngs: nnx.Rngs):
         self.size = config.annotation_size
         self.window = Linear(3 * self.size, self.size, rngs=rngs)
-        self.weight = Linear(self.size, 1, rngs=rngs)
+        self.weights = Linear(self.size, MOST, rngs=rngs)
 
     def project(self, encoded: Encoded) -> Integrated:
-        """The annotations, and A_j = Σ_{l≤j} σ(w · max(0, V [h_{l-1}; h_l; h_{l+1}] + b) + b')."""
+        """The annotations, and A_j = Σ_{l≤j} α_l."""
         mask: Bool[Array, "B S"] = encoded.mask
         annotations = jnp.where(mask[..., None], encoded.annotations, 0)
         before, after = (
             jnp.pad(annotations, ((0, 0), sides, (0, 0))) for sides in ((1, 0), (0, 1))
         )
         window = self.window(before[:, :-1], annotations, after[:, 1:])
-        weights = nnx.sigmoid(self.weight(nnx.relu(window))[..., 0])
+        weights = nnx.sigmoid(self.weights(nnx.relu(window))).sum(axis=-1)
         return Integrated(annotations, jnp.cumsum(jnp.where(mask, weights, 0), axis=1))
 
     def begin(self, mask: Bool[Array, "B S"]) -> Int[Array, ""]:
@@ -71,30 +72,29 @@ class IntegrateAndFire(nnx.Module):
 class Cif(Bahdanau):
     """c_i from the source alone,  s_i = f(s_{i-1}, y_{i-1}, c_i),  p(y_i) = g(s_i, y_{i-1}, c_i).
 
-    Each position has a weight α_j = σ(w · max(0, V [h_{j-1}; h_j; h_{j+1}] + b) + b'). Reading from
-    left to right, weights are summed, and whenever their sum A_j = Σ_{l≤j} α_l passes a whole
-    number i, the vector c_i is complete: the weight that passes it is split between c_i and
-    c_{i+1}. In closed form, which also holds for a weight over 1,
+    Each position has a weight α_j. Reading from left to right, weights are summed, and whenever
+    their sum A_j = Σ_{l≤j} α_l passes a whole number i, the vector c_i is complete: the weight that
+    passes it is split between c_i and c_{i+1}. In closed form, which also holds for weights over 1,
 
     c_i = Σ_j α_ij h_j,  α_ij = max(0, min(A_j, i) - max(A_{j-1}, i-1))
+    α_j = Σ_k σ(w_k · max(0, V [h_{j-1}; h_j; h_{j+1}] + b) + b_k)
 
-    In training, weights are multiplied with T / A_S, so that the T words of the target have a
-    vector each, and |A_S - T| is added to the loss, with weight 1. In use, the number of vectors is
-    that of the model: what is left after the last whole number is a vector if it is 0.5 or more.
-    Steps after the last vector, with which a sentence ends, have c_i = 0. As α_j < 1, the model
-    cannot have more vectors than positions.
+    In training, weights are multiplied with T / A_S, so that the T words of the target, its end
+    included, have a vector each, and |A_S - T| is added to the loss, with weight 1. In use, the
+    number of vectors is that of the model: what is left after the last whole number is a vector if
+    it is 0.5 or more. Steps after the last vector have c_i = 0.
 
     Dong and Xu 2020, sections 2 and 3, from memory. What is left open there, or is different here:
-    - The end of the sentence is a word there, counted in T, with the vector of the last frames.
-      Letters are not frames: with the end, T > S for 12 % of the words of `g2p-french.flags`, and
-      20.9 % instead of 9.6 % of the words are wrong. So T is without it here.
+    - Positions are frames there, many for a word, so that k is 1. Here they may be letters, one of
+      which can be two words, as x is, or a word and the end: k is 1 or 2, as if each position
+      stood there twice.
     - The map of the window is a convolution of width 3 with D filters and max(0, x), as in FunASR's
       second predictor. MingLunHan/CIF-PyTorch has no max(0, x).
     - The last vector is divided by its weight, as in CIF-PyTorch.
     - Its decoders are blocks of self-attention; here RNNsearch, with c_i as the context. The loss
       of CTC that it adds is left out.
 
-    Cost: time S D² once a sentence, then S D a step, without scores.
+    Cost: time 3 S D² once a sentence, then S D a step, without scores.
 
     Raises:
       InputError: there are two sources, or a readout copies with the weights.
@@ -123,18 +123,14 @@ class Cif(Bahdanau):
     ) -> AllSteps:
         """The features for the output layer and the weights at all steps; in training, of T."""
         if rng is not None:
-            read = scaled(source.projected, lengths(source.previous))
-            source = source._replace(projected=read)
+            # The previous words are the beginning and the target without its end.
+            words = (source.previous != PAD) & (source.previous != EOS)
+            source = source._replace(projected=scaled(source.projected, words.sum(axis=1)))
         return super().__call__(embeddings, source, rng)
 
     def added_loss(self, source: Source, target: Int[Array, "B T"]) -> Float[Array, ""]:
         """The quantity loss, |A_S - T|."""
-        return jnp.abs(source.projected.sums[:, -1] - lengths(target)).sum()
-
-
-def lengths(words: Int[Array, "B T"]) -> Int[Array, " B"]:
-    """The number of words, besides special ones, of each sentence."""
-    return ((words != PAD) & (words != BOS) & (words != EOS)).sum(axis=1)
+        return jnp.abs(source.projected.sums[:, -1] - (target != PAD).sum(axis=1)).sum()
 
 
 def scaled(read: Integrated, count: Int[Array, " B"]) -> Integrated:

@@ -14,7 +14,7 @@ def position_weights(attention, annotations):
     for j in range(len(annotations)):
         window = np.concatenate(padded[j : j + 3])
         hidden = np.maximum(0, linear(attention.window, window))
-        yield sigmoid(linear(attention.weight, hidden)).item()
+        yield sum(sigmoid(linear(attention.weights, hidden)))
 
 
 def fired(weights, annotations):
