@@ -243,5 +243,5 @@ class AddsLoss(Protocol):
     """A decoder whose training has a loss besides that of the target words."""
 
     def added_loss(self, source: Source, target: Int[Array, "B T"]) -> Float[Array, ""]:
-        """The sum over sentences of what is added, in use of the source alone."""
+        """The sum of it over sentences."""
         ...
