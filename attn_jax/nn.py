@@ -5,11 +5,12 @@ heads.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from attn_jax.attention.mechanism import Mechanism
 from attn_jax.attention.mixing import Apart
@@ -30,6 +31,25 @@ class Decoding(NamedTuple):
     attended: Attended
     mask: Bool[Array, "B S"]
     memory: Memory
+
+
+class OfVariables(Attention):
+    """Attention with a variable for each array, which NNX's optimizers need, by its path."""
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        leaves, self.structure = jax.tree.flatten_with_path(super()._p)
+        self.paths = tuple(
+            jax.tree_util.keystr(path, simple=True, separator="_") for path, _ in leaves
+        )
+        arrays = (leaf for _, leaf in leaves)
+        self.parts = nnx.Dict(zip(self.paths, map(nnx.Param, arrays), strict=True))
+        del self.parameters, self.shared
+
+    @property
+    def _p(self) -> PyTree:
+        """The parameters by part."""
+        return jax.tree.unflatten(self.structure, [self.parts[path][...] for path in self.paths])
 
 
 class CrossAttention(nnx.Module):
@@ -87,7 +107,7 @@ class CrossAttention(nnx.Module):
             head_size=size // num_heads,
             projection="affine" if use_bias else "linear",
         )
-        self.attention = Attention(
+        self.attention = OfVariables(
             config,
             in_features,
             in_kv_features or in_features,

@@ -4,6 +4,7 @@ import flax.linen
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from flax import nnx
 
@@ -65,6 +66,29 @@ def test_steps_equal_all_at_once(inputs, options):
         decoding, output, of_step = step(module, decoding, queries[:, t])
         np.testing.assert_allclose(output, outputs[:, t], rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(of_step, weights[:, :, t], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mechanism", [ScaledDot(), Additive(units=8)], ids=["dot", "additive"])
+def test_an_optimizer_of_nnx_trains_it(inputs, mechanism):
+    module = CrossAttention(4, 16, in_kv_features=12, mechanism=mechanism, rngs=nnx.Rngs(1))
+    optimizer = nnx.Optimizer(module, optax.adam(0.01), wrt=nnx.Param)
+
+    @nnx.jit
+    def step(module, optimizer):
+        loss, gradient = nnx.value_and_grad(lambda module: (module(*inputs) ** 2).sum())(module)
+        optimizer.update(module, gradient)
+        return loss
+
+    losses = [float(step(module, optimizer)) for _ in range(5)]
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_the_bridge_to_linen_takes_it(inputs):
+    layer = nnx.bridge.to_linen(
+        CrossAttention, 4, 16, in_kv_features=12, mechanism=Additive(units=8)
+    )
+    variables = layer.init(jax.random.key(0), *inputs)
+    assert layer.apply(variables, *inputs).shape == inputs[0].shape
 
 
 def test_in_linen_it_is_a_parameter(inputs):

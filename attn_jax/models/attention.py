@@ -83,7 +83,7 @@ class Attention(nnx.Module):
     def check_scores(self) -> None:
         """Raises InputError if a normalizer of two scores would get one and the same."""
         score, normalizer = self.mechanism.score, self.mechanism.normalizer
-        without = not jax.tree.leaves(self.parameters.get_value()["score"])
+        without = not jax.tree.leaves(self._p["score"])
         if isinstance(score, Pair) and score.first == score.second and without:
             word = score.first.word
             raise InputError(
@@ -94,7 +94,7 @@ class Attention(nnx.Module):
 
     def project(self, encoded: Encoded) -> Attended:
         """The keys and values of one source, or of two in one row."""
-        parts, p = self.mechanism.values, self.shared.get_value()["values"]
+        parts, p = self.mechanism.values, self._p["values"]
         vectors, annotations, mask, _, seen = encoded
         seen = annotations if seen is None else seen
         compared = jax.vmap(partial(parts.compared, p))(seen)
@@ -104,7 +104,7 @@ class Attention(nnx.Module):
             _, groups = self.projections.shape
             over = jax.vmap(self.mechanism.score.keys, (0, None), axis_size=groups)
             over = jax.vmap(jax.vmap(over), (None, 0))
-            keys = over(self.parameters.get_value()["score"], keys)
+            keys = over(self._p["score"], keys)
         return Attended(keys, values)
 
     def begin(self, mask: Bool[Array, "B S"]) -> Memory:
