@@ -31,6 +31,13 @@ def define() -> None:
         f"what to write for a paper, into the folder paper beneath: {', '.join(FORMATS)} (tables "
         "with pairs.csv, and figures), several with commas",
     )
+    absl_flags.DEFINE_string(
+        "sentence",
+        "",
+        "test sentence in figures, among those whose weights are stored (the first 32): its "
+        "number, or a text that occurs in its source; by default the one on which systems differ "
+        "most",
+    )
     absl_flags.DEFINE_integer(
         "page_sentences", Limits.sentences, "most sentences of each split in report.html"
     )
@@ -52,6 +59,7 @@ def main() -> None:
         FLAGS.workdir,
         FLAGS.baseline,
         formats=FLAGS.format,
+        sentence=FLAGS.sentence,
         page_sentences=FLAGS.page_sentences,
         page_systems=FLAGS.page_systems,
         page_megabytes=FLAGS.page_megabytes,

@@ -28,6 +28,7 @@ SCRIPTS = (
     "grid.js",
     "panel.js",
     "viewer.js",
+    "errors.js",
     "main.js",
 )
 LIBRARY = "uPlot.iife.min.js"

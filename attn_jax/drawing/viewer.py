@@ -113,7 +113,7 @@ def write_viewer(
         notes.append(f"The first {MOST} of {len(texts)} pairs are in this page.")
     if room.left_out:
         notes.append(f"{room.left_out} arrays of weights are not: it would be too large.")
-    one = {"name": "", "comparison": None, "charts": [], "splits": [split]}
+    one = {"name": "", "comparison": None, "charts": [], "splits": [split], "errors": []}
     write_whole(path, document(TITLE, {"title": TITLE, "sets": [one], "notes": notes}))
     return Page(path)
 

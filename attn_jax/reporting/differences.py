@@ -147,14 +147,19 @@ def paired(first: list[Run], second: list[Run]) -> list[tuple[Run, Run]]:
     return shared or [(first[0], second[0])]
 
 
-def errors_in_words(run: Run) -> Shares:
-    """Edits and words of the reference."""
+def words_of(run: Run) -> list[tuple[list[str], list[str]]]:
+    """The words that a run wrote, and those of the reference, of each sentence."""
     tokenizer = run.options["data.bleu_tokenizer"]
     said, wanted = (
         [text.split() for text in spaced([one[name] for one in run.sentences], tokenizer)]
         for name in ("text", "reference")
     )
-    return [(edit_distance(*pair), len(pair[1])) for pair in zip(said, wanted, strict=True)]
+    return list(zip(said, wanted, strict=True))
+
+
+def errors_in_words(run: Run) -> Shares:
+    """Edits and words of the reference."""
+    return [(edit_distance(*pair), len(pair[1])) for pair in words_of(run)]
 
 
 def errors_in_symbols(run: Run) -> Shares:

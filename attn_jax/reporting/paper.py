@@ -37,7 +37,11 @@ HEAD = (
 
 
 def write_paper(
-    comparisons: Sequence[Comparison], folder: Path, formats: Collection[str], baseline: str = ""
+    comparisons: Sequence[Comparison],
+    folder: Path,
+    formats: Collection[str],
+    baseline: str = "",
+    sentence: str = "",
 ) -> list[Path]:
     """Writes what goes into a paper.
 
@@ -48,6 +52,7 @@ def write_paper(
         `pairs.csv`.
       baseline: the system from which others are marked to differ; by default, and where there is
         none of that name, the best.
+      sentence: the one in figures, as `asked_for` finds it.
 
     Returns:
       The files.
@@ -59,7 +64,7 @@ def write_paper(
     written = [
         path
         for comparison in comparisons
-        for drawing in _drawings(comparison)
+        for drawing in _drawings(comparison, sentence)
         for path in _save(comparison, drawing, folder, kinds)
     ]
     if "latex" not in formats:
@@ -68,17 +73,17 @@ def write_paper(
     for comparison in comparisons:
         parts += tables_of(comparison, baseline)
         if "pdf" in formats:
-            parts += figures_of(comparison)
+            parts += figures_of(comparison, sentence)
     page, pairs = folder / "report.tex", folder / "pairs.csv"
     write_whole(page, "\n\n".join(parts) + "\n")
     write_csv(all_pairs(comparisons), pairs, index=False)
     return [page, pairs, *written]
 
 
-def _drawings(comparison: Comparison) -> Iterator[Drawing]:
+def _drawings(comparison: Comparison, sentence: str) -> Iterator[Drawing]:
     systems = comparison.systems
     yield from of_quality(systems, comparison.profile)
-    index = telling_sentences(systems, 1)[0]
+    index = telling_sentences(systems, 1, sentence)[0]
     yield from one_sentence(systems, index)
     yield from (drawing for _, drawing in all_heads(systems, index))
 
@@ -95,10 +100,10 @@ def _save(
             yield path
 
 
-def figures_of(comparison: Comparison) -> Iterator[str]:
+def figures_of(comparison: Comparison, sentence: str) -> Iterator[str]:
     """The figures of a comparison, each for the fewest columns on which it can be read."""
     name = stem(comparison.name)
-    for drawing in _drawings(comparison):
+    for drawing in _drawings(comparison, sentence):
         page = min(drawing.columns, key=lambda page: page.width)
         content = rf"\includegraphics{{{name}-{drawing.kind}-{page.name}.pdf}}"
         label = f"fig:{name}-{drawing.kind}"

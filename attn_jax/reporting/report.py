@@ -20,6 +20,7 @@ from attn_jax.reporting.printing import escaped, print_table
 from attn_jax.reporting.report_html import write_page
 from attn_jax.reporting.report_md import write_report
 from attn_jax.reporting.runs import find_runs
+from attn_jax.reporting.sentences import asked_for, pictured
 
 MOST_TOLD = 3  # runs that an error names
 
@@ -69,6 +70,7 @@ def report(
     baseline: str = "",
     *,
     formats: Collection[str] = (),
+    sentence: int | str = "",
     page_sentences: int = Limits.sentences,
     page_systems: int = Limits.systems,
     page_megabytes: float = Limits.megabytes,
@@ -85,6 +87,8 @@ def report(
         for a paper; by default the best.
       formats: what to write for a paper, into the folder `paper` in it: `latex` for `report.tex`
         and `pairs.csv`, `pdf` and `svg` for figures.
+      sentence: the one in figures, of those whose weights are stored: its number, from 1, or a text
+        that occurs in its source; by default the one on which systems differ most.
       page_sentences: most sentences of a split in `report.html`.
       page_systems: how many systems, best first, and the baseline, have all their layers and heads
         in `report.html`; others have the mean.
@@ -94,7 +98,7 @@ def report(
 
     Raises:
       InputError: there is no such folder, it holds no evaluated run or no such baseline, there is
-        no such format, or a number is too low.
+        no such format or sentence, or a number is too low.
     """
     limits = Limits(page_sentences, page_systems, page_megabytes)
     for name in formats:
@@ -114,13 +118,25 @@ def report(
     known = {label: None for comparison in comparisons for label in comparison.systems}
     if baseline:
         choose(known, baseline, "system for baseline")
+    _check_sentence(comparisons, str(sentence))
     if not os.access(root, os.W_OK):
         return Report(root, comparisons, left_out, None, None, None)
-    page, data = write_report(comparisons, root), root / "runs.csv"
+    page, data = write_report(comparisons, root, str(sentence)), root / "runs.csv"
     write_csv(all_runs(comparisons, root), data)
     html = write_page(comparisons, root, baseline, limits, live)
-    paper = write_paper(comparisons, root / "paper", formats, baseline)
+    paper = write_paper(comparisons, root / "paper", formats, baseline, str(sentence))
     return Report(root, comparisons, left_out, page, data, html, paper)
+
+
+def _check_sentence(comparisons: Sequence[Comparison], sentence: str) -> None:
+    """Raises an `InputError` if no data set has the sentence that is asked for."""
+    known = [comparison.systems for comparison in comparisons]
+    if sentence and not any(asked_for(systems, sentence) for systems in known):
+        most = max(len(pictured(systems)) for systems in known)
+        raise InputError(
+            f"no sentence {sentence!r} for the figures: give a number from 1 to {most}, of a test "
+            "sentence whose weights are stored, or a text that occurs in the source of one of them"
+        )
 
 
 def print_report(report: Report) -> None:

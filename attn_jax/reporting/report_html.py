@@ -18,6 +18,7 @@ from attn_jax.reporting.answer import answer
 from attn_jax.reporting.cautions import cautions
 from attn_jax.reporting.comparisons import Comparison
 from attn_jax.reporting.curves import Line, learning, lengths, positions
+from attn_jax.reporting.mistakes import mistakes
 from attn_jax.reporting.runs import of_split
 from attn_jax.reporting.sentences import split
 from attn_jax.reporting.systems import TITLES, Systems, first_run
@@ -57,14 +58,13 @@ def of_comparison(
     """What the page shows of one data set."""
     best = next(iter(comparison.systems))
     chosen = baseline if baseline in comparison.systems else best
+    evaluated = list(splits(comparison.systems))
     return {
         "name": comparison.name,
         "comparison": described(comparison, chosen),
         "charts": list(charts(comparison)),
-        "splits": [
-            split(name, systems, chosen, limits, room)
-            for name, systems in splits(comparison.systems)
-        ],
+        "splits": [split(name, systems, chosen, limits, room) for name, systems in evaluated],
+        "errors": [mistakes(name, systems) for name, systems in evaluated],
     }
 
 
@@ -104,9 +104,10 @@ def references(sentences: Iterable[dict[str, Any]]) -> list[str]:
 def about_page(limits: Limits, room: Room) -> Iterator[str]:
     """What is in the page and what is not, in words."""
     yield (
-        f"In this file: of each split, up to {limits.sentences} sentences on which the systems "
-        "differ most, among those whose weights each evaluation keeps, as the first run of each "
-        "system translated them (greedily, or as its decoding says); the mean over layers and "
+        f"In this file: of each split, the weights of up to {limits.sentences} sentences, on which "
+        "the systems differ most or which are wrong, among those whose weights each evaluation "
+        "keeps, as the first run of each system translated them (greedily, or as its decoding "
+        "says); the mean over layers and "
         f"heads for all systems, and every layer and head for the best {limits.systems} and the "
         "baseline. Weights are those of what each system wrote, and of the reference where the "
         "evaluation has kept them."

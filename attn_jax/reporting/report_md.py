@@ -125,17 +125,23 @@ def accuracies(run: Run) -> dict[tuple[int, int], str]:
     }
 
 
-def write_report(comparisons: Iterable[Comparison], folder: Path) -> Path:
-    """Writes the page of some comparisons into a folder and returns its path."""
+def write_report(comparisons: Iterable[Comparison], folder: Path, sentence: str = "") -> Path:
+    """Writes the page of some comparisons into a folder and returns its path.
+
+    Args:
+      comparisons: of some runs.
+      folder: where to write.
+      sentence: the one in figures, as `asked_for` finds it.
+    """
     parts = ["# Comparison of attention mechanisms"]
     for comparison in comparisons:
-        parts += section(comparison, folder)
+        parts += section(comparison, folder, sentence)
     page = folder / "report.md"
     write_whole(page, "\n\n".join(parts) + "\n")
     return page
 
 
-def section(comparison: Comparison, folder: Path) -> list[str]:
+def section(comparison: Comparison, folder: Path, sentence: str) -> list[str]:
     """The section of the page on one data set; writes its figures into the folder."""
     systems, profile = comparison.systems, comparison.profile
 
@@ -153,7 +159,7 @@ def section(comparison: Comparison, folder: Path) -> list[str]:
         *tables.as_markdown(comparison),
         *map(picture, of_quality(systems, profile)),
     ]
-    indices = telling_sentences(systems, OUTPUTS)
+    indices = telling_sentences(systems, OUTPUTS, sentence)
     order = ", first those on which systems differ most" if len(systems) > 1 else ""
     parts.append(f"Some test sentences{order} ({escaped(seeds_drawn(systems))}):")
     parts += [markdown(tables.outputs(systems, index)) for index in indices]

@@ -1,5 +1,6 @@
 """The sentences that a report shows, with what systems wrote and their weights."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,31 +25,85 @@ def panel_of(run: Run, index: int) -> Panel:
     return Panel(alignment, sentence["source"], steps, sentence["target"])
 
 
-def telling_sentences(systems: Systems, count: int) -> list[int]:
+def telling_sentences(systems: Systems, count: int, sentence: str = "") -> list[int]:
     """The indices of the sentences on which the systems differ most in their rates of errors.
 
     They have stored weights, at most `MOST_DRAWN` source tokens and, if there are any such, at
-    least `FEWEST_TOKENS` target tokens. If all sources are longer, they are the shortest.
+    least `FEWEST_TOKENS` target tokens. If all sources are longer, they are the shortest. Before
+    all others is the one that `asked_for` finds.
     """
-    sentences = first_run(systems).sentences
+    known, sentences = readable(systems), first_run(systems).sentences
+    long = [index for index in known if len(sentences[index]["target"]) >= FEWEST_TOKENS]
+    telling = sorted(long or known, key=partial(spread, systems), reverse=True)
+    if not known:
+        telling = sorted(pictured(systems), key=partial(source_length, systems))
+    return list(dict.fromkeys([*asked_for(systems, sentence), *telling]))[:count]
 
-    def length(index: int) -> int:  # systems may split the source into other tokens
-        return max(len(runs[0].sentences[index]["source"]) for runs in systems.values())
 
-    def errors(run: Run, index: int) -> float:
-        sentence = run.sentences[index]
-        return error_rate([sentence["text_tokens"]], [sentence["target"]])
+def shown_sentences(systems: Systems, count: int) -> list[int]:
+    """Those of the viewer: the same, but wrong ones of any length, and before right ones."""
 
-    def spread(index: int) -> float:
-        rates = [errors(runs[0], index) for runs in systems.values()]
-        return max(rates) - min(rates)
+    def wrong(index: int) -> bool:
+        of_systems = [runs[0].sentences[index] for runs in systems.values()]
+        return any(one["text_tokens"] != one["target"] for one in of_systems)
 
-    pictured = range(min(len(runs[0].weights) for runs in systems.values()))
-    readable = [index for index in pictured if length(index) <= MOST_DRAWN]
-    long = [index for index in readable if len(sentences[index]["target"]) >= FEWEST_TOKENS]
-    if not readable:
-        return sorted(pictured, key=length)[:count]
-    return sorted(long or readable, key=spread, reverse=True)[:count]
+    telling = telling_sentences(systems, len(pictured(systems)))
+    errors = list(filter(wrong, readable(systems)))
+    if not errors:
+        return telling[:count]
+    return sorted(
+        dict.fromkeys([*telling, *errors]),
+        key=lambda index: (spread(systems, index), index in errors),
+        reverse=True,
+    )[:count]
+
+
+def asked_for(systems: Systems, sentence: str) -> list[int]:
+    """The index of a sentence with stored weights, if there is such a one.
+
+    Args:
+      systems: with their sentences.
+      sentence: its number, from 1, or a text that occurs in its source; or nothing.
+    """
+    if not sentence:
+        return []
+    known = pictured(systems)
+    if sentence.isdecimal():
+        return [index for index in known if index == int(sentence) - 1]
+    texts = [one["source_text"] for one in first_run(systems).sentences]
+    return [index for index in known if sentence in texts[index]][:1]
+
+
+def pictured(systems: Systems) -> range:
+    """The indices of the sentences whose weights all systems have stored."""
+    return range(min(len(runs[0].weights) for runs in systems.values()))
+
+
+def readable(systems: Systems) -> list[int]:
+    """Those of them that are not too long to be read."""
+    return [i for i in pictured(systems) if source_length(systems, i) <= MOST_DRAWN]
+
+
+def source_length(systems: Systems, index: int) -> int:
+    """The largest number of source tokens of a sentence, which systems may cut differently."""
+    return max(len(runs[0].sentences[index]["source"]) for runs in systems.values())
+
+
+def spread(systems: Systems, index: int) -> float:
+    """How far the rates of errors of systems are apart on a sentence."""
+    sentences = [runs[0].sentences[index] for runs in systems.values()]
+    rates = [error_rate([one["text_tokens"]], [one["target"]]) for one in sentences]
+    return max(rates) - min(rates)
+
+
+def confidence(run: Run, index: int) -> float | None:
+    """The log-probability per step of what a run wrote; None if its evaluation has not kept it."""
+    sentence, known = run.sentences[index], len(run.weights)
+    if "log_probability" not in sentence:
+        return None
+    # Of others, it is not kept whether they came to their end.
+    steps = run.weights[index].shape[2] if index < known else len(sentence["hypothesis"]) + 1
+    return round(sentence["log_probability"] / max(1, steps), 4)
 
 
 def of_run(run: Run, index: int) -> dict[str, Any]:
@@ -58,8 +113,7 @@ def of_run(run: Run, index: int) -> dict[str, Any]:
     target = written(sentence["hypothesis"], whole)
     alignment = weights[:, :, :MOST_STEPS].mean(axis=(0, 1))
     described = shown(sentence["source"], target, alignment, sentence["target"], sentence["gold"])
-    if "log_probability" in sentence:
-        described["confidence"] = round(sentence["log_probability"] / max(1, whole), 4)
+    described |= {"text": sentence["text"], "confidence": confidence(run, index)}
     if "reference" in run.pictures:
         forced = of_reference(sentence, run.pictures["reference"][index])
         described["forced"] = forced
@@ -77,7 +131,7 @@ def of_reference(sentence: dict[str, Any], weights: np.ndarray) -> dict[str, Any
     """
     target = [*sentence["target"], SPECIALS[EOS]]
     alignment = weights[:, :, :MOST_STEPS].mean(axis=(0, 1))
-    described = shown(sentence["source"], target, alignment)
+    described = shown(sentence["source"], target, alignment) | {"text": sentence["reference"]}
     if sentence["gold"] is not None:
         gold = sentence["gold"][: len(alignment)]
         described |= linked(alignment, list(enumerate(gold)))
@@ -156,7 +210,7 @@ def split(name: str, systems: Systems, baseline: str, limits: Limits, room: Room
       limits: how much is to be in the page.
       room: what is left in it.
     """
-    indices = telling_sentences(systems, limits.sentences)
+    indices = shown_sentences(systems, limits.sentences)
     firsts = {label: runs[0] for label, runs in systems.items()}
     said = [
         (label, Shown(of_run(run, index), run, index, ""))

@@ -211,11 +211,12 @@ def test_a_baseline_is_asked_for_by_name(visit, root, tmp_path):
 def test_sentences_are_searched_and_sorted(page):
     numbers = page.locator(".sentences .nth")
     assert numbers.count() == COUNT
-    page.get_by_role("searchbox").fill("القطة")
+    search = page.get_by_label("Search the sentences")
+    search.fill("القطة")
     assert numbers.all_inner_texts() == ["2"]
-    page.get_by_role("searchbox").fill("nothing has this")
+    search.fill("nothing has this")
     assert page.get_by_text("no sentence has this").is_visible()
-    page.get_by_role("searchbox").fill("")
+    search.fill("")
     sorting = page.get_by_label("Sort by")
     sorting.select_option("confidence")
     page.wait_for_selector(".sentences .value")
@@ -354,8 +355,8 @@ def test_everything_can_be_done_by_keys(page):
         page.wait_for_selector(f".panel {view}")
     page.keyboard.press("/")
     page.keyboard.type("w7n")  # in a field, letters are letters
-    assert page.get_by_role("searchbox").input_value() == "w7n"
-    page.get_by_role("searchbox").fill("")
+    assert page.get_by_label("Search the sentences").input_value() == "w7n"
+    page.get_by_label("Search the sentences").fill("")
     assert current() == order[0]
     panel(page).locator(".drawing").focus()
     page.keyboard.press("ArrowDown")
@@ -683,3 +684,88 @@ def test_systems_are_compared_by_another_metric(visit, root, tmp_path):
         errors[2] - errors[1], abs=0.01
     )
     assert "where lower is better" in page.locator(".tables > .notes").first.inner_text()
+
+
+def errors(page):
+    """The rows of the table of wrong sentences, as texts by heading."""
+    table = page.locator("#errors .items table")
+    names = [name.strip() for name in table.locator("thead th").all_inner_texts()]
+    rows = table.locator("tbody tr").all()
+    return [dict(zip(names, row.locator("th, td").all_inner_texts(), strict=True)) for row in rows]
+
+
+def test_wrong_sentences_are_listed_searched_and_sorted(page):
+    section = page.locator("#errors")
+    assert [row["sentence"] for row in errors(page)] == ["23", "24"]
+    assert errors(page)[0] == {
+        "sentence": "23",
+        "source": "w22 a b c d",
+        "reference": "D C B A W22",
+        "the system wrote": "X B A W22",
+        "the other wrote": "X B A W22",
+        "wrote → reference": "X → D C",
+        "error %": "40.0",
+        "log-prob. per token": "−2.200",  # noqa: RUF001
+    }
+    section.get_by_label("Errors of").select_option("last")
+    section.get_by_label("Compared with").select_option("dot")
+    rows = errors(page)
+    assert len(rows) == COUNT - 3
+    right = {row["sentence"]: row["the other wrote"] == "✓" for row in rows}
+    assert right == {str(n): n <= 12 for n in range(4, COUNT + 1)}  # which dot writes right
+    page.get_by_label("Search the errors").fill("W1")
+    assert "10 of them have this" in section.locator(".notes").first.inner_text()
+    assert len(errors(page)) == 10  # w10 to w19
+    section.locator(".items").get_by_role("button", name="sentence").click()
+    numbers = [int(row["sentence"]) for row in errors(page)]
+    assert numbers == sorted(numbers)
+    page.get_by_label("Search the errors").fill("✓")
+    assert [row["sentence"] for row in errors(page)] == [str(n) for n in range(4, 13)]
+    section.get_by_role("button", name="the system wrote").click()
+    written = [row["the system wrote"] for row in errors(page)]
+    assert written == sorted(written)
+    page.reload()
+    page.wait_for_selector("html[data-ready] .panel .token")
+    assert len(errors(page)) == 9
+    section.get_by_label("Compared with").select_option("none")
+    assert not errors(page)  # without the sign that is searched
+
+
+def test_wrong_sentences_are_saved_as_a_file(page, tmp_path):
+    page.get_by_label("Search the errors").fill("w22")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download as TSV").click()
+    assert download.value.suggested_filename == "errors-reverse-test-additive-heads=2.tsv"
+    download.value.save_as(tmp_path / "a.tsv")
+    head, line = (tmp_path / "a.tsv").read_text("utf-8").splitlines()
+    assert head.split("\t")[:3] == ["sentence", "source", "reference"]
+    written = ["X B A W22"] * 2  # by both systems
+    assert line.split("\t") == [
+        *("23", "w22 a b c d", "D C B A W22"),
+        *written,
+        *("X → D C", "40.0", "-2.200"),
+    ]
+
+
+def test_quality_by_group_and_confusions(page):
+    section = page.locator("#errors .beside table")
+    assert section.first.locator("tbody tr").first.inner_text().split() == [
+        *("5", "13", "88.5", "±", "5.4", "53.8", "23.1")
+    ]
+    assert section.nth(1).locator("tbody tr").all_inner_texts()[0].split()[:3] == ["X", "D", "1"]
+    page.locator("#errors").get_by_label("Errors of").select_option("last")
+    counts = [int(row.split()[2]) for row in section.nth(1).locator("tbody tr").all_inner_texts()]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_a_panel_says_what_the_system_wrote(page):
+    choose(page, 23)
+    assert panel(page).locator(".wrote").inner_text().split("\n") == [
+        "the system wrote",
+        "X B A W22",
+    ]
+    panel(page).get_by_label("Target").select_option("the reference")
+    assert panel(page).locator(".wrote").inner_text().split("\n") == [
+        "the reference",
+        "D C B A W22",
+    ]

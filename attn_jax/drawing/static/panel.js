@@ -33,13 +33,14 @@ class Panel {
       this.changed({});
     });
     this.notes = make("p", { className: "notes" });
+    this.wrote = make("dl", { className: "wrote" });
     this.drawing = make("div", { className: "drawing", tabIndex: 0, role: "group",
       "aria-label": `Alignment of system ${name}: arrow keys choose a token, Enter pins it`,
       onkeydown: (event) => this.key(event) });
     this.readout = make("p", { className: "readout", "aria-live": "polite" });
     this.element = make("section", { className: "panel", "aria-label": `System ${name}` },
       make("div", { className: "controls" }, this.system.element, this.texts.element, this.kinds.element, this.heads.element),
-      this.notes, this.readout, this.drawing);
+      this.wrote, this.notes, this.readout, this.drawing);
   }
 
   /** What the reader has chosen. */
@@ -64,6 +65,9 @@ class Panel {
     const turn = {};
     Object.assign(this, { sentence, turn, view: null });
     this.fillHeads(system, sentence);
+    const { text } = sentence;
+    this.wrote.replaceChildren(...(text === undefined ? []
+      : [make("dt", {}, this.text === "reference" ? "the reference" : "the system wrote"), make("dd", { dir: "auto" }, text)]));
     this.drawing.ariaBusy = "true"; // until its weights are unpacked
     const alignment = await alignmentOf(system, sentence, this.head, this.kind);
     if (this.turn !== turn) return; // something else was chosen meanwhile
@@ -85,7 +89,7 @@ class Panel {
 
   /** Choices of what this sentence has. */
   offer(known) {
-    const texts = [["written", "what the system wrote"], ...(known.forced ? [["reference", "reference"]] : [])];
+    const texts = [["written", "the system wrote"], ...(known.forced ? [["reference", "the reference"]] : [])];
     if (!known.forced) this.text = "written";
     const kinds = kindsOf(this.text === "reference" ? known.forced : known);
     if (!kinds.some(([kind]) => kind === this.kind)) this.kind = "weights";

@@ -33,7 +33,7 @@ class SortedTable {
 
   show(baseline = null) {
     this.baseline = baseline;
-    const figures = this.heading.map((_, nth) => nth > 0 && isFigure(this.rows.map((row) => row[nth])));
+    const figures = this.heading.map((_, nth) => nth > 0 && this.isFigure(nth));
     const head = this.heading.map((text, nth) => {
       const order = nth === this.column ? (this.ascending ? "ascending" : "descending") : null;
       return make("th", { scope: "col", className: figures[nth] ? "figure" : "", "aria-sort": order },
@@ -41,7 +41,7 @@ class SortedTable {
     });
     const body = this.sorted().map((row) => {
       const name = row[0];
-      const cells = row.slice(1).map((cell, nth) => make("td", { className: figures[nth + 1] ? "figure" : "" }, cell));
+      const cells = row.slice(1).map((cell, nth) => make("td", figures[nth + 1] ? { className: "figure" } : { dir: "auto" }, cell));
       const label = this.chosen
         ? make("button", { type: "button", "aria-pressed": String(name === baseline), title: "compare the others with this one" }, name)
         : name;
@@ -54,18 +54,23 @@ class SortedTable {
     if (focused !== null) [...this.table.querySelectorAll("button")].find((button) => button.textContent === focused)?.focus();
   }
 
+  isFigure(column) {
+    return isFigure(this.rows.map((row) => row[column]));
+  }
+
   sort(column) {
-    this.ascending = this.column === column ? !this.ascending : column === 0;
+    this.ascending = this.column === column ? !this.ascending : column === 0 || !this.isFigure(column);
     this.column = column;
     this.show(this.baseline);
   }
 
-  /** The rows by the chosen column; those without a figure are last. */
+  /** The rows by the chosen column, of figures or of texts; those without a figure are last. */
   sorted() {
     if (this.column === null) return this.rows;
     const sign = this.ascending ? 1 : -1;
-    if (this.column === 0) return this.rows.toSorted((one, two) => sign * one[0].localeCompare(two[0]));
-    const sizes = new Map(this.rows.map((row) => [row, sizeOf(row[this.column])]));
+    const { column } = this;
+    if (!this.isFigure(column)) return this.rows.toSorted((one, two) => sign * one[column].localeCompare(two[column]));
+    const sizes = new Map(this.rows.map((row) => [row, sizeOf(row[column])]));
     return this.rows.toSorted((one, two) => {
       const [left, right] = [sizes.get(one), sizes.get(two)];
       if (left === null || right === null) return (left === null) - (right === null);
