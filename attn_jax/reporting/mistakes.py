@@ -15,7 +15,7 @@ from attn_jax.reporting.systems import Systems, first_run
 from attn_jax.tokens import is_second
 
 MOST_SENTENCES = 200  # of a system that writes sentences of words, nearly all of which are wrong
-MOST_SIGNS = 2_000_000  # of the texts of a split, which are compressed to about a fifth
+MOST_SIGNS = 1_000_000  # of the texts of a split, which take about as many bytes in the page
 MOST_CONFUSIONS = 50
 NOTHING, SPACE = "∅", "␣"
 TO = " → "  # from what was written to what was wanted

@@ -14,7 +14,6 @@ from attn_jax.reporting.comparisons import Comparison, all_pairs, write_csv
 from attn_jax.reporting.differences import OF_TOKENS, TESTS, from_each, of_ranks, too_few
 from attn_jax.reporting.printing import WIDE, bold, floating, in_seconds, latex, tabular
 from attn_jax.reporting.report_md import Drawing, all_heads, of_quality, one_sentence
-from attn_jax.reporting.sentences import telling_sentences
 from attn_jax.reporting.systems import (
     TITLES,
     first_run,
@@ -23,6 +22,7 @@ from attn_jax.reporting.systems import (
     shown_metrics,
     stem,
 )
+from attn_jax.reporting.telling import telling_sentences
 
 FIGURES = "pdf", "svg"
 FORMATS = "latex", *FIGURES

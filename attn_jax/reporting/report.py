@@ -20,7 +20,7 @@ from attn_jax.reporting.printing import escaped, print_table
 from attn_jax.reporting.report_html import write_page
 from attn_jax.reporting.report_md import write_report
 from attn_jax.reporting.runs import find_runs
-from attn_jax.reporting.sentences import asked_for, pictured
+from attn_jax.reporting.telling import asked_for, pictured
 
 MOST_TOLD = 3  # runs that an error names
 

@@ -17,8 +17,9 @@ from attn_jax.reporting.comparisons import Comparison
 from attn_jax.reporting.printing import escaped, markdown
 from attn_jax.reporting.profiles import Profile
 from attn_jax.reporting.runs import Run
-from attn_jax.reporting.sentences import MOST_DRAWN, panel_of, telling_sentences
+from attn_jax.reporting.sentences import panel_of
 from attn_jax.reporting.systems import Systems, stem
+from attn_jax.reporting.telling import MOST_DRAWN, telling_sentences
 
 MOST_BARS = 20  # most steps drawn as bars, each about as high as two rows of a heat map
 OUTPUTS = 3  # sentences whose translations are shown

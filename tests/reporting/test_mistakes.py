@@ -20,8 +20,8 @@ from attn_jax.reporting.mistakes import confusions, difference, mistakes, rates
 from attn_jax.reporting.report import report
 from attn_jax.reporting.report_html import write_page
 from attn_jax.reporting.runs import find_runs
-from attn_jax.reporting.sentences import shown_sentences, telling_sentences
 from attn_jax.reporting.systems import by_system
+from attn_jax.reporting.telling import shown_sentences, telling_sentences
 from tests.reporting.test_page import data_of
 from tests.reporting.test_report import write_run
 

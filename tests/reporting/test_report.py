@@ -31,8 +31,8 @@ from attn_jax.reporting.profiles import Bin, by_length, by_position, length_bins
 from attn_jax.reporting.report import Report, print_report, report
 from attn_jax.reporting.report_md import of_quality, seeds_drawn, write_report
 from attn_jax.reporting.runs import Run, find_runs, read_run
-from attn_jax.reporting.sentences import telling_sentences
 from attn_jax.reporting.systems import by_data, by_system, names_of
+from attn_jax.reporting.telling import telling_sentences
 
 SENTENCES = [
     {"source": ["a", "b"], "target": ["b", "a"], "hypothesis": ["b", "a"], "gold": [1, 0]},

@@ -2,7 +2,7 @@ const RIGHT = "✓"; // what the other system wrote, if it is right
 const ABOUT_ERRORS = [
   "The system wrote → the reference: where they differ; ∅ is nothing, ␣ a space. ✓: what the other system wrote is right. "
     + "A search for either of these signs finds its sentences.",
-  "Error: edits that turn what the system wrote into the reference, in percent of the reference's tokens.",
+  "Error: edits that turn what the system wrote into the reference, in percent of the reference's words, or of its symbols.",
   "Log-probability per token: of what the system wrote, in nats; the nearer to 0, the surer was the system of its error.",
 ];
 const ABOUT_CONFUSIONS = ["How often a symbol was written in place of another one, by the edits that error rates count; "
@@ -11,7 +11,7 @@ const ABOUT_CONFUSIONS = ["How often a symbol was written in place of another on
 /** What the systems of a data set write wrong, a table of the sentences and what they have in common. */
 class Errors {
   constructor(data, splits, before = {}) {
-    Object.assign(this, { data });
+    this.data = data;
     this.split = splits.find(({ name }) => name === before.split) ?? splits[0];
     const names = splits.map(({ name }) => [name, name]);
     const split = choice("Split", names, this.split.name, (name) => this.chooseSplit(splits.find((one) => one.name === name)));
