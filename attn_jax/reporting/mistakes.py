@@ -11,7 +11,7 @@ from attn_jax.reporting.breakdowns import breakdowns, quality_table
 from attn_jax.reporting.differences import words_of
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.sentences import confidence
-from attn_jax.reporting.systems import Systems, first_run
+from attn_jax.reporting.systems import TITLES, Systems, first_run
 from attn_jax.tokens import is_second
 
 MOST_SENTENCES = 200  # of a system that writes sentences of words, nearly all of which are wrong
@@ -69,7 +69,8 @@ def mistakes(name: str, systems: Systems) -> dict[str, Any]:
             }
             for label, run in firsts.items()
         ],
-        "accuracy": [
+        "measure": TITLES[first.measure],
+        "quality": [
             {
                 "title": one.title,
                 "heading": list(one.table.columns),

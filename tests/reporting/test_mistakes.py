@@ -197,7 +197,7 @@ def test_sentences_are_grouped_by_tags_length_and_unknown_symbols(root):
     by = groups_of(run)
     assert by["unknown source tokens"] == {"none": [0, 1, 3, 4, 5], "some": [2]}
     assert "unknown reference tokens" not in by  # all are known
-    accuracy = {one["title"]: one["rows"] for one in mistakes("test", systems_of(root))["accuracy"]}
+    accuracy = {one["title"]: one["rows"] for one in mistakes("test", systems_of(root))["quality"]}
     table = {row[0]: row[1:] for row in accuracy["tag"]}
     assert table["N"] == ["3", "66.7", "66.7"]
     right = {"additive": "33.3", "dot": "66.7"}

@@ -749,6 +749,7 @@ def test_wrong_sentences_are_saved_as_a_file(page, tmp_path):
 
 def test_quality_by_group_and_confusions(page):
     section = page.locator("#errors .beside table")
+    assert page.get_by_role("heading", name="exact % by source length in tokens").is_visible()
     assert section.first.locator("tbody tr").first.inner_text().split() == [
         *("5", "13", "88.5", "±", "5.4", "53.8", "23.1")
     ]

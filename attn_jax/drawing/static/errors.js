@@ -46,7 +46,7 @@ class Errors {
   }
 
   fillChoices({ system, other, by }) {
-    const names = this.split.systems.map(({ name }) => name), ways = this.split.accuracy.map(({ title }) => title);
+    const names = this.split.systems.map(({ name }) => name), ways = this.split.quality.map(({ title }) => title);
     const known = (name, all, usual) => (all.includes(name) ? name : usual);
     const pairs = (all) => all.map((name) => [name, name]);
     fill(this.systems.select, pairs(names), known(system, names, names[0]));
@@ -90,10 +90,10 @@ class Errors {
   }
 
   showQuality() {
-    const told = this.split.accuracy.find(({ title }) => title === this.by.select.value);
+    const told = this.split.quality.find(({ title }) => title === this.by.select.value);
     this.quality.replaceChildren();
     if (!told) return;
-    const table = new SortedTable({ ...told, title: `Quality by ${told.title}` });
+    const table = new SortedTable({ ...told, title: `${this.split.measure} by ${told.title}` });
     table.element.firstChild.after(this.by.element);
     this.quality.append(table.element);
     table.show();
