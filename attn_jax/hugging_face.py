@@ -13,6 +13,7 @@ from attn_jax.pairs import Weighed
 
 RATE = 16000  # samples of speech per second that Whisper reads
 SAMPLES = 320  # of speech for each annotation of Whisper, of 20 ms
+SILENCE = "…"  # the source token of what fills up the 30 s that Whisper reads
 BEGINS_WORD = "▁", "Ġ"  # marks of SentencePiece and of byte-level tokens
 
 
@@ -34,7 +35,7 @@ def weights_of(
     Args:
       model: an encoder-decoder of `transformers`.
       processor: its tokenizer; for speech its processor.
-      sources: texts; for speech arrays [samples] of 16,000 samples per second.
+      sources: texts; for speech arrays of 16,000 samples per second, from -1 to 1 or integers.
       targets: texts; None: what the model generates.
       generation: options of `model.generate`, such as `num_beams=4`. With
         `num_return_sequences=2`, there are two pairs of each source.
@@ -42,17 +43,14 @@ def weights_of(
     Returns:
       Pairs as `page`, `save_weights` and `word_times` take them, one sentence after another. Target
       tokens end with that of the end of the sentence. The source tokens of speech are times in
-      seconds, one for each annotation.
+      seconds, one for each annotation, and `…` for the silence that follows.
 
     Raises:
       InputError: the model gives no weights of cross-attention, or the arguments do not fit.
     """
-    if targets is not None and len(targets) != len(sources):
-        raise InputError(f"got {len(sources)} sources, but {len(targets)} targets")
+    _check(model, processor, sources, targets)
     if targets is not None and generation:
         raise InputError(f"{', '.join(generation)}: nothing is generated where targets are given")
-    if isinstance(sources, str):
-        raise InputError(f"expected a list of sources, got one: {sources[:60]!r}")
     before = getattr(model.config, "_attn_implementation", None)
     training = model.training
     model.eval()
@@ -72,6 +70,26 @@ def weights_of(
             model.set_attn_implementation(before)
 
 
+def _check(
+    model: Any, processor: Any, sources: Sequence[Any], targets: Sequence[str] | None
+) -> None:
+    """Raises InputError if arguments do not fit together."""
+    if not getattr(model.config, "is_encoder_decoder", False):
+        raise InputError(f"{type(model).__name__} has no encoder, and so no cross-attention")
+    speaks = hasattr(processor, "feature_extractor")
+    of_speech = getattr(model, "main_input_name", "input_ids") != "input_ids"
+    if of_speech and not speaks:
+        raise InputError(f"{type(model).__name__} reads speech: give its processor")
+    kind = "arrays of samples" if speaks else "texts"
+    for side, given in (("sources", sources), ("targets", targets)):
+        if isinstance(given, str) or getattr(given, "ndim", 0) == 1:
+            raise InputError(f"expected a list of {side}, got one")
+    if any(isinstance(source, str) == speaks for source in sources):
+        raise InputError(f"the sources of {type(model).__name__} are {kind}")
+    if targets is not None and len(targets) != len(sources):
+        raise InputError(f"got {len(sources)} sources, but {len(targets)} targets")
+
+
 def _of_source(
     model: Any, processor: Any, source: Any, target: str | None, generation: dict[str, Any]
 ) -> Iterator[Weighed]:
@@ -81,24 +99,34 @@ def _of_source(
     inputs = (
         tokenizer(source, return_tensors="pt")
         if is_text
-        else processor(source, sampling_rate=RATE, return_tensors="pt")
+        else processor(_samples(source), sampling_rate=RATE, return_tensors="pt")
     ).to(model.device)
     if is_text:
         ids = inputs["input_ids"][0].tolist()
         shown, words = _shown(tokenizer, ids), _words(tokenizer, ids)
     else:
-        shown = [f"{number * SAMPLES / RATE:.2f}" for number in range(-(-len(source) // SAMPLES))]
-        words = None
+        count = -(-len(source) // SAMPLES)
+        shown = [*(f"{number * SAMPLES / RATE:.2f}" for number in range(count)), SILENCE]
+        words = [*range(count), -1]
     for written in _targets(model, tokenizer, inputs, target, generation):
-        weights = _weights(model, inputs, written)[..., : len(shown)]
-        labels = written[1:]
+        weights = _weights(model, inputs, written)
+        if weights.shape[-1] >= len(shown):  # what it is filled up with is one token
+            rest = weights[..., len(shown) - 1 :].sum(axis=-1, keepdims=True)
+            weights = np.concatenate([weights[..., : len(shown) - 1], rest], axis=-1)
+        labels, length = written[1:], weights.shape[-1]
         yield Weighed(
-            shown[: weights.shape[-1]],
+            shown[:length],
             _shown(tokenizer, labels),
             weights,
-            source_words=words,
+            source_words=words[:length],
             target_words=_words(tokenizer, labels),
         )
+
+
+def _samples(source: Any) -> np.ndarray:
+    """Samples from -1 to 1, also of integers, as in files."""
+    array = np.asarray(source)
+    return array / -float(np.iinfo(array.dtype).min) if array.dtype.kind == "i" else array
 
 
 def _targets(

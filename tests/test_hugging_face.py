@@ -100,3 +100,17 @@ def test_refuses_what_does_not_fit(marian, tokenizer):
         attn_jax.weights_of(marian, tokenizer, ["▁the"], ["▁die"], num_beams=2)
     with pytest.raises(InputError, match="expected a list of sources"):
         attn_jax.weights_of(marian, tokenizer, "▁the")
+    with pytest.raises(InputError, match="expected a list of targets"):
+        attn_jax.weights_of(marian, tokenizer, ["▁the"], "▁die")
+    with pytest.raises(InputError, match="the sources of MarianMTModel are texts"):
+        attn_jax.weights_of(marian, tokenizer, [np.zeros(3)])
+    alone = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_layer=1, n_head=2, n_embd=8))
+    with pytest.raises(InputError, match="has no encoder"):
+        attn_jax.weights_of(alone, tokenizer, ["▁the"])
+    config = transformers.WhisperConfig(
+        d_model=8, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=8, decoder_ffn_dim=8,
+    )  # fmt: skip
+    whisper = transformers.WhisperForConditionalGeneration(config)
+    with pytest.raises(InputError, match="reads speech: give its processor"):
+        attn_jax.weights_of(whisper, tokenizer, ["a.wav"])

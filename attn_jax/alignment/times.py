@@ -40,9 +40,11 @@ def word_times(
     Raises:
       InputError: the pair has no words, or there is no such head.
     """
-    weights, words = np.asarray(pair.weights, float), pair.target_words
+    words = pair.target_words
     if words is None:
         raise InputError("the pair does not say which tokens are words: give its target_words")
+    heard = range(len(pair.source)) if pair.source_words is None else pair.source_words
+    weights = np.asarray(pair.weights, float)[..., [word >= 0 for word in heard]]
     layers, count = weights.shape[:2]
     if heads is None:
         heads = [(layer, head) for layer in range(layers // 2, layers) for head in range(count)]

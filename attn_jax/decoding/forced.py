@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attn_jax.decoding.ensemble import Models, all_layers, combined, stepping
 from attn_jax.kernels.memory import Held, by_parts
+from attn_jax.models.copying import DEAREST
 from attn_jax.tokens import BOS, PAD, Copyable
 
 # Known target words whose probabilities are held at once; at least those of one step of the batch.
@@ -47,6 +48,8 @@ def force(
             [model.log_probabilities(some, reading.source) for model, some, reading in each],
         )
         of_word = jnp.take_along_axis(together, targets[..., None], axis=-1)[..., 0]
+        # A word that a model that copies cannot write costs what it costs in training.
+        of_word = jnp.where(jnp.isneginf(of_word), -DEAREST, of_word)
         return of_word, together.argmax(axis=-1) == targets
 
     readings = [model.read(source, target) for model in models]

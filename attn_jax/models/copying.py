@@ -271,6 +271,11 @@ def refuse_no_distribution(config: Model) -> None:
     """Raises InputError if the weights are no probabilities of positions of the first source."""
     refuse_mixed_sources(config)
     mechanism: Any = config.mechanism
+    if config.score.is_control:
+        raise InputError(
+            f"model.readout={config.readout} needs attention: the weights of "
+            f"model.score={config.score.brief()} do not show which word to copy"
+        )
     if not mechanism.sums_to_one or not isinstance(config.mixing, Apart):
         named = ", ".join(part.word for part in (*mechanism, config.mixing) if part.word)
         raise InputError(

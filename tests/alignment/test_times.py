@@ -60,6 +60,8 @@ def test_refuses_what_it_cannot_read():
     pair = spoken([-1, 0, 0, 1, -1])
     with pytest.raises(InputError, match=r"no head \(2, 0\) of 2 layers and 1 heads"):
         word_times(pair, [(2, 0)])
+    silent = pair._replace(source_words=[*range(9), -1])
+    assert word_times(silent)[-1].end < word_times(pair)[-1].end
     with pytest.raises(InputError, match="target_words"):
         word_times(pair._replace(target_words=None))
     assert word_times(pair._replace(target_words=[-1] * 5)) == []

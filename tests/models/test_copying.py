@@ -170,6 +170,7 @@ def test_lexical_translates_the_attended_words():
             {"readout": "pointer_generator", "mixing": "talking_heads", "heads": 2},
             "must be probabilities",
         ),
+        ({"readout": "pointer_generator", "score": "last"}, "do not show which word to copy"),
         (
             {"readout": "copynet", "decoder": "luong"},
             "works with model.decoder=bahdanau, got luong",
