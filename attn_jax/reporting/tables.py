@@ -123,7 +123,9 @@ def quality(comparison: Comparison) -> pd.DataFrame:
     """The rank, p-value and metrics of each system on the test split; `ABOUT_P` says which p."""
     systems = comparison.runs.groupby("system", sort=False)
     measure, seeds, first = comparison.measure, systems.size(), systems.first()
-    columns = {"seeds": seeds.astype(str), "rank": first["rank"].astype(str)}
+    # What systems are ranked by stands beside their names.
+    columns = {TITLES[measure]: systems[measure].agg(metric)}
+    columns |= {"seeds": seeds.astype(str), "rank": first["rank"].astype(str)}
     if first["p_vs_best"].notna().any():
         columns[P] = first["p_vs_best"].map(p_cell)
     if seeds.max() > 1:

@@ -586,6 +586,20 @@ def test_what_was_chosen_survives_a_reload(page):
     assert page.evaluate("document.documentElement.dataset.theme") == theme
 
 
+def test_an_address_is_a_link_to_a_sentence_under_systems(page, file):
+    choose(page, 5)
+    page.keyboard.press("m")
+    panel(page).get_by_label("System A", exact=True).select_option("last")
+    page.wait_for_function("location.hash.includes('system=last')")
+    address = page.evaluate("location.hash")
+    other = page.context.new_page()
+    other.goto(file.as_uri() + address)
+    other.wait_for_selector("html[data-ready] .panel .token")
+    assert other.locator("[aria-current=true] .nth").inner_text() == "5"
+    assert panel(other).get_by_label("System A", exact=True).input_value() == "last"
+    assert other.get_by_role("button", name="Matrix").get_attribute("aria-pressed") == "true"
+
+
 def test_a_choice_of_what_is_gone_is_forgotten(page):
     gone = {
         "set": "x",

@@ -34,7 +34,7 @@ async function main() {
   const data = await readData();
   const page = document.getElementById("page");
   const place = make("div", {});
-  const before = history.state ?? {};
+  const before = history.state ?? choicesOf(location.hash);
   if (before.theme) document.documentElement.dataset.theme = before.theme;
   const first = data.sets.find(({ name }) => name === before.set) ?? data.sets[0];
   const names = data.sets.map(({ name }) => [name, name]);
@@ -66,6 +66,7 @@ async function main() {
     width = innerWidth;
   });
   scrollTo({ top: before.top ?? 0, behavior: "instant" });
+  if (before.parts && before.top === undefined) document.getElementById("alignments")?.scrollIntoView();
   document.documentElement.dataset.ready = "";
 }
 

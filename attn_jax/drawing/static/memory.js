@@ -1,8 +1,27 @@
 const BUSY = 4000; // milliseconds after the last touch for which a reader is not disturbed
 
+/** The address of what the viewer shows, as a link to it: data set, split, sentence, systems. */
+function addressOf({ set, parts: { Viewer: shown } }) {
+  if (!shown || location.protocol === "about:") return undefined; // in a notebook's frame there is none
+  const { split, number, systems, view } = shown;
+  return `#${new URLSearchParams([["set", set], ["split", split], ["sentence", number], ...systems.map((name) => ["system", name]), ["view", view]])}`;
+}
+
+/** What an address asks for, as `keepChoices` keeps it. */
+function choicesOf(address) {
+  const asked = new URLSearchParams(address.slice(1));
+  if (!asked.has("sentence")) return {};
+  const view = asked.get("view") ?? undefined;
+  return { set: asked.get("set"), parts: { Viewer: { split: asked.get("split"), number: Number(asked.get("sentence")), systems: asked.getAll("system"), view } } };
+}
+
 /** Keeps what the reader chooses with the window's history, where it survives a reload. */
 function keepChoices(choices) {
-  const keep = () => history.replaceState(choices(), "");
+  const keep = () => {
+    const chosen = choices();
+    history.replaceState(chosen, "", addressOf(chosen));
+  };
+  addEventListener("hashchange", () => location.reload()); // of a link that is pasted
   const later = () => setTimeout(keep); // when those whom it concerns have heard of it
   for (const type of ["click", "change", "input", "keydown"]) document.addEventListener(type, later);
   return keep;
