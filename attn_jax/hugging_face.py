@@ -142,6 +142,7 @@ def _targets(
     # Whisper's begin with the language and the task. It leaves these, and the end, out of what it
     # generates.
     prefix = getattr(tokenizer, "prefix_tokens", None) or [begins]
+    prefix = prefix if prefix[0] == begins else [begins]  # NLLB's are those of its sources
     end = tokenizer.eos_token_id
     for ids in found:
         ids = ids if ids[0] == begins else [*prefix, *ids, end]
