@@ -321,6 +321,18 @@ def test_one_or_two_systems_and_any_head(page, root):
     assert tokens(page, "target", "B").first.is_hidden()
 
 
+def test_a_small_matrix_of_each_head_chooses_it(page):
+    panel(page).get_by_text("All layers and heads").click()
+    buttons = panel(page).locator(".thumbnails button")
+    expect(buttons).to_have_count(2)
+    sizes = buttons.locator("canvas").evaluate_all("all => all.map(one => [one.width, one.height])")
+    source, target = (tokens(page, side).count() for side in ("source", "target"))
+    assert sizes == [[source, target]] * 2
+    buttons.last.click()
+    expect(buttons.last).to_have_attribute("aria-pressed", "true")
+    assert panel(page).get_by_label("Layer and head").input_value() == "0.1"
+
+
 def test_errors_and_gold_links_are_marked(page):
     choose(page, 7)
     target = tokens(page, "target", "B")

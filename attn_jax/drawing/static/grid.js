@@ -1,6 +1,20 @@
 const NARROWEST = 15; // pixels of a cell, in which a label is still read
 const BESIDE = 90; // and of the labels beside the cells
 
+/** A pixel for each weight, which the browser enlarges. */
+function drawShades(canvas, alignment, mirrored) {
+  const { width, steps } = alignment;
+  Object.assign(canvas, { width, height: steps });
+  const image = new ImageData(width, steps);
+  for (let target = 0; target < steps; target += 1) {
+    for (let source = 0; source < width; source += 1) {
+      const at = 4 * (target * width + (mirrored ? width - 1 - source : source));
+      image.data.set([...shade(alignment.at(target, source)), 255], at);
+    }
+  }
+  canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
 /** Target tokens down and source tokens across: shades, or with `bars` a bar for each weight. */
 function gridView(scene, room, bars) {
   const { sentence, alignment } = scene;
@@ -27,7 +41,7 @@ function gridView(scene, room, bars) {
     make("div", { className: "side source" }, labels.source),
     make("div", { className: "side target" }, labels.target), cells);
 
-  if (bars) drawBars(); else drawShades();
+  if (bars) drawBars(); else drawShades(canvas, alignment, mirrored);
   followPointer(element, scene);
   cells.addEventListener("pointermove", (event) => {
     if (event.pointerType !== "touch") scene.hover(cellAt(event));
@@ -43,18 +57,6 @@ function gridView(scene, room, bars) {
       index: clipped((event.clientY - box.top) / row, steps),
       other: mirrored ? width - 1 - place : place,
     };
-  }
-
-  function drawShades() { // a pixel for each weight, which the browser enlarges
-    Object.assign(canvas, { width, height: steps });
-    const image = new ImageData(width, steps);
-    for (let target = 0; target < steps; target += 1) {
-      for (let source = 0; source < width; source += 1) {
-        const at = 4 * (target * width + left(source) / cell);
-        image.data.set([...shade(alignment.at(target, source)), 255], at);
-      }
-    }
-    canvas.getContext("2d").putImageData(image, 0, 0);
   }
 
   function drawBars() {

@@ -38,14 +38,17 @@ class Panel {
       "aria-label": `Alignment of system ${name}: arrow keys choose a token, Enter pins it`,
       onkeydown: (event) => this.key(event) });
     this.readout = make("p", { className: "readout", "aria-live": "polite" });
+    this.thumbnails = make("div", { className: "thumbnails" });
+    this.overview = make("details", { className: "overview", open: before.overview ?? false, ontoggle: () => this.drawHeads() },
+      make("summary", {}, "All layers and heads"), this.thumbnails);
     this.element = make("section", { className: "panel", "aria-label": `System ${name}` },
       make("div", { className: "controls" }, this.system.element, this.texts.element, this.kinds.element, this.heads.element),
-      this.wrote, this.notes, this.readout, this.drawing);
+      this.wrote, this.notes, this.readout, this.drawing, this.overview);
   }
 
   /** What the reader has chosen. */
   get choices() {
-    return { head: this.head, kind: this.kind, text: this.text, pinned: this.pinned };
+    return { head: this.head, kind: this.kind, text: this.text, pinned: this.pinned, overview: this.overview.open };
   }
 
   get active() {
@@ -65,6 +68,9 @@ class Panel {
     const turn = {};
     Object.assign(this, { sentence, turn, view: null });
     this.fillHeads(system, sentence);
+    this.shown = system;
+    this.overview.hidden = this.heads.element.hidden;
+    this.drawHeads();
     const { text } = sentence;
     this.wrote.replaceChildren(...(text === undefined ? []
       : [make("dt", {}, this.text === "reference" ? "the reference" : "the system wrote"), make("dd", { dir: "auto" }, text)]));
@@ -111,6 +117,26 @@ class Panel {
     if (!choices.some(([value]) => value === this.head)) this.head = "mean";
     fill(this.heads.select, choices, this.head);
     this.heads.element.hidden = choices.length === 1;
+  }
+
+  /** A small matrix of each head, layers down; a click chooses the head. */
+  async drawHeads() {
+    if (!this.overview.open || this.overview.hidden) return;
+    const { shown: system, sentence, turn } = this;
+    const mirrored = isRightToLeft(sentence.source.join(" "));
+    const heads = [...this.heads.select.options].slice(1); // after the mean
+    const alignments = await Promise.all(heads.map(({ value }) => alignmentOf(system, sentence, value, this.kind)));
+    if (this.turn !== turn) return; // something else was chosen meanwhile
+    this.thumbnails.style.setProperty("--heads", String(system.heads));
+    this.thumbnails.replaceChildren(...heads.map(({ value, text }, nth) => {
+      const canvas = make("canvas", {});
+      if (alignments[nth]) drawShades(canvas, alignments[nth], mirrored);
+      return make("button", { type: "button", title: text, "aria-label": text, "aria-pressed": String(value === this.head),
+        onclick: () => {
+          this.head = value;
+          this.changed({});
+        } }, canvas);
+    }));
   }
 
   scene() {
