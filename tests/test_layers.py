@@ -41,7 +41,7 @@ MAY_IMPORT = {
     | {"training", "translation"},
     "alignment": BASE | {"alignment", "attention.head_names", "data", "translation"},
     "evaluation": BASE | {"alignment", "evaluation"},
-    "reporting": BASE | {"attention", "drawing", "evaluation", "reporting"},
+    "reporting": BASE | {"attention", "data", "drawing", "evaluation", "reporting"},
     "runs": BASE
     | {"alignment", "attention", "checks", "data", "decoding", "drawing", "evaluation", "models"}
     | {"reporting", "runs", "startup", "training", "translation"},

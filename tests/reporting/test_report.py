@@ -119,10 +119,10 @@ def test_a_page_with_its_figures(root):
     assert left_out == {root / "d": "not evaluated on a test split"}
     page = write_report(compare(runs), root).read_text()
     assert (
-        "| additive | 2 | 1 | – | 66.6 to 100.0 | 108.00 ± 2.83 | 92.00 ± 2.83 | 92.00 ± 2.83 | "  # noqa: RUF001
+        "| additive | 92.00 ± 2.83 | 2 | 1 | – | 66.6 to 100.0 | 108.00 ± 2.83 | 92.00 ± 2.83 | "  # noqa: RUF001
         "92.00 ± 2.83 | +1 |" in page
     )
-    assert "| last | 1 | 1 | 1.000 | – | 160.00 | 40.00 | 40.00 | 40.00 | +1 |" in page  # noqa: RUF001
+    assert "| last | 40.00 | 1 | 1 | 1.000 | – | 160.00 | 40.00 | 40.00 | +1 |" in page  # noqa: RUF001
     assert "3 test sentences are too few to tell systems apart (p cannot be below 0.25)" in page
     assert tables.ABOUT_P in page
     assert "Decoding: greedy." in page
@@ -725,7 +725,7 @@ def test_runs_whose_code_is_not_at_hand_are_reported(tmp_path):
     comparisons = list(compare(find_runs(tmp_path)[0]))
     assert set(comparisons[0].systems) == {"dot", "not_here:Similar(sharpness=5.0)"}
     page = write_report(comparisons, tmp_path)
-    assert "| not_here:Similar(sharpness=5.0) | 2 |" in page.read_text()
+    assert "| not_here:Similar(sharpness=5.0) | 50.00 ± 0.00 | 2 |" in page.read_text()
     print_report(Report(tmp_path, comparisons, {}, page, page, page))
 
 
