@@ -65,7 +65,7 @@ def test_other_trackers_of_experiments_show_a_run(tmp_path, tracker, logged):
 
 
 def test_a_program_with_attention_and_no_model_learns(folder):
-    command = [sys.executable, "-c", block("optimizer.update")]
+    command = [sys.executable, "-c", block("optimizer.update(gradient")]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     first, *_, last = (float(line.split()[-1]) for line in done.stdout.splitlines())
