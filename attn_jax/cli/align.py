@@ -232,7 +232,9 @@ def main() -> None:
     check_flags()
     if FLAGS.figures:  # made first: if it cannot be, nothing has been computed in vain
         Path(FLAGS.figures).mkdir(parents=True, exist_ok=True)
+    # Read before any model is loaded, which takes seconds.
     symmetrize = read_value(Symmetrization, FLAGS.symmetrization)
+    head, extract = read_value(Head, FLAGS.head), read_value(Extraction, FLAGS.links)
     if FLAGS.reverse and Path(FLAGS.reverse).suffix not in FILES:
         check_opposite(FLAGS.workdir, FLAGS.reverse)
     system = read_system(FLAGS.workdir, FLAGS.sources, FLAGS.targets)
@@ -242,9 +244,9 @@ def main() -> None:
     how = Alignment(
         FLAGS.unit,
         FLAGS.of,
-        read_value(Head, FLAGS.head),
+        head,
         FLAGS.shift,
-        read_value(Extraction, FLAGS.links),
+        extract,
         read_development(system),
     )
     if FLAGS.unit == "word" and all(len(words_of(text)) == 1 for side in texts for text in side):

@@ -1,5 +1,6 @@
 """Pairs of texts and the weights between their tokens: of a run, or of a file of any toolkit."""
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -48,9 +49,14 @@ class OfRun:
     def __init__(self, translator: Translator, texts: Texts):
         self.translator, self.pairs = translator, cut(translator, texts)
 
+    @functools.cached_property
+    def _forced(self) -> list[np.ndarray]:
+        """Computed once for links, scores, figures and the page."""
+        return [np.asarray(pair.weights) for pair in self.translator.force(*self.pairs)]
+
     def weights(self) -> list[np.ndarray]:
         """The weights of each pair, [L, N, T + 1, S]; the last step is the end of the sentence."""
-        return [np.asarray(pair.weights) for pair in self.translator.force(*self.pairs)]
+        return self._forced
 
     def aligned(self, of: str) -> list[np.ndarray]:
         """The `posterior` or the `viterbi` alignment of each pair, [T, S]."""
