@@ -78,7 +78,7 @@ def shortest_edit(target: Int[Array, "B T"], source: Source) -> Scores:
     Levenshtein 1966. It ends behind the last word.
     """
     ends, is_end = ends_of(source), (target == EOS)[..., None]
-    inside = jnp.pad(source.first_mask, ((0, 0), (0, 1)))[:, None]
+    inside = inside_of(source)[:, None]
     nothing = jnp.zeros((*target.shape, ends.shape[1]))
     costs = Scores(
         delete=nothing - inside,
@@ -100,7 +100,12 @@ def same_words(source: Source, word: Int[Array, " B *T"]) -> Bool[Array, "B *T P
     return jnp.pad(same, [(0, 0)] * word.ndim + [(0, 1)])
 
 
+def inside_of(source: Source) -> Bool[Array, "B P"]:
+    """Whether a place is that of a word."""
+    return jnp.pad(source.first_mask, ((0, 0), (0, 1)))
+
+
 def ends_of(source: Source) -> Bool[Array, "B P"]:
     """Whether a place is the one behind the last word."""
-    mask = jnp.pad(source.first_mask, ((0, 0), (0, 1)))
-    return ~mask & jnp.pad(mask, ((0, 0), (1, 0)), constant_values=True)[:, :-1]
+    inside = inside_of(source)
+    return ~inside & jnp.pad(inside, ((0, 0), (1, 0)), constant_values=True)[:, :-1]

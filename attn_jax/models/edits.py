@@ -17,6 +17,7 @@ from attn_jax.models.edit_paths import (
     Scores,
     ends_of,
     forward,
+    inside_of,
     reached,
     same_words,
     shortest_edit,
@@ -83,8 +84,7 @@ class Edits(ByMoves):
         delete, *others = jnp.moveaxis(scores, -1, 0)
         write = jax.nn.logsumexp(jnp.stack(others), axis=0)
         # Behind the last word, words are inserted.
-        inside = jnp.pad(source.first_mask, ((0, 0), (0, 1)))
-        inside = inside.reshape(rows, *[1] * (moves.ndim - 2), places + 1)
+        inside = inside_of(source).reshape(rows, *[1] * (moves.ndim - 2), places + 1)
         usual = delete, write, *(other - write for other in others)
         behind = 0.0, 0.0, LOW, 0.0, LOW
         pairs = zip(usual, behind, strict=True)
