@@ -34,9 +34,9 @@ def define() -> None:
     absl_flags.DEFINE_string(
         "sentence",
         "",
-        "test sentence in figures, among those whose weights are stored (the first 32): its "
-        "number, or a text that occurs in its source; by default the one on which systems differ "
-        "most",
+        "test sentence in figures, among those whose weights all systems have stored (the first "
+        "32, and those that all wrote wrong, up to 64 of each): its number, or a text that occurs "
+        "in its source; by default the one on which systems differ most",
     )
     absl_flags.DEFINE_integer(
         "page_sentences", Limits.sentences, "most sentences of each split in report.html"

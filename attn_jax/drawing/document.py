@@ -114,7 +114,7 @@ class Limits:
       InputError: a limit is too low.
     """
 
-    sentences: int = 24
+    sentences: int = 64
     systems: int = 3
     megabytes: float = 8
 

@@ -38,7 +38,7 @@ def measures(alignment: np.ndarray) -> dict[str, float]:
 def shown(
     source: Sequence[str],
     target: Sequence[str],
-    alignment: np.ndarray,
+    alignment: np.ndarray | None,
     reference: Sequence[str] | None = None,
     gold: Sequence[int] | None = None,
 ) -> dict[str, Any]:
@@ -47,16 +47,16 @@ def shown(
     Args:
       source: S tokens.
       target: the tokens that it wrote, at least T, with the end of the sentence if it came to that.
-      alignment: the mean over layers and heads, [T, S].
+      alignment: the mean over layers and heads, [T, S]; None if it is not known.
       reference: the tokens that were wanted, without the end of the sentence, if known.
       gold: the source position of each token of the reference, if known.
     """
-    steps = len(alignment)
+    steps = MOST_STEPS if alignment is None else len(alignment)
     sentence: dict[str, Any] = {
         "source": list(map(bracketed, source)),
         "target": list(target[:steps]),
         "steps": len(target),
-        **measures(alignment),
+        **({} if alignment is None else measures(alignment)),
     }
     if reference is not None:
         edits = edits_of(target, reference)
@@ -67,7 +67,7 @@ def shown(
             "missing": edits.missing,
             "error": round(100 * count / max(1, len(reference)), 1),
         }
-        if gold is not None:
+        if gold is not None and alignment is not None:
             kept = [(said, gold[wanted]) for said, wanted in edits.kept if said < steps]
             sentence |= linked(alignment, kept)
     return sentence

@@ -13,6 +13,13 @@ from attn_jax.evaluation import metrics
 AT_ONCE = 2048  # examples whose attention weights are held in memory
 
 
+class Pictured(NamedTuple):
+    """A sentence whose weights are kept."""
+
+    hypothesis: Any  # with its weights
+    reference: np.ndarray  # the weights [L, N, T, S] of its reference
+
+
 class Assessment(NamedTuple):
     """The metrics of a model, and the sentences on which they were measured."""
 
@@ -20,21 +27,14 @@ class Assessment(NamedTuple):
     signatures: dict[str, str]
     heads: list[dict[str, float | int]]  # as `by_head` returns them
     sentences: list[dict[str, Any]]
-    hypotheses: list[Any]  # the first ones, with their weights
-    references: list[np.ndarray]  # the weights [L, N, T, S] of the references of the same sentences
-
-    @property
-    def weights(self) -> list[np.ndarray]:
-        """Those of the first hypotheses, [L, N, T, S]."""
-        return [hypothesis.weights for hypothesis in self.hypotheses]
+    pictured: dict[int, Pictured]  # by the places of their sentences, in order
 
 
 class Measured(NamedTuple):
     """What is known of each of some examples, in their order."""
 
     sentences: list[dict[str, Any]]
-    hypotheses: list[Any]  # the first ones, with their weights
-    references: list[np.ndarray]  # the weights [L, N, T, S] of the references of the same sentences
+    pictured: list[tuple[int, Pictured]]  # the first ones, and the first that are wrong
     log_probabilities: list[np.ndarray]  # of the tokens of each reference
     correct: list[np.ndarray]  # which of these tokens are the most probable ones
     of_heads: list[Any]  # as `counted` returns them
@@ -47,6 +47,7 @@ def assess(
     bleu_tokenizer: str,
     search: Mapping[str, Any],
     pictured: int = 0,
+    wrong: int = 0,
     share: Callable[[int], slice] = slice,
     gathered: Callable[[Measured], Sequence[Measured]] = lambda own: [own],
 ) -> Assessment:
@@ -61,13 +62,14 @@ def assess(
       examples: have `source` and `target`, as text or cut into tokens, and `alignment`.
       bleu_tokenizer: sacrebleu's name of a tokenisation.
       search: options of `translate`.
-      pictured: the number of hypotheses whose weights are kept.
+      pictured: the number of sentences, the first ones, whose weights are kept.
+      wrong: the number of later ones whose weights are kept too, the first that are wrong.
       share: which of the examples, of so many, this process translates; all if it is left out.
       gathered: maps the measurements of this process to those of all, in their order.
     """
     aligned = all(example.alignment is not None for example in examples)
     numbers = range(len(examples))[share(len(examples))]
-    own = _measured(translator, examples, numbers, search, pictured, aligned)
+    own = _measured(translator, examples, numbers, search, (pictured, wrong), aligned)
     parts = zip(*gathered(own), strict=True)
     found = Measured(*(list(itertools.chain(*part)) for part in parts))
 
@@ -81,8 +83,11 @@ def assess(
     if aligned:
         (mean,) = by_head(found.of_means)
         written |= {name: mean[name] for name in ("alignment_accuracy", "alignment_shift")}
-    kept = found.sentences, found.hypotheses, found.references
-    return Assessment(measured | written, signatures, by_head(found.of_heads), *kept)
+    kept = dict(found.pictured)
+    for number in [number for number in kept if number >= pictured][wrong:]:
+        del kept[number]  # as many as all may keep are kept by each process
+    heads = by_head(found.of_heads)
+    return Assessment(measured | written, signatures, heads, found.sentences, kept)
 
 
 def _measured(
@@ -90,24 +95,28 @@ def _measured(
     examples: Sequence[Any],
     numbers: range,
     search: Mapping[str, Any],
-    pictured: int,
+    kept: tuple[int, int],
     aligned: bool,
 ) -> Measured:
     """Measures the examples of some consecutive numbers."""
-    found = Measured([], [], [], [], [], [], [])
+    pictured, wrong = kept
+    found = Measured([], [], [], [], [], [])
     for first in numbers[::AT_ONCE]:
         part = examples[first : min(first + AT_ONCE, numbers.stop)]
         sources = [translator.source.cut(example.source) for example in part]
         targets = [translator.target.cut(example.target) for example in part]
         hypotheses = translator.translate(sources, first=first, **search)
-        few = slice(max(0, pictured - first))
-        found.hypotheses.extend(hypotheses[few])
         predictions = translator.force(sources, targets)
-        found.references.extend(np.asarray(forced.weights) for forced in predictions[few])
         gold = [example.alignment for example in part]
         of_part = sources, targets, gold, hypotheses, predictions
         found.sentences.extend(map(partial(_described, translator), *of_part))
-        for example, forced in zip(part, predictions, strict=True):
+        of_part = part, hypotheses, predictions
+        for number, (example, hypothesis, forced) in enumerate(zip(*of_part, strict=True), first):
+            sentence = found.sentences[number - numbers.start]
+            is_wrong = sentence["text_tokens"] != sentence["target"]
+            if number < pictured or (is_wrong and wrong):
+                wrong -= number >= pictured
+                found.pictured.append((number, Pictured(hypothesis, np.asarray(forced.weights))))
             found.log_probabilities.append(forced.log_probabilities)
             found.correct.append(forced.correct)
             gold = example.alignment if aligned else None

@@ -1,5 +1,6 @@
-"""What the viewer shows of the first sentences besides weights: value norms and posteriors."""
+"""What the viewer shows of sentences besides weights: value norms and posteriors."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,27 +8,31 @@ import numpy as np
 from attn_jax.evaluation.assess import Assessment
 
 
-def pictures(translator: Any, assessment: Assessment) -> dict[str, list[np.ndarray]]:
-    """Arrays for the viewer, by what they show, one for each of the first sentences.
+def pictures(translator: Any, assessment: Assessment) -> dict[str, dict[int, np.ndarray]]:
+    """Arrays for the viewer, by what they show and the place of the sentence.
 
     Args:
       translator: has `align`, `value_sizes` and `sums_over_alignments`.
       assessment: of it.
 
     Returns:
-      `reference`, weights [L, N, T, S] of the reference, with the end of the sentence; and of a
-      model that sums over alignments `posterior` and `reference_posterior` [T, S], else, if it sums
-      values as such, their `sizes` [L, N, 1, S].
+      `arr`, weights [L, N, T, S] of the hypothesis, and `reference`, of the reference with the end
+      of the sentence; and of a model that sums over alignments `posterior` and
+      `reference_posterior` [T, S], else, if it sums values as such, their `sizes` [L, N, 1, S].
     """
-    hypotheses = assessment.hypotheses
-    if not hypotheses:
+    pictured = assessment.pictured
+    if not pictured:
         return {}
-    found = {"reference": assessment.references}
+    hypotheses = [one.hypothesis for one in pictured.values()]
     sources = [hypothesis.source for hypothesis in hypotheses]
+    found: dict[str, Sequence[np.ndarray]] = {
+        "arr": [hypothesis.weights for hypothesis in hypotheses],
+        "reference": [one.reference for one in pictured.values()],
+    }
     if translator.sums_over_alignments:
-        references = [one["reference"] for one in assessment.sentences[: len(hypotheses)]]
+        references = [assessment.sentences[place]["reference"] for place in pictured]
         found["posterior"] = translator.align(sources, hypotheses, of="posterior")
         found["reference_posterior"] = translator.align(sources, references, of="posterior")
     elif sizes := translator.value_sizes(sources):
         found["sizes"] = sizes
-    return found
+    return {name: dict(zip(pictured, arrays, strict=True)) for name, arrays in found.items()}

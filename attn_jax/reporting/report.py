@@ -20,7 +20,7 @@ from attn_jax.reporting.printing import escaped, print_table
 from attn_jax.reporting.report_html import write_page
 from attn_jax.reporting.report_md import write_report
 from attn_jax.reporting.runs import find_runs
-from attn_jax.reporting.telling import asked_for, pictured
+from attn_jax.reporting.telling import asked_for
 
 MOST_TOLD = 3  # runs that an error names
 
@@ -132,10 +132,9 @@ def _check_sentence(comparisons: Sequence[Comparison], sentence: str) -> None:
     """Raises an `InputError` if no data set has the sentence that is asked for."""
     known = [comparison.systems for comparison in comparisons]
     if sentence and not any(asked_for(systems, sentence) for systems in known):
-        most = max(len(pictured(systems)) for systems in known)
         raise InputError(
-            f"no sentence {sentence!r} for the figures: give a number from 1 to {most}, of a test "
-            "sentence whose weights are stored, or a text that occurs in the source of one of them"
+            f"no sentence {sentence!r} for the figures: give the number of a test sentence "
+            "whose weights all systems have stored, such as 1, or a text that occurs in its source"
         )
 
 

@@ -37,14 +37,14 @@ class Run:
     evaluation: dict[str, Any]
     journal: list[dict[str, Any]]
     sentences: list[dict[str, Any]]
-    weights: list[np.ndarray]  # of the first sentences, [L, N, T, S]
+    weights: dict[int, np.ndarray]  # of some sentences, by their places, [L, N, T, S]
     content: str | None = None  # identifies its data by content, independent of their path
     folder: Path = Path()
     code: str = ""  # a digest of the user's own code
     changes: Sequence[Change] = ()  # of its options since
     sessions: list[dict[str, Any]] = dataclasses.field(default_factory=list)  # of its training
-    # What else is known of the first sentences, as `evaluation.pictures` returns it.
-    pictures: dict[str, list[np.ndarray]] = dataclasses.field(default_factory=dict)
+    # What else is known of these, as `evaluation.pictures` returns it.
+    pictures: dict[str, dict[int, np.ndarray]] = dataclasses.field(default_factory=dict)
 
     def brief(self, name: str) -> str:
         """The value of an option as people write it."""
@@ -207,7 +207,7 @@ def read_run(folder: Path) -> Run:
         {},
         journal.read(folder),
         [],
-        [],
+        {},
         content,
         folder,
         digest(folder),
@@ -234,9 +234,10 @@ def of_split(run: Run, split: str) -> Run:
     sentences = list(map(json.loads, filter(None, lines)))
     content = manifest.content(run.folder, run_files.alignments(run.folder, split))
     with np.load(io.BytesIO(content)) as arrays:
-        pictures: dict[str, list[np.ndarray]] = {"arr": []}
-        for name, array in arrays.items():  # in the order in which they were written
-            pictures.setdefault(name.rpartition("_")[0], []).append(array)
+        pictures: dict[str, dict[int, np.ndarray]] = {"arr": {}}
+        for name, array in arrays.items():
+            of, _, place = name.rpartition("_")
+            pictures.setdefault(of, {})[int(place)] = array
     return dataclasses.replace(
         run,
         evaluation=evaluation,

@@ -23,23 +23,25 @@ def panel_of(run: Run, index: int) -> Panel:
 
 def confidence(run: Run, index: int) -> float | None:
     """The log-probability per step of what a run wrote; None if its evaluation has not kept it."""
-    sentence, known = run.sentences[index], len(run.weights)
+    sentence = run.sentences[index]
     if "log_probability" not in sentence:
         return None
     # Of others, it is not kept whether they came to their end.
-    steps = run.weights[index].shape[2] if index < known else len(sentence["hypothesis"]) + 1
+    weights = run.weights.get(index)
+    steps = len(sentence["hypothesis"]) + 1 if weights is None else weights.shape[2]
     return round(sentence["log_probability"] / max(1, steps), 4)
 
 
 def of_run(run: Run, index: int) -> dict[str, Any]:
     """A sentence of a run, and its reference as `forced` where that has weights, without these."""
-    sentence, weights = run.sentences[index], run.weights[index]
-    whole = weights.shape[2]
-    target = written(sentence["hypothesis"], whole)
-    alignment = weights[:, :, :MOST_STEPS].mean(axis=(0, 1))
+    sentence, weights = run.sentences[index], run.weights.get(index)
+    target, alignment = sentence["hypothesis"], None
+    if weights is not None:
+        target = written(target, weights.shape[2])
+        alignment = weights[:, :, :MOST_STEPS].mean(axis=(0, 1))
     described = shown(sentence["source"], target, alignment, sentence["target"], sentence["gold"])
     described |= {"text": sentence["text"], "confidence": confidence(run, index)}
-    if "reference" in run.pictures:
+    if index in run.pictures.get("reference", {}):
         forced = of_reference(sentence, run.pictures["reference"][index])
         described["forced"] = forced
         if "missed" in forced:
@@ -85,8 +87,7 @@ class Shown(NamedTuple):
 
     def picture(self, name: str) -> np.ndarray | None:
         """An array of the sentence, if the run has it."""
-        arrays = self.run.pictures.get(name)
-        return None if arrays is None else arrays[self.place]
+        return self.run.pictures.get(name, {}).get(self.place)
 
     @property
     def weights(self) -> np.ndarray:
@@ -137,10 +138,14 @@ def split(name: str, systems: Systems, baseline: str, limits: Limits, room: Room
     """
     indices = shown_sentences(systems, limits.sentences)
     firsts = {label: runs[0] for label, runs in systems.items()}
+    entries = {
+        label: {index: of_run(run, index) for index in indices} for label, run in firsts.items()
+    }
     said = [
-        (label, Shown(of_run(run, index), run, index, ""))
+        (label, Shown(entries[label][index], run, index, ""))
         for index in indices
         for label, run in firsts.items()
+        if index in run.weights
     ]
     forced = [
         (label, Shown(one.entry["forced"], one.run, one.place, "reference_"))
@@ -169,8 +174,7 @@ def split(name: str, systems: Systems, baseline: str, limits: Limits, room: Room
             for number, one in numbered.items()
         ],
         "systems": [
-            of_system(label, run.weights[0], [one.entry for of, one in said if of == label])
-            | {"seed": run.seed}
+            of_system(label, run.weights[0], list(entries[label].values())) | {"seed": run.seed}
             for label, run in firsts.items()
         ],
     }

@@ -1,8 +1,10 @@
 """Which sentences a report shows, of those whose weights are stored."""
 
+from collections.abc import Iterable
 from functools import partial
 
 from attn_jax.evaluation.metrics import error_rate
+from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run
 
 MOST_DRAWN = 40  # most steps drawn of a sentence, which a poorly trained model may never end
@@ -16,7 +18,7 @@ def telling_sentences(systems: Systems, count: int, sentence: str = "") -> list[
     least `FEWEST_TOKENS` target tokens. If all sources are longer, they are the shortest. Before
     all others is the one that `asked_for` finds.
     """
-    known, sentences = readable(systems), first_run(systems).sentences
+    known, sentences = readable(systems, pictured(systems)), first_run(systems).sentences
     long = [index for index in known if len(sentences[index]["target"]) >= FEWEST_TOKENS]
     telling = sorted(long or known, key=partial(spread, systems), reverse=True)
     if not known:
@@ -25,21 +27,24 @@ def telling_sentences(systems: Systems, count: int, sentence: str = "") -> list[
 
 
 def shown_sentences(systems: Systems, count: int) -> list[int]:
-    """Those of the viewer: the same, but wrong ones of any length, and before right ones."""
+    """Those of the viewer: wrong ones of any length too, and before right ones.
 
-    def wrong(index: int) -> bool:
-        of_systems = [runs[0].sentences[index] for runs in systems.values()]
-        return any(one["text_tokens"] != one["target"] for one in of_systems)
+    Of a wrong one, a system that wrote it has stored its weights. Those that the best system has
+    stored come first, as the viewer begins with it.
+    """
 
+    def is_wrong(run: Run, index: int) -> bool:
+        return run.sentences[index]["text_tokens"] != run.sentences[index]["target"]
+
+    def place(index: int) -> tuple:
+        return index in firsts[0].weights, spread(systems, index), index in errors
+
+    firsts = [runs[0] for runs in systems.values()]
+    wrong = {index for run in firsts for index in run.weights if is_wrong(run, index)}
+    errors = sorted(readable(systems, sorted(wrong)), key=partial(spread, systems), reverse=True)
     telling = telling_sentences(systems, len(pictured(systems)))
-    errors = list(filter(wrong, readable(systems)))
-    if not errors:
-        return telling[:count]
-    return sorted(
-        dict.fromkeys([*telling, *errors]),
-        key=lambda index: (spread(systems, index), index in errors),
-        reverse=True,
-    )[:count]
+    chosen = list(dict.fromkeys([*telling[:1], *errors, *telling]))[:count]
+    return sorted(chosen, key=place, reverse=True)
 
 
 def asked_for(systems: Systems, sentence: str) -> list[int]:
@@ -58,14 +63,14 @@ def asked_for(systems: Systems, sentence: str) -> list[int]:
     return [index for index in known if sentence in texts[index]][:1]
 
 
-def pictured(systems: Systems) -> range:
+def pictured(systems: Systems) -> list[int]:
     """The indices of the sentences whose weights all systems have stored."""
-    return range(min(len(runs[0].weights) for runs in systems.values()))
+    return sorted(set.intersection(*({*runs[0].weights} for runs in systems.values())))
 
 
-def readable(systems: Systems) -> list[int]:
-    """Those of them that are not too long to be read."""
-    return [i for i in pictured(systems) if source_length(systems, i) <= MOST_DRAWN]
+def readable(systems: Systems, indices: Iterable[int]) -> list[int]:
+    """Those of some sentences that are not too long to be read."""
+    return [index for index in indices if source_length(systems, index) <= MOST_DRAWN]
 
 
 def source_length(systems: Systems, index: int) -> int:

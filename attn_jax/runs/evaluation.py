@@ -26,7 +26,7 @@ from attn_jax.training import processes
 from attn_jax.translation.loading import Place, best_checkpoint, experiment_of, load
 from attn_jax.translation.translator import Translator
 
-PICTURED = 32  # sentences whose alignments are kept for figures and pages
+PICTURED, WRONG = 32, 64  # the first sentences whose weights are kept for pages; and wrong ones
 
 
 def evaluate(
@@ -195,6 +195,7 @@ def measure(
         data.bleu_tokenizer,
         search,
         PICTURED,
+        WRONG,
         processes.share,
         processes.gathered,
     )
@@ -238,7 +239,7 @@ def _with_uniform_weights(translator: Translator) -> Translator:
 
 
 def write(
-    workdir: Path, result: dict, assessment: Assessment, drawn: dict[str, list[np.ndarray]]
+    workdir: Path, result: dict, assessment: Assessment, drawn: dict[str, dict[int, np.ndarray]]
 ) -> None:
     """Replaces the results of a split in the folder of a run."""
     split = result["split"]
@@ -253,10 +254,10 @@ def write(
         beside[0].write_text("".join(lines), "utf-8")
         with beside[1].open("wb") as file:
             arrays: dict[str, Any] = {
-                f"{name}_{nth}": array
+                f"{name}_{place}": array
                 for name, of_name in drawn.items()
-                for nth, array in enumerate(of_name)
+                for place, array in of_name.items()
             }
-            np.savez(file, *assessment.weights, **arrays)
+            np.savez(file, **arrays)
         beside[2].write_text(strict_json.dumps(result, indent=2) + "\n", "utf-8")
         evaluation.unlink(missing_ok=True)  # must not lie beside sentences of another evaluation

@@ -86,6 +86,7 @@ def validator(
             data.bleu_tokenizer,
             {},
             pictured,
+            0,
             processes.share,
             processes.gathered,
         )
@@ -154,10 +155,9 @@ class Events:
         """Heat maps as pixels [height, width, 3], their titles the translations."""
         if self._assessment is None:
             return
-        for weights, sentence in zip(
-            self._assessment.weights, self._assessment.sentences, strict=False
-        ):
-            alignment = weights.mean(axis=(0, 1))[:LONGEST, :LONGEST]
+        for place, pictured in self._assessment.pictured.items():
+            sentence = self._assessment.sentences[place]
+            alignment = pictured.hypothesis.weights.mean(axis=(0, 1))[:LONGEST, :LONGEST]
             steps, width = alignment.shape
             target = written(sentence["hypothesis"], steps)
             figure = heat_map(alignment, sentence["source"][:width], target, sentence["text"])

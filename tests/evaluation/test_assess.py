@@ -10,8 +10,8 @@ from attn_jax.data.vocabulary import Characters, Symbols
 from attn_jax.evaluation.assess import assess
 
 
-def assessed(kind, said, wanted, tokenizer="13a"):
-    """The metrics of a model that says these texts where others are wanted."""
+def assessed(kind, said, wanted, tokenizer="13a", **options):
+    """What is measured of a model that says these texts where others are wanted."""
     vocabulary = kind([])
     weights = np.ones((1, 1, 2, 1))
 
@@ -20,7 +20,7 @@ def assessed(kind, said, wanted, tokenizer="13a"):
             SimpleNamespace(
                 text=text, tokens=vocabulary.cut(text).tokens, log_probability=0.0, weights=weights
             )
-            for text in said
+            for text in said[first : first + len(sources)]
         ]
 
     def force(sources, targets):
@@ -28,7 +28,7 @@ def assessed(kind, said, wanted, tokenizer="13a"):
         return [forced] * len(targets)
 
     model = SimpleNamespace(source=vocabulary, target=vocabulary, translate=translate, force=force)
-    return assess(model, [Example("x", text) for text in wanted], tokenizer, {}).metrics
+    return assess(model, [Example("x", text) for text in wanted], tokenizer, {}, **options)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,30 @@ def assessed(kind, said, wanted, tokenizer="13a"):
     ],
 )
 def test_errors_in_words_and_in_symbols(kind, tokenizer, said, wanted, words, symbols):
-    metrics = assessed(kind, [said], [wanted], tokenizer)
+    metrics = assessed(kind, [said], [wanted], tokenizer).metrics
     assert metrics["word_error_rate"] == pytest.approx(words)
     assert metrics["symbol_error_rate"] == pytest.approx(symbols)
     assert metrics["exact_match"] == 0
-    assert assessed(kind, [wanted], [wanted], tokenizer)["exact_match"] == 100
+    assert assessed(kind, [wanted], [wanted], tokenizer).metrics["exact_match"] == 100
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_weights_are_kept_of_the_first_sentences_and_the_first_wrong_ones(parts):
+    """However many processes share the sentences."""
+    said, wanted = list("axaxxaxx"), ["a"] * 8
+
+    def one_of(nth):
+        return lambda count: slice(nth * count // parts, (nth + 1) * count // parts)
+
+    def of_all(own):
+        measured.append(own)
+        return [own]
+
+    measured = []
+    for nth in range(parts):
+        options = {"pictured": 2, "wrong": 3, "share": one_of(nth), "gathered": of_all}
+        assessed(Symbols, said, wanted, "none", **options)
+    options["gathered"] = lambda _: measured
+    kept = assessed(Symbols, said, wanted, "none", **options).pictured
+    assert list(kept) == [0, 1, 3, 4, 6]
+    assert [one.hypothesis.text for one in kept.values()] == list("axxxx")

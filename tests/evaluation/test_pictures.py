@@ -18,8 +18,8 @@ EXAMPLES = [Example("a b", "b a"), Example("c", "c"), Example("a", "a")]
 @pytest.mark.parametrize(
     ("readout", "kinds"),
     [
-        ("linear", {"reference", "sizes"}),
-        ("marginal", {"reference", "posterior", "reference_posterior"}),
+        ("linear", {"arr", "reference", "sizes"}),
+        ("marginal", {"arr", "reference", "posterior", "reference_posterior"}),
     ],
 )
 def test_what_is_kept_is_of_the_first_sentences(readout, kinds):
@@ -31,23 +31,24 @@ def test_what_is_kept_is_of_the_first_sentences(readout, kinds):
     assessment = assess(translator, EXAMPLES, "none", {}, pictured=2)
     found = pictures(translator, assessment)
     assert found.keys() == kinds
-    assert {len(arrays) for arrays in found.values()} == {2}
+    assert [[*arrays] for arrays in found.values()] == [[0, 1]] * len(kinds)
     sources, targets = (
         [getattr(one, name) for one in EXAMPLES[:2]] for name in ("source", "target")
     )
-    for weights, forced in zip(found["reference"], translator.force(sources, targets), strict=True):
+    references = translator.force(sources, targets)
+    for weights, forced in zip(found["reference"].values(), references, strict=True):
         np.testing.assert_allclose(weights, forced.weights, rtol=1e-5, atol=1e-6)
     if readout == "linear":
-        assert [one.shape for one in found["sizes"]] == [(1, 1, 1, 2), (1, 1, 1, 1)]
+        assert [one.shape for one in found["sizes"].values()] == [(1, 1, 1, 2), (1, 1, 1, 1)]
         return
-    said = assessment.hypotheses
+    said = [one.hypothesis for one in assessment.pictured.values()]
     for name, texts in (("posterior", said), ("reference_posterior", targets)):
         whole = translator.align(sources, texts, of="posterior")
-        for one, expected in zip(found[name], whole, strict=True):
+        for one, expected in zip(found[name].values(), whole, strict=True):
             np.testing.assert_allclose(one, expected[: len(one)], rtol=1e-4, atol=1e-6)
     shapes = [one.weights.shape[2:] for one in said]  # some without an end of the sentence
-    assert [one.shape for one in found["posterior"]] == shapes
+    assert [one.shape for one in found["posterior"].values()] == shapes
 
 
 def test_without_sentences_nothing_is_kept():
-    assert pictures(None, Assessment({}, {}, [], [], [], [])) == {}
+    assert pictures(None, Assessment({}, {}, [], [], {})) == {}

@@ -40,7 +40,7 @@ def run(hits, seed=0, seconds=10.0, score="additive"):
         evaluation,
         [{"step": 100, "valid_exact_match": 0} | rates],
         sentences,
-        [],
+        {},
         folder=folder,
     )
 

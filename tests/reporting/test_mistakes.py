@@ -247,5 +247,5 @@ def test_the_sentence_in_figures_is_asked_for(root, monkeypatch):
     report(root, formats=["svg"])
     assert drawn[4:] == [1, 1]
     for sentence in (0, 4, "Haus"):
-        with pytest.raises(InputError, match="give a number from 1 to 3, of a test sentence whose"):
+        with pytest.raises(InputError, match="give the number of a test sentence whose"):
             report(root, sentence=sentence)

@@ -251,7 +251,7 @@ def hits(right, seed=0, count=40, name="", **measured):
     metrics = {"exact_match": 100 * right / count, "symbol_error_rate": 100 - 100 * right / count}
     evaluation = {"metrics": metrics | measured, "heads": [{"sharpness": 1.0}]}
     folder = Path(f"{name}-{right}-{seed}")
-    return Run(options, evaluation, [], sentences, [], folder=folder)
+    return Run(options, evaluation, [], sentences, {}, folder=folder)
 
 
 def by_metric(systems):

@@ -757,6 +757,38 @@ def test_wrong_sentences_are_listed_searched_and_sorted(page):
     assert not errors(page)  # without the sign that is searched
 
 
+def test_a_wrong_sentence_opens_under_the_systems_that_are_compared(root, tmp_path, visit):
+    """Weights are there of those that wrote it wrong; of the others, the text alone."""
+    copy = shutil.copytree(root, tmp_path / "runs")
+    for file in copy.glob("*/alignments.test.npz"):
+        lines = file.with_name("predictions.test.jsonl").read_text("utf-8").splitlines()
+        said = [json.loads(line) for line in lines]
+        with np.load(file) as arrays:
+            kept = {
+                name: arrays[name]
+                for name in arrays
+                if (place := int(name.rpartition("_")[2])) < 3
+                or said[place]["text_tokens"] != said[place]["target"]
+            }
+        np.savez(file, **kept)
+    page = visit(report(copy, page_sentences=20).html)
+    section = page.locator("#errors")
+    section.get_by_label("Errors of").select_option("dot")
+    section.get_by_label("Compared with").select_option("additive, heads=2")
+    shown = {int(text) for text in page.locator(".sentences .nth").all_inner_texts()}
+    offered = section.locator(".items tbody th button").all_inner_texts()
+    assert shown >= {*map(int, offered)} == {*range(13, 25)} & shown
+    assert len(shown) == 20
+    section.locator(".items").get_by_role("button", name="20", exact=True).click()
+    assert page.evaluate("location.hash").endswith(
+        "sentence=20&system=dot&system=additive%2C+heads%3D2&view=lines"
+    )
+    first, second = page.locator(".panel").all()
+    expect(first.locator(".token")).to_have_count(6 + 6)  # with the end of the sentence
+    expect(second.locator(".drawing")).to_contain_text("its evaluation has not kept them")
+    expect(second.locator(".wrote")).to_contain_text("W19")
+
+
 def test_wrong_sentences_are_saved_as_a_file(page, tmp_path):
     page.get_by_label("Search the errors").fill("w22")
     with page.expect_download() as download:

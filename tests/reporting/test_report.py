@@ -571,9 +571,9 @@ def test_a_sentence_that_is_drawn_can_be_read():
         {"source": ["a"] * length, "target": ["a"], "text_tokens": ["b"] * length}
         for length in (3, 200)
     )
-    run = Run({}, {}, [], [long, short], [np.ones((1, 1, 1, 1))] * 2)
+    run = Run({}, {}, [], [long, short], dict.fromkeys(range(2), np.ones((1, 1, 1, 1))))
     assert telling_sentences({"a": [run]}, 2) == [1]
-    assert telling_sentences({"a": [Run({}, {}, [], [long], run.weights[:1])]}, 2) == [0]
+    assert telling_sentences({"a": [Run({}, {}, [], [long], {0: run.weights[0]})]}, 2) == [0]
 
 
 def test_a_sentence_with_tokens_to_align_is_preferred():
@@ -584,7 +584,7 @@ def test_a_sentence_with_tokens_to_align_is_preferred():
 
     def drawn(sentences):
         runs = [
-            Run({}, {}, [], own, [np.ones((1, 1, 1, 1))] * len(own))
+            Run({}, {}, [], own, dict.fromkeys(range(len(own)), np.ones((1, 1, 1, 1))))
             for own in (sentences, [one | {"text_tokens": one["target"]} for one in sentences])
         ]
         return telling_sentences({"a": runs[:1], "b": runs[1:]}, 1)
@@ -800,7 +800,7 @@ def made_up(sentences, seed=0, level="symbol", **metrics):
     options = {"data.target_level": level, "seed": seed, "data.bleu_tokenizer": "none"}
     options = config.values(config.Experiment()) | options
     evaluation = {"metrics": metrics, "heads": [{"sharpness": 1.0}]}
-    return Run(options, evaluation, [], sentences, [])
+    return Run(options, evaluation, [], sentences, {})
 
 
 def ranked(systems):

@@ -3,6 +3,8 @@ const ABOUT_ERRORS = [
   "The system wrote → the reference: where they differ; ∅ is nothing, ␣ a space. ✓: what the other system wrote is right. "
     + "A search for either of these signs finds its sentences.",
   "Error: edits that turn what the system wrote into the reference, in percent of the reference's words, or of its symbols.",
+  "A click on a sentence with an underlined number shows its weights above. An evaluation keeps those of the first 32 sentences "
+    + "and of the first 64 others that the system wrote wrong.",
   "Log-probability per token: of what the system wrote, in nats; the nearer to 0, the surer was the system of its error.",
 ];
 const ABOUT_CONFUSIONS = ["How often a symbol was written in place of another one, by the edits that error rates count; "
@@ -10,8 +12,9 @@ const ABOUT_CONFUSIONS = ["How often a symbol was written in place of another on
 
 /** What the systems of a data set write wrong, a table of the sentences and what they have in common. */
 class Errors {
-  constructor(data, splits, before = {}) {
+  constructor(data, splits, viewer, before = {}) {
     this.data = data;
+    this.viewer = viewer;
     this.split = splits.find(({ name }) => name === before.split) ?? splits[0];
     const names = splits.map(({ name }) => [name, name]);
     const split = choice("Split", names, this.split.name, (name) => this.chooseSplit(splits.find((one) => one.name === name)));
@@ -73,7 +76,10 @@ class Errors {
     const most = rows.length < system.wrong ? ` Here are the ${rows.length.toLocaleString("en")} with the most errors.` : "";
     this.count.textContent = written + most + (query ? ` ${found.length.toLocaleString("en")} of them have this.` : "");
     const sorted = this.table?.heading.join() === heading.join() ? this.table : {}; // which keeps its order
-    this.table = new SortedTable({ title: "Wrong sentences", heading, rows: found, notes: ABOUT_ERRORS });
+    const { name } = this.split, systems = [system.name, beside ? beside.name : NONE];
+    this.table = new SortedTable({ title: "Wrong sentences", heading, rows: found, notes: ABOUT_ERRORS }, {
+      title: "show what each token looks at", offers: (number) => this.viewer.has(name, Number(number)),
+      chosen: (number) => this.viewer.open(name, { number: Number(number), systems }) });
     Object.assign(this.table, { column: sorted.column ?? null, ascending: sorted.ascending ?? true });
     this.items.replaceChildren(...(found.length ? [this.table.element] : []));
     this.table.show();

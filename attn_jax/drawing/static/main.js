@@ -14,7 +14,7 @@ function showSet(set, place, before = {}) {
   const tables = set.comparison && new Tables(set.comparison, before.Tables);
   const curves = set.charts.length ? new Curves(set.charts, set.comparison, before.Curves) : null;
   const viewer = set.splits.length ? new Viewer(set.splits, before.Viewer) : null;
-  const errors = set.errors.length ? new Errors(set.name, set.errors, before.Errors) : null;
+  const errors = set.errors.length ? new Errors(set.name, set.errors, viewer, before.Errors) : null;
   const drawn = [
     tables && section("comparison", "Comparison", tables.element),
     curves && section("curves", "Curves", curves.element),

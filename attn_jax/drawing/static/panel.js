@@ -82,7 +82,7 @@ class Panel {
     this.notes.replaceChildren(...notesOf(system, sentence));
     if (!this.alignment) {
       this.drawing.replaceChildren(make("p", { className: "notes" },
-        "The weights of this sentence are not in the page, which would have become too large."));
+        "The page has no weights of this sentence: its evaluation has not kept them, or the page would have become too large."));
       this.tell();
       return;
     }

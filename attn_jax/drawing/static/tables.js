@@ -20,10 +20,13 @@ function signed(value) {
   return (value > 0 ? "+" : "") + digits(value, 2);
 }
 
-/** A table that is sorted by its headings. `chosen` is called with the name of a row that is clicked. */
+/**
+ * A table that is sorted by its headings. Rows can be chosen by their names, those that `pick.offers`:
+ * `pick.chosen` is called with the name of one that is clicked, and `pick.title` says what that does.
+ */
 class SortedTable {
-  constructor({ title, heading, rows, notes }, chosen = null) {
-    Object.assign(this, { title, heading, rows, chosen, column: null, ascending: true });
+  constructor({ title, heading, rows, notes }, pick = null) {
+    Object.assign(this, { title, heading, rows, pick, column: null, ascending: true });
     this.table = make("table", {});
     this.element = make("div", { className: "table" }, make("h3", {}, title),
       make("div", { className: "scrolled", tabIndex: 0, role: "region", "aria-label": title }, this.table),
@@ -42,11 +45,11 @@ class SortedTable {
     const body = this.sorted().map((row) => {
       const name = row[0];
       const cells = row.slice(1).map((cell, nth) => make("td", figures[nth + 1] ? { className: "figure" } : { dir: "auto" }, cell));
-      const label = this.chosen
-        ? make("button", { type: "button", "aria-pressed": String(name === baseline), title: "compare the others with this one" }, name)
-        : name;
+      const offered = this.pick?.offers(name);
+      const pressed = baseline === null ? null : String(name === baseline);
+      const label = offered ? make("button", { type: "button", "aria-pressed": pressed, title: this.pick.title }, name) : name;
       const line = make("tr", { className: name === baseline ? "baseline" : "" }, make("th", { scope: "row" }, label), cells);
-      if (this.chosen) line.addEventListener("click", () => this.chosen(name));
+      if (offered) line.addEventListener("click", () => this.pick.chosen(name));
       return line;
     });
     const focused = this.table.contains(document.activeElement) ? document.activeElement.textContent : null;
@@ -90,7 +93,8 @@ class Tables {
     this.metric.element.hidden = known.length < 2;
     const [quality, ...others] = comparison.tables;
     this.plain = quality;
-    this.quality = new SortedTable(quality, comparison.differences && ((name) => this.compareWith(name)));
+    this.quality = new SortedTable(quality, comparison.differences && {
+      title: "compare the others with this one", offers: () => true, chosen: (name) => this.compareWith(name) });
     this.others = others.map((table) => new SortedTable(table));
     this.hint = make("p", { className: "notes", hidden: !comparison.differences, "aria-live": "polite" });
     const warnings = comparison.cautions.map((text) => make("li", {}, text));

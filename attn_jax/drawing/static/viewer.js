@@ -65,6 +65,17 @@ class Viewer {
           make("dl", {}, keys), make("p", {}, MARKS))));
   }
 
+  /** Whether the page shows a sentence of a split. */
+  has(split, number) {
+    return this.splits.some(({ name, sentences }) => name === split && sentences.some((one) => one.number === number));
+  }
+
+  /** Shows a sentence under some systems. */
+  open(split, asked) {
+    this.chooseSplit(this.splits.find(({ name }) => name === split), asked);
+    this.element.scrollIntoView();
+  }
+
   chooseSplit(split, before = {}) {
     this.split = split;
     this.place = Math.max(0, split.sentences.findIndex(({ number }) => number === before.number));
