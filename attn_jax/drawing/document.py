@@ -22,6 +22,7 @@ SCRIPTS = (
     "scale.js",
     "memory.js",
     "data.js",
+    "forest.js",
     "tables.js",
     "curves.js",
     "lines.js",

@@ -82,7 +82,7 @@ def write_paper(
 
 def _drawings(comparison: Comparison, sentence: str) -> Iterator[Drawing]:
     systems = comparison.systems
-    yield from of_quality(systems, comparison.profile)
+    yield from of_quality(comparison)
     index = telling_sentences(systems, 1, sentence)[0]
     yield from one_sentence(systems, index)
     yield from (drawing for _, drawing in all_heads(systems, index))

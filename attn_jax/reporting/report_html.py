@@ -12,7 +12,7 @@ from attn_jax.errors import InputError
 from attn_jax.evaluation.metrics import METRICS
 from attn_jax.files import write_whole
 from attn_jax.records import run_files
-from attn_jax.reporting import differences, tables
+from attn_jax.reporting import differences, forest, tables
 from attn_jax.reporting.about import about
 from attn_jax.reporting.answer import answer
 from attn_jax.reporting.cautions import cautions
@@ -132,6 +132,7 @@ def described(comparison: Comparison, baseline: str) -> dict[str, Any]:
         "systems": list(systems),
         "baseline": list(systems).index(baseline),
         "differences": list(matrices(comparison)) if len(systems) > 1 else None,
+        "forest": told_scores(comparison) if len(systems) > 1 else None,
         "answer": answer(comparison),
         "tables": list(told_tables(comparison)),
         "cautions": list(cautions(systems)),
@@ -153,6 +154,16 @@ def matrices(comparison: Comparison) -> Iterator[dict[str, Any]]:
             digits = 7 if name in ("p", "holm") else 2
             told[name] = matrix.reindex(labels, columns=labels).round(digits).to_numpy().tolist()
         yield told
+
+
+def told_scores(comparison: Comparison) -> dict[str, Any]:
+    """The final scores as `forest.js` reads them."""
+    told = forest.scores(comparison)
+    rows = [score._asdict() | {"name": label, "text": score.text} for label, score in told.items()]
+    title = f"Test {forest.MEASURES[comparison.measure]}"
+    return {"title": title, "about": forest.about(told), "rows": rows} | forest.scale(
+        told
+    )._asdict()
 
 
 def told_tables(comparison: Comparison) -> Iterator[dict[str, Any]]:

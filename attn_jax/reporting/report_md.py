@@ -9,13 +9,12 @@ from attn_jax.drawing import alignments
 from attn_jax.drawing.beside import beside
 from attn_jax.drawing.style import ONE_COLUMN, TWO_COLUMNS, Page, Picture, save
 from attn_jax.files import write_whole
-from attn_jax.reporting import curves, tables
+from attn_jax.reporting import curves, forest, tables
 from attn_jax.reporting.about import about, of_each
 from attn_jax.reporting.answer import answer
 from attn_jax.reporting.cautions import cautions
 from attn_jax.reporting.comparisons import Comparison
 from attn_jax.reporting.printing import escaped, markdown
-from attn_jax.reporting.profiles import Profile
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.sentences import panel_of
 from attn_jax.reporting.systems import Systems, stem
@@ -35,8 +34,11 @@ class Drawing(NamedTuple):
     columns: tuple[Page, ...] = SIZES  # of a paper, on which it can be read
 
 
-def of_quality(systems: Systems, profile: Profile) -> Iterator[Drawing]:
+def of_quality(comparison: Comparison) -> Iterator[Drawing]:
     """Figures of quality, as far as there is something to draw."""
+    systems, profile = comparison.systems, comparison.profile
+    if len(systems) > 1:
+        yield of_scores(comparison)
     several = any(len(runs) > 1 for runs in systems.values())
     bands = " (bands: lowest to highest over seeds)" if several else ""
     shared = ", at the steps that all seeds reached" if several else ""
@@ -48,6 +50,19 @@ def of_quality(systems: Systems, profile: Profile) -> Iterator[Drawing]:
         if found := list(charts):
             draw = partial(curves.draw, title, found)
             yield Drawing(kind, draw, f"{title}{remark}{bands}")
+
+
+def of_scores(comparison: Comparison) -> Drawing:
+    """The final scores of several systems."""
+    told, measure = forest.scores(comparison), comparison.measure
+    fitting = [page for page in SIZES if forest.is_legible(told, page)]
+    return Drawing(
+        "scores",
+        partial(forest.draw, told, measure),
+        f"Scores on the test set ({forest.MEASURES[measure]}), best system first. "
+        f"{forest.about(told)} The vertical line is at the mean of {next(iter(told))}",
+        tuple(fitting) or (TWO_COLUMNS,),
+    )
 
 
 def one_sentence(systems: Systems, index: int) -> Iterator[Drawing]:
@@ -158,7 +173,7 @@ def section(comparison: Comparison, folder: Path, sentence: str) -> list[str]:
         *filter(None, ["\n".join(f"- {escaped(line)}" for line in cautions(systems))]),
         *about(systems, profile, escaped, "`{}`".format),
         *tables.as_markdown(comparison),
-        *map(picture, of_quality(systems, profile)),
+        *map(picture, of_quality(comparison)),
     ]
     indices = telling_sentences(systems, OUTPUTS, sentence)
     order = ", first those on which systems differ most" if len(systems) > 1 else ""

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from attn_jax.attention.head_names import head_name
@@ -95,15 +96,21 @@ def as_markdown(comparison: Comparison) -> Iterator[str]:
         yield from map(escaped, notes)
 
 
-def interval_over_seeds(values: Sequence[float]) -> str:
+def over_seeds(values: Sequence[float]) -> tuple[float, float]:
     """The 95 % confidence interval of the mean of a percentage over seeds.
 
-    A dash for a single value, and for equal values, from which no deviation can be estimated.
+    NaN for a single value, and for equal values, from which no deviation can be estimated.
     """
     if len(set(values)) == 1:
-        return DASH
+        return np.nan, np.nan
     low, high = interval(values)
-    return f"{max(low, 0):.1f} to {min(high, 100):.1f}"
+    return max(low, 0.0), min(high, 100.0)
+
+
+def interval_over_seeds(values: Sequence[float]) -> str:
+    """The interval of `over_seeds` as text, a dash for none."""
+    low, high = over_seeds(values)
+    return DASH if np.isnan(low) else f"{low:.1f} to {high:.1f}"
 
 
 def metric(values: pd.Series, digits: int = 2) -> str:

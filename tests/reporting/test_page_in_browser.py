@@ -416,6 +416,44 @@ def test_light_dark_and_paper(page):
     assert tokens(page, "source").first.is_visible()
 
 
+def test_scores_stand_in_rows_at_a_line_through_the_baseline(page):
+    rows = page.locator(".forest").get_by_role("listitem")
+    names = ["additive, heads=2", "dot", "last"]
+    assert rows.get_by_role("button").all_inner_texts() == names
+    assert rows.locator(".value").all_inner_texts() == [
+        "87.5 (34.6 to 100.0)",
+        "50.0 (29.2 to 70.8)",
+        "12.5 (0.0 to 25.0)",
+    ]
+    told = [one.get_attribute("aria-label") for one in rows.get_by_role("img").all()]
+    assert told == ["seeds: 91.7, 83.3", "a single run", "a single run"]
+
+    def middles(mark):
+        return [
+            box["x"] + box["width"] / 2
+            for box in (one.bounding_box() for one in page.locator(f".forest {mark}").all())
+        ]
+
+    for width in (1280, PHONE["width"]):
+        page.set_viewport_size({"width": width, "height": 844})
+        means, ticks, seeds = middles(".mean"), middles(".axis span"), middles(".seed")
+        values = list(map(float, page.locator(".forest .axis span").all_inner_texts()))
+        slope, start = np.polyfit(values, ticks, 1)
+        wanted = start + slope * np.array([87.5, 50, 12.5, 91.667, 83.333])
+        np.testing.assert_allclose([*means, *seeds], wanted, atol=1)
+        box = page.locator(".forest .interval").nth(1).bounding_box()
+        ends = (np.array([box["x"], box["x"] + box["width"]]) - start) / slope
+        np.testing.assert_allclose(ends, [29.2, 70.8], atol=0.5)
+    rows.filter(has_text="dot").get_by_role("button").press("Enter")
+    assert page.locator("tr.baseline th").inner_text() == "dot"
+    assert rows.get_by_role("button", pressed=True).inner_text() == "dot"
+    assert page.get_by_text("The vertical line is at the mean of dot.").is_visible()
+    line = page.locator(".forest .plot").first.evaluate(
+        "one => one.getBoundingClientRect().x + parseFloat(getComputedStyle(one, '::before').left)"
+    )
+    assert line == pytest.approx(means[1], abs=1)
+
+
 @pytest.mark.parametrize("view", ["l", "m", "b"])
 def test_a_phone_shows_all_without_scrolling_aside(page, view):
     page.set_viewport_size(PHONE)

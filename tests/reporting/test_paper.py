@@ -150,7 +150,7 @@ def test_p_values_are_adjusted_as_holm_did():
 
 def test_figures_are_vectors_of_one_and_two_columns(root):
     paper = report(root, formats=["pdf", "svg"]).paper
-    kinds = ("length", "learning", "position", "alignment", "steps")
+    kinds = ("scores", "length", "learning", "position", "alignment", "steps")
     widths = ("one-column", "two-columns")
     names = {
         f"reverse-{kind}-{width}.{end}"

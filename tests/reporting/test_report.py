@@ -16,7 +16,7 @@ from attn_jax.records import changes
 from attn_jax.records.changes import Change
 from attn_jax.reporting import curves, profiles, tables
 from attn_jax.reporting.about import about, searches, unfinished
-from attn_jax.reporting.comparisons import all_runs, compare
+from attn_jax.reporting.comparisons import Comparison, all_runs, compare
 from attn_jax.reporting.differences import differences, of_ranks, ranks
 from attn_jax.reporting.printing import (
     escaped,
@@ -129,14 +129,14 @@ def test_a_page_with_its_figures(root):
     assert "Options of all systems: `--data.target_level=symbol`" in page
     assert "| additive | 1,234 | 20 ± 0 | – | 2.0 ± 0.0 | 30 ± 0 | 10 ± 0 |" in page  # noqa: RUF001
     pictures = {path.name for path in root.glob("*.png")}
-    kinds = ("learning", "length", "position", "alignment", "steps", "beside")
+    kinds = ("scores", "learning", "length", "position", "alignment", "steps", "beside")
     assert pictures == {f"reverse-{kind}.png" for kind in kinds}
     assert all(f"({name})" in page for name in pictures)
 
 
-def drawn(systems, profile):
+def drawn(comparison):
     """The figures of quality by their kind."""
-    return {one.kind: one.draw() for one in of_quality(systems, profile)}
+    return {one.kind: one.draw() for one in of_quality(comparison)}
 
 
 def test_bands_are_the_range_over_seeds(root):
@@ -144,9 +144,9 @@ def test_bands_are_the_range_over_seeds(root):
     page = write_report([comparison], root).read_text()
     bands = "(bands: lowest to highest over seeds)"
     assert f"*Learning curves, at the steps that all seeds reached {bands}*" in page
-    for figure in drawn(comparison.systems, comparison.profile).values():
+    for figure in drawn(comparison).values():
         assert figure._repr_png_().startswith(b"\x89PNG")  # what a notebook shows
-    axes = drawn(comparison.systems, comparison.profile)["learning"].axes[0]
+    axes = drawn(comparison)["learning"].axes[0]
     (band,) = axes.collections  # the other system has one seed
     (path,) = band.get_paths()
     assert set(path.vertices[:, 1]) == {90.0, 94.0}
@@ -310,7 +310,7 @@ def test_learning_curves_are_over_the_steps_that_all_runs_have(tmp_path):
         journal = "".join(json.dumps(line) + "\n" for line in lines)
         (tmp_path / str(seed) / "metrics.jsonl").write_text(journal)
     (comparison,) = compare(find_runs(tmp_path)[0])
-    axes, _ = drawn(comparison.systems, comparison.profile)["learning"].axes
+    axes, _ = drawn(comparison)["learning"].axes
     np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[10, 10], [20, 20], [30, 30]])
 
 
@@ -401,11 +401,11 @@ def test_no_name_is_that_of_two_systems(tmp_path, systems, names):
 @pytest.mark.parametrize("level", ["word", "character"])
 def test_text_is_measured_by_bleu(tmp_path, level):
     write_run(tmp_path / "a", "dot", 0, 50.0, level=level)
-    systems = by_system(find_runs(tmp_path)[0])
-    table = tables.length_table(by_length(systems))
+    (comparison,) = compare(find_runs(tmp_path)[0])
+    table = tables.length_table(comparison.profile)
     assert list(table) == ["BLEU by source tokens", "1", "2", "3"]
     assert table.to_numpy().tolist() == [["dot", "–", "–", "–"]]  # noqa: RUF001
-    axes, _ = drawn(systems, by_length(systems))["learning"].axes
+    axes, _ = drawn(comparison)["learning"].axes
     assert axes.get_ylabel() == "validation BLEU"
 
 
@@ -787,9 +787,9 @@ def test_the_same_options_may_cut_text_into_other_tokens(root):
     assert warned(cut_otherwise)
     # Nor are metrics of tokens drawn on one axis.
     systems = {"one": [run], "other": [dataclasses.replace(run, sentences=cut_otherwise)]}
-    profile = by_length(systems)
-    assert list(profile.figures) == ["exact match, %"]
-    figures = drawn(systems, profile)
+    comparison = Comparison("reverse", "", systems)
+    assert list(comparison.profile.figures) == ["exact match, %"]
+    figures = drawn(comparison)
     for kind in ("length", "learning"):
         (axes,) = figures[kind].axes
         assert "exact match" in axes.get_ylabel()

@@ -95,13 +95,14 @@ class Tables {
     this.plain = quality;
     this.quality = new SortedTable(quality, comparison.differences && {
       title: "compare the others with this one", offers: () => true, chosen: (name) => this.compareWith(name) });
+    this.forest = comparison.forest && new Forest(comparison.forest, (name) => this.compareWith(name));
     this.others = others.map((table) => new SortedTable(table));
     this.hint = make("p", { className: "notes", hidden: !comparison.differences, "aria-live": "polite" });
     const warnings = comparison.cautions.map((text) => make("li", {}, text));
     this.element = make("div", { className: "tables" },
       comparison.answer.length ? make("p", { className: "answer" }, comparison.answer.join(" ")) : null,
       warnings.length ? make("ul", { className: "cautions", "aria-label": "What to be careful about" }, warnings) : null,
-      this.metric.element, this.hint, this.quality.element, this.others.map(({ element }) => element),
+      this.metric.element, this.hint, this.quality.element, this.forest?.element, this.others.map(({ element }) => element),
       make("details", { className: "notes" }, make("summary", {}, "How this was made"),
         comparison.about.map((text) => make("p", {}, text))));
   }
@@ -141,6 +142,7 @@ class Tables {
       this.quality.rows = this.plain.rows.map((row) => row.toSpliced(at, 0, ...cells(row)));
     }
     this.quality.show(differences ? baseline : null);
+    this.forest?.show(baseline);
     if (!differences) return;
     this.hint.replaceChildren("Δ is the difference from ", make("strong", {}, baseline),
       ` in ${differences.metric}, where ${differences.better} is better; click a system to compare with it. * marks p Holm < 0.05.`);
