@@ -34,6 +34,20 @@ class Weighed(NamedTuple):
     target_words: Sequence[int] | None = None
 
 
+def word_indices(tokens: Sequence[str], words: Sequence[int] | None) -> Sequence[int]:
+    """The index of the word of each token, which is a word itself where none are given."""
+    return range(len(tokens)) if words is None else words
+
+
+def text_of(tokens: Sequence[str], words: Sequence[int]) -> str:
+    """The text that tokens spell, with a space between words and none in them."""
+    spelt: dict[int, str] = {}
+    for token, word in zip(tokens, words, strict=True):
+        plain = token.removeprefix("▁").replace(" ", "\N{NO-BREAK SPACE}")
+        spelt[word] = spelt.get(word, "") + plain
+    return " ".join(spelling or "▁" for word, spelling in spelt.items() if word >= 0)
+
+
 Given = Sequence[Mapping[str, Any] | Weighed]
 PathLike = str | os.PathLike[str]
 

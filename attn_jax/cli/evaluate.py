@@ -3,7 +3,8 @@
 This replaces the run's earlier results for that split, which reports read. Everything else is only
 printed: figures of any other text, as two files with one sentence per line
 (`--sources=new.de --targets=new.en`), of one checkpoint (`--workdir=runs/mine/checkpoints/1500`),
-and of an ensemble (`--also=runs/other`).
+and of an ensemble (`--also=runs/other`). `--workdir=a.npz --targets=new.en` scores what another
+toolkit wrote, which the file holds with its weights.
 """
 
 from functools import partial
@@ -13,12 +14,32 @@ from absl import flags as absl_flags
 
 from attn_jax.cli import flags
 from attn_jax.cli.flags import FLAGS
+from attn_jax.data.lines import read_lines
 from attn_jax.data.parallel_text import read_complete
 from attn_jax.errors import InputError
 from attn_jax.records.run_files import SPLITS
 from attn_jax.reporting.printing import best_step, print_evaluation
-from attn_jax.runs.evaluation import corpus_of, evaluate_split, examples_of, measure, text_examples
+from attn_jax.runs.evaluation import (
+    corpus_of,
+    evaluate_split,
+    examples_of,
+    measure,
+    measure_file,
+    text_examples,
+)
+from attn_jax.runs.weighing import FILES
 from attn_jax.translation.loading import checkpoint_of, experiment_of, load, located
+
+
+def evaluate_file(path: Path) -> None:
+    """Evaluates what another toolkit wrote, of a file of weights."""
+    for name in ("sources", "split", "also", "combination", "explain", *flags.search()):
+        if FLAGS[name].present:
+            raise InputError(f"--{name} is for a run: {path} has what was written")
+    if not FLAGS.targets:
+        raise InputError("give --targets, a file of the references")
+    result = measure_file(path, read_lines(Path(FLAGS.targets)))
+    print_evaluation(Path(FLAGS.targets).name, result, str(path))
 
 
 def check_flags() -> None:
@@ -38,7 +59,9 @@ def define() -> None:
     absl_flags.DEFINE_string(
         "sources", "", "file of source sentences of another text; nothing is written into the run"
     )
-    absl_flags.DEFINE_string("targets", "", "file of their translations")
+    absl_flags.DEFINE_string(
+        "targets", "", "file of their translations; or references for a file of weights"
+    )
     absl_flags.DEFINE_integer(
         "explain",
         0,
@@ -48,9 +71,13 @@ def define() -> None:
 
 
 def main() -> None:
-    """Evaluates one split, or the text of two files."""
+    """Evaluates one split, the text of two files, or what another toolkit wrote."""
+    place = Path(FLAGS.workdir)
+    if place.suffix in FILES:
+        evaluate_file(place)
+        return
     check_flags()
-    place, search = Path(FLAGS.workdir), flags.search()
+    search = flags.search()
     workdir, _ = located(place)
     data = experiment_of(workdir).data
     if FLAGS.sources:

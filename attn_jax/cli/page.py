@@ -27,8 +27,5 @@ def main() -> None:
         raise InputError(f"--page must be a file .html in a folder that exists: {FLAGS.page}")
     if not FLAGS.weights:
         raise InputError("give --weights, one or more files")
-    names = [Path(file).stem for file in FLAGS.weights]
-    if len({*names}) < len(names):
-        raise InputError(f"--weights must be files of different names, got {', '.join(names)}")
-    page(target, dict(zip(names, FLAGS.weights, strict=True)))
+    page(target, flags.weights())
     print(f"page, for a browser: {target}")

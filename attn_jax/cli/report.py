@@ -19,6 +19,12 @@ def define() -> None:
         "system that report.html and the tables for a paper compare the others with; by default "
         "the best",
     )
+    absl_flags.DEFINE_list(
+        "weights",
+        [],
+        "files .npz or .json of what other toolkits wrote for the test sentences, in their order, "
+        "with its weights; each is a system beside those of the runs",
+    )
     absl_flags.DEFINE_bool(
         "watch",
         False,
@@ -63,5 +69,6 @@ def main() -> None:
         page_sentences=FLAGS.page_sentences,
         page_systems=FLAGS.page_systems,
         page_megabytes=FLAGS.page_megabytes,
+        weights=flags.weights(),
     )
     print_report(made)

@@ -79,7 +79,7 @@ def assess(
         "perplexity": perplexity,
         "token_accuracy": 100 * float(np.concatenate(found.correct).mean()),
     }
-    written, signatures = of_texts(translator, found.sentences, bleu_tokenizer)
+    written, signatures = of_texts(translator.target, found.sentences, bleu_tokenizer)
     if aligned:
         (mean,) = by_head(found.of_means)
         written |= {name: mean[name] for name in ("alignment_accuracy", "alignment_shift")}
@@ -154,16 +154,22 @@ def _described(
 
 
 def of_texts(
-    translator: Any, sentences: Sequence[dict[str, Any]], bleu_tokenizer: str
+    vocabulary: Any, sentences: Sequence[dict[str, Any]], bleu_tokenizer: str
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """The metrics of hypotheses against references, and sacrebleu's signatures."""
+    """The metrics of hypotheses against references, and sacrebleu's signatures.
+
+    Args:
+      vocabulary: of the targets.
+      sentences: as `Assessment` has them.
+      bleu_tokenizer: sacrebleu's name of a tokenisation.
+    """
     texts, targets, tokens, references = (
         [sentence[name] for sentence in sentences]
         for name in ("text", "reference", "text_tokens", "target")
     )
 
     def words(texts: list[str]) -> list[list[str]]:
-        return list(map(translator.target.words, metrics.spaced(texts, bleu_tokenizer)))
+        return list(map(vocabulary.words, metrics.spaced(texts, bleu_tokenizer)))
 
     bleu, bleu_signature = metrics.bleu(texts, targets, bleu_tokenizer)
     chrf, chrf_signature = metrics.chrf(texts, targets)

@@ -6,7 +6,14 @@ from attn_jax import config
 from attn_jax.records import provenance
 from attn_jax.reporting.profiles import Profile
 from attn_jax.reporting.runs import Run
-from attn_jax.reporting.systems import Systems, first_run, runs_of, same_tokens, varying_facts
+from attn_jax.reporting.systems import (
+    Systems,
+    first_run,
+    runs_of,
+    same_tokens,
+    trained,
+    varying_facts,
+)
 
 
 def about(
@@ -22,7 +29,14 @@ def about(
       profile: their quality by source length.
       text, code: how texts and options are written.
     """
+    others = [label for label, (run, *_) in systems.items() if not run.trained]
+    systems = trained(systems)
     yield text(evaluated(systems))
+    if others:
+        yield text(
+            f"Of other toolkits: {', '.join(others)}. What their files have is scored against the "
+            f"same references, its symbols those of {next(iter(systems))}."
+        )
     yield from map(text, own_tokens(systems, profile))
     if shared := " ".join(shared_options(systems)):
         yield f"Options of all systems: {code(shared)}"
@@ -125,7 +139,9 @@ def separated(first: Run, run: Run) -> str:
 
 def unfinished(systems: Systems) -> Iterator[str]:
     """Names the systems with a run that was not trained to its end."""
-    labels = [label for label, runs in systems.items() if any(run.interrupted for run in runs)]
+    labels = [
+        label for label, runs in trained(systems).items() if any(run.interrupted for run in runs)
+    ]
     if labels:
         yield f"Not trained to the end: {', '.join(labels)}."
 
@@ -142,7 +158,7 @@ def shared_options(systems: Systems) -> list[str]:
 
 def searches(systems: Systems) -> str:
     """How each system was decoded."""
-    told = of_each((label, run.search) for label, runs in systems.items() for run in runs)
+    told = of_each((label, run.search) for label, runs in trained(systems).items() for run in runs)
     return f"Decoding: {told}."
 
 

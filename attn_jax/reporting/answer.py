@@ -112,6 +112,9 @@ def _fastest(seconds: pd.Series) -> Iterator[str]:
     Args:
       seconds: of a run of each of them.
     """
+    seconds = seconds.dropna()  # which are not known of other toolkits
+    if seconds.empty:
+        return
     fast = seconds.idxmin()
     others = seconds.drop(fast)
     shortest, low, high = map(in_seconds, (seconds.min(), others.min(), others.max()))

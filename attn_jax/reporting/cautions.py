@@ -9,7 +9,7 @@ from attn_jax.files import reading
 from attn_jax.records import run_files
 from attn_jax.reporting.about import listed, of_each, unfinished
 from attn_jax.reporting.runs import Run
-from attn_jax.reporting.systems import Systems, runs_of
+from attn_jax.reporting.systems import Systems, runs_of, trained
 
 FEWEST_SEEDS = 3
 UNEQUAL = 1.05  # times as many parameters, above which sizes are unequal
@@ -20,6 +20,7 @@ BUDGET = ("train.steps", "train.batch_size", "train.patience")
 
 def cautions(systems: Systems) -> Iterator[str]:
     """What makes differences between systems uncertain, or not only those of their attention."""
+    systems = trained(systems)  # of others, it is not known how they were trained
     few = [label for label, runs in systems.items() if len(runs) < FEWEST_SEEDS]
     if few:
         yield (

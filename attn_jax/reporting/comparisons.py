@@ -23,9 +23,11 @@ from attn_jax.reporting.systems import (
     runs_of,
     varying_facts,
 )
+from attn_jax.reporting.toolkits import Toolkits, beside, check_used
 
 # Whole numbers that some runs may lack.
-WHOLE = ["alignment_shift", "steps_to_learn", "weights_sentences", "weights_tokens"]
+WHOLE = ["seed", "parameters", "best_step", "steps", "steps_to_learn", "alignment_shift"]
+WHOLE += ["weights_sentences", "weights_tokens"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,21 +76,29 @@ class Comparison:
         return by_length(self.systems)
 
 
-def compare(runs: list[Run]) -> Iterator[Comparison]:
-    """Compares the runs of each data set."""
+def compare(runs: list[Run], toolkits: Toolkits | None = None) -> Iterator[Comparison]:
+    """Compares the runs of each data set, and what toolkits wrote for it.
+
+    Raises:
+      InputError: what a toolkit wrote is of no data set.
+    """
     firsts: dict[str, Run] = {}
-    for name, group in by_data(runs).items():
+    groups = by_data(runs)
+    check_used(toolkits or {}, list(groups.values()))
+    for name, group in groups.items():
         first = firsts.setdefault(group[0].data, group[0])
         apart = "" if first is group[0] else separated(first, group[0])
-        yield Comparison(name, apart, by_system(group))
+        yield Comparison(name, apart, by_system(group + beside(group[0], toolkits or {})))
 
 
 def cost_of(run: Run) -> dict[str, Any]:
-    """The size of a run and the cost of its training.
+    """The size of a run and the cost of its training; nothing of another toolkit.
 
     `best_step` is that of its evaluation. `steps_to_learn` are those until the first validation
     with at least 99 % exact match, which only symbols and single words reach.
     """
+    if not run.trained:
+        return {}
     last, learned = run.journal[-1], {}
     if not run.in_words:
         good = [line["step"] for line in run.journal if line["valid_exact_match"] >= 99]
@@ -112,11 +122,16 @@ def all_runs(comparisons: Sequence[Comparison], root: Path) -> pd.DataFrame:
       root: the folders of runs are given relative to it.
     """
     runs = [run for comparison in comparisons for run in runs_of(comparison.systems)]
-    varying = varying_facts(runs)
-    facts = [{name: config.brief(run.facts[name]) for name in varying} for run in runs]
+    varying = varying_facts([run for run in runs if run.trained])
+    facts = [
+        {name: config.brief(run.facts[name]) for name in varying if run.trained} for run in runs
+    ]
     frame = pd.concat([comparison.runs for comparison in comparisons])
     frame = frame.join(pd.DataFrame(facts, frame.index))
-    frame.index = frame.index.map(lambda folder: folder.relative_to(root).as_posix())
+    frame.index = [
+        (run.folder.relative_to(root) if run.trained else run.folder).as_posix() for run in runs
+    ]
+    frame.index.name = "folder"
     whole = frame.columns.intersection(WHOLE)
     return frame.astype(dict.fromkeys(whole, "Int64"))
 

@@ -16,7 +16,7 @@ from attn_jax.drawing.style import COLOURS, SCREEN, Page, Picture, styled, wrapp
 from attn_jax.records.changes import Change
 from attn_jax.reporting.profiles import Profile, by_position
 from attn_jax.reporting.runs import Run
-from attn_jax.reporting.systems import Systems, first_run, runs_of, same_tokens
+from attn_jax.reporting.systems import Systems, first_run, runs_of, same_tokens, trained
 
 LINES = "solid", "dashed", "dotted"  # the next one each time that colours repeat
 MARKERS = "osv^DX"  # not as many as colours, so that combinations of both repeat late
@@ -45,6 +45,7 @@ def learning(systems: Systems) -> Iterator[Chart]:
 
     They are at the steps that all seeds of a system reached.
     """
+    systems = trained(systems)
     if all(len(run.journal) == 1 for run in runs_of(systems)):
         return
     measure = first_run(systems).measure

@@ -142,8 +142,16 @@ def too_few(systems: Systems) -> str:
 
 
 def paired(first: list[Run], second: list[Run]) -> list[tuple[Run, Run]]:
-    """The runs of two systems for the seeds that both have, or else the first run of each."""
-    shared = [(one, other) for one in first for other in second if one.seed == other.seed]
+    """The runs of two systems for the seeds that both have, or else the first run of each.
+
+    What another toolkit has written is compared with all seeds.
+    """
+    shared = [
+        (one, other)
+        for one in first
+        for other in second
+        if one.seed == other.seed or not (one.trained and other.trained)
+    ]
     return shared or [(first[0], second[0])]
 
 

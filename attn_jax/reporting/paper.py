@@ -12,7 +12,7 @@ from attn_jax.reporting import tables
 from attn_jax.reporting.about import searches
 from attn_jax.reporting.comparisons import Comparison, all_pairs, write_csv
 from attn_jax.reporting.differences import OF_TOKENS, TESTS, from_each, of_ranks, too_few
-from attn_jax.reporting.printing import WIDE, bold, floating, in_seconds, latex, tabular
+from attn_jax.reporting.printing import DASH, WIDE, bold, floating, in_seconds, latex, tabular
 from attn_jax.reporting.report_md import Drawing, all_heads, of_quality, one_sentence
 from attn_jax.reporting.systems import (
     TITLES,
@@ -21,6 +21,7 @@ from attn_jax.reporting.systems import (
     same_tokens,
     shown_metrics,
     stem,
+    trained,
 )
 from attn_jax.reporting.telling import telling_sentences
 
@@ -131,7 +132,7 @@ def _quality(comparison: Comparison, reference: str) -> str:
     """The metrics of each system, the best in bold, with marks for significance."""
     names = shown_metrics(comparison.systems)
     plain = tables.quality(comparison)
-    seeds = ["seeds"] if set(plain["seeds"]) != {"1"} else []
+    seeds = ["seeds"] if {*plain["seeds"]} - {DASH, "1"} else []
     plain = plain[["system", *seeds, *(TITLES[name] for name in names)]]
     cells = plain.map(latex)
     means = comparison.runs.groupby("system", sort=False)[names].mean()
@@ -176,7 +177,7 @@ def _about_quality(comparison: Comparison, reference: str) -> str:
     """The caption of the table of quality: the test, seeds and budget."""
     systems = comparison.systems
     first, runs = first_run(systems), runs_of(systems)
-    seeds = sorted({run.seed for run in runs})
+    seeds = sorted({run.seed for run in runs if run.seed is not None})
     over = f"mean ± standard deviation over seeds {', '.join(map(str, seeds))}"
     told = [
         f"Quality on {first.evaluation['sentences']:,} test sentences"
@@ -203,7 +204,7 @@ def _about_marks(comparison: Comparison, reference: str) -> str:
 
 def _budget(comparison: Comparison) -> str:
     """How long the runs were trained, and on what."""
-    runs = runs_of(comparison.systems)
+    runs = runs_of(trained(comparison.systems))
     steps = _range([run.journal[-1]["step"] for run in runs], "{:,}".format)
     seconds = _range([run.seconds for run in runs], in_seconds)
     kinds = dict.fromkeys(

@@ -127,7 +127,8 @@ def print_evaluation(text: str, result: dict, models: str) -> None:
     table.add_column("figure")
     table.add_column("value", justify="right")
     for name in ("sentences", "parameters"):
-        table.add_row(name, f"{result[name]:,}")
+        if name in result:  # parameters of another toolkit are not known
+            table.add_row(name, f"{result[name]:,}")
     # Only sentences have a TER; of single words and symbols, BLEU says nothing.
     left_out = () if "ter" in result["metrics"] else ("bleu",)
     for name, value in result["metrics"].items():
@@ -141,8 +142,9 @@ def print_evaluation(text: str, result: dict, models: str) -> None:
     console = Console(force_terminal=is_terminal(sys.stdout))
     console.print(table)
     console.print(f"model: {models}", markup=False, highlight=False, soft_wrap=True)
-    options = [f"{name}={value}" for name, value in result["search"].items()]
-    console.print(f"decoding: {', '.join(options) or 'greedy'}", highlight=False)
+    if "search" in result:
+        options = [f"{name}={value}" for name, value in result["search"].items()]
+        console.print(f"decoding: {', '.join(options) or 'greedy'}", highlight=False)
     for name, signature in result["signatures"].items():
         if name not in left_out:
             console.print(f"{name}: {signature}", highlight=False, soft_wrap=True)

@@ -1,7 +1,7 @@
 """The report on the runs under a folder, and the answer that it gives."""
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ import pandas as pd
 from attn_jax.drawing.document import Limits
 from attn_jax.errors import InputError, choose
 from attn_jax.files import path_of, write_whole
+from attn_jax.pairs import Given, PathLike
 from attn_jax.reporting import tables
 from attn_jax.reporting.about import searches, unfinished
 from attn_jax.reporting.answer import ABOUT, answer
@@ -21,6 +22,7 @@ from attn_jax.reporting.report_html import write_page
 from attn_jax.reporting.report_md import write_report
 from attn_jax.reporting.runs import find_runs
 from attn_jax.reporting.telling import asked_for
+from attn_jax.reporting.toolkits import read_toolkits
 
 MOST_TOLD = 3  # runs that an error names
 
@@ -75,6 +77,7 @@ def report(
     page_systems: int = Limits.systems,
     page_megabytes: float = Limits.megabytes,
     live: str = "",
+    weights: Mapping[str, PathLike | Given] | None = None,
 ) -> Report:
     """Compares all evaluated runs under a folder, whose metrics and weights it reads.
 
@@ -95,10 +98,13 @@ def report(
       page_megabytes: the most that weights take in `report.html`.
       live: how far runs are that are being trained, as `watch` says it; `report.html` then loads
         itself anew now and then.
+      weights: what other toolkits wrote for the test sentences, in their order, by the names of
+        these systems: pairs with their weights, as `attn_jax.page` takes them, or files of them.
 
     Raises:
       InputError: there is no such folder, it holds no evaluated run or no such baseline, there is
-        no such format or sentence, or a number is too low.
+        no such format or sentence, a number is too low, or weights cannot be read or are not of
+        the test sentences.
     """
     limits = Limits(page_sentences, page_systems, page_megabytes)
     for name in formats:
@@ -106,6 +112,7 @@ def report(
     root = path_of(folder)
     if not root.is_dir():
         raise InputError(f"there is no folder {root}")
+    toolkits = read_toolkits(weights or {})
     runs, left_out = find_runs(root)
     if not runs:
         reasons = [f"; {folder}: {why}" for folder, why in left_out.items()]
@@ -114,7 +121,7 @@ def report(
             f"{root} holds no run that was evaluated on a test split: training does that at its "
             f"end if the data have one, `evaluate` at any time{''.join(reasons[:MOST_TOLD])}{more}"
         )
-    comparisons = list(compare(runs))
+    comparisons = list(compare(runs, toolkits))
     known = {label: None for comparison in comparisons for label in comparison.systems}
     if baseline:
         choose(known, baseline, "system for baseline")

@@ -74,14 +74,14 @@ def one_sentence(systems: Systems, index: int) -> Iterator[Drawing]:
     # The weights of a control show nothing of the sentence.
     attending = [label for label, (run, *_) in systems.items() if not run.is_control]
     label = (attending or list(systems))[0]
-    panel, seed = panels[label], systems[label][0].seed
+    panel, which = panels[label], systems[label][0].which
     weights, source, target = panel.alignment, panel.source, panel.written
     fitting = [page for page in SIZES if alignments.is_legible(page, source, target)]
     columns = tuple(fitting) or (TWO_COLUMNS,)
     yield Drawing(
         "alignment",
         partial(alignments.heat_map, weights, source, target, label),
-        f"What {label} attends to as it writes each token (seed {seed}{panel.cut(MOST_DRAWN)})",
+        f"What {label} attends to as it writes each token ({which}{panel.cut(MOST_DRAWN)})",
         columns,
     )
     yield Drawing(
@@ -110,7 +110,7 @@ def one_sentence(systems: Systems, index: int) -> Iterator[Drawing]:
 
 def seeds_drawn(systems: Systems) -> str:
     """The seed of the run that is drawn for each system."""
-    return of_each((label, f"seed {run.seed}") for label, (run, *_) in systems.items())
+    return of_each((label, run.which) for label, (run, *_) in systems.items())
 
 
 def all_heads(systems: Systems, index: int) -> Iterator[tuple[Run, Drawing]]:
@@ -120,13 +120,13 @@ def all_heads(systems: Systems, index: int) -> Iterator[tuple[Run, Drawing]]:
         if weights.shape[0] * weights.shape[1] > 1:
             known = accuracies(run)
             told = ", with its alignment accuracy" if known else ""
-            seed = f"seed {run.seed}{panel.cut(MOST_DRAWN)}"
+            which = f"{run.which}{panel.cut(MOST_DRAWN)}"
             yield (
                 run,
                 Drawing(
                     f"heads-{number}",
                     partial(alignments.heads, weights, panel.source, panel.written, known, label),
-                    f"Each layer and head of {label} ({seed}){told}",
+                    f"Each layer and head of {label} ({which}){told}",
                     (TWO_COLUMNS,),
                 ),
             )

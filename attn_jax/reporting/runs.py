@@ -45,6 +45,7 @@ class Run:
     sessions: list[dict[str, Any]] = dataclasses.field(default_factory=list)  # of its training
     # What else is known of these, as `evaluation.pictures` returns it.
     pictures: dict[str, dict[int, np.ndarray]] = dataclasses.field(default_factory=dict)
+    trained: bool = True  # here, and not by another toolkit
 
     def brief(self, name: str) -> str:
         """The value of an option as people write it."""
@@ -172,9 +173,14 @@ class Run:
         return ", ".join(f"{name}={value}" for name, value in options.items()) or "greedy"
 
     @property
-    def seed(self) -> int:
-        """The seed of the run."""
-        return self.options["seed"]
+    def seed(self) -> int | None:
+        """The seed of the run; None of another toolkit."""
+        return self.options["seed"] if self.trained else None
+
+    @property
+    def which(self) -> str:
+        """Which run of its system it is, in words."""
+        return f"seed {self.seed}" if self.trained else "of another toolkit"
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -39,7 +39,10 @@ def of_run(run: Run, index: int) -> dict[str, Any]:
     if weights is not None:
         target = written(target, weights.shape[2])
         alignment = weights[:, :, :MOST_STEPS].mean(axis=(0, 1))
-    described = shown(sentence["source"], target, alignment, sentence["target"], sentence["gold"])
+    # Tokens of another toolkit may not be those of the references.
+    same = run.trained or sentence["hypothesis"] == sentence["text_tokens"]
+    wanted = sentence["target"] if same else None
+    described = shown(sentence["source"], target, alignment, wanted, sentence["gold"])
     described |= {"text": sentence["text"], "confidence": confidence(run, index)}
     if index in run.pictures.get("reference", {}):
         forced = of_reference(sentence, run.pictures["reference"][index])

@@ -68,16 +68,23 @@ def by_system(runs: list[Run]) -> Systems:
 
     def place(named: tuple[str, list[Run]]) -> tuple[float, float]:
         _, runs = named
-        perplexities = [run.metrics["perplexity"] for run in runs]
+        perplexities = [run.metrics.get("perplexity", np.inf) for run in runs]
         return -np.mean([run.quality for run in runs]), np.mean(perplexities)
 
-    names = names_of([group[0] for group in groups.values()])
-    return dict(sorted(zip(names, groups.values(), strict=True), key=place))
+    firsts = [group[0] for group in groups.values()]
+    names = iter(names_of([run for run in firsts if run.trained]))
+    labels = [next(names) if run.trained else run.options["label"] for run in firsts]
+    return dict(sorted(zip(labels, groups.values(), strict=True), key=place))
+
+
+def trained(systems: Systems) -> Systems:
+    """The systems that were trained here."""
+    return {label: runs for label, runs in systems.items() if runs[0].trained}
 
 
 def first_run(systems: Systems) -> Run:
-    """The first run of the best system."""
-    return next(iter(systems.values()))[0]
+    """The first run of the best system that was trained here."""
+    return next(iter(trained(systems).values()))[0]
 
 
 def runs_of(systems: Systems) -> list[Run]:
@@ -86,8 +93,11 @@ def runs_of(systems: Systems) -> list[Run]:
 
 
 def same_tokens(systems: Systems) -> bool:
-    """Whether all systems cut text alike, so that what is measured per token can be compared."""
-    return len({run.cutting for run in runs_of(systems)}) == 1
+    """Whether all systems cut text alike, so that what is measured per token can be compared.
+
+    What other toolkits wrote is measured in tokens of the first run.
+    """
+    return len({run.cutting for run in runs_of(trained(systems))}) == 1
 
 
 def shown_metrics(systems: Systems) -> list[str]:

@@ -129,10 +129,12 @@ def _table(columns: dict[str, Any]) -> pd.DataFrame:
 def quality(comparison: Comparison) -> pd.DataFrame:
     """The rank, p-value and metrics of each system on the test split; `ABOUT_P` says which p."""
     systems = comparison.runs.groupby("system", sort=False)
-    measure, seeds, first = comparison.measure, systems.size(), systems.first()
+    measure, first = comparison.measure, systems.first()
     # What systems are ranked by stands beside their names.
     columns = {TITLES[measure]: systems[measure].agg(metric)}
-    columns |= {"seeds": seeds.astype(str), "rank": first["rank"].astype(str)}
+    seeds = systems["seed"].count()  # none of another toolkit
+    told = seeds.astype(str).where(seeds > 0, DASH)
+    columns |= {"seeds": told, "rank": first["rank"].astype(str)}
     if first["p_vs_best"].notna().any():
         columns[P] = first["p_vs_best"].map(p_cell)
     if seeds.max() > 1:
@@ -153,7 +155,8 @@ def about_quality(quality: pd.DataFrame) -> list[str]:
 
 def cost(comparison: Comparison) -> pd.DataFrame:
     """The cost of each system, as explained by `about_cost`."""
-    runs, in_words = comparison.runs, first_run(comparison.systems).in_words
+    runs = comparison.runs.dropna(subset="parameters")  # without those of other toolkits
+    in_words = first_run(comparison.systems).in_words
     systems = runs.groupby("system", sort=False)
     shown = {  # with their digits
         "steps": ("steps", 0),
@@ -162,7 +165,9 @@ def cost(comparison: Comparison) -> pd.DataFrame:
         "target tokens/s": ("target_tokens_per_second", 0),
         "seconds": ("seconds", int(runs["seconds"].min() < 10)),
     }
-    columns: dict[str, pd.Series] = {"parameters": systems["parameters"].first().map("{:,}".format)}
+    columns: dict[str, pd.Series] = {
+        "parameters": systems["parameters"].first().map("{:,.0f}".format)
+    }
     for title, (name, digits) in shown.items():
         columns[title] = systems[name].agg(functools.partial(mean_and_deviation, digits=digits))
     return _table(columns)

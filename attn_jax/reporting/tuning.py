@@ -12,7 +12,7 @@ from attn_jax.evaluation.significance import expected_best
 from attn_jax.files import reading
 from attn_jax.records import run_files
 from attn_jax.reporting.printing import DASH
-from attn_jax.reporting.systems import TITLES, Systems
+from attn_jax.reporting.systems import TITLES, Systems, trained
 
 NUMBERS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # of trials, of which the best is expected
 ABOUT = (
@@ -38,7 +38,7 @@ def tuning(systems: Systems) -> tuple[pd.DataFrame, list[str]] | None:
     Raises:
       InputError: what a search has found is damaged.
     """
-    found = {label: searched(runs[0].folder) for label, runs in systems.items()}
+    found = {label: searched(runs[0].folder) for label, runs in trained(systems).items()}
     known = {label: each for label, each in found.items() if each is not None}
     if not known:
         return None

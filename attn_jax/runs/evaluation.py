@@ -12,14 +12,17 @@ from attn_jax.config import Data
 from attn_jax.data.datasets import Corpus, open_corpus
 from attn_jax.data.sentences import Example
 from attn_jax.data.text_checks import check_lengths, fits, warn_of_unknown
+from attn_jax.data.vocabulary import Words
 from attn_jax.decoding.options import Search, search_of
 from attn_jax.errors import InputError
 from attn_jax.evaluation.assess import Assessment, assess, of_texts
 from attn_jax.evaluation.explanations import explanations
+from attn_jax.evaluation.given import assess_given
 from attn_jax.evaluation.metrics import in_words, ranking_metric, ter
 from attn_jax.evaluation.pictures import pictures
 from attn_jax.files import path_of
 from attn_jax.models.seq2seq import with_uniform_weights
+from attn_jax.pairs import read_pairs
 from attn_jax.records import manifest, run_files, strict_json
 from attn_jax.runs.folder import check_content
 from attn_jax.training import processes
@@ -225,10 +228,38 @@ def measure(
             flat = _with_uniform_weights(translator)
             changed = assess(flat, examples[:explain], data.bleu_tokenizer, search).metrics
             some = assessment.sentences[:explain]  # which have been translated
-            before, _ = of_texts(translator, some, data.bleu_tokenizer)
+            before, _ = of_texts(translator.target, some, data.bleu_tokenizer)
             ranking = ranking_metric(of_words)
             result["explanations"]["uniform_quality"] = before[ranking] - changed[ranking]
     return result, assessment
+
+
+def measure_file(path: Path, references: Sequence[str]) -> dict[str, Any]:
+    """Scores what another toolkit wrote.
+
+    Args:
+      path: of a file of its weights, with the texts.
+      references: of the same sentences.
+
+    Returns:
+      A dictionary with the number of sentences, the metrics with their signatures, and what is
+      known of each head.
+
+    Raises:
+      InputError: the file cannot be read, or has another number of pairs.
+    """
+    pairs = read_pairs("", path)
+    if len(pairs) != len(references):
+        raise InputError(f"{path} has {len(pairs)} pairs, but there are {len(references)} targets")
+    sources = [" ".join(pair.source) for pair in pairs]
+    found = assess_given(pairs, sources, references, Words([]), "13a", "word")
+    del found.metrics["symbol_error_rate"]  # its symbols are words
+    return {
+        "sentences": len(pairs),
+        "metrics": found.metrics,
+        "heads": found.heads,
+        "signatures": found.signatures,
+    }
 
 
 def _with_uniform_weights(translator: Translator) -> Translator:

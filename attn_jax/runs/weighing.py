@@ -11,7 +11,7 @@ from attn_jax.alignment.units import Pairs, Texts, cut
 from attn_jax.data.sentences import Sentence
 from attn_jax.data.text_checks import warn_of_unknown
 from attn_jax.errors import InputError
-from attn_jax.pairs import PathLike, Weighed, read_pairs
+from attn_jax.pairs import PathLike, Weighed, read_pairs, text_of, word_indices
 from attn_jax.tokens import EOS, SPECIALS
 from attn_jax.translation.translator import Translator
 
@@ -87,7 +87,7 @@ class OfFile:
     def __init__(self, path: PathLike):
         self.path, self._given = Path(path), read_pairs("", path)
         self._chosen = [
-            tuple(_of_words(side, words) for side, words in _sides(pair)) for pair in self._given
+            tuple(_of_words(words) for _, words in _sides(pair)) for pair in self._given
         ]
         sources, targets = zip(
             *([_sentence(side, words) for side, words in _sides(pair)] for pair in self._given),
@@ -121,20 +121,16 @@ class OfFile:
 def _sides(pair: Weighed) -> list[tuple[Sequence[str], Sequence[int]]]:
     """The tokens of each side, and their words."""
     sides = (pair.source, pair.source_words), (pair.target, pair.target_words)
-    return [(tokens, range(len(tokens)) if words is None else words) for tokens, words in sides]
+    return [(tokens, word_indices(tokens, words)) for tokens, words in sides]
 
 
-def _of_words(tokens: Sequence[str], words: Sequence[int]) -> list[int]:
+def _of_words(words: Sequence[int]) -> list[int]:
     """The places of tokens that belong to a word."""
-    return [place for place, _ in enumerate(tokens) if words[place] >= 0]
+    return [place for place, word in enumerate(words) if word >= 0]
 
 
 def _sentence(tokens: Sequence[str], words: Sequence[int]) -> Sentence:
-    """The tokens of words as a sentence, whose text has a space between words and none in them."""
-    places = _of_words(tokens, words)
-    spelt: dict[int, str] = {}
-    for place in places:
-        plain = tokens[place].removeprefix("▁").replace(" ", "\N{NO-BREAK SPACE}")
-        spelt[words[place]] = spelt.get(words[place], "") + plain
-    text = " ".join(word or "▁" for word in spelt.values())
-    return Sentence(text, [tokens[place] for place in places], [words[place] for place in places])
+    """The tokens of words as a sentence."""
+    kept = _of_words(words)
+    text = text_of(tokens, words)
+    return Sentence(text, [tokens[place] for place in kept], [words[place] for place in kept])

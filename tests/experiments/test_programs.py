@@ -1,5 +1,6 @@
 """The programs as users call them: what they do, and how they refuse wrong input."""
 
+import csv
 import json
 import os
 import pty
@@ -14,10 +15,12 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+import attn_jax
 from attn_jax.alignment.extraction import Argmax
 from attn_jax.alignment.units import Reading
 from attn_jax.data.alignment_files import Gold
 from attn_jax.data.vocabulary import Symbols
+from attn_jax.pairs import Weighed
 from attn_jax.records import manifest
 from attn_jax.runs.aligning import best_reading
 from attn_jax.runs.folder import alone
@@ -409,6 +412,44 @@ def test_evaluate_refuses_a_text(workdir, tmp_path, sources, targets, flags, mes
             (tmp_path / name).write_text(text)
             flags = [*flags, f"--{flag}={tmp_path / name}"]
     assert message in refused("evaluate", f"--workdir={workdir}", *flags)
+
+
+def test_evaluate_and_report_measure_what_another_toolkit_wrote(workdir, tmp_path):
+    """The figures of a run are those of a file of its translations and weights."""
+    lines = (workdir / "predictions.test.jsonl").read_text().splitlines()
+    examples = list(map(json.loads, lines))
+    translations = attn_jax.load(workdir).translate([one["source_text"] for one in examples])
+    pairs = [
+        Weighed(one.source.tokens, [*one.tokens, "</s>"][: one.weights.shape[2]], one.weights)
+        for one in translations
+    ]
+    pairs = [
+        one._replace(target_words=[*range(len(one.target) - 1), -1])
+        if one.target[-1] == "</s>"
+        else one
+        for one in pairs
+    ]
+    file, references = tmp_path / "other.npz", tmp_path / "references"
+    attn_jax.save_weights(file, pairs)
+    references.write_text("".join(one["reference"] + "\n" for one in examples))
+    told = works("evaluate", f"--workdir={file}", f"--targets={references}").stdout
+    own = works("evaluate", f"--workdir={workdir}").stdout
+    assert f"model: {file}\n" in told
+    (chrf,) = (line for line in figures(own) if "chrf" in line)
+    assert chrf in figures(told)
+    refusal = refused("evaluate", f"--workdir={file}", "--beam_size=2")
+    assert f"--beam_size is for a run: {file} has what was written" in refusal
+    assert "give --targets" in refused("evaluate", f"--workdir={file}")
+    references.write_text("1\n")
+    few = refused("evaluate", f"--workdir={file}", f"--targets={references}")
+    assert f"{file} has 20 pairs, but there are 1 targets" in few
+    shutil.copytree(workdir, tmp_path / "runs" / "own")
+    works("report", f"--workdir={tmp_path / 'runs'}", f"--weights={file}")
+    with (tmp_path / "runs" / "runs.csv").open() as table:
+        rows = {row["folder"]: row for row in csv.DictReader(table)}
+    assert rows.keys() == {"own", "other"}
+    for name in ("exact_match", "chrf", "symbol_error_rate"):
+        assert float(rows["other"][name]) == pytest.approx(float(rows["own"][name]))
 
 
 def test_translate_reads_lines(workdir, tmp_path):

@@ -1,0 +1,101 @@
+"""What other toolkits wrote for a test set, as systems beside those that were trained here."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from attn_jax import config
+from attn_jax.data.run_vocabularies import load_vocabulary
+from attn_jax.errors import InputError
+from attn_jax.evaluation.given import assess_given
+from attn_jax.pairs import Given, PathLike, Weighed, read_pairs, text_of, word_indices
+from attn_jax.records import run_files
+from attn_jax.reporting.runs import Run
+
+Toolkits = Mapping[str, Sequence[Weighed]]  # pairs by the name of their system
+
+
+def read_toolkits(weights: Mapping[str, PathLike | Given]) -> Toolkits:
+    """The pairs of systems, checked.
+
+    Raises:
+      InputError: a file cannot be read, or what is given is not such pairs.
+    """
+    return {name: read_pairs(name, given) for name, given in weights.items()}
+
+
+def beside(first: Run, toolkits: Toolkits) -> list[Run]:
+    """What toolkits wrote for the test set of a run, as runs; of those with as many pairs.
+
+    Warns if their sources are others than those of the test set.
+
+    Args:
+      first: a run that was trained here.
+      toolkits: the pairs of each.
+    """
+    count = len(first.sentences)
+    return [_run(first, name, pairs) for name, pairs in toolkits.items() if len(pairs) == count]
+
+
+def check_used(toolkits: Toolkits, groups: Sequence[Sequence[Run]]) -> None:
+    """Raises InputError if pairs are of no test set."""
+    counts = sorted({len(group[0].sentences) for group in groups})
+    for name, pairs in toolkits.items():
+        if len(pairs) not in counts:
+            raise InputError(
+                f"{name} has {len(pairs)} pairs, and must have one for each test sentence, in "
+                f"their order: {' or '.join(map(str, counts))}"
+            )
+
+
+def _run(first: Run, name: str, pairs: Sequence[Weighed]) -> Run:
+    """The pairs of a toolkit, scored against the references of a run."""
+    sources = [one["source_text"] for one in first.sentences]
+    _warn_of_others(name, pairs, sources)
+    level, tokenizer = (first.options[f"data.{n}"] for n in ("target_level", "bleu_tokenizer"))
+    assessment = assess_given(
+        pairs,
+        sources,
+        [one["reference"] for one in first.sentences],
+        load_vocabulary(run_files.vocabulary(first.folder, "target")),
+        tokenizer,
+        level,
+    )
+    of_data = {name: value for name, value in first.options.items() if name.startswith("data.")}
+    return Run(
+        config.values(config.Experiment()) | of_data | {"label": name},
+        {
+            "sentences": len(pairs),
+            "metrics": assessment.metrics,
+            "heads": assessment.heads,
+            "signatures": assessment.signatures,
+            "search": {},
+        },
+        [],
+        assessment.sentences,
+        {place: pair.weights for place, pair in enumerate(pairs)},
+        first.content,
+        Path(name),
+        trained=False,
+    )
+
+
+def _warn_of_others(name: str, pairs: Sequence[Weighed], sources: Sequence[str]) -> None:
+    """Warns if most sources do not have the letters of those of the test set."""
+
+    def letters(text: str) -> list[str]:
+        return list(filter(str.isalnum, text))
+
+    given = [text_of(pair.source, word_indices(pair.source, pair.source_words)) for pair in pairs]
+    different = [
+        number
+        for number, (own, source) in enumerate(zip(given, sources, strict=True))
+        if letters(own) != letters(source)
+    ]
+    if 2 * len(different) > len(pairs):
+        one = different[0]
+        warnings.warn(
+            f"{name}: most sources are not those of the test set, such as that of pair {one + 1}: "
+            f"{given[one]!r}, where the test set has {sources[one]!r}",
+            stacklevel=2,
+        )

@@ -1,0 +1,132 @@
+"""What another toolkit wrote, as a system beside runs."""
+
+import json
+
+import numpy as np
+import pytest
+
+import attn_jax
+from attn_jax.data.run_vocabularies import as_json
+from attn_jax.data.vocabulary import Symbols
+from attn_jax.errors import InputError
+from attn_jax.pairs import Weighed
+from attn_jax.records import run_files
+from attn_jax.reporting.report import report
+from tests.reporting.test_page import data_of
+from tests.reporting.test_report import write_run
+
+COUNT = 30
+
+
+def sentence(number, said):
+    source = [f"w{number}", "a", "b", "c"]
+    texts = {"source_text": " ".join(source), "reference": " ".join(source[::-1])}
+    tokens = {"source": source, "target": source[::-1], "hypothesis": said, "text_tokens": said}
+    return texts | tokens | {"text": " ".join(said), "gold": None}
+
+
+def said_by(right, number):
+    wanted = [f"w{number}", "a", "b", "c"][::-1]
+    return wanted if number < right else wanted[1:]
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Three runs of two systems."""
+    for name, score, seed, right in (
+        ("a", "additive", 0, 25),
+        ("b", "additive", 1, 23),
+        ("c", "dot", 0, 10),
+    ):
+        folder = tmp_path / name
+        write_run(folder, score, seed, 100 * right / COUNT)
+        lines = [sentence(number, said_by(right, number)) for number in range(COUNT)]
+        run_files.predictions(folder, "test").write_text("\n".join(map(json.dumps, lines)))
+        shapes = [(1, 1, len(one["hypothesis"]) + 1, 4) for one in lines]
+        np.savez(run_files.alignments(folder, "test"), *(np.ones(shape) / 4 for shape in shapes))
+        vocabulary = run_files.vocabulary(folder, "target")
+        vocabulary.write_text(as_json(Symbols(["a", "b", "c"])))
+    return tmp_path
+
+
+def pairs(right=20, count=COUNT):
+    """What a toolkit wrote: pieces of words, with the end of the sentence."""
+    found = []
+    for number in range(count):
+        words = said_by(right, number)
+        target = [piece for word in words for piece in (f"▁{word[:1]}", word[1:]) if piece]
+        starts = np.cumsum([piece.startswith("▁") for piece in target]) - 1
+        source = [f"▁w{number}", "▁a", "▁b", "▁c", "</s>"]
+        weights = np.random.default_rng(number).dirichlet(np.ones(5), (2, 2, len(target) + 1))
+        found.append(
+            Weighed(
+                source,
+                [*target, "</s>"],
+                weights.astype(np.float32),
+                source_words=[0, 1, 2, 3, -1],
+                target_words=[*starts.tolist(), -1],
+            )
+        )
+    return found
+
+
+def test_it_is_measured_against_the_same_references(root):
+    made = report(root, weights={"marian": pairs()})
+    frame = made.frame.set_index("system")
+    assert [*dict.fromkeys(frame.index)] == ["additive", "marian", "dot"]
+    other = frame.loc["marian"]
+    assert other["exact_match"] == pytest.approx(100 * 20 / COUNT)
+    missing = COUNT - 20  # symbols, of which each reference has four
+    assert other["symbol_error_rate"] == pytest.approx(100 * missing / (4 * COUNT))
+    sharpest = np.mean([pair.weights.max(axis=-1).mean(axis=(0, 1)).sum() for pair in pairs()])
+    steps = np.mean([len(pair.target) for pair in pairs()])
+    assert other["sharpness"] == pytest.approx(100 * sharpest / steps, rel=1e-5)
+    assert other[["seed", "perplexity", "parameters", "seconds", "model.score"]].isna().all()
+    assert frame.loc["additive", "seed"].tolist() == [0, 1]
+    found = made.differences.set_index(["metric", "first", "second"])["difference"]
+    # Over both seeds of the first.
+    assert found["exact_match", "additive", "marian"] == pytest.approx(100 * (24 - 20) / COUNT)
+
+
+def test_what_has_the_words_of_a_run_has_its_figures(root):
+    def same(number):
+        source, target = [f"w{number}", "a", "b", "c"], said_by(25, number)
+        return Weighed(source, target, np.ones((1, 1, len(target), 4)) / 4)
+
+    frame = report(root, weights={"copy": list(map(same, range(COUNT)))}).frame.set_index("system")
+    of_run = frame[frame["seed"].eq(0)].loc["additive"]
+    assert frame.loc["copy", "exact_match"] == pytest.approx(of_run["exact_match"])
+    assert frame.loc["copy", "chrf"] > 90
+
+
+def test_the_page_shows_it_beside_runs(root):
+    made = report(root, formats=["latex"], weights={"marian": pairs()})
+    (data,) = data_of(made.html.read_text("utf-8"))["sets"]
+    (split,) = data["splits"]
+    by_name = {system["name"]: system for system in split["systems"]}
+    other = by_name["marian"]
+    assert (other["layers"], other["heads"], other["seed"]) == (2, 2, None)
+    (place,) = (nth for nth, one in enumerate(split["sentences"]) if one["number"] == 22)
+    shown = other["sentences"][place]
+    assert shown["target"] == ["▁c", "▁b", "▁a", "▁w", "21", "</s>"][1:]
+    assert shown["text"] == "b a w21"
+    assert "wanted" not in shown  # whose symbols are words, not pieces of them
+    tables = {table["title"]: table for table in data["comparison"]["tables"]}
+    assert [row[0] for row in tables["Quality"]["rows"]] == ["additive", "marian", "dot"]
+    assert [row[0] for row in tables["Cost"]["rows"]] == ["additive", "dot"]
+    assert any("Of other toolkits: marian" in text for text in data["comparison"]["about"])
+    (errors,) = data["errors"]
+    wrong = {system["name"]: system["wrong"] for system in errors["systems"]}
+    assert wrong == {"additive": 5, "marian": 10, "dot": 20}
+    assert "marian" in (root / "paper" / "report.tex").read_text()
+
+
+def test_its_pairs_are_those_of_the_test_sentences(root, tmp_path):
+    with pytest.raises(InputError, match=r"marian has 7 pairs, and must have one for each .*: 30"):
+        report(root, weights={"marian": pairs(count=7)})
+    others = [pair._replace(source=["x", *pair.source[1:]]) for pair in pairs()]
+    with pytest.warns(UserWarning, match=r"most sources are not .* pair 1: 'x a b c', where the"):
+        report(root, weights={"marian": others})
+    attn_jax.save_weights(tmp_path / "marian.npz", pairs())
+    made = report(root, weights={"marian": tmp_path / "marian.npz"})
+    assert "marian" in {*made.frame["system"]}
