@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from attn_jax.decoding.ensemble import Models, all_layers, combined, stepping
 from attn_jax.kernels.memory import Held, by_parts
 from attn_jax.models.copying import DEAREST
+from attn_jax.models.seq2seq import SelfWeights
 from attn_jax.tokens import BOS, PAD, Copyable
 
 # Known target words whose probabilities are held at once; at least those of one step of the batch.
@@ -133,6 +134,19 @@ def value_sizes(
     (model,) = models
     sizes = model.value_sizes(model.encode(source))
     return None if sizes is None else sizes[..., None, :]
+
+
+@functools.partial(jax.jit, static_argnames="combination")
+def self_attention(
+    models: Models,
+    source: Int[Array, "B S"] | Copyable,
+    target: Int[Array, "B T"],
+    *,
+    combination: str,
+) -> SelfWeights:
+    """The weights of self-attention, with the layers of all models, if all of them have some."""
+    each = zip(*(model.self_weights(source, target) for model in models), strict=True)
+    return SelfWeights(*(None if None in of else all_layers(of) for of in each))
 
 
 @functools.partial(jax.jit, static_argnames="combination")

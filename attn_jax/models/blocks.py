@@ -206,6 +206,14 @@ class SelfAttention(nnx.Module):
         heads = self._project(inputs, jnp.arange(inputs.shape[1]))
         return self._read(inputs, heads, mask, rng)
 
+    def weights(
+        self, inputs: Float[Array, "B T Q"], mask: Bool[Array, "#B #T T"]
+    ) -> Float[Array, "B N T T"]:
+        """How much word i attends to word j. The product in `__call__` is fused, and hides it."""
+        queries, keys, _ = self._project(inputs, jnp.arange(inputs.shape[1]))
+        scores = jnp.einsum("BTNH,BSNH->BNTS", queries, keys) / queries.shape[-1] ** 0.5
+        return jax.nn.softmax(jnp.where(mask[:, None], scores, jnp.finfo(scores.dtype).min))
+
     def empty(self, rows: int, length: int) -> tuple[Array, Array]:
         """An empty cache for the keys and values of at most `length` words."""
         width = self.output.in_features

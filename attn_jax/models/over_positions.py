@@ -27,7 +27,7 @@ from attn_jax.models.marginal import Steps, logarithm
 from attn_jax.models.protocols import Encoded, Source
 from attn_jax.models.randomness import split
 from attn_jax.models.readouts import find_readout, make_readout
-from attn_jax.models.transformer import EncoderBlock, InputEmbedding
+from attn_jax.models.transformer import EncoderBlock, InputEmbedding, self_weights
 from attn_jax.models.two_attentions import make_attention
 
 
@@ -185,6 +185,14 @@ class TransformerOverPositions(OverPositions):
         for block, rng in zip(self.blocks, split(rng_steps, len(self.blocks)), strict=True):
             features = block(features, causal, rng)
         return self._normed(features)
+
+    def self_weights(
+        self, embeddings: Float[Array, "B T E"], source: Source
+    ) -> Float[Array, "B L N T T"]:
+        """How much each step attends to the word that each has read: 0 to those of later steps."""
+        steps = embeddings.shape[1]
+        features = self.input_embedding(embeddings, jnp.arange(steps), None)
+        return self_weights(self.blocks, features, jnp.tri(steps, dtype=bool)[None])
 
     def _normed(self, features: Float[Array, "... Q"]) -> Float[Array, "... Q"]:
         return features if self.norm is None else self.norm(features)

@@ -245,3 +245,19 @@ class AddsLoss(Protocol):
     def added_loss(self, source: Source, target: Int[Array, "B T"]) -> Float[Array, ""]:
         """The sum of it over sentences."""
         ...
+
+
+@runtime_checkable
+class AttendsToItself(Protocol):
+    """An encoder or a decoder in which words attend to words of the same sentence."""
+
+    def self_weights(
+        self, embeddings: Float[Array, "B T E"], known: Any
+    ) -> Float[Array, "B L N T T"]:
+        """How much word i attends to word j, in each of its layers and heads.
+
+        Args:
+          embeddings: of the words that it reads, as `__call__` takes them.
+          known: what `__call__` takes next: the mask of an encoder, the source of a decoder.
+        """
+        ...

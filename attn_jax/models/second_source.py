@@ -5,11 +5,12 @@ numbered after them: id k of the second vocabulary is V¹ + k, V¹ the size of t
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Int, Key, Shaped
+from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
 from attn_jax.attention.protocol import Weigher
 from attn_jax.attention.sources import Flat
@@ -51,12 +52,33 @@ class SecondSource(nnx.Module):
 
     def encode(self, source: Int[Array, "B S"], rng: Key[Array, " B"] | None) -> Encoded:
         """Encodes the second source of each row, moved to its front."""
+        vectors, mask = self._at_front(source)
+        annotations, summary = self.encoder(vectors, mask, rng)
+        return Encoded(vectors, annotations, mask, summary)
+
+    def _at_front(
+        self, source: Int[Array, "B S"]
+    ) -> tuple[Float[Array, "B S E"], Bool[Array, "B S"]]:
+        """The vectors of the words of the second source, moved to the front, and where they are."""
         lengths = (self.first(source) != PAD).sum(axis=1)
         words = jnp.where(source < self.first_size, PAD, source - self.first_size)
         words = to_front(words, lengths)
-        vectors, mask = self.words.embedding[...][words], words != PAD
-        annotations, summary = self.encoder(vectors, mask, rng)
-        return Encoded(vectors, annotations, mask, summary)
+        return self.words.embedding[...][words], words != PAD
+
+    def self_weights(
+        self, source: Int[Array, "B S"], of_first: Float[Array, "B L N S S"]
+    ) -> Float[Array, "B L N S S"]:
+        """The weights of self-attention where the words of both sources stand in one row.
+
+        Each source attends to itself alone, as the first one does with the weights `of_first`.
+        """
+        own: Any = self.encoder
+        is_first = self.first(source) != PAD
+        lengths = is_first.sum(axis=1)
+        moved = jax.vmap(lambda weights, by: jnp.roll(weights, (by, by), axis=(-2, -1)))(
+            own.self_weights(*self._at_front(source)), lengths
+        )
+        return jnp.where(is_first[:, None, None, :, None], of_first, moved)
 
     def joined(self, first: Encoded, second: Encoded) -> Encoded:
         """Both sources, each attended to by itself. The decoder starts from both summaries."""

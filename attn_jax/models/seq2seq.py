@@ -25,12 +25,13 @@ from attn_jax.config import Model
 from attn_jax.errors import InputError
 from attn_jax.kernels.forms import Forms
 from attn_jax.models.attention import Attention
+from attn_jax.models.blocks import SelfAttention
 from attn_jax.models.choices import find_decoder, find_encoder
 from attn_jax.models.embeddings import make_embeddings
 from attn_jax.models.initializations import initialized
 from attn_jax.models.marginal import Marginal, Over, best, total
 from attn_jax.models.posterior import Posterior
-from attn_jax.models.protocols import Encoded, Source
+from attn_jax.models.protocols import AttendsToItself, Encoded, Source
 from attn_jax.models.randomness import split
 from attn_jax.models.second_source import make_second
 from attn_jax.tokens import BOS, PAD, UNK, Copyable, ids_of
@@ -42,6 +43,13 @@ class Reading(NamedTuple):
     steps: PyTree  # what the probabilities of each step are computed from, leaves [B, T, ...]
     source: Source
     weights: PyTree[Float[Array, "B L N T S"]]  # of each layer and head; in training, see `Weighed`
+
+
+class SelfWeights(NamedTuple):
+    """What words attend to in their own sentence; None of an encoder or decoder that is no such."""
+
+    encoder: Float[Array, "*B L N S S"] | None
+    decoder: Float[Array, "*B L N T T"] | None  # of a step: the words read up to it, `BOS` first
 
 
 class Seq2Seq(nnx.Module):
@@ -194,7 +202,7 @@ class Seq2Seq(nnx.Module):
           vectors: in place of those of the source words, of a model of one source; for derivatives.
         """
         rng_encoder, rng_decoder = split(rng, 2)
-        before = jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
+        before = _before(target)
         previous, encoded = self._after(before, self.encode(source, rng_encoder, vectors))
         made = self.decoder(previous, encoded, rng_decoder)
         steps, weights = self.decoder.readout.read(self.words, target, encoded, *made)
@@ -240,6 +248,32 @@ class Seq2Seq(nnx.Module):
         each = zip(self.attentions, parts, strict=True)
         sizes = [attention.value_sizes(of_layer) for attention, of_layer in each]
         return jnp.stack(sizes, axis=1)
+
+    def self_weights(
+        self, source: Int[Array, "B S"] | Copyable, target: Int[Array, "B T"]
+    ) -> SelfWeights:
+        """The weights of self-attention when known targets are read, as `read` takes them.
+
+        Computed beside the passes that train and translate, which never hold them. Where there are
+        two sources in a row, each attends to itself alone.
+        """
+        of_encoder = of_decoder = None
+        if isinstance(self.encoder, AttendsToItself):
+            words = self.first_source(source)
+            of_encoder = self.encoder.self_weights(self.words.source_vectors(words), words != PAD)
+            if self.second is not None:
+                of_encoder = self.second.self_weights(ids_of(source), of_encoder)
+        if isinstance(self.decoder, AttendsToItself):
+            of_decoder = self.decoder.self_weights(
+                *self._after(_before(target), self.encode(source))
+            )
+        return SelfWeights(of_encoder, of_decoder)
+
+    @property
+    def self_heads(self) -> int:
+        """The number of heads of self-attention, over all layers of the encoder and decoder."""
+        modules = (module for _, module in nnx.iter_modules(self))
+        return sum(module.heads for module in modules if isinstance(module, SelfAttention))
 
     @property
     def copies(self) -> bool:
@@ -288,6 +322,11 @@ class Seq2Seq(nnx.Module):
             self.words, carried, word, source, *made
         )
         return (state, carried), log_probabilities, weights
+
+
+def _before(target: Int[Array, "B T"]) -> Int[Array, "B T"]:
+    """The word before each, `BOS` before the first."""
+    return jnp.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS)
 
 
 def _is_summed(part: Any) -> bool:

@@ -3,6 +3,8 @@
 Vaswani et al. 2017, section 3.
 """
 
+from collections.abc import Iterable
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -72,6 +74,20 @@ class EncoderBlock(nnx.Module):
         return self.feed_forward(self.self_attention(inputs, mask, rng_self), rng_forward)
 
 
+def self_weights(
+    blocks: Iterable[EncoderBlock], features: Float[Array, "B S D"], mask: Bool[Array, "#B #S S"]
+) -> Float[Array, "B L N S S"]:
+    """The weights of self-attention in blocks that stand on one another.
+
+    `features` are the inputs of the lowest.
+    """
+    of_layers = []
+    for block in blocks:
+        of_layers.append(block.self_attention.weights(features, mask))
+        features = block(features, mask, None)
+    return jnp.stack(of_layers, axis=1)
+
+
 class TransformerEncoder(nnx.Module):
     """Blocks of self-attention. The summary, for recurrent decoders, is the mean annotation."""
 
@@ -101,6 +117,13 @@ class TransformerEncoder(nnx.Module):
         real = jnp.where(mask[..., None], features, 0)
         mean = real.sum(axis=1) / jnp.maximum(mask.sum(axis=1), 1)[:, None]
         return features, Summary(mean, ())
+
+    def self_weights(
+        self, embeddings: Float[Array, "B S E"], mask: Bool[Array, "B S"]
+    ) -> Float[Array, "B L N S S"]:
+        """How much each word attends to each: 0 to padding."""
+        features = self.input_embedding(embeddings, jnp.arange(embeddings.shape[1]), None)
+        return self_weights(self.blocks, features, mask[:, None])
 
 
 class DecoderBlock(nnx.Module):
@@ -207,3 +230,15 @@ class Transformer(nnx.Module):
             of_layers.append(weights)
         weights = jax.tree.map(lambda *layers: jnp.stack(layers, axis=1), *of_layers)
         return self._read(features), weights
+
+    def self_weights(
+        self, embeddings: Float[Array, "B T E"], source: Source
+    ) -> Float[Array, "B L N T T"]:
+        """How much each step attends to the word that each has read: 0 to those of later steps."""
+        steps = embeddings.shape[1]
+        features = self.input_embedding(embeddings, jnp.arange(steps), None)
+        causal, of_layers = jnp.tri(steps, dtype=bool)[None], []
+        for block, projected in zip(self.blocks, source.projected, strict=True):
+            of_layers.append(block.self_attention.weights(features, causal))
+            features, _ = block(features, projected, source.mask, None)
+        return jnp.stack(of_layers, axis=1)

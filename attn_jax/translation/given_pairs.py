@@ -1,7 +1,6 @@
 """What a trained model says of sentence pairs: it forces, aligns, explains and scores."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, overload
 
 import jax
@@ -13,10 +12,17 @@ from attn_jax.data.vocabulary import Vocabulary
 from attn_jax.decoding.batches import in_order
 from attn_jax.decoding.ensemble import COMBINATIONS
 from attn_jax.decoding.explanations import Explained, explain
-from attn_jax.decoding.forced import Forced, force, posterior, value_sizes, viterbi
+from attn_jax.decoding.forced import (
+    Forced,
+    force,
+    posterior,
+    self_attention,
+    value_sizes,
+    viterbi,
+)
 from attn_jax.errors import InputError, choose
 from attn_jax.kernels.factors import BFLOAT16
-from attn_jax.models.seq2seq import Seq2Seq
+from attn_jax.models.seq2seq import SelfWeights, Seq2Seq
 from attn_jax.tokens import EOS
 from attn_jax.translation.hypothesis import Hypothesis
 
@@ -25,6 +31,27 @@ Text = str | Sentence  # a sentence is not cut into tokens again
 # A posterior is refused if a position with more than this probability has less than this weight
 # when there is no other.
 PROBABLE, WHOLE = 1e-3, 0.99
+
+
+def _without_padding(results: Any, row: int, real: tuple[int, int]) -> Any:
+    """A row of a batch of results, [T] or [..., T, S], for so many target and source tokens."""
+    steps, width = real
+
+    def of_row(leaf: np.ndarray) -> np.ndarray:
+        values = leaf[row]
+        # A copy, since a view would keep the whole batch in memory.
+        return (values[:steps] if values.ndim == 1 else values[..., :steps, :width]).copy()
+
+    return jax.tree.map(of_row, results)
+
+
+def _squares(results: SelfWeights, row: int, real: tuple[int, int]) -> SelfWeights:
+    """A row of the weights of self-attention, [L, N, S, S] and [L, N, T, T]."""
+    steps, width = real
+    each = zip(results, (width, steps), strict=True)
+    return SelfWeights(
+        *(None if leaf is None else leaf[row, ..., :size, :size].copy() for leaf, size in each)
+    )
 
 
 class GivenPairs:
@@ -175,6 +202,22 @@ class GivenPairs:
         sizes = self._over_pairs(value_sizes, cut, cut)  # of any targets
         return None if any(of_sentence is None for of_sentence in sizes) else sizes
 
+    def self_attention(
+        self, sources: Sequence[Text], targets: Sequence[Text | Hypothesis]
+    ) -> list[SelfWeights]:
+        """What words attend to in their own sentence, in a Transformer.
+
+        Arguments and errors are those of `force`, with a pass of its own over given translations.
+
+        Returns:
+          For each pair `encoder` [L, N, S, S], of source words to each other, and `decoder` [L, N,
+          T, T], of the steps of the target, with the end of the sentence, to the words that they
+          have read: the start symbol, and the target without its last word. None where the encoder
+          or the decoder is no Transformer.
+        """
+        heads = max(self._heads, sum(model.self_heads for model in self.models))
+        return self._over_pairs(self_attention, sources, targets, _squares, heads)
+
     @property
     def sums_over_alignments(self) -> bool:
         """Whether alignments are latent variables of the models, which have a posterior."""
@@ -207,9 +250,21 @@ class GivenPairs:
         return np.array([of_pair.sum() for of_pair in by_pair])
 
     def _over_pairs(
-        self, run: Callable, sources: Sequence[Text], targets: Sequence[Text | Hypothesis]
+        self,
+        run: Callable,
+        sources: Sequence[Text],
+        targets: Sequence[Text | Hypothesis],
+        of_pair: Callable = _without_padding,
+        heads: int = 0,
     ) -> list[Any]:
-        """The results of a compiled pass for each pair, [T] or [..., T, S], without padding."""
+        """The results of a compiled pass for each pair, [T] or [..., T, S], without padding.
+
+        Args:
+          run: the pass.
+          sources, targets: as in `force`.
+          of_pair: takes a pair out of the results of a batch.
+          heads: of how many the results have weights, if not of those that attend to the source.
+        """
         source_cut = self._cut(self.source, sources, "source")
         target_cut = self._cut(self.target, targets, "target")
         source_ids = [self.source.ids(sentence.tokens) for sentence in source_cut]
@@ -228,10 +283,10 @@ class GivenPairs:
             results = jax.device_get(run(self.models, source, target, combination=self.combination))
             for row, index in enumerate(indices):
                 real = len(target_ids[index]), len(source_ids[index])
-                yield jax.tree.map(partial(_without_padding, row=row, real=real), results)
+                yield of_pair(results, row, real)
 
         lengths = [max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
-        return in_order(lengths, over, self._heads)
+        return in_order(lengths, over, heads or self._heads)
 
     @overload
     def _cut(  # pyright: ignore[reportOverlappingOverload]
@@ -283,14 +338,6 @@ def refuse_one(sentences: Any, side: str) -> None:
 
 def _plus(sizes: tuple[int, ...]) -> str:
     return " + ".join(map(str, sizes))
-
-
-def _without_padding(leaf: np.ndarray, row: int, real: tuple[int, int]) -> np.ndarray:
-    """A row [T] or [..., T, S] of a batch, without padding."""
-    steps, width = real
-    values = leaf[row]
-    # A copy, since a view would keep the whole batch in memory.
-    return (values[:steps] if values.ndim == 1 else values[..., :steps, :width]).copy()
 
 
 def padded_batch(sentences: list[list[int]], rows: int, length: int) -> np.ndarray:

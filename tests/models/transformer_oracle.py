@@ -36,8 +36,11 @@ def turned(x, position):
     return np.ravel(np.column_stack([both.real, both.imag]))
 
 
-def self_attend(attention, xs, seen):
-    """One word after another; `seen(t)` are the words that word t attends to."""
+def self_attend(attention, xs, seen, kept=None):
+    """One word after another; `seen(t)` are the words that word t attends to.
+
+    The weights [N, T, T] are appended to the list `kept`.
+    """
     heads, rotary = attention.heads, attention.positions.__name__ == "Rotary"
 
     def project(t):
@@ -50,16 +53,19 @@ def self_attend(attention, xs, seen):
         return query, key, value
 
     projected = [project(t) for t in range(len(xs))]
+    of_all = np.zeros((heads, len(xs), len(xs)))
 
     def read(t):
         parts = []
         for n in range(heads):
             query = projected[t][0][n]
             scores = [query @ projected[u][1][n] / np.sqrt(len(query)) for u in seen(t)]
-            weights = softmax(np.array(scores))
+            weights = of_all[n, t, list(seen(t))] = softmax(np.array(scores))
             parts.append(sum(w * projected[u][2][n] for w, u in zip(weights, seen(t), strict=True)))
         return linear(attention.output, np.concatenate(parts))
 
+    if kept is not None:
+        kept.append(of_all)
     return [around(attention.residual, x, lambda _, t=t: (read(t),))[0] for t, x in enumerate(xs)]
 
 
@@ -73,30 +79,30 @@ def last(stack, xs):
     return xs if stack.norm is None else [normed(stack.norm, x) for x in xs]
 
 
-def encode(encoder, vectors):
+def encode(encoder, vectors, kept=None):
     """The annotations, their mean, and no states."""
     xs = enter(encoder.input_embedding, vectors)
     for block in encoder.blocks:
-        xs = self_attend(block.self_attention, xs, lambda t: range(len(vectors)))
+        xs = self_attend(block.self_attention, xs, lambda t: range(len(vectors)), kept)
         xs = [feed(block.feed_forward, x) for x in xs]
     annotations = np.array(last(encoder, xs))
     return annotations, annotations.mean(axis=0), []
 
 
-def states(decoder, vectors):
+def states(decoder, vectors, kept=None):
     """The states of a decoder that sees previous words alone."""
     xs = enter(decoder.input_embedding, vectors)
     for block in decoder.blocks:
-        xs = self_attend(block.self_attention, xs, lambda t: range(t + 1))
+        xs = self_attend(block.self_attention, xs, lambda t: range(t + 1), kept)
         xs = [feed(block.feed_forward, x) for x in xs]
     return last(decoder, xs)
 
 
-def decode(decoder, vectors, annotations, attend):
+def decode(decoder, vectors, annotations, attend, kept=None):
     """The features and the alignment; `attend` is the cross-attention of one query."""
     xs, alignment = enter(decoder.input_embedding, vectors), []
     for block in decoder.blocks:
-        xs = self_attend(block.self_attention, xs, lambda t: range(t + 1))
+        xs = self_attend(block.self_attention, xs, lambda t: range(t + 1), kept)
         cross = block.cross_attention
         read = [
             around(cross.residual, x, lambda q, c=cross: attend(c.attention, q, annotations))
