@@ -10,7 +10,10 @@ from attn_jax.drawing.viewer import MOST_STEPS, linked, of_system, shown
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run
 from attn_jax.reporting.telling import MOST_DRAWN, shown_sentences
-from attn_jax.tokens import EOS, SPECIALS, written
+from attn_jax.tokens import BOS, EOS, SPECIALS, bracketed, written
+
+SELF = "encoder", "decoder"  # whose words may attend to each other
+SQUARE = ..., slice(MOST_STEPS), slice(MOST_STEPS)  # of weights of self-attention, the first steps
 
 
 def panel_of(run: Run, index: int) -> Panel:
@@ -49,7 +52,31 @@ def of_run(run: Run, index: int) -> dict[str, Any]:
         described["forced"] = forced
         if "missed" in forced:
             described["astray"] = forced["missed"]
+    for part in SELF:
+        if index in run.pictures.get(part, {}):
+            described[part] = of_itself(sentence, run.pictures[part][index], part)
     return described
+
+
+def of_itself(sentence: dict[str, Any], weights: np.ndarray, part: str) -> dict[str, Any]:
+    """A sentence whose words attend to each other, without weights.
+
+    Args:
+      sentence: as it is stored.
+      weights: of self-attention, [L, N, S, S] of the encoder, or [L, N, T, T] of the decoder, whose
+        steps have read the start symbol and what was written before.
+      part: `encoder` or `decoder`.
+    """
+    layers, heads, steps, _ = weights.shape
+    alignment = weights[SQUARE].mean(axis=(0, 1))
+    if part == "encoder":
+        words = list(map(bracketed, sentence["source"]))
+        described = shown(words[: len(alignment)], words, alignment)
+    else:
+        target = written(sentence["hypothesis"], steps)
+        read = [SPECIALS[BOS], *target][: len(alignment)]
+        described = shown(read, target, alignment, sentence["target"]) | {"text": sentence["text"]}
+    return described | {"shape": {"layers": layers, "heads": heads}}
 
 
 def of_reference(sentence: dict[str, Any], weights: np.ndarray) -> dict[str, Any]:
@@ -86,7 +113,7 @@ class Shown(NamedTuple):
     entry: dict[str, Any]  # of the hypothesis, or of its reference
     run: Run
     place: int  # of the sentence
-    of: str  # what the names of its arrays begin with
+    of: str  # what has weights: `reference`, a name in `SELF`, or empty, the hypothesis
 
     def picture(self, name: str) -> np.ndarray | None:
         """An array of the sentence, if the run has it."""
@@ -95,9 +122,14 @@ class Shown(NamedTuple):
     @property
     def weights(self) -> np.ndarray:
         """Those of the first steps, [L, N, T, S]."""
-        whole = self.picture("reference") if self.of else self.run.weights[self.place]
+        whole = self.picture(self.of) if self.of else self.run.weights[self.place]
         assert whole is not None
-        return whole[:, :, :MOST_STEPS]
+        return whole[SQUARE] if self.of in SELF else whole[:, :, :MOST_STEPS]
+
+    @property
+    def sizes(self) -> np.ndarray | None:
+        """Those of what the weights weigh, [L, N, 1, S], if they are known."""
+        return None if self.of in SELF else self.picture("sizes")
 
     def add_mean(self, room: Room) -> None:
         """The mean over layers and heads."""
@@ -105,17 +137,16 @@ class Shown(NamedTuple):
 
     def add_others(self, room: Room) -> None:
         """What else can be shown in place of the mean: the posterior, or weights times sizes."""
-        posterior = self.picture(f"{self.of}posterior")
+        posterior = self.picture(f"{self.of}_posterior".removeprefix("_"))
         if posterior is not None:
             self.entry["posterior"] = room.take(posterior[:MOST_STEPS])
-        sizes = self.picture("sizes")
-        if sizes is not None:
-            shares = contributions(self.weights, sizes)
+        if self.sizes is not None:
+            shares = contributions(self.weights, self.sizes)
             self.entry["sized"] = room.take(shares.mean(axis=(0, 1)))
 
     def add_heads(self, room: Room) -> None:
         """All layers and heads, and the sizes of their values, of which only ratios matter."""
-        weights, sizes = self.weights, self.picture("sizes")
+        weights, sizes = self.weights, self.sizes
         if weights.shape[0] * weights.shape[1] == 1:
             return
         self.entry["heads"] = room.take(weights)
@@ -130,7 +161,7 @@ def split(name: str, systems: Systems, baseline: str, limits: Limits, room: Room
     While there is room, weights are added in the order of their importance, of each sentence, most
     telling first: the mean of every system; then all layers and heads of the best systems and of
     the baseline; then the mean of references; then what else can be shown; then all layers and
-    heads of references.
+    heads of references; then self-attention, the mean and then all layers and heads.
 
     Args:
       name: of the split.
@@ -151,9 +182,15 @@ def split(name: str, systems: Systems, baseline: str, limits: Limits, room: Room
         if index in run.weights
     ]
     forced = [
-        (label, Shown(one.entry["forced"], one.run, one.place, "reference_"))
+        (label, Shown(one.entry["forced"], one.run, one.place, "reference"))
         for label, one in said
         if "forced" in one.entry
+    ]
+    within = [
+        (label, Shown(one.entry[part], one.run, one.place, part))
+        for part in SELF
+        for label, one in said
+        if part in one.entry
     ]
     detailed = {*list(firsts)[: limits.systems], baseline}
     for _, one in said:
@@ -166,6 +203,11 @@ def split(name: str, systems: Systems, baseline: str, limits: Limits, room: Room
     for _, one in said + forced:
         one.add_others(room)
     for label, one in forced:
+        if label in detailed:
+            one.add_heads(room)
+    for _, one in within:
+        one.add_mean(room)
+    for label, one in within:
         if label in detailed:
             one.add_heads(room)
     first = first_run(systems).sentences

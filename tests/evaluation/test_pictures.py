@@ -50,5 +50,26 @@ def test_what_is_kept_is_of_the_first_sentences(readout, kinds):
     assert [one.shape for one in found["posterior"].values()] == shapes
 
 
+def test_self_attention_is_kept_of_what_was_written():
+    parts = dict.fromkeys(("encoder", "decoder"), "transformer")
+    sizes = dict.fromkeys(("embedding_size", "annotation_size", "hidden_size"), 8)
+    config = model_options(**parts, **sizes, feedforward_size=8, self_heads=2, encoder_layers=2)
+    symbols = Symbols(["a", "b", "c"])
+    model = initialize(config, len(symbols), len(symbols), jax.random.key(0))
+    translator = Translator([model], symbols, symbols)
+    assessment = assess(translator, EXAMPLES, "none", {}, pictured=2)
+    found = pictures(translator, assessment)
+    assert found.keys() == {"arr", "reference", "sizes", "encoder", "decoder"}
+    for nth, (hypothesis, _) in assessment.pictured.items():
+        words, steps = len(hypothesis.source.tokens), hypothesis.weights.shape[2]
+        assert found["encoder"][nth].shape == (2, 2, words, words)
+        assert found["decoder"][nth].shape == (1, 2, steps, steps)
+        np.testing.assert_allclose(found["encoder"][nth].sum(axis=3), 1, rtol=1e-5)
+        np.testing.assert_allclose(found["decoder"][nth].sum(axis=3), 1, rtol=1e-5)
+        assert not np.triu(found["decoder"][nth], 1).any()
+        (alone,) = translator.self_attention([hypothesis.source], [hypothesis])
+        np.testing.assert_allclose(found["encoder"][nth], alone.encoder, rtol=1e-5, atol=1e-6)
+
+
 def test_without_sentences_nothing_is_kept():
     assert pictures(None, Assessment({}, {}, [], [], {})) == {}

@@ -55,7 +55,8 @@ def of_decoder(model, source, target):
 @pytest.mark.parametrize(
     "options",
     [
-        {**BOTH, **DEEP, "norm": "pre"},
+        {**BOTH, "self_heads": 2, "norm": "pre"},
+        pytest.param({**BOTH, **DEEP}, marks=full),
         pytest.param({**BOTH, **DEEP, "positions": "rotary", "hidden_size": 20}, marks=full),
         pytest.param({"decoder": "transformer", "readout": "marginal", **DEEP}, marks=full),
         pytest.param({"decoder": "luong", "encoder": "transformer"}, marks=full),

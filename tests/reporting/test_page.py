@@ -164,6 +164,32 @@ def test_the_posterior_is_shown_where_a_run_has_kept_it(root):
         np.testing.assert_allclose(read, expected, atol=0.004)
 
 
+def test_self_attention_is_between_the_words_of_a_text(root):
+    generator = np.random.default_rng(4)
+    file = root / "b" / "alignments.test.npz"
+    arrays = dict(np.load(file))
+    for nth, one in enumerate(SENTENCES):
+        steps, words = arrays[f"arr_{nth}"].shape[2], len(one["source"])
+        arrays[f"encoder_{nth}"] = generator.dirichlet(np.ones(words), (3, 4, words))
+        arrays[f"decoder_{nth}"] = np.tri(steps) * generator.random((1, 1, steps, steps))
+    np.savez(file, **arrays)
+    (test,) = written(root)["splits"]
+    best, last = test["systems"]
+    assert not {"encoder", "decoder"} & last["sentences"][0].keys()
+    for place, shown in zip(test["sentences"], best["sentences"], strict=True):
+        nth = place["number"] - 1
+        within, weights = shown["encoder"], arrays[f"encoder_{nth}"]
+        assert within["source"] == within["target"] == shown["source"]
+        assert within["shape"] == {"layers": 3, "heads": 4}
+        np.testing.assert_allclose(unpacked(within["heads"], weights.shape), weights, atol=0.004)
+        within, weights = shown["decoder"], arrays[f"decoder_{nth}"][0, 0]
+        assert within["target"] == shown["target"]
+        assert within["source"] == ["<s>", *shown["target"][:-1]]
+        assert within["wrong"] == shown["wrong"]
+        np.testing.assert_allclose(unpacked(within["mean"], weights.shape), weights, atol=0.004)
+        assert "heads" not in within  # it has only one
+
+
 def test_other_splits_are_shown_where_they_were_evaluated(root):
     for name in ("evaluation.test.json", "predictions.test.jsonl", "alignments.test.npz"):
         for run in "ab":

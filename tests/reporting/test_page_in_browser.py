@@ -64,6 +64,9 @@ def write_system(folder, score, seed, right, heads=1):
             shape = 1, heads, len(one["target"]) + 1
             pictures[f"reference_{number}"] = generator.dirichlet(np.full(width, 0.4), shape)
             pictures[f"sizes_{number}"] = generator.uniform(0.2, 3, (1, heads, 1, width))
+            pictures[f"encoder_{number}"] = generator.dirichlet(np.ones(width), (2, 1, width))
+            steps = len(said) + 1
+            pictures[f"decoder_{number}"] = np.tri(steps) * generator.random((2, 3, steps, steps))
     (folder / "predictions.test.jsonl").write_text("\n".join(lines), "utf-8")
     np.savez(folder / "alignments.test.npz", *weights, **pictures)
     file = folder / "evaluation.test.json"
@@ -661,7 +664,13 @@ def test_a_choice_of_what_is_gone_is_forgotten(page):
                 "order": "x",
                 "systems": ["x", "x"],
                 "number": 999,
-                "panels": [{"head": "7.7", "pinned": {"side": "target", "index": 99}}],
+                "panels": [
+                    {
+                        "head": "7.7",
+                        "attention": "source",
+                        "pinned": {"side": "target", "index": 99},
+                    }
+                ],
             },
         },
     }
@@ -703,6 +712,41 @@ def test_the_reference_stands_beside_what_was_written(page, root):
     )  # of which no reference is known
     assert right.get_by_label("Target").is_hidden()
     assert tokens(page, "target", "B").all_inner_texts()[0] == "X"
+
+
+def test_words_attend_to_each_other(page, root, file):
+    choose(page, 23)
+    panel(page).get_by_label("Target").select_option("the reference")
+    attention = panel(page).get_by_label("Attention")
+    arrays = np.load(root / "a" / "alignments.test.npz")
+    attention.select_option("encoder self-attention")
+    assert panel(page).get_by_label("Quantity").is_hidden()
+    assert panel(page).get_by_label("Target").is_hidden()
+    source = ["w22", "a", "b", "c", "d"]
+    assert tokens(page, "source").all_inner_texts() == source
+    assert tokens(page, "target").all_inner_texts() == source
+    tokens(page, "target").nth(3).hover()
+    expected = arrays["encoder_22"].mean(axis=(0, 1))[3]
+    assert numbers(page, "source") == pytest.approx(expected, abs=0.011)
+    page.mouse.move(2, 2)
+    attention.select_option("decoder self-attention")
+    assert panel(page).locator(".wrote").inner_text().startswith("the system wrote")
+    said = ["X", "B", "A", "W22", "</s>"]
+    assert tokens(page, "target").all_inner_texts() == said
+    assert tokens(page, "source").all_inner_texts() == ["<s>", *said[:-1]]
+    panel(page).get_by_label("Layer and head").select_option("layer 2, head 3")
+    tokens(page, "target").nth(2).hover()
+    assert numbers(page, "source") == pytest.approx(arrays["decoder_22"][1, 2, 2], abs=0.011)
+    page.keyboard.press("m")
+    assert panel(page).locator(".corner").inner_text().split("\n") == ["writes ↓", "has read →"]
+    page.wait_for_function("location.hash.includes('attention=decoder&attention=cross')")
+    other = page.context.new_page()
+    other.goto(file.as_uri() + page.evaluate("location.hash"))
+    other.wait_for_selector("html[data-ready] .panel .token")
+    assert panel(other).get_by_label("Attention").input_value() == "decoder"
+    panel(page).get_by_label("System A", exact=True).select_option("dot")  # it has none
+    assert attention.is_hidden()
+    assert tokens(page, "source").all_inner_texts() == source
 
 
 def test_weights_times_the_sizes_of_values(page, root):

@@ -37,7 +37,7 @@ function gridView(scene, room, bars) {
   const cells = make("div", { className: "cells", style: size }, canvas, marks, across, down);
   const upright = sentence.source.every((token) => [...token].length <= 2);
   const element = make("div", { className: `grid${bars ? " bars" : ""}${upright ? " upright" : ""}`, style: { "--cell": `${cell}px`, "--row": `${row}px` } },
-    make("div", { className: "corner" }, make("span", {}, "target ↓"), make("span", {}, "source →")),
+    make("div", { className: "corner" }, make("span", {}, `${scene.sides.target} ↓`), make("span", {}, `${scene.sides.source} →`)),
     make("div", { className: "side source" }, labels.source),
     make("div", { className: "side target" }, labels.target), cells);
 

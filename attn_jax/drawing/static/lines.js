@@ -57,7 +57,7 @@ function linesView(scene) {
   const labels = {};
   const column = (side) => {
     labels[side] = sentence[side].map((_, index) => tokenLabel(scene, side, index));
-    return make("div", { className: `side ${side}` }, labels[side]);
+    return make("div", { className: `side ${side}` }, make("div", { className: "heading" }, scene.sides[side]), labels[side]);
   };
   const scaled = Math.min(devicePixelRatio, 8000 / (count * height)); // browsers limit canvases
   const layer = (name) => {

@@ -3,8 +3,10 @@ const BUSY = 4000; // milliseconds after the last touch for which a reader is no
 /** The address of what the viewer shows, as a link to it: data set, split, sentence, systems. */
 function addressOf({ set, parts: { Viewer: shown } }) {
   if (!shown || location.protocol === "about:") return undefined; // in a notebook's frame there is none
-  const { split, number, systems, view } = shown;
-  return `#${new URLSearchParams([["set", set], ["split", split], ["sentence", number], ...systems.map((name) => ["system", name]), ["view", view]])}`;
+  const { split, number, systems, view, panels } = shown;
+  const usual = panels.every(({ attention }) => attention === "cross"); // which makes the address no longer
+  const named = [...systems.map((name) => ["system", name]), ...(usual ? [] : panels.map(({ attention }) => ["attention", attention]))];
+  return `#${new URLSearchParams([["set", set], ["split", split], ["sentence", number], ...named, ["view", view]])}`;
 }
 
 /** What an address asks for, as `keepChoices` keeps it. */
@@ -12,7 +14,8 @@ function choicesOf(address) {
   const asked = new URLSearchParams(address.slice(1));
   if (!asked.has("sentence")) return {};
   const view = asked.get("view") ?? undefined;
-  return { set: asked.get("set"), parts: { Viewer: { split: asked.get("split"), number: Number(asked.get("sentence")), systems: asked.getAll("system"), view } } };
+  const panels = asked.getAll("attention").map((attention) => ({ attention }));
+  return { set: asked.get("set"), parts: { Viewer: { split: asked.get("split"), number: Number(asked.get("sentence")), systems: asked.getAll("system"), panels, view } } };
 }
 
 /** Keeps what the reader chooses with the window's history, where it survives a reload. */

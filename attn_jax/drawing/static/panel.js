@@ -8,6 +8,13 @@ function errorsOf(sentence) {
   return { wrong: new Map((sentence.wrong ?? []).map(([said, wanted]) => [said, token(wanted)])), missing };
 }
 
+/** What a sentence has weights of: its name, and what the tokens at the source's and at the target's place are. */
+const ATTENTIONS = {
+  cross: { named: "decoder to encoder (cross)", sides: { source: "source", target: "target" } },
+  encoder: { named: "encoder self-attention", sides: { source: "looks at", target: "source" } },
+  decoder: { named: "decoder self-attention", sides: { source: "has read", target: "writes" } },
+};
+
 /** One system's view of the sentence. */
 class Panel {
   constructor(name, changed, before = {}) {
@@ -19,6 +26,7 @@ class Panel {
     this.head = before.head ?? "mean";
     this.kind = before.kind ?? "weights";
     this.text = before.text ?? "written";
+    this.attention = Object.hasOwn(ATTENTIONS, before.attention) ? before.attention : "cross";
     this.system = choice(`System ${name}`, [], "", (value) => this.changed({ system: value }));
     this.heads = choice("Layer and head", [], "mean", (value) => {
       this.head = value;
@@ -26,6 +34,10 @@ class Panel {
     });
     this.texts = choice("Target", [], "written", (value) => {
       this.text = value;
+      this.changed({});
+    });
+    this.attentions = choice("Attention", [], "cross", (value) => {
+      this.attention = value;
       this.changed({});
     });
     this.kinds = choice("Quantity", [], "weights", (value) => {
@@ -42,23 +54,28 @@ class Panel {
     this.overview = make("details", { className: "overview", open: before.overview ?? false, ontoggle: () => this.drawHeads() },
       make("summary", {}, "All layers and heads"), this.thumbnails);
     this.element = make("section", { className: "panel", "aria-label": `System ${name}` },
-      make("div", { className: "controls" }, this.system.element, this.texts.element, this.kinds.element, this.heads.element),
+      make("div", { className: "controls" }, this.system.element, this.attentions.element, this.texts.element, this.kinds.element, this.heads.element),
       this.wrote, this.notes, this.readout, this.drawing, this.overview);
   }
 
   /** What the reader has chosen. */
   get choices() {
-    return { head: this.head, kind: this.kind, text: this.text, pinned: this.pinned, overview: this.overview.open };
+    return { head: this.head, kind: this.kind, text: this.text, attention: this.attention, pinned: this.pinned, overview: this.overview.open };
   }
 
   get active() {
     return this.hovered ?? this.pinned;
   }
 
-  /** Draws a sentence of a system in one of the views: what it wrote, or the reference. */
-  async show(system, known, view) {
+  /** What is chosen of a sentence: the weights of what was written, of the reference, or of self-attention. */
+  chosen(known) {
+    return known[this.attention] ?? (this.text === "reference" ? known.forced : undefined) ?? known;
+  }
+
+  /** Draws a sentence of a system in one of the views. */
+  async show(of, known, view) {
     this.offer(known);
-    const sentence = this.text === "reference" ? known.forced : known;
+    const sentence = this.chosen(known), system = { ...of, ...sentence.shape };
     if (this.sentence !== sentence) {
       const { pinned } = this.before; // before a reload
       this.pinned = pinned && pinned.index < sentence[pinned.side].length ? pinned : null;
@@ -73,7 +90,7 @@ class Panel {
     this.drawHeads();
     const { text } = sentence;
     this.wrote.replaceChildren(...(text === undefined ? []
-      : [make("dt", {}, this.text === "reference" ? "the reference" : "the system wrote"), make("dd", { dir: "auto" }, text)]));
+      : [make("dt", {}, sentence === known.forced ? "the reference" : "the system wrote"), make("dd", { dir: "auto" }, text)]));
     this.drawing.ariaBusy = "true"; // until its weights are unpacked
     const alignment = await alignmentOf(system, sentence, this.head, this.kind);
     if (this.turn !== turn) return; // something else was chosen meanwhile
@@ -95,11 +112,14 @@ class Panel {
 
   /** Choices of what this sentence has. */
   offer(known) {
-    const texts = [["written", "the system wrote"], ...(known.forced ? [["reference", "the reference"]] : [])];
+    const attentions = Object.entries(ATTENTIONS).filter(([name]) => name === "cross" || known[name]).map(([name, { named }]) => [name, named]);
+    if (!known[this.attention]) this.attention = "cross";
+    const references = known.forced && this.attention === "cross" ? [["reference", "the reference"]] : [];
+    const texts = [["written", "the system wrote"], ...references];
     if (!known.forced) this.text = "written";
-    const kinds = kindsOf(this.text === "reference" ? known.forced : known);
+    const kinds = kindsOf(this.chosen(known));
     if (!kinds.some(([kind]) => kind === this.kind)) this.kind = "weights";
-    for (const [shown, choices, value] of [[this.texts, texts, this.text], [this.kinds, kinds, this.kind]]) {
+    for (const [shown, choices, value] of [[this.attentions, attentions, this.attention], [this.texts, texts, this.text], [this.kinds, kinds, this.kind]]) {
       fill(shown.select, choices, value);
       shown.element.hidden = choices.length === 1;
     }
@@ -146,6 +166,7 @@ class Panel {
     return {
       sentence,
       alignment,
+      sides: ATTENTIONS[this.attention].sides,
       ...errorsOf(sentence),
       colours: { line: css(shade(0.5)), negative: css(shade(-0.5)), gold: colour("gold"), rule: colour("rule") },
       weights: ({ side, index }) => (side === "target" ? alignment.row(index) : alignment.column(index)),

@@ -195,7 +195,8 @@ class Viewer {
 
   /** Whether a matrix is too wide for two of them side by side. */
   isWide() {
-    const longest = Math.max(...[0, 1].map((nth) => this.system(nth)?.sentences[this.place].source.length ?? 0));
+    const known = [0, 1].map((nth) => this.system(nth)?.sentences[this.place]);
+    const longest = Math.max(...known.map((one, nth) => (one ? this.panels[nth].chosen(one).source.length : 0)));
     return this.view !== "lines" && longest * NARROWEST + BESIDE > this.element.querySelector(".shown").clientWidth / 2 - 12;
   }
 
@@ -214,4 +215,5 @@ class Viewer {
 const MARKS = "A darker shade is a larger weight (its square root, so that small ones are seen); weights are rounded to 8 bits. "
   + "Orange is a negative weight, as mixed heads may give; weights above 1 are shaded as 1. "
   + "A wavy line is under a token that is wrong or too many; a bar stands where tokens are missing, by the edits that error rates count. "
-  + "Gold links, where known, are dotted green lines or green frames.";
+  + "Gold links, where known, are dotted green lines or green frames. "
+  + "In the self-attention of a decoder, each step is named by the token that it writes: it has read the start <s> and the tokens before this one.";
