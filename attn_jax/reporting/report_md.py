@@ -10,13 +10,13 @@ from attn_jax.drawing.beside import beside
 from attn_jax.drawing.style import ONE_COLUMN, TWO_COLUMNS, Page, Picture, save
 from attn_jax.files import write_whole
 from attn_jax.reporting import curves, forest, tables
-from attn_jax.reporting.about import about, of_each
+from attn_jax.reporting.about import about, listed, of_each
 from attn_jax.reporting.answer import answer
 from attn_jax.reporting.cautions import cautions
 from attn_jax.reporting.comparisons import Comparison
 from attn_jax.reporting.printing import escaped, markdown
 from attn_jax.reporting.runs import Run
-from attn_jax.reporting.sentences import panel_of
+from attn_jax.reporting.sentences import panel_of, reference_of
 from attn_jax.reporting.systems import Systems, stem
 from attn_jax.reporting.telling import MOST_DRAWN, telling_sentences
 
@@ -100,10 +100,12 @@ def one_sentence(systems: Systems, index: int) -> Iterator[Drawing]:
             label: panel._replace(alignment=panel.alignment[:most])
             for label, panel in panels.items()
         }
+        others = [label for label, (run, *_) in systems.items() if not reference_of(run, index)]
+        unmarked = f" (not of {listed(others)}, whose tokens are others)" if others else ""
         caption = (
             "The same sentence under each system; what lies beyond its end is blue. Errors as its "
             "error rate counts them: tokens that are wrong or too many are red, and a red line "
-            f"stands where tokens are missing ({seeds_drawn(systems)}{cut})"
+            f"stands where tokens are missing{unmarked} ({seeds_drawn(systems)}{cut})"
         )
         yield Drawing("beside", partial(beside, shorter), caption, (TWO_COLUMNS,))
 

@@ -16,12 +16,23 @@ SELF = "encoder", "decoder"  # whose words may attend to each other
 SQUARE = ..., slice(MOST_STEPS), slice(MOST_STEPS)  # of weights of self-attention, the first steps
 
 
+def reference_of(run: Run, index: int) -> list[str] | None:
+    """The tokens of a reference; None where another toolkit has written others than its tokens."""
+    sentence = run.sentences[index]
+    known = run.trained or sentence["hypothesis"] == sentence["text_tokens"]
+    return sentence["target"] if known else None
+
+
 def panel_of(run: Run, index: int) -> Panel:
-    """A sentence under a system, with at most the first `MOST_DRAWN` steps."""
+    """A sentence under a system, with at most the first `MOST_DRAWN` steps.
+
+    Without tokens of a reference, no error is marked.
+    """
     sentence, weights = run.sentences[index], run.weights[index]
     steps = written(sentence["hypothesis"], weights.shape[2])
     alignment = weights[:, :, :MOST_DRAWN].mean(axis=(0, 1))
-    return Panel(alignment, sentence["source"], steps, sentence["target"])
+    reference = reference_of(run, index) or sentence["hypothesis"]
+    return Panel(alignment, sentence["source"], steps, reference)
 
 
 def confidence(run: Run, index: int) -> float | None:
@@ -42,10 +53,8 @@ def of_run(run: Run, index: int) -> dict[str, Any]:
     if weights is not None:
         target = written(target, weights.shape[2])
         alignment = weights[:, :, :MOST_STEPS].mean(axis=(0, 1))
-    # Tokens of another toolkit may not be those of the references.
-    same = run.trained or sentence["hypothesis"] == sentence["text_tokens"]
-    wanted = sentence["target"] if same else None
-    described = shown(sentence["source"], target, alignment, wanted, sentence["gold"])
+    reference = reference_of(run, index)
+    described = shown(sentence["source"], target, alignment, reference, sentence["gold"])
     described |= {"text": sentence["text"], "confidence": confidence(run, index)}
     if index in run.pictures.get("reference", {}):
         forced = of_reference(sentence, run.pictures["reference"][index])

@@ -119,6 +119,8 @@ def test_the_page_shows_it_beside_runs(root):
     wrong = {system["name"]: system["wrong"] for system in errors["systems"]}
     assert wrong == {"additive": 5, "marian": 10, "dot": 20}
     assert "marian" in (root / "paper" / "report.tex").read_text()
+    told = (root / "report.md").read_text("utf-8")
+    assert "are missing (not of marian, whose tokens are others) (additive" in told
 
 
 def test_its_pairs_are_those_of_the_test_sentences(root, tmp_path):
