@@ -1,7 +1,6 @@
 """Figures of attention weights."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -10,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import PowerNorm
 
-from attn_jax.attention.head_names import head_name
 from attn_jax.drawing.style import COLOURS, ONE_COLUMN, SCREEN, Page, Picture, styled, wrapped
 from attn_jax.errors import InputError
 from attn_jax.tokens import bracketed, is_second
@@ -48,7 +46,7 @@ def _norm() -> PowerNorm:
     return PowerNorm(0.5, vmin=0, vmax=1)
 
 
-def _shade(axes: Axes, alignment: np.ndarray, source: Sequence[str]) -> None:
+def shade(axes: Axes, alignment: np.ndarray, source: Sequence[str]) -> None:
     """Draws weights on that scale, with a line between those of two sources."""
     axes.imshow(alignment, cmap=SHADES, norm=_norm())
     first = sum(not is_second(token) for token in source)
@@ -90,7 +88,7 @@ def draw_heat_map(
     target: Sequence[str],
 ) -> None:
     """Draws the weights [T, S] between S source and T target tokens."""
-    _shade(axes, alignment, source)
+    shade(axes, alignment, source)
     axes.set_xticks(range(len(source)), visible(source))
     axes.set_yticks(range(len(target)), visible(target))
     if max(map(len, source)) > 2:
@@ -166,59 +164,6 @@ def _beside(page: Page, target: Sequence[str]) -> float:
 def font_of(page: Page, token: float) -> float:
     """Points of the text of a token of so many inches."""
     return page.font * token / (TOKEN * page.scale)
-
-
-@styled
-def heads(
-    weights: np.ndarray,
-    source: Sequence[str],
-    target: Sequence[str],
-    notes: Mapping[tuple[int, int], str] = MappingProxyType({}),
-    title: str = "",
-    page: Page = SCREEN,
-) -> Picture:
-    """The weights of each layer and head, layers down and heads across.
-
-    Vaswani et al. 2017, figures 3 to 5, draw a few heads of self-attention.
-
-    Args:
-      weights: [L, N, T, S].
-      source: S tokens.
-      target: T tokens, end of sentence included.
-      notes: suffixes of the titles, by layer and head, both counted from 1.
-      title: stands above.
-      page: what it is drawn for. Tokens that could not be read on it are left out.
-    """
-    layers, count, *_ = weights.shape
-    sides, around = count * len(source), 1.3 + 0.3 * count
-    most = min(0.19, LARGEST / sides, LARGEST / (layers * len(target)))
-    token = min(most, (page.width - around - room(target)) / sides)
-    font = 7 * token / 0.19
-    told = font >= SMALLEST or page == SCREEN
-    beside, above = (room(target), room(source)) if told else (0, 0)
-    token = token if told else min(most, (page.width - around) / sides)
-    size = (
-        around + beside + token * sides,
-        0.9 + 0.3 * bool(title) + above + layers * (0.3 + token * len(target)),
-    )
-    with mpl.rc_context({"font.size": 7, "axes.titlesize": 7, "figure.titlesize": 9}):
-        figure = Picture(figsize=size, layout="compressed")
-        all_axes = figure.subplots(layers, count, squeeze=False, sharex=True, sharey=True)
-        for (layer, head), axes in np.ndenumerate(all_axes):
-            _shade(axes, weights[layer, head], source)
-            number = layer + 1, head + 1
-            axes.set_title(head_name(*number) + notes.get(number, ""))
-            axes.set_xticks(range(len(source)), visible(source), rotation=90)
-            axes.set_yticks(range(len(target)), visible(target))
-            axes.tick_params(labelsize=font, labelbottom=told, labelleft=told)
-            axes.spines[:].set_visible(True)
-        if not told:
-            all_axes[0, 0].set(xticks=[], yticks=[])  # of all, which share them
-        figure.suptitle(title)
-        figure.supxlabel("source")
-        figure.supylabel("target")
-        add_scale(figure, all_axes, [weights], shrink=0.5)
-    return figure
 
 
 @styled

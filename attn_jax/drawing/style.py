@@ -38,6 +38,7 @@ STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,  # TrueType, since publishers refuse the Type 3 that is usual
     "svg.hashsalt": "attn_jax",  # its names of parts would be random
 }
+DPI = 130  # dots in an inch of a PNG
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 
 # What a figure leaves out of its file, so that the same figure is the same file.
@@ -49,6 +50,7 @@ class Page(NamedTuple):
     """What a figure is drawn for: its width, and sizes that go with it."""
 
     width: float  # most inches
+    height: float  # most inches
     font: float  # points
     abreast: int  # most charts side by side
     name: str  # in the name of a file
@@ -65,10 +67,10 @@ class Page(NamedTuple):
         return {name: self.scale * STYLE[name] for name in sizes}
 
 
-SCREEN = Page(float("inf"), STYLE["font.size"], 2, "")
+SCREEN = Page(float("inf"), 40, STYLE["font.size"], 2, "")
 # The columns of the ACL, which are narrower than those of most others.
-ONE_COLUMN = Page(3.03, 7, 1, "one-column")
-TWO_COLUMNS = Page(6.3, 8, 2, "two-columns")
+ONE_COLUMN = Page(3.03, 9, 7, 1, "one-column")
+TWO_COLUMNS = Page(6.3, 9, 8, 2, "two-columns")
 
 # Decorates functions that draw, so that other figures, as in a notebook, keep their own style.
 styled = mpl.rc_context(STYLE)
@@ -100,7 +102,7 @@ def _drawn(figure: Figure, kind: str) -> bytes:
     box = "tight" if kind == "png" else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", "Glyph .* missing from font")
-        figure.savefig(data, format=kind, dpi=130, bbox_inches=box, metadata=UNDATED[kind])
+        figure.savefig(data, format=kind, dpi=DPI, bbox_inches=box, metadata=UNDATED[kind])
     for warning in caught:
         if "missing from font" in str(warning.message):
             _tell_of_boxes()

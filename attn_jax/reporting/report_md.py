@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from attn_jax.drawing import alignments
 from attn_jax.drawing.beside import beside
+from attn_jax.drawing.heads import heads
 from attn_jax.drawing.style import ONE_COLUMN, TWO_COLUMNS, Page, Picture, save
 from attn_jax.files import write_whole
 from attn_jax.reporting import curves, forest, tables
@@ -127,7 +128,7 @@ def all_heads(systems: Systems, index: int) -> Iterator[tuple[Run, Drawing]]:
                 run,
                 Drawing(
                     f"heads-{number}",
-                    partial(alignments.heads, weights, panel.source, panel.written, known, label),
+                    partial(heads, weights, panel.source, panel.written, known, label),
                     f"Each layer and head of {label} ({which}){told}",
                     (TWO_COLUMNS,),
                 ),

@@ -23,7 +23,8 @@ from attn_jax.alignment.units import (
 )
 from attn_jax.attention.head_names import Head
 from attn_jax.data.alignment_files import Gold, Links
-from attn_jax.drawing.alignments import heads, heat_map
+from attn_jax.drawing.alignments import heat_map
+from attn_jax.drawing.heads import heads
 from attn_jax.drawing.style import save
 from attn_jax.drawing.viewer import write_viewer
 from attn_jax.errors import InputError

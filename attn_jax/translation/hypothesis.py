@@ -56,7 +56,7 @@ class Hypothesis:
 
     def heads(self) -> Picture:
         """The weights of each layer and head as a figure, layers down and heads across."""
-        from attn_jax.drawing.alignments import heads
+        from attn_jax.drawing.heads import heads
 
         return heads(self.weights, self.source.tokens, self.steps)
 

@@ -8,6 +8,7 @@ import pytest
 
 from attn_jax.drawing import alignments
 from attn_jax.drawing.beside import Panel, beside
+from attn_jax.drawing.heads import heads
 from attn_jax.drawing.style import STYLE, Picture, save
 from attn_jax.edits import edits_of
 from attn_jax.errors import InputError
@@ -27,7 +28,7 @@ def test_heat_maps_separate_two_sources():
         panel = Panel(weights, source, target, target)
         for figure in (
             alignments.heat_map(weights, source, target),
-            alignments.heads(weights[None, None], source, target),
+            heads(weights[None, None], source, target),
             beside({"one": panel}),
         ):
             assert [line.get_xdata()[0] for line in figure.axes[0].lines] == places
@@ -52,7 +53,7 @@ def test_all_figures_of_weights_have_one_scale(extreme, extend):
     small = panel._replace(alignment=weights / 3)
     for figure in (
         alignments.heat_map(weights, source, target),
-        alignments.heads(weights[None, None], source, target),
+        heads(weights[None, None], source, target),
         beside({"one": small, "two": panel}),
     ):
         *all_axes, scale = figure.axes
@@ -60,7 +61,7 @@ def test_all_figures_of_weights_have_one_scale(extreme, extend):
         # 0.0025 of the largest weight is still 5 % black.
         assert all(axes.images[0].norm(0.0025) == pytest.approx(0.05) for axes in all_axes)
         assert scale._colorbar.extend == extend
-        assert ("below 0" in scale.get_ylabel()) == (extreme < 0)
+        assert ("below 0" in scale.get_ylabel() + scale.get_xlabel()) == (extreme < 0)
     (axes,) = alignments.step_bars(weights, source, target).axes
     assert axes.get_ylim() == (0, 1)
     cut = "" if extend == "neither" else ", others are cut off"
@@ -137,29 +138,12 @@ def test_names_of_systems_do_not_lie_upon_each_other():
     assert min(panel.height for panel in panels) > 2 * figure.dpi
 
 
-def test_heads_are_drawn_layers_down_and_heads_across():
-    weights = np.arange(12).reshape(2, 3, 2, 1) / 12
-    notes = {(2, 3): ": 90%"}
-    *all_axes, _ = alignments.heads(weights, ["x"], ["a", "b"], notes).axes
-    for axes, own in zip(all_axes, weights.reshape(6, 2, 1), strict=True):
-        np.testing.assert_array_equal(axes.images[0].get_array(), own)
-    assert [axes.get_title() for axes in all_axes[2::3]] == [
-        "layer 1, head 3",
-        "layer 2, head 3: 90%",
-    ]
-
-
-def test_many_heads_of_long_sentences_can_be_drawn():
-    figure = alignments.heads(np.ones((2, 8, 3, 500)), ["a"] * 500, ["b"] * 3)
-    assert figure.get_figwidth() < 50
-
-
 def test_a_token_longer_than_a_page_can_be_drawn():
     weights, tokens = np.ones((2, 2)), ["a", "x" * 20000]
     for figure in (
         alignments.heat_map(weights, tokens, tokens),
         alignments.step_bars(weights, tokens, tokens),
-        alignments.heads(weights[None, None], tokens, tokens),
+        heads(weights[None, None], tokens, tokens),
         beside({"one": Panel(weights, tokens, tokens, tokens)}),
     ):
         assert figure._repr_png_().startswith(b"\x89PNG")
@@ -185,7 +169,7 @@ def test_a_notebook_shows_a_figure_as_it_is_saved(tmp_path, draw):
 
 def test_all_functions_that_draw_return_what_a_notebook_shows():
     weights, tokens = np.ones((1, 1)), ["a"]
-    assert isinstance(alignments.heads(weights[None, None], tokens, tokens), Picture)
+    assert isinstance(heads(weights[None, None], tokens, tokens), Picture)
     assert isinstance(beside({"one": Panel(weights, tokens, tokens, tokens)}), Picture)
 
 

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from attn_jax.drawing import alignments
-from attn_jax.drawing.style import ONE_COLUMN, SCREEN, TWO_COLUMNS, save
+from attn_jax.drawing.style import ONE_COLUMN, TWO_COLUMNS, save
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import holm
 from attn_jax.reporting.curves import draw, learning
@@ -186,14 +186,6 @@ def test_tokens_that_could_not_be_read_are_not_drawn_for_a_narrow_column():
     assert alignments.is_legible(ONE_COLUMN, ["a"] * 12, ["b"])
     assert not alignments.is_legible(ONE_COLUMN, ["a"] * 40, ["b"])
     assert alignments.is_legible(TWO_COLUMNS, ["a"] * 35, ["b"])
-
-
-def test_heads_leave_out_tokens_that_could_not_be_read():
-    weights = np.ones((1, 8, 3, 20)) / 20
-    for page, labels in ((SCREEN, 20), (TWO_COLUMNS, 0)):
-        figure = alignments.heads(weights, ["a"] * 20, ["b"] * 3, page=page)
-        assert figure.get_figwidth() <= page.width
-        assert len(figure.axes[0].get_xticks()) == labels
 
 
 @pytest.mark.parametrize("page", [ONE_COLUMN, TWO_COLUMNS])
