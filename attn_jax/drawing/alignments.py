@@ -16,6 +16,7 @@ from attn_jax.tokens import bracketed, is_second
 LARGEST = 40.0  # inches of a figure; tokens are made smaller to stay below
 LONGEST = 32  # signs of a token
 TOKEN = 0.26  # inches of a token of a heat map on a screen
+FEW, CELL = 8, 0.38  # tokens with which a heat map has numbers; inches of one of them then
 SMALLEST = 4.0  # points of a token that can be read in print
 SHADES = "Greys"
 TICKS = 0, 0.05, 0.2, 0.5, 1  # of the scale of weights
@@ -135,15 +136,26 @@ def heat_map(
         draw_heat_map(axes, alignment, source, target)
         axes.set_title(wrapped(title, int(size[0] / (0.085 * page.scale))))
         axes.tick_params(labelsize=font_of(page, token))
+        if token > 0.9 * CELL * page.scale:
+            _number(axes, alignment, 0.8 * page.font)
         where = {"location": "bottom", "shrink": 0.9} if _is_narrow(page) else {"shrink": 0.6}
         add_scale(figure, axes, [alignment], **where)
     return figure
 
 
+def _number(axes: Axes, alignment: np.ndarray, points: float) -> None:
+    """Writes weights into their cells."""
+    for (step, position), weight in np.ndenumerate(np.asarray(alignment)):
+        colour = "white" if _norm()(weight) > 0.6 else "black"
+        where = {"ha": "center", "va": "center"}
+        axes.text(position, step, f"{weight:.2f}", color=colour, fontsize=points, **where)
+
+
 def token_size(page: Page, source: Sequence[str], target: Sequence[str]) -> float:
     """Inches of a token of a heat map, with which it fits on a page."""
+    longest = max(len(source), len(target))
     left = (page.width - _beside(page, target)) / len(source)
-    return min(TOKEN * page.scale, left, LARGEST / max(len(source), len(target)))
+    return min((CELL if longest <= FEW else TOKEN) * page.scale, left, LARGEST / longest)
 
 
 def is_legible(page: Page, source: Sequence[str], target: Sequence[str]) -> bool:
@@ -163,7 +175,7 @@ def _beside(page: Page, target: Sequence[str]) -> float:
 
 def font_of(page: Page, token: float) -> float:
     """Points of the text of a token of so many inches."""
-    return page.font * token / (TOKEN * page.scale)
+    return page.font * min(1, token / (TOKEN * page.scale))
 
 
 @styled

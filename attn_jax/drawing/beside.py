@@ -72,7 +72,7 @@ def beside(panels: dict[str, Panel], page: Page = SCREEN) -> Picture:
             # All panels have the same size, even if a system stops at once or never.
             axes.set(xlim=(-0.5, widest - 0.5), ylim=(tallest - 0.5, -0.5))
             axes.set_title(title, fontweight="bold")
-            axes.tick_params(labelsize=min(page.font, font_of(page, token)))
+            axes.tick_params(labelsize=font_of(page, token))
             # Outside of the sentence, where white would mean a weight of 0, and grey a larger one.
             axes.set_facecolor("#dce9f5")
             _mark_errors(axes, panel)

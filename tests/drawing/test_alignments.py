@@ -9,7 +9,7 @@ import pytest
 from attn_jax.drawing import alignments
 from attn_jax.drawing.beside import Panel, beside
 from attn_jax.drawing.heads import heads
-from attn_jax.drawing.style import STYLE, Picture, save
+from attn_jax.drawing.style import ONE_COLUMN, SCREEN, STYLE, TWO_COLUMNS, Picture, save
 from attn_jax.edits import edits_of
 from attn_jax.errors import InputError
 
@@ -20,6 +20,27 @@ def test_a_heat_map_shows_weights_and_tokens():
     np.testing.assert_array_equal(axes.images[0].get_array(), alignment)
     assert [label.get_text() for label in axes.get_xticklabels()] == ["ein", "␣"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "</s>"]
+
+
+@pytest.mark.parametrize("page", [SCREEN, TWO_COLUMNS, ONE_COLUMN])
+def test_a_small_heat_map_carries_its_numbers(page):
+    def numbers(target):
+        figure = alignments.heat_map(
+            np.full((target, 8), 0.126), ["x"] * 8, ["y"] * target, "", page
+        )
+        return [text.get_text() for text in figure.axes[0].texts]
+
+    assert numbers(3) == ["0.13"] * 24
+    assert numbers(9) == []
+    wide = alignments.heat_map(np.ones((2, 8)), ["x"] * 8, ["y" * 20] * 2, page=ONE_COLUMN)
+    assert not wide.axes[0].texts  # since the cells are too small
+
+
+def test_numbers_can_be_read_on_dark_and_on_light_cells():
+    figure = alignments.heat_map(np.array([[0.9, -0.2, 1.3]]), ["a", "b", "c"], ["x"])
+    texts = figure.axes[0].texts
+    assert [text.get_text() for text in texts] == ["0.90", "-0.20", "1.30"]
+    assert [text.get_color() for text in texts] == ["white", "black", "white"]
 
 
 def test_heat_maps_separate_two_sources():
