@@ -10,7 +10,12 @@ html_title = f"attn_jax {version}"
 root_doc = "README"
 # By heading. A page that is missing here, or a link that leads nowhere, ends the build.
 NAVIGATION = {
-    "Learn": ["docs/lecture", "docs/cross_attention", "docs/failed_alignments"],
+    "Learn": [
+        "docs/lecture",
+        "docs/lecture_answers",
+        "docs/cross_attention",
+        "docs/failed_alignments",
+    ],
     "Train and compare": [
         "docs/training",
         "docs/models",

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 from nbclient import NotebookClient
 
@@ -23,12 +24,17 @@ def run(notebook, folder):
     return [cell for cell in cells if cell.cell_type == "code"]
 
 
+def code_of(page):
+    """The code of a page as cells."""
+    text = (DOCS / f"{page}.md").read_text("utf-8")
+    sources = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    return list(map(nbformat.v4.new_code_cell, sources))
+
+
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory):
     """The cells of the page after they have run."""
-    text = (DOCS / "library.md").read_text("utf-8")
-    sources = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, sources)))
+    notebook = nbformat.v4.new_notebook(cells=code_of("library"))
     return run(notebook, tmp_path_factory.mktemp("notebook"))
 
 
@@ -38,9 +44,11 @@ def opened(name):
 
 @pytest.fixture(scope="module")
 def lecture(tmp_path_factory):
-    """The cells of the lecture, by a piece of their source, and the runs that it has trained."""
+    """The cells of the lecture, then of the answers to its exercises; and its trained runs."""
     folder = tmp_path_factory.mktemp("lecture")
-    cells = run(opened("lecture"), folder)
+    notebook = opened("lecture")
+    notebook.cells += code_of("lecture_answers")
+    cells = run(notebook, folder)
     with (folder / "runs" / "lecture" / "runs.csv").open() as file:
         return cells, {row["system"]: row for row in csv.DictReader(file)}
 
@@ -99,7 +107,7 @@ def test_the_bottleneck_of_the_lecture_is_one(lecture):
 def test_what_the_lecture_computes_by_hand_is_what_the_library_computes(lecture):
     cells, _ = lecture
     compared = [shown(one)["text/plain"] for one in cells if "np.allclose" in one.source]
-    assert len(compared) == 3
+    assert len(compared) == 4
     assert all("True" in text and "False" not in text for text in compared)
     assert "got 3 and 4" in shown(cell(cells, "Dot().init"))["text/plain"]
 
@@ -114,9 +122,17 @@ def test_the_model_of_the_lecture_needs_what_it_looks_at(lecture):
 def test_the_figures_of_the_lecture_show(lecture):
     cells, _ = lecture
     drawn = [one for one in cells if re.search(r"(heat_map|bars|compare)\(.*\)$", one.source)]
-    assert len(drawn) == 8
+    assert len(drawn) == 11
     assert all("image/png" in shown(one) for one in drawn)
     assert "<table>" in shown(cell(cells, "\nhypothesis"))["text/html"]
+
+
+def test_a_larger_vector_hardly_helps_as_the_answers_say(lecture):
+    cells, _ = lecture
+    _, table = shown(cell(cells, "length  last, 64"))["text/plain"].split("additive\n")
+    exact = {length: right for length, *right in np.loadtxt(table.splitlines(), int).tolist()}
+    assert min(exact[4]) > 80
+    assert max(exact[12][:2]) < 20 < 70 < exact[12][2]
 
 
 def test_the_shapes_of_cross_attention_are_those_that_are_told(cross_attention):
