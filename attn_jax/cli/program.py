@@ -46,10 +46,13 @@ class Interrupts:
         if not isinstance(unraisable.exc_value, KeyboardInterrupt):
             sys.__unraisablehook__(unraisable)
             return
-        self._at = -math.inf
         number = signal.SIGTERM if unraisable.exc_type is Terminated else signal.SIGINT
-        # Not `raise_signal`, which would not wake the main thread.
-        threading.Timer(0.05, os.kill, [os.getpid(), number]).start()
+
+        def again() -> None:
+            self._at = -math.inf  # no earlier: another signal would be lost here, and this one too
+            os.kill(os.getpid(), number)  # not `raise_signal`, which would not wake the main thread
+
+        threading.Timer(0.05, again).start()
 
 
 class Advice(NamedTuple):

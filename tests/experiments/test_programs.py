@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from types import SimpleNamespace
 
@@ -18,8 +19,10 @@ from matplotlib.image import imread
 import attn_jax
 from attn_jax.alignment.extraction import Argmax
 from attn_jax.alignment.units import Reading
+from attn_jax.cli.program import Interrupts
 from attn_jax.data.alignment_files import Gold
 from attn_jax.data.vocabulary import Symbols
+from attn_jax.errors import Terminated
 from attn_jax.pairs import Weighed
 from attn_jax.records import manifest
 from attn_jax.runs.aligning import best_reading
@@ -300,6 +303,18 @@ run(SimpleNamespace(__name__="one", define=lambda: None, main=main))
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
+def test_a_signal_is_not_lost_to_another_one_as_it_is_sent_again(monkeypatch):
+    sent, interrupts = threading.Event(), Interrupts()
+    monkeypatch.setattr("os.kill", lambda *_: sent.set())
+    with pytest.raises(Terminated):
+        interrupts.hear(signal.SIGTERM, None)
+    interrupts.not_lost(SimpleNamespace(exc_type=Terminated, exc_value=Terminated()))
+    interrupts.hear(signal.SIGTERM, None)
+    assert sent.wait(30)
+    with pytest.raises(Terminated):
+        interrupts.hear(signal.SIGTERM, None)
+
+
 def test_signals_that_come_together_are_one():
     """As those of `timeout`, which tells a program and its group, so that it hears two."""
     code = """
@@ -308,8 +323,11 @@ from types import SimpleNamespace
 from attn_jax.cli.program import run
 
 def main():
-    for _ in range(100):
-        threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGTERM]).start()
+    def send():
+        for _ in range(100):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Timer(0.2, send).start()
     threading.Event().wait(60)
 
 run(SimpleNamespace(__name__="one", define=lambda: None, main=main))
