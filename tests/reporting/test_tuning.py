@@ -27,7 +27,9 @@ def systems(root, **found):
     }
     run_files.search(root).write_text(json.dumps({"space": {}, "systems": told}))
     labels = [*found, *(["plain"] if len(found) == 1 else [])]
-    return {label: [SimpleNamespace(folder=root / f"{label},seed=0")] for label in labels}
+    return {
+        label: [SimpleNamespace(folder=root / f"{label},seed=0", trained=True)] for label in labels
+    }
 
 
 def test_it_tells_what_each_system_got_and_the_expected_best(tmp_path):
