@@ -9,6 +9,7 @@ is JSON, a list of tables with these names; or `.npz`, with arrays `source_0`, `
 
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,10 @@ import numpy as np
 
 from attn_jax.errors import InputError
 from attn_jax.files import reading, writing
+from attn_jax.tokens import SPECIALS, UNK
 
+BEGINS_WORD = "▁"
+ROUNDING = 0.05  # by which the weights of a target token may sum to more than 1
 NEEDED, MAY_HAVE = ("source", "target", "weights"), ("links", "source_words", "target_words")
 
 
@@ -35,15 +39,29 @@ class Weighed(NamedTuple):
 
 
 def word_indices(tokens: Sequence[str], words: Sequence[int] | None) -> Sequence[int]:
-    """The index of the word of each token, which is a word itself where none are given."""
-    return range(len(tokens)) if words is None else words
+    """The index of the word of each token, -1 for a special one.
+
+    Where none are given, each token is a word; or where some begin with ▁, as those of
+    SentencePiece, each of these begins a word. `SPECIALS` but for unknown words are of no word.
+    """
+    if words is not None:
+        return words
+    pieces = any(token.startswith(BEGINS_WORD) for token in tokens)
+    found, count = [], 0
+    for token in tokens:
+        if token in SPECIALS and token != SPECIALS[UNK]:
+            found.append(-1)
+            continue
+        count += not pieces or token.startswith(BEGINS_WORD) or not count
+        found.append(count - 1)
+    return found
 
 
 def text_of(tokens: Sequence[str], words: Sequence[int]) -> str:
     """The text that tokens spell, with a space between words and none in them."""
     spelt: dict[int, str] = {}
     for token, word in zip(tokens, words, strict=True):
-        plain = token.removeprefix("▁").replace(" ", "\N{NO-BREAK SPACE}")
+        plain = token.removeprefix(BEGINS_WORD).replace(" ", "\N{NO-BREAK SPACE}")
         spelt[word] = spelt.get(word, "") + plain
     return " ".join(spelling or "▁" for word, spelling in spelt.items() if word >= 0)
 
@@ -76,7 +94,7 @@ def save_weights(path: PathLike, pairs: Given) -> None:
 
 
 def read_pairs(name: str, given: PathLike | Given) -> list[Weighed]:
-    """The pairs of a system, checked.
+    """The pairs of a system, checked. Warns of weights that look like logits.
 
     Args:
       name: of the system, for messages.
@@ -102,7 +120,22 @@ def read_pairs(name: str, given: PathLike | Given) -> list[Weighed]:
     if len(shapes) > 1:
         told = " and ".join(map(str, sorted(shapes)))
         raise InputError(f"{where}: pairs differ in their layers and heads: {told}")
+    if told := _unlike_weights(read):
+        warnings.warn(f"{where}: {told}", stacklevel=2)
     return read
+
+
+def _unlike_weights(pairs: Sequence[Weighed]) -> str:
+    """That weights look like logits; empty if they do not, or if all are links."""
+    lowest = min(float(pair.weights.min()) for pair in pairs)
+    most = max(float(pair.weights.sum(axis=3).max()) for pair in pairs)
+    links = all(np.isin(pair.weights, (0, 1)).all() for pair in pairs)
+    if links or (lowest > -ROUNDING and most < 1 + ROUNDING):
+        return ""
+    return (
+        f"the lowest weight is {lowest:.3g}, and those of a target token sum to up to {most:.3g}: "
+        "if they are logits, take their softmax; they are taken as they are"
+    )
 
 
 def _of_arrays(path: Path) -> list[dict[str, Any]]:
@@ -121,8 +154,9 @@ def _of_arrays(path: Path) -> list[dict[str, Any]]:
             raise InputError(f"{path}: arrays are called source_0, weights_0, …, got {name!r}")
         entries.setdefault(int(number), {})[of_pair] = array
     if sorted(entries) != list(range(len(entries))):
+        missing = next(number for number in range(len(entries)) if number not in entries)
         raise InputError(
-            f"{path}: pairs must be counted from 0 without gaps, got {sorted(entries)}"
+            f"{path}: pairs must be counted from 0 without gaps, and there is no pair {missing}"
         )
     return [entries[number] for number in range(len(entries))]
 

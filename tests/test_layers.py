@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "edits": {"tokens"},
     "files": {"errors"},
     "cache": {"errors"},
-    "pairs": {"errors", "files"},
+    "pairs": {"errors", "files", "tokens"},
     "hugging_face": {"errors", "pairs"},
     "startup": {"cache", "errors"},
     "settings": {"errors", "settings"},

@@ -76,6 +76,8 @@ def main() -> None:
     if place.suffix in FILES:
         evaluate_file(place)
         return
+    if place.is_file():
+        raise InputError(f"{place} is no folder of a run, nor a file of weights: .npz or .json")
     check_flags()
     search = flags.search()
     workdir, _ = located(place)

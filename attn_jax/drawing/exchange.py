@@ -1,17 +1,12 @@
 """Weights of any toolkit as a page: see `attn_jax.pairs`."""
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-
-import numpy as np
 
 from attn_jax.drawing.document import Page
 from attn_jax.drawing.viewer import write_viewer
 from attn_jax.errors import InputError
-from attn_jax.pairs import Given, PathLike, Weighed, read_pairs
-
-ROUNDING = 0.05  # by which the weights of a target token may sum to more than 1
+from attn_jax.pairs import Given, PathLike, read_pairs
 
 
 def page(path: PathLike, systems: PathLike | Given | Mapping[str, PathLike | Given]) -> Page:
@@ -40,21 +35,5 @@ def page(path: PathLike, systems: PathLike | Given | Mapping[str, PathLike | Giv
         told = ", ".join(f"{name} {count}" for name, count in counts.items())
         raise InputError(f"the systems must have the same pairs, got different numbers: {told}")
     first = next(iter(read.values()))
-    for name, pairs in read.items():
-        if told := _unlike_weights(pairs):
-            warnings.warn(f"{name or 'systems'}: {told}", stacklevel=2)
     texts = [(" ".join(pair.source), " ".join(pair.target)) for pair in first]
     return write_viewer(Path(path), texts, read)
-
-
-def _unlike_weights(pairs: Sequence[Weighed]) -> str:
-    """That weights look like logits; empty if they do not, or if all are links."""
-    lowest = min(float(pair.weights.min()) for pair in pairs)
-    most = max(float(pair.weights.sum(axis=3).max()) for pair in pairs)
-    links = all(np.isin(pair.weights, (0, 1)).all() for pair in pairs)
-    if links or (lowest > -ROUNDING and most < 1 + ROUNDING):
-        return ""
-    return (
-        f"the lowest weight is {lowest:.3g}, and those of a target token sum to up to {most:.3g}: "
-        "if they are logits, take their softmax; they are drawn as they are"
-    )

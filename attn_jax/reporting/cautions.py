@@ -20,7 +20,15 @@ BUDGET = ("train.steps", "train.batch_size", "train.patience")
 
 def cautions(systems: Systems) -> Iterator[str]:
     """What makes differences between systems uncertain, or not only those of their attention."""
+    for runs in systems.values():
+        yield from filter(None, [runs[0].doubt])
     systems = trained(systems)  # of others, it is not known how they were trained
+    seeds = {label: ", ".join(str(run.seed) for run in runs) for label, runs in systems.items()}
+    if len({*seeds.values()}) > 1:
+        yield (
+            f"Different seeds: {of_each(seeds.items())}. Two systems are compared by the seeds "
+            "that both have, while their means are over all seeds of each."
+        )
     few = [label for label, runs in systems.items() if len(runs) < FEWEST_SEEDS]
     if few:
         yield (

@@ -7,7 +7,7 @@ import numpy as np
 from attn_jax.edits import edits_of
 from attn_jax.evaluation.metrics import bleu, error_rate, exact_match, spaced, word_counts
 from attn_jax.reporting.runs import Run
-from attn_jax.reporting.systems import Systems, first_run, same_tokens
+from attn_jax.reporting.systems import Systems, first_run, same_tokens, trained
 
 
 class Bin(NamedTuple):
@@ -77,7 +77,8 @@ def by_length(systems: Systems) -> Profile:
     first = first_run(systems)
     bins = length_bins(first.sentences)
     figures: dict[str, dict[str, np.ndarray]] = {}
-    for label, runs in systems.items():
+    # First those with learning curves, so that a system has the same colour in all figures.
+    for label, runs in (trained(systems) | systems).items():
         by_run = [
             [measured(run, [run.sentences[place] for place in group.places]) for group in bins]
             for run in runs

@@ -46,6 +46,7 @@ class Run:
     # What else is known of these, as `evaluation.pictures` returns it.
     pictures: dict[str, dict[int, np.ndarray]] = dataclasses.field(default_factory=dict)
     trained: bool = True  # here, and not by another toolkit
+    doubt: str = ""  # whether what another toolkit wrote is of the same sentences
 
     def brief(self, name: str) -> str:
         """The value of an option as people write it."""

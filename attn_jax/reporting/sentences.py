@@ -7,6 +7,7 @@ import numpy as np
 from attn_jax.drawing.beside import Panel
 from attn_jax.drawing.document import Limits, Room
 from attn_jax.drawing.viewer import MOST_STEPS, linked, of_system, shown
+from attn_jax.evaluation.metrics import error_rate
 from attn_jax.reporting.runs import Run
 from attn_jax.reporting.systems import Systems, first_run
 from attn_jax.reporting.telling import MOST_DRAWN, shown_sentences
@@ -55,6 +56,9 @@ def of_run(run: Run, index: int) -> dict[str, Any]:
         alignment = weights[:, :, :MOST_STEPS].mean(axis=(0, 1))
     reference = reference_of(run, index)
     described = shown(sentence["source"], target, alignment, reference, sentence["gold"])
+    if reference is None:
+        edits = error_rate([sentence["text_tokens"]], [sentence["target"]])
+        described["error"] = round(edits, 1)
     described |= {"text": sentence["text"], "confidence": confidence(run, index)}
     if index in run.pictures.get("reference", {}):
         forced = of_reference(sentence, run.pictures["reference"][index])

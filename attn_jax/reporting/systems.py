@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attn_jax import config
+from attn_jax.errors import InputError
 from attn_jax.reporting.runs import Run
 
 Systems = dict[str, list[Run]]  # runs by the name of their system, best system first
@@ -57,13 +58,16 @@ def stem(name: str) -> str:
 
 
 def by_system(runs: list[Run]) -> Systems:
-    """Groups the runs that differ only in the seed, by the name of their system.
+    """Groups the runs that differ only in the seed, by the name of their system, lowest seed first.
 
     Systems are sorted by the mean of the metric by which they are ranked, best first, and then by
     perplexity, lowest first.
+
+    Raises:
+      InputError: what another toolkit wrote has the name of a system that was trained here.
     """
     groups: dict[tuple, list[Run]] = {}
-    for run in runs:
+    for run in sorted(runs, key=lambda run: run.seed or 0):
         groups.setdefault(run.system, []).append(run)
 
     def place(named: tuple[str, list[Run]]) -> tuple[float, float]:
@@ -72,8 +76,15 @@ def by_system(runs: list[Run]) -> Systems:
         return -np.mean([run.quality for run in runs]), np.mean(perplexities)
 
     firsts = [group[0] for group in groups.values()]
-    names = iter(names_of([run for run in firsts if run.trained]))
-    labels = [next(names) if run.trained else run.options["label"] for run in firsts]
+    names = names_of([run for run in firsts if run.trained])
+    others = [run.options["label"] for run in firsts if not run.trained]
+    if same := {*names} & {*others}:
+        raise InputError(
+            f"{min(same)} is also a system of the runs: give the weights of the other toolkit "
+            "another name"
+        )
+    each = iter(names), iter(others)
+    labels = [next(each[not run.trained]) for run in firsts]
     return dict(sorted(zip(labels, groups.values(), strict=True), key=place))
 
 

@@ -21,6 +21,8 @@ def read_toolkits(weights: Mapping[str, PathLike | Given]) -> Toolkits:
     Raises:
       InputError: a file cannot be read, or what is given is not such pairs.
     """
+    if not isinstance(weights, Mapping):
+        raise InputError("weights are given by the names of their systems, as {'marian': pairs}")
     return {name: read_pairs(name, given) for name, given in weights.items()}
 
 
@@ -51,7 +53,9 @@ def check_used(toolkits: Toolkits, groups: Sequence[Sequence[Run]]) -> None:
 def _run(first: Run, name: str, pairs: Sequence[Weighed]) -> Run:
     """The pairs of a toolkit, scored against the references of a run."""
     sources = [one["source_text"] for one in first.sentences]
-    _warn_of_others(name, pairs, sources)
+    doubt = _of_others(name, pairs, sources)
+    if doubt:
+        warnings.warn(doubt, stacklevel=2)
     level, tokenizer = (first.options[f"data.{n}"] for n in ("target_level", "bleu_tokenizer"))
     assessment = assess_given(
         pairs,
@@ -77,11 +81,12 @@ def _run(first: Run, name: str, pairs: Sequence[Weighed]) -> Run:
         first.content,
         Path(name),
         trained=False,
+        doubt=doubt,
     )
 
 
-def _warn_of_others(name: str, pairs: Sequence[Weighed], sources: Sequence[str]) -> None:
-    """Warns if most sources do not have the letters of those of the test set."""
+def _of_others(name: str, pairs: Sequence[Weighed], sources: Sequence[str]) -> str:
+    """That most sources do not have the letters of those of the test set; empty if they do."""
 
     def letters(text: str) -> list[str]:
         return list(filter(str.isalnum, text))
@@ -92,10 +97,10 @@ def _warn_of_others(name: str, pairs: Sequence[Weighed], sources: Sequence[str])
         for number, (own, source) in enumerate(zip(given, sources, strict=True))
         if letters(own) != letters(source)
     ]
-    if 2 * len(different) > len(pairs):
-        one = different[0]
-        warnings.warn(
-            f"{name}: most sources are not those of the test set, such as that of pair {one + 1}: "
-            f"{given[one]!r}, where the test set has {sources[one]!r}",
-            stacklevel=2,
-        )
+    if 2 * len(different) <= len(pairs):
+        return ""
+    one = different[0]
+    return (
+        f"{name}: most sources are not those of the test set, such as that of pair {one + 1}: "
+        f"{given[one]!r}, where the test set has {' '.join(sources[one].split())!r}."
+    )

@@ -30,7 +30,7 @@ from attn_jax.drawing.viewer import write_viewer
 from attn_jax.errors import InputError
 from attn_jax.evaluation.significance import ratios_differ
 from attn_jax.files import write_whole
-from attn_jax.pairs import Weighed
+from attn_jax.pairs import Weighed, word_indices
 from attn_jax.reporting.printing import p_cell
 from attn_jax.runs.weighing import System
 from attn_jax.translation.loading import experiment_of, located
@@ -157,7 +157,9 @@ def write_scores(file: Path, system: System, reading: Reading) -> None:
     """
     lines: list[str] = []
     for pair, *sides in zip(system.shown(), *system.pairs, strict=True):
-        figures = judged(of_head(pair.weights, reading), pair.source_words)
+        figures = judged(
+            of_head(pair.weights, reading), word_indices(pair.source, pair.source_words)
+        )
         if not lines:
             lines.append("\t".join([*figures, "source", "target"]))
         texts = (side.text.replace("\t", " ") for side in sides)

@@ -139,7 +139,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
             attn_jax.page(tmp_path / "a.html", tmp_path / "a.npz")
 
     refused("arrays are called source_0, weights_0, …, got 'weights'", weights=WEIGHTS)
-    refused("counted from 0 without gaps, got [1]", weights_1=WEIGHTS)
+    refused("counted from 0 without gaps, and there is no pair 0", weights_1=WEIGHTS)
     refused("arrays must be of numbers and texts", source_0=np.array(["a", None], object))
     for name, text in (("a.npz", "no"), ("a.json", "{"), ("none.json", None)):
         if text:

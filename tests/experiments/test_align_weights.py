@@ -64,7 +64,8 @@ def test_both_directions_are_combined(tmp_path):
         "target": SOURCE["source"],
         "target_words": SOURCE["source_words"],
     }
-    written(tmp_path / "b.npz", RIGHT.T[None, None], turned)
+    reverse = RIGHT.T / RIGHT.T.sum(axis=1, keepdims=True)
+    written(tmp_path / "b.npz", reverse[None, None], turned)
     both = run, f"--reverse={tmp_path / 'b.npz'}"
     assert works("align", *both).stdout == f"{LINKS}\n" * 2
     written(tmp_path / "c.npz", RIGHT[None, None])

@@ -394,16 +394,21 @@ def test_unfair_and_small_comparisons_are_told(root):
     run = dataclasses.replace(run, options=options)
     three = [dataclasses.replace(run, options=options | {"seed": seed}) for seed in range(3)]
     assert warned(one=three) == []
-    (seeds, rate) = warned(one=three, other=[run])
+    (different, seeds, rate) = warned(one=three, other=[run])
+    assert different.startswith("Different seeds: one: 0, 1, 2; other: 0. Two systems")
     assert seeds.startswith("Fewer than three seeds: other. How much")
     assert rate.startswith("All systems were trained with one learning rate")
     file = run_files.search(run.folder.parent)
     file.write_text(json.dumps({"space": {"train.learning_rate": "log(1e-4,1e-2)"}}))
-    assert warned(one=three, other=[run]) == [seeds]
+    assert warned(one=three, other=[run]) == [different, seeds]
     file.unlink()
     larger = dataclasses.replace(run, evaluation=run.evaluation | {"parameters": 2468})
     slower = options | {"train.learning_rate": 0.5, "train.batch_size": 7}
     longer = [dataclasses.replace(larger, options=slower)] * 3
+    longer = [
+        dataclasses.replace(one, options=one.options | {"seed": seed})
+        for seed, one in enumerate(longer)
+    ]
     assert warned(one=three, other=longer) == [
         "Unequal parameters: from 1,234 (one) to 2,468 (other), 100 % more. What is better may be "
         "the size.",

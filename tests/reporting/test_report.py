@@ -566,6 +566,13 @@ def test_other_decoding_makes_another_system(tmp_path):
     assert set(comparison.systems) == {"dot, search=greedy", "dot, search=beam_size=5"}
 
 
+def test_the_first_run_of_a_system_has_the_lowest_seed(tmp_path):
+    for folder, seed in (("a", 2), ("b", 0), ("c", 1)):
+        write_run(tmp_path / folder, "dot", seed, 50.0)
+    (comparison,) = compare(find_runs(tmp_path)[0])
+    assert [run.seed for run in comparison.systems["dot"]] == [0, 1, 2]
+
+
 def test_a_sentence_that_is_drawn_can_be_read():
     short, long = (
         {"source": ["a"] * length, "target": ["a"], "text_tokens": ["b"] * length}

@@ -111,6 +111,7 @@ def test_the_page_shows_it_beside_runs(root):
     assert shown["target"] == ["▁c", "▁b", "▁a", "▁w", "21", "</s>"][1:]
     assert shown["text"] == "b a w21"
     assert "wanted" not in shown  # whose symbols are words, not pieces of them
+    assert shown["error"] == 25  # percent of these, one of four
     tables = {table["title"]: table for table in data["comparison"]["tables"]}
     assert [row[0] for row in tables["Quality"]["rows"]] == ["additive", "marian", "dot"]
     assert [row[0] for row in tables["Cost"]["rows"]] == ["additive", "dot"]
@@ -123,12 +124,35 @@ def test_the_page_shows_it_beside_runs(root):
     assert "are missing (not of marian, whose tokens are others) (additive" in told
 
 
+def test_its_name_is_its_own(root):
+    for name in ("additive", "dot"):
+        with pytest.raises(InputError, match=f"{name} is also a system of the runs"):
+            report(root, weights={name: pairs()})
+    with pytest.raises(InputError, match="weights are given by the names of their systems"):
+        report(root, weights=pairs())
+
+
+def test_pieces_without_words_are_those_of_sentencepiece(root):
+    known = report(root, weights={"marian": pairs()}).frame.set_index("system").loc["marian"]
+    plain = [pair._replace(source_words=None, target_words=None) for pair in pairs()]
+    found = report(root, weights={"marian": plain}).frame.set_index("system").loc["marian"]
+    assert found["exact_match"] == known["exact_match"] > 0
+    assert found["symbol_error_rate"] == known["symbol_error_rate"]
+
+
+def test_logits_are_told(root):
+    logits = [pair._replace(weights=9 * pair.weights - 3) for pair in pairs()]
+    with pytest.warns(UserWarning, match="marian: the lowest weight is .* if they are logits"):
+        report(root, weights={"marian": logits})
+
+
 def test_its_pairs_are_those_of_the_test_sentences(root, tmp_path):
     with pytest.raises(InputError, match=r"marian has 7 pairs, and must have one for each .*: 30"):
         report(root, weights={"marian": pairs(count=7)})
     others = [pair._replace(source=["x", *pair.source[1:]]) for pair in pairs()]
     with pytest.warns(UserWarning, match=r"most sources are not .* pair 1: 'x a b c', where the"):
-        report(root, weights={"marian": others})
+        made = report(root, weights={"marian": others})
+    assert "- marian: most sources are not those" in made.page.read_text("utf-8")
     attn_jax.save_weights(tmp_path / "marian.npz", pairs())
     made = report(root, weights={"marian": tmp_path / "marian.npz"})
     assert "marian" in {*made.frame["system"]}

@@ -11,7 +11,7 @@ function errorsOf(sentence) {
 /** What a sentence has weights of: its name, and what the tokens at the source's and at the target's place are. */
 const ATTENTIONS = {
   cross: { named: "decoder to encoder (cross)", sides: { source: "source", target: "target" } },
-  encoder: { named: "encoder self-attention", sides: { source: "looks at", target: "source" } },
+  encoder: { named: "encoder self-attention", sides: { source: "is looked at", target: "looks" } },
   decoder: { named: "decoder self-attention", sides: { source: "has read", target: "writes" } },
 };
 
@@ -155,7 +155,7 @@ class Panel {
         onclick: () => {
           this.head = value;
           this.changed({});
-        } }, canvas);
+        } }, canvas, value.split(".").map((one) => Number(one) + 1).join("."));
     }));
   }
 
@@ -264,7 +264,7 @@ function notesOf(system, sentence) {
     if (sentence[name] !== undefined && sentence[name] !== null) facts.push(`${title} ${digits(sentence[name], count)}${unit}`);
   }
   const count = system.layers * system.heads;
-  if (count > 1 && !sentence.heads) facts.push(`mean over ${count} heads, of which the page has not each`);
+  if (count > 1 && sentence.mean && !sentence.heads) facts.push(`mean over ${count} heads, of which the page has not each`);
   const shown = sentence.target.length;
   if (sentence.steps > shown) facts.push(`the first ${shown} of ${sentence.steps} steps`);
   return facts.flatMap((fact, nth) => [nth ? " · " : "", make("span", { className: "fact" }, fact)]);
