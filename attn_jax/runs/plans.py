@@ -185,7 +185,9 @@ def plan(
         raise InputError(f"{name} is an option of the grid and of a system: give it in one of them")
     for name in differing & fixed.keys():
         told = config.brief(fixed[name])
-        raise InputError(f"{name} cannot be {told} for all: the systems differ in it")
+        raise InputError(
+            f"{name} cannot be {told} for all: the systems differ in it. Give it with each of them"
+        )
     made, known = {}, set()
     for system, combination in itertools.product(systems, itertools.product(*varied.values())):
         combined = dict(zip(varied, combination, strict=True))
@@ -204,7 +206,10 @@ def plan(
         known.add(experiment)
         check_name(folder)
         if folder in made:
-            raise InputError(f"two systems are called {folder!r}: give each its own label")
+            raise InputError(
+                f"two systems are called {folder!r}: give each its own label; and seeds for all, "
+                "by grid.seed"
+            )
         made[folder] = options
     return made
 
