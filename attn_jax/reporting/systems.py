@@ -76,15 +76,14 @@ def by_system(runs: list[Run]) -> Systems:
         return -np.mean([run.quality for run in runs]), np.mean(perplexities)
 
     firsts = [group[0] for group in groups.values()]
-    names = names_of([run for run in firsts if run.trained])
-    others = [run.options["label"] for run in firsts if not run.trained]
-    if same := {*names} & {*others}:
-        raise InputError(
-            f"{min(same)} is also a system of the runs: give the weights of the other toolkit "
-            "another name"
-        )
-    each = iter(names), iter(others)
-    labels = [next(each[not run.trained]) for run in firsts]
+    names = iter(names_of([run for run in firsts if run.trained]))
+    labels = [next(names) if run.trained else run.options["label"] for run in firsts]
+    for label, count in Counter(labels).items():
+        if count > 1:
+            raise InputError(
+                f"{label} is also a system of the runs: give the weights of the other toolkit "
+                "another name"
+            )
     return dict(sorted(zip(labels, groups.values(), strict=True), key=place))
 
 
