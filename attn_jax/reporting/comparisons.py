@@ -23,7 +23,7 @@ from attn_jax.reporting.systems import (
     runs_of,
     varying_facts,
 )
-from attn_jax.reporting.toolkits import Toolkits, beside, check_used
+from attn_jax.reporting.toolkits import Toolkits, beside
 
 # Whole numbers that some runs may lack.
 WHOLE = ["seed", "parameters", "best_step", "steps", "steps_to_learn", "alignment_shift"]
@@ -84,11 +84,11 @@ def compare(runs: list[Run], toolkits: Toolkits | None = None) -> Iterator[Compa
     """
     firsts: dict[str, Run] = {}
     groups = by_data(runs)
-    check_used(toolkits or {}, list(groups.values()))
-    for name, group in groups.items():
+    others = beside([group[0] for group in groups.values()], toolkits or {})
+    for (name, group), written in zip(groups.items(), others, strict=True):
         first = firsts.setdefault(group[0].data, group[0])
         apart = "" if first is group[0] else separated(first, group[0])
-        yield Comparison(name, apart, by_system(group + beside(group[0], toolkits or {})))
+        yield Comparison(name, apart, by_system(group + written))
 
 
 def cost_of(run: Run) -> dict[str, Any]:

@@ -26,36 +26,42 @@ def read_toolkits(weights: Mapping[str, PathLike | Given]) -> Toolkits:
     return {name: read_pairs(name, given) for name, given in weights.items()}
 
 
-def beside(first: Run, toolkits: Toolkits) -> list[Run]:
-    """What toolkits wrote for the test set of a run, as runs; of those with as many pairs.
+def beside(firsts: Sequence[Run], toolkits: Toolkits) -> list[list[Run]]:
+    """What toolkits wrote for the test sets of some runs, as runs.
 
-    Warns if their sources are others than those of the test set.
+    It is of each test set with as many sentences; if the sources of some are those of the pairs, of
+    these alone, else with a warning.
 
     Args:
-      first: a run that was trained here.
+      firsts: a run of each test set that was trained here.
       toolkits: the pairs of each.
+
+    Returns:
+      Runs for each test set.
+
+    Raises:
+      InputError: no test set has as many sentences.
     """
-    count = len(first.sentences)
-    return [_run(first, name, pairs) for name, pairs in toolkits.items() if len(pairs) == count]
-
-
-def check_used(toolkits: Toolkits, groups: Sequence[Sequence[Run]]) -> None:
-    """Raises InputError if pairs are of no test set."""
-    counts = sorted({len(group[0].sentences) for group in groups})
+    found: list[list[Run]] = [[] for _ in firsts]
     for name, pairs in toolkits.items():
-        if len(pairs) not in counts:
+        counts = {nth: len(first.sentences) for nth, first in enumerate(firsts)}
+        runs = {nth: _run(firsts[nth], name, pairs) for nth in counts if counts[nth] == len(pairs)}
+        if not runs:
             raise InputError(
                 f"{name} has {len(pairs)} pairs, and must have one for each test sentence, in "
-                f"their order: {' or '.join(map(str, counts))}"
+                f"their order: {' or '.join(map(str, sorted({*counts.values()})))}"
             )
+        sure = {nth: run for nth, run in runs.items() if not run.doubt}
+        for nth, run in (sure or runs).items():
+            if run.doubt:
+                warnings.warn(run.doubt, stacklevel=2)
+            found[nth].append(run)
+    return found
 
 
 def _run(first: Run, name: str, pairs: Sequence[Weighed]) -> Run:
     """The pairs of a toolkit, scored against the references of a run."""
     sources = [one["source_text"] for one in first.sentences]
-    doubt = _of_others(name, pairs, sources)
-    if doubt:
-        warnings.warn(doubt, stacklevel=2)
     level, tokenizer = (first.options[f"data.{n}"] for n in ("target_level", "bleu_tokenizer"))
     assessment = assess_given(
         pairs,
@@ -81,7 +87,7 @@ def _run(first: Run, name: str, pairs: Sequence[Weighed]) -> Run:
         first.content,
         Path(name),
         trained=False,
-        doubt=doubt,
+        doubt=_of_others(name, pairs, sources),
     )
 
 

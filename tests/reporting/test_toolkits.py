@@ -124,6 +124,19 @@ def test_the_page_shows_it_beside_runs(root):
     assert "are missing (not of marian, whose tokens are others) (additive" in told
 
 
+def test_it_is_of_the_test_set_whose_sources_it_has(root):
+    """Of several with as many sentences."""
+    write_run(root / "d", "dot", 5, 50.0, **{"data.test": "other"})
+    lines = [sentence(number, ["x"]) for number in range(COUNT)]
+    others = [one | {"source_text": "x y", "reference": f"z{nth}"} for nth, one in enumerate(lines)]
+    run_files.predictions(root / "d", "test").write_text("\n".join(map(json.dumps, others)))
+    run_files.vocabulary(root / "d", "target").write_text(as_json(Symbols(["a"])))
+    shapes = [(1, 1, 2, 4)] * COUNT
+    np.savez(run_files.alignments(root / "d", "test"), *(np.ones(shape) / 4 for shape in shapes))
+    made = report(root, weights={"marian": pairs()})
+    assert ["marian" in comparison.systems for comparison in made.comparisons] == [True, False]
+
+
 def test_its_name_is_its_own(root):
     for name in ("additive", "dot"):
         with pytest.raises(InputError, match=f"{name} is also a system of the runs"):
