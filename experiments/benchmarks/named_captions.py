@@ -2,7 +2,7 @@
 
 `python -m experiments.benchmarks.named_captions --workdir=runs/names` writes train.tsv, valid.tsv
 and test.tsv of Multi30k, German to English. In each pair with one `mann` and one `man`, say, both
-have become a name that stands in no other pair. With `--runs=RUN,RUN`, which were trained on these
+have become a name that stands in no other pair. With `--runs=RUN --runs=RUN`, trained on these
 files, it prints how many names of the test each writes.
 """
 
@@ -64,7 +64,7 @@ def define() -> None:
         "../shared/data/multi30k_ende/tok",
         "folder of train.lc.norm.tok.de.gz and so on",
     )
-    absl_flags.DEFINE_list("runs", [], "folders of runs to measure")
+    absl_flags.DEFINE_multi_string("runs", [], "folder of a run to measure; can be repeated")
 
 
 def main() -> None:
