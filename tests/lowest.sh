@@ -14,7 +14,9 @@ venv=.venv-lowest
 wanted=$(cksum <pyproject.toml)
 if ! grep -qsxF "$wanted" "$venv/.installed"; then
     uv venv --quiet --clear --python 3.11 "$venv"
-    uv pip install --quiet --python "$venv/bin/python" --resolution lowest-direct -e ".[test]"
+    # Of later versions of pyparsing, the lowest Matplotlib uses names that warn.
+    uv pip install --quiet --python "$venv/bin/python" --resolution lowest-direct -e ".[test]" \
+        "pyparsing<3.3"
     echo "$wanted" >"$venv/.installed"
 fi
 JAX_PLATFORMS=${JAX_PLATFORMS:-cpu} exec "$venv/bin/python" -m pytest -n auto "$@"
