@@ -10,6 +10,8 @@ from attn_jax.tokens import EOS, SPECIALS
 
 def edit_distance(hypothesis: Sequence, reference: Sequence) -> int:
     """Fewest insertions, deletions and substitutions between two sequences."""
+    if list(hypothesis) == list(reference):  # as most are, of a good system
+        return 0
     (*_, last) = _rows(hypothesis, reference)
     return int(last[-1])
 
