@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from attn_jax.errors import InputError
-from attn_jax.pairs import Weighed
+from attn_jax.pairs import BEGINS_WORD, Weighed, numbered
 
 RATE = 16000  # samples of speech per second that Whisper reads
 SAMPLES = 320  # of speech for each annotation of Whisper, of 20 ms
 SILENCE = "…"  # the source token of what fills up the 30 s that Whisper reads
-BEGINS_WORD = "▁", "Ġ"  # marks of SentencePiece and of byte-level tokens
+MARKS = BEGINS_WORD, "Ġ"  # what begins a word: in SentencePiece, and in byte-level tokens
 
 
 def weights_of(
@@ -174,11 +174,11 @@ def _shown(tokenizer: Any, ids: Sequence[int]) -> list[str]:
 
 def _words(tokenizer: Any, ids: Sequence[int]) -> list[int]:
     """The index of the word of each token; -1 for special ones, and for Whisper's times."""
-    special, words, count = {*tokenizer.all_special_ids}, [], 0
-    for number, token in zip(ids, tokenizer.convert_ids_to_tokens(ids), strict=True):
-        if number in special or token.startswith("<|"):
-            words.append(-1)
-            continue
-        count += token.startswith(BEGINS_WORD) or not count
-        words.append(count - 1)
-    return words
+    special, tokens = {*tokenizer.all_special_ids}, tokenizer.convert_ids_to_tokens(ids)
+    return numbered(
+        (
+            None if number in special or token.startswith("<|") else token
+            for number, token in zip(ids, tokens, strict=True)
+        ),
+        MARKS,
+    )

@@ -11,7 +11,7 @@ import json
 import os
 import warnings
 import zipfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,13 +47,21 @@ def word_indices(tokens: Sequence[str], words: Sequence[int] | None) -> Sequence
     if words is not None:
         return words
     pieces = any(token.startswith(BEGINS_WORD) for token in tokens)
+    special = {*SPECIALS} - {SPECIALS[UNK]}
+    return numbered(
+        (None if token in special else token for token in tokens), BEGINS_WORD if pieces else ""
+    )
+
+
+def numbered(tokens: Iterable[str | None], mark: str | tuple[str, ...]) -> list[int]:
+    """The index of the word of each token: one with a mark begins a word, as does the first.
+
+    It is -1 for None, which stands for a special token.
+    """
     found, count = [], 0
     for token in tokens:
-        if token in SPECIALS and token != SPECIALS[UNK]:
-            found.append(-1)
-            continue
-        count += not pieces or token.startswith(BEGINS_WORD) or not count
-        found.append(count - 1)
+        count += token is not None and (token.startswith(mark) or not count)
+        found.append(-1 if token is None else count - 1)
     return found
 
 
