@@ -136,6 +136,18 @@ def search() -> dict[str, Any]:
     return options
 
 
+def weights() -> dict[str, str]:
+    """The files of `--weights`, by the names of their systems.
+
+    Raises:
+      InputError: two have the same name.
+    """
+    names = [Path(file).stem for file in FLAGS.weights]
+    if len({*names}) < len(names):
+        raise InputError(f"--weights must be files of different names, got {', '.join(names)}")
+    return dict(zip(names, FLAGS.weights, strict=True))
+
+
 def value_of(name: str) -> Any:
     """The value of a flag, of any type."""
     return FLAGS[name].value
@@ -222,15 +234,3 @@ def _refuse_overridden(words: list[str]) -> None:
                 f"--{name}={value} has no effect: the flag file after it sets "
                 f"--{name}={config.brief(flag.value)}; give it after --flagfile"
             )
-
-
-def weights() -> dict[str, str]:
-    """The files of `--weights`, by the names of their systems.
-
-    Raises:
-      InputError: two have the same name.
-    """
-    names = [Path(file).stem for file in FLAGS.weights]
-    if len({*names}) < len(names):
-        raise InputError(f"--weights must be files of different names, got {', '.join(names)}")
-    return dict(zip(names, FLAGS.weights, strict=True))

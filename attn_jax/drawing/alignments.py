@@ -13,7 +13,7 @@ from attn_jax.drawing.style import COLOURS, ONE_COLUMN, SCREEN, Page, Picture, s
 from attn_jax.errors import InputError
 from attn_jax.tokens import bracketed, is_second
 
-LARGEST = 40.0  # inches of a figure; tokens are made smaller to stay below
+LARGEST = SCREEN.height  # inches of a figure; tokens are made smaller to stay below
 LONGEST = 32  # signs of a token
 TOKEN = 0.26  # inches of a token of a heat map on a screen
 FEW, CELL = 8, 0.38  # tokens with which a heat map has numbers; inches of one of them then

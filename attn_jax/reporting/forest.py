@@ -16,7 +16,7 @@ from attn_jax.reporting.runs import Run
 from attn_jax.reporting.tables import over_seeds
 
 MEASURES = {"bleu": "BLEU", "exact_match": "exact match, %"}
-TALLEST = 8.0  # inches that a figure in a paper may be high, above its caption
+CAPTION = 1.0  # inches below the figure on a page, since it is long
 SIGN, LINE = 0.085, 0.155  # inches that text of usual size takes, with what surrounds it
 BETWEEN = 0.5  # rows, in lines of text
 
@@ -114,7 +114,7 @@ def scale(told: Scores) -> Scale:
 def is_legible(told: Scores, page: Page) -> bool:
     """Whether the names can be read on a page, on which all rows have to fit."""
     names = _names(told, page)
-    return page.font * min(1, TALLEST / _height(names, page)) >= SMALLEST
+    return page.font * min(1, (page.height - CAPTION) / _height(names, page)) >= SMALLEST
 
 
 def _names(told: Scores, page: Page) -> list[str]:
@@ -131,8 +131,9 @@ def draw(told: Scores, measure: str, page: Page = SCREEN) -> Picture:
     """A row for each system, best first, which ends with its numbers if there is room for them."""
     names, (low, high, ticks) = _names(told, page), scale(told)
     height = _height(names, page)
-    if page != SCREEN and height > TALLEST:
-        page, height = page._replace(font=page.font * TALLEST / height), TALLEST
+    most = page.height - CAPTION
+    if page != SCREEN and height > most:
+        page, height = page._replace(font=page.font * most / height), most
     with mpl.rc_context(page.rc):
         figure = Picture(figsize=(min(7.0, page.width), height), layout="constrained")
         axes = figure.subplots()

@@ -161,9 +161,8 @@ def told_scores(comparison: Comparison) -> dict[str, Any]:
     told = forest.scores(comparison)
     rows = [score._asdict() | {"name": label, "text": score.text} for label, score in told.items()]
     title = f"Test {forest.MEASURES[comparison.measure]}"
-    return {"title": title, "about": forest.about(told), "rows": rows} | forest.scale(
-        told
-    )._asdict()
+    about_them = {"title": title, "about": forest.about(told), "rows": rows}
+    return about_them | forest.scale(told)._asdict()
 
 
 def told_tables(comparison: Comparison) -> Iterator[dict[str, Any]]:

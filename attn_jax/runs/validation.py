@@ -86,9 +86,8 @@ def validator(
             data.bleu_tokenizer,
             {},
             pictured,
-            0,
-            processes.share,
-            processes.gathered,
+            share=processes.share,
+            gathered=processes.gathered,
         )
         if assessment.metrics["perplexity"] > 2 * len(
             target
